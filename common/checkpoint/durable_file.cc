@@ -1,0 +1,82 @@
+#include "common/checkpoint/durable_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/crc32c.h"
+
+namespace satrap {
+namespace {
+
+// Makes the rename itself durable.
+absl::Status SyncFolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return FileError("open", folder);
+  const int result = fsync(fd);
+  close(fd);
+  return result == 0 ? absl::OkStatus() : FileError("sync", folder);
+}
+
+}  // namespace
+
+absl::Status FileError(absl::string_view doing, const std::string& path) {
+  const int error = errno;
+  const std::string text = absl::StrCat("cannot ", doing, " ", path, ": ", std::strerror(error));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return absl::ResourceExhaustedError(text);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(text);
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(text);
+    default:
+      return absl::DataLossError(text);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path) {
+  const std::string partial = path + ".partial";
+  FILE* file = std::fopen(partial.c_str(), "wbe");
+  if (file == nullptr) return FileError("create", partial);
+  return std::unique_ptr<DurableFile>(new DurableFile(path, file));
+}
+
+DurableFile::DurableFile(std::string path, FILE* file)
+    : path_(std::move(path)), partial_path_(path_ + ".partial"), file_(file) {}
+
+DurableFile::~DurableFile() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  unlink(partial_path_.c_str());
+}
+
+absl::Status DurableFile::Append(absl::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+    return FileError("write", partial_path_);
+  }
+  size_bytes_ += bytes.size();
+  crc32c_ = ExtendCrc32c(crc32c_, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status DurableFile::Commit() {
+  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0)
+    return FileError("write", partial_path_);
+  if (std::rename(partial_path_.c_str(), path_.c_str()) != 0)
+    return FileError("rename", partial_path_);
+  std::fclose(std::exchange(file_, nullptr));
+  return SyncFolderOf(path_);
+}
+
+}  // namespace satrap

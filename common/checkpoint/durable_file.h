@@ -1,0 +1,54 @@
+// A DurableFile appears whole under its name or not at all: it is written beside it, synced, and
+// renamed.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_DURABLE_FILE_H_
+#define SATRAP_COMMON_CHECKPOINT_DURABLE_FILE_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+class DurableFile {
+ public:
+  // Begins PATH.partial, replacing an old one. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED or
+  // NOT_FOUND, naming the file.
+  static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path);
+  // Removes PATH.partial unless Commit succeeded.
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  // Errors as Create; after one the file is dead.
+  absl::Status Append(absl::string_view bytes);
+  // Makes everything appended durable under PATH. REQUIRES: once, after which Append is not called
+  absl::Status Commit();
+
+  // Of what was appended.
+  uint64_t size_bytes() const { return size_bytes_; }
+  uint32_t crc32c() const { return crc32c_; }
+
+ private:
+  DurableFile(std::string path, FILE* file);
+
+  const std::string path_;
+  const std::string partial_path_;
+  FILE* file_;
+  uint64_t size_bytes_ = 0;
+  uint32_t crc32c_ = 0;
+};
+
+// The error of a file operation that has just failed, from errno.
+absl::Status FileError(absl::string_view doing, const std::string& path);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_DURABLE_FILE_H_

@@ -1,0 +1,65 @@
+#include "common/checkpoint/manifest.h"
+
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/checkpoint/durable_file.h"
+#include "common/config/text_format.h"
+#include "common/crc32c.h"
+#include "common/hash.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+std::string PathIn(const std::string& directory) { return directory + "/manifest"; }
+
+std::string LastLine(absl::string_view text) {
+  return absl::StrFormat("# crc32c %08x\n", Crc32c(text));
+}
+
+}  // namespace
+
+absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest) {
+  const std::string text = ToText(manifest);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(PathIn(directory)));
+  RETURN_IF_ERROR(file->Append(text));
+  RETURN_IF_ERROR(file->Append(LastLine(text)));
+  return file->Commit();
+}
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory) {
+  const std::string path = PathIn(directory);
+  const auto content = ReadWholeFile(path);
+  if (absl::IsNotFound(content.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(directory, " holds no saved model: it has no manifest"));
+  }
+  RETURN_IF_ERROR(content.status());
+  const size_t last_line = content->rfind("# crc32c ");
+  if (last_line == std::string::npos ||
+      content->substr(last_line) != LastLine(absl::string_view(*content).substr(0, last_line))) {
+    return absl::DataLossError(absl::StrCat(path, " is damaged: its checksum does not match"));
+  }
+  CheckpointManifest manifest;
+  const absl::Status status = ParseText(*content, path, &manifest);
+  if (!status.ok()) return absl::DataLossError(status.message());
+  if (manifest.version() != kManifestVersion) {
+    return absl::DataLossError(absl::StrCat(path, " has version ", manifest.version(),
+                                            "; this build reads ", kManifestVersion));
+  }
+  return manifest;
+}
+
+uint64_t TableFingerprint(const TableConfig& table) {
+  std::string text = absl::StrCat("keys: mix64(id ^ xxh64(id space)); table ", table.id(), ";");
+  for (const SegmentConfig& segment : table.segments()) {
+    absl::StrAppend(&text, " segment ", segment.name(), " ", segment.dim(), " optimizer ",
+                    static_cast<int>(segment.optimizer().kind_case()), ";");
+  }
+  return Xxh64(text);
+}
+
+}  // namespace satrap

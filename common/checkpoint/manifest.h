@@ -1,0 +1,34 @@
+// The manifest of a saved model: the file "manifest" in its folder, protobuf text of a
+// CheckpointManifest followed by a last line "# crc32c XXXXXXXX" over all bytes before it.
+// docs/formats.md, "Saved model".
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_MANIFEST_H_
+#define SATRAP_COMMON_CHECKPOINT_MANIFEST_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+inline constexpr uint32_t kManifestVersion = 1;
+
+// Commits the model in `directory`: its other files must be durable already. Errors as DurableFile.
+absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest);
+
+// NOT_FOUND if the folder holds no whole model; DATA_LOSS, naming the file, if the manifest is
+// damaged or of another version.
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory);
+
+// Equal for tables whose saved rows fit each other: XXH64 of a text of key space, segments, dims
+// and optimizer kinds. Learning rates, bounds and the like may change between save and load.
+uint64_t TableFingerprint(const TableConfig& table);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_MANIFEST_H_

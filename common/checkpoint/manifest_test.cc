@@ -1,0 +1,72 @@
+#include "common/checkpoint/manifest.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "common/config/text_format.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+class ManifestTest : public testing::Test {
+ protected:
+  ManifestTest() {
+    std::string pattern = testing::TempDir() + "manifest_test_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+    manifest_.set_version(kManifestVersion);
+    manifest_.set_step(7);
+    manifest_.add_table_files()->set_name("table_0_000.rows");
+  }
+  void Rewrite(const std::string& content) { std::ofstream(directory_ + "/manifest") << content; }
+  std::string directory_;
+  CheckpointManifest manifest_;
+};
+
+TEST_F(ManifestTest, ReadsBackWhatWasWritten) {
+  ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
+  const auto read = ReadManifest(directory_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->SerializeAsString(), manifest_.SerializeAsString());
+}
+
+TEST_F(ManifestTest, AFolderWithoutManifestIsNoModel) {
+  EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ManifestTest, AChangedOrCutManifestIsDataLoss) {
+  ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
+  const std::string content = *ReadWholeFile(directory_ + "/manifest");
+  std::string changed = content;
+  changed[changed.find("step: 7") + 6] = '8';
+  Rewrite(changed);
+  EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
+  Rewrite(content.substr(0, content.size() / 2));
+  EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(ManifestTest, AnotherVersionIsRefused) {
+  manifest_.set_version(99);
+  ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
+  EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(TableFingerprint, NoticesLayoutAndOptimizerKindButNoLearningRate) {
+  TableConfig table;
+  table.set_id(3);
+  SegmentConfig* segment = table.add_segments();
+  segment->set_name("embedding");
+  segment->set_dim(8);
+  segment->mutable_optimizer()->mutable_adagrad();
+  const uint64_t fingerprint = TableFingerprint(table);
+  segment->mutable_optimizer()->set_learning_rate(0.5);
+  EXPECT_EQ(TableFingerprint(table), fingerprint);
+  segment->set_dim(9);
+  EXPECT_NE(TableFingerprint(table), fingerprint);
+  segment->set_dim(8);
+  segment->mutable_optimizer()->mutable_adam();
+  EXPECT_NE(TableFingerprint(table), fingerprint);
+}
+
+}  // namespace
+}  // namespace satrap

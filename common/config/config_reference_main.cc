@@ -1,0 +1,147 @@
+// Prints docs/config.md: every message that a job file may hold, with its fields, defaults and
+// comments, from a descriptor set made with --include_source_info.
+//
+//   config_reference DESCRIPTOR_SET > docs/config.md
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "common/config/text_format.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+
+namespace satrap {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::SourceLocation;
+
+// Comments before and after a declaration, on one line of a table.
+template <typename T>
+std::string CommentOf(const T* declaration) {
+  SourceLocation location;
+  if (!declaration->GetSourceLocation(&location)) return "";
+  std::string text = absl::StrCat(location.leading_comments, location.trailing_comments);
+  text = absl::StrReplaceAll(text, {{"\n", " "}, {"|", "\\|"}, {"<", "&lt;"}});
+  while (text.find("  ") != std::string::npos) text = absl::StrReplaceAll(text, {{"  ", " "}});
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+std::string TypeOf(const FieldDescriptor* field) {
+  std::string type = field->type_name();
+  if (field->message_type() != nullptr)
+    type = absl::StrCat("[", field->message_type()->full_name(), "](#",
+                        absl::StrReplaceAll(field->message_type()->full_name(), {{".", ""}}), ")");
+  if (field->enum_type() != nullptr) {
+    std::vector<std::string> names;
+    for (int i = 0; i < field->enum_type()->value_count(); ++i) {
+      names.push_back(absl::StrCat("`", field->enum_type()->value(i)->name(), "`"));
+    }
+    type = absl::StrJoin(names, " ");
+  }
+  return field->is_repeated() ? absl::StrCat("repeated ", type) : type;
+}
+
+std::string DefaultOf(const FieldDescriptor* field) {
+  if (field->containing_oneof() != nullptr) {
+    return absl::StrCat("one of `", field->containing_oneof()->name(), "`");
+  }
+  if (!field->has_default_value()) return "";
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return absl::StrCat(field->default_value_int32());
+    case FieldDescriptor::CPPTYPE_INT64:
+      return absl::StrCat(field->default_value_int64());
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(field->default_value_uint32());
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(field->default_value_uint64());
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return absl::StrCat(field->default_value_double());
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return absl::StrCat(field->default_value_float());
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return field->default_value_bool() ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return field->default_value_enum()->name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return absl::StrCat("\"", field->default_value_string(), "\"");
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return "";
+  }
+  return "";
+}
+
+void PrintMessage(const Descriptor* message, absl::flat_hash_set<std::string>* printed) {
+  if (!printed->insert(message->full_name()).second) return;
+  std::printf("\n## %s\n\n%s\n", message->full_name().c_str(), CommentOf(message).c_str());
+  if (message->field_count() > 0) {
+    std::printf("\n| field | type | default | meaning |\n|---|---|---|---|\n");
+  }
+  for (int i = 0; i < message->field_count(); ++i) {
+    const FieldDescriptor* field = message->field(i);
+    std::string comment = CommentOf(field);
+    if (field->enum_type() != nullptr) {
+      for (int j = 0; j < field->enum_type()->value_count(); ++j) {
+        const std::string meaning = CommentOf(field->enum_type()->value(j));
+        if (!meaning.empty()) {
+          absl::StrAppend(&comment, comment.empty() ? "" : " ", "`",
+                          field->enum_type()->value(j)->name(), "`: ", meaning, ".");
+        }
+      }
+    }
+    std::printf("| `%s` | %s | %s | %s |\n", field->name().c_str(), TypeOf(field).c_str(),
+                DefaultOf(field).c_str(), comment.c_str());
+  }
+  for (int i = 0; i < message->field_count(); ++i) {
+    if (message->field(i)->message_type() != nullptr) {
+      PrintMessage(message->field(i)->message_type(), printed);
+    }
+  }
+}
+
+int Run(const std::string& path) {
+  const auto bytes = ReadWholeFile(path);
+  google::protobuf::FileDescriptorSet files;
+  if (!bytes.ok() || !files.ParseFromString(*bytes)) {
+    std::fprintf(stderr, "cannot read the descriptor set %s\n", path.c_str());
+    return 1;
+  }
+  google::protobuf::DescriptorPool pool;
+  for (const auto& file : files.file()) {
+    if (pool.BuildFile(file) == nullptr) return 1;
+  }
+  const Descriptor* job = pool.FindMessageTypeByName("satrap.JobConfig");
+  if (job == nullptr) return 1;
+  std::printf(
+      "# Configuration reference\n\n"
+      "Generated from the comments of `proto/job.proto` and what it imports; do not edit. Make it "
+      "again with\n"
+      "`bazel build //common/config:config_reference_md && cp bazel-bin/common/config/config.md "
+      "docs/config.md`.\n\n"
+      "A job is one text file (`job.textproto`) holding a `JobConfig`. Any field can be set on the "
+      "command line:\n"
+      "`--set embedding_ps.replicas=4 --set 'tables[name=ids].segments[0].dim=8'`.\n");
+  absl::flat_hash_set<std::string> printed;
+  PrintMessage(job, &printed);
+  return 0;
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: config_reference DESCRIPTOR_SET\n");
+    return 1;
+  }
+  return satrap::Run(argv[1]);
+}

@@ -1,0 +1,33 @@
+// Setting one field of a message by a path, as `--set` does.
+//
+//   seed=7
+//   embedding_ps.replicas=4
+//   tables[name=user].segments[0].dim=8        an element by the value of one of its fields, or by
+//   its position model.layers[name=deep].mlp.units=64,32    a repeated field takes its elements
+//   separated by commas dense_optimizer.sgd=                       an empty value makes a message
+//   field present (choosing it in a oneof)
+//
+// Enums are given by name. Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_FIELD_PATH_H_
+#define SATRAP_COMMON_CONFIG_FIELD_PATH_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace satrap {
+
+// Applies "path=value". Messages on the way are made present; elements of repeated fields must
+// exist. INVALID_ARGUMENT naming the assignment, the step of the path that failed and what was
+// expected there (for an unknown field, the fields there are); `*message` may then have empty
+// messages on the way.
+absl::Status SetField(absl::string_view assignment, google::protobuf::Message* message);
+
+// Sets every singular scalar field that is not set, in `message` and in the messages below it that
+// are set, to its default, so that printing shows the defaults.
+void FillDefaults(google::protobuf::Message* message);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_FIELD_PATH_H_

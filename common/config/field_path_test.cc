@@ -1,0 +1,94 @@
+#include "common/config/field_path.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+namespace {
+
+using testing::HasSubstr;
+
+class SetFieldTest : public testing::Test {
+ protected:
+  SetFieldTest() {
+    TableConfig* user = job_.add_tables();
+    user->set_name("user");
+    user->add_segments()->set_name("embedding");
+    job_.add_tables()->set_name("item");
+  }
+  std::string ErrorOf(absl::string_view assignment) {
+    return std::string(SetField(assignment, &job_).message());
+  }
+  JobConfig job_;
+};
+
+TEST_F(SetFieldTest, SetsATopLevelScalar) {
+  ASSERT_TRUE(SetField("seed=7", &job_).ok());
+  EXPECT_EQ(job_.seed(), 7u);
+}
+
+TEST_F(SetFieldTest, SetsAFieldBelowAMessageThatWasAbsent) {
+  ASSERT_TRUE(SetField("embedding_ps.replicas=4", &job_).ok());
+  EXPECT_EQ(job_.embedding_ps().replicas(), 4);
+}
+
+TEST_F(SetFieldTest, PicksAnElementByTheValueOfAField) {
+  ASSERT_TRUE(SetField("tables[name=user].segments[0].dim=8", &job_).ok());
+  EXPECT_EQ(job_.tables(0).segments(0).dim(), 8);
+}
+
+TEST_F(SetFieldTest, PicksAnElementByPosition) {
+  ASSERT_TRUE(SetField("tables[1].l2=0.5", &job_).ok());
+  EXPECT_FLOAT_EQ(job_.tables(1).l2(), 0.5f);
+}
+
+TEST_F(SetFieldTest, TakesEnumsByName) {
+  ASSERT_TRUE(SetField("mode=SYNC", &job_).ok());
+  EXPECT_EQ(job_.mode(), JobConfig::SYNC);
+  EXPECT_THAT(ErrorOf("mode=FAST"), HasSubstr("HYBRID, SYNC"));
+}
+
+TEST_F(SetFieldTest, TakesStringsWithQuotesSpacesAndEqualSigns) {
+  ASSERT_TRUE(SetField("data_root=/a \"b\"/c=d", &job_).ok());
+  EXPECT_EQ(job_.data_root(), "/a \"b\"/c=d");
+}
+
+TEST_F(SetFieldTest, ReplacesARepeatedFieldByTheGivenElements) {
+  job_.mutable_data()->add_train_files("old");
+  ASSERT_TRUE(SetField("data.train_files=a,b", &job_).ok());
+  ASSERT_EQ(job_.data().train_files_size(), 2);
+  EXPECT_EQ(job_.data().train_files(1), "b");
+}
+
+TEST_F(SetFieldTest, ChoosesAMessageOfAOneofByAnEmptyValue) {
+  ASSERT_TRUE(SetField("dense_optimizer.sgd=", &job_).ok());
+  EXPECT_TRUE(job_.dense_optimizer().has_sgd());
+}
+
+TEST_F(SetFieldTest, NamesTheFieldsThereAreForAnUnknownOne) {
+  EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), HasSubstr("no field 'replica'"));
+  EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), HasSubstr("replicas"));
+}
+
+TEST_F(SetFieldTest, RefusesWhatIsNotAValueOfTheField) {
+  EXPECT_THAT(ErrorOf("seed=seven"), HasSubstr("'seven' is no value of seed"));
+  EXPECT_THAT(ErrorOf("seed"), HasSubstr("expected path=value"));
+  EXPECT_THAT(ErrorOf("tables[name=nobody].l2=1"), HasSubstr("no element of tables"));
+  EXPECT_THAT(ErrorOf("tables[9].l2=1"), HasSubstr("there are 2 elements"));
+  EXPECT_THAT(ErrorOf("tables.l2=1"), HasSubstr("name an element in brackets"));
+  EXPECT_THAT(ErrorOf("seed.x=1"), HasSubstr("not a message"));
+}
+
+TEST(FillDefaults, SpellsOutDefaultsOfPresentMessagesOnly) {
+  JobConfig job;
+  job.mutable_embedding_ps();
+  FillDefaults(&job);
+  EXPECT_TRUE(job.has_seed());
+  EXPECT_TRUE(job.embedding_ps().has_shards());
+  EXPECT_FALSE(job.has_nn_worker());
+  EXPECT_FALSE(job.has_data_root()) << "a field without a declared default stays unset";
+}
+
+}  // namespace
+}  // namespace satrap

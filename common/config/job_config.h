@@ -1,0 +1,51 @@
+// A job from its file to what the roles read.
+//
+//   job.textproto --LoadJob--> JobConfig with overrides, zoo model and defaults
+//   --ResolvedJobText--> run_dir/job.textproto
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_JOB_CONFIG_H_
+#define SATRAP_COMMON_CONFIG_JOB_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Reads `path`, applies `sets` in order (field_path.h), replaces an empty model.layers by the zoo
+// graph INSTALL_DIR/nn_worker/models/ZOO.textproto, fills the defaults in and validates
+// (validate_job.h). Overrides of model.layers act on the zoo graph's layers. NOT_FOUND or
+// INVALID_ARGUMENT with every problem found, one a line.
+absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
+                                  const std::string& install_dir);
+
+// Reads what ResolvedJobText wrote: nothing is filled in but defaults; validates.
+absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
+
+// The job as text, every default spelled out.
+std::string ResolvedJobText(const JobConfig& job);
+
+// Equal for the same job wherever it runs: XXH64 of the serialised job without paths (data_root,
+// run_dir, init_from, file globs).
+uint64_t JobFingerprint(const JobConfig& job);
+
+// Positions and sizes that several roles need.
+// Index of the table a feature reads. REQUIRES: a validated job.
+int TableIndexOf(const FeatureConfig& feature, const JobConfig& job);
+// Values a row has: the sum of its segments' dims.
+int RowValues(const TableConfig& table);
+// Column a feature or a numeric reads: its `column`, or its name.
+const std::string& ColumnOf(const FeatureConfig& feature);
+const std::string& ColumnOf(const NumericConfig& numeric);
+// The id space of a feature: its `id_space`, or its name.
+const std::string& IdSpaceOf(const FeatureConfig& feature);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_JOB_CONFIG_H_

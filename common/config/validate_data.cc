@@ -1,0 +1,215 @@
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/config/job_config.h"
+#include "common/config/validate_job.h"
+
+namespace satrap {
+namespace {
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string FewNames(std::vector<std::string> names) {
+  if (names.size() > 40) {
+    names.resize(40);
+    names.push_back("...");
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+void ValidateCsv(const CsvFormat& csv, Problems* problems) {
+  if (csv.separator().size() != 1) {
+    problems->Add("data.csv.separator",
+                  absl::StrCat("must be one byte, got '", csv.separator(), "'"));
+  }
+  absl::flat_hash_set<std::string> names;
+  int labels = 0;
+  for (int i = 0; i < csv.columns_size(); ++i) {
+    const ColumnConfig& column = csv.columns(i);
+    const std::string path = absl::StrCat("data.csv.columns[", i, "]");
+    if (column.kind() == ColumnConfig::LABEL) ++labels;
+    if (column.name().empty() && column.kind() != ColumnConfig::IGNORE) {
+      problems->Add(path, "has no name");
+    }
+    if (!column.name().empty() && !names.insert(column.name()).second) {
+      problems->Add(path, absl::StrCat("the name '", column.name(), "' is taken"));
+    }
+    if (column.kind() == ColumnConfig::MULTI_ID && column.separator().size() != 1) {
+      problems->Add(absl::StrCat(path, ".separator"), "must be one byte");
+    }
+    if (column.value_separator().size() > 1) {
+      problems->Add(absl::StrCat(path, ".value_separator"), "must be one byte or empty");
+    }
+  }
+  if (labels != 1) {
+    problems->Add("data.csv.columns", absl::StrCat("need exactly one LABEL, got ", labels));
+  }
+}
+
+void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
+  const std::string path = "data.synthetic";
+  problems->Range<int64_t>(absl::StrCat(path, ".train_samples"), synthetic.train_samples(), 0,
+                           int64_t{1} << 50);
+  problems->Range<int64_t>(absl::StrCat(path, ".valid_samples"), synthetic.valid_samples(), 0,
+                           int64_t{1} << 50);
+  problems->Range<int64_t>(absl::StrCat(path, ".test_samples"), synthetic.test_samples(), 0,
+                           int64_t{1} << 50);
+  problems->Range(absl::StrCat(path, ".numeric_features"), synthetic.numeric_features(), 0, 10000);
+  problems->Range(absl::StrCat(path, ".interacting_features"), synthetic.interacting_features(), 0,
+                  synthetic.vocabulary_sizes_size());
+  problems->Range(absl::StrCat(path, ".interaction_dim"), synthetic.interaction_dim(), 1, 1024);
+  problems->NotNegative(absl::StrCat(path, ".zipf_exponent"), synthetic.zipf_exponent());
+  for (int i = 0; i < synthetic.vocabulary_sizes_size(); ++i) {
+    problems->Range<int64_t>(absl::StrCat(path, ".vocabulary_sizes[", i, "]"),
+                             synthetic.vocabulary_sizes(i), 1, int64_t{1} << 48);
+  }
+}
+
+void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Problems* problems) {
+  absl::flat_hash_set<std::string> names;
+  for (int i = 0; i < data.numerics_size(); ++i) {
+    const NumericConfig& numeric = data.numerics(i);
+    const std::string path = absl::StrCat("data.numerics[", i, "]");
+    if (numeric.name().empty() || !names.insert(numeric.name()).second) {
+      problems->Add(path, absl::StrCat("needs a name of its own, got '", numeric.name(), "'"));
+    }
+    if (!Contains(columns.numerics, ColumnOf(numeric))) {
+      problems->Add(path, absl::StrCat("no numeric column '", ColumnOf(numeric), "'; there are ",
+                                       FewNames(columns.numerics)));
+    }
+    if (numeric.transform() == NumericConfig::MIN_MAX && !(numeric.max() > numeric.min())) {
+      problems->Add(
+          path, absl::StrCat("max must be above min, got ", numeric.max(), " and ", numeric.min()));
+    }
+    if (numeric.transform() == NumericConfig::STANDARDISE) {
+      problems->Positive(absl::StrCat(path, ".stddev"), numeric.stddev());
+    }
+  }
+}
+
+void ValidateFeature(const FeatureConfig& feature, const std::string& path,
+                     const ColumnNames& columns, Problems* problems) {
+  const bool numeric = feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET;
+  const std::vector<std::string>& names = numeric ? columns.numerics : columns.ids;
+  if (!Contains(names, ColumnOf(feature))) {
+    problems->Add(path, absl::StrCat("no ", numeric ? "numeric" : "id", " column '",
+                                     ColumnOf(feature), "'; there are ", FewNames(names)));
+  }
+  if (feature.has_bucketize()) {
+    const auto& boundaries = feature.bucketize().boundaries();
+    if (boundaries.empty() || !std::is_sorted(boundaries.begin(), boundaries.end())) {
+      problems->Add(absl::StrCat(path, ".bucketize.boundaries"), "must be ascending and not empty");
+    }
+  }
+  if (feature.pooling() == FeatureConfig::NONE) {
+    problems->Range(absl::StrCat(path, ".max_length"), feature.max_length(), 1, 65536);
+    if (feature.transfer() == FeatureConfig::POOLED) {
+      problems->Add(absl::StrCat(path, ".transfer"), "POOLED is not possible with pooling NONE");
+    }
+  }
+}
+
+// Features that share an id space share rows, so they must name the same table.
+void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems* problems) {
+  absl::flat_hash_set<std::string> names;
+  absl::flat_hash_map<std::string, std::string> table_of_space;
+  for (int i = 0; i < job.data().features_size(); ++i) {
+    const FeatureConfig& feature = job.data().features(i);
+    const std::string path = absl::StrCat("data.features[", i, "]");
+    if (feature.name().empty() || !names.insert(feature.name()).second) {
+      problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
+    }
+    ValidateFeature(feature, path, columns, problems);
+    const bool known =
+        std::any_of(job.tables().begin(), job.tables().end(),
+                    [&](const auto& table) { return table.name() == feature.table(); });
+    if (!known) {
+      problems->Add(absl::StrCat(path, ".table"), absl::StrCat("no table '", feature.table(), "'"));
+    }
+    const auto [at, inserted] = table_of_space.emplace(IdSpaceOf(feature), feature.table());
+    if (!inserted && at->second != feature.table()) {
+      problems->Add(path, absl::StrCat("id space '", IdSpaceOf(feature), "' is in table '",
+                                       at->second, "' already"));
+    }
+  }
+}
+
+}  // namespace
+
+ColumnNames ColumnsOf(const DataConfig& data) {
+  ColumnNames columns;
+  switch (data.format_case()) {
+    case DataConfig::kCriteoTsv:
+      for (int i = 1; i <= 13; ++i) columns.numerics.push_back(absl::StrCat("I", i));
+      for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
+      break;
+    case DataConfig::kCsv:
+      for (const ColumnConfig& column : data.csv().columns()) {
+        if (column.kind() == ColumnConfig::NUMERIC) columns.numerics.push_back(column.name());
+        if (column.kind() == ColumnConfig::ID || column.kind() == ColumnConfig::MULTI_ID) {
+          columns.ids.push_back(column.name());
+        }
+      }
+      break;
+    case DataConfig::kLibsvm:
+      columns.ids.push_back("features");
+      break;
+    case DataConfig::kLibffm:
+      for (int i = 0; i < data.libffm().num_fields(); ++i) columns.ids.push_back(absl::StrCat(i));
+      break;
+    case DataConfig::kSynthetic:
+      for (int i = 1; i <= data.synthetic().numeric_features(); ++i) {
+        columns.numerics.push_back(absl::StrCat("I", i));
+      }
+      for (int i = 1; i <= data.synthetic().vocabulary_sizes_size(); ++i) {
+        columns.ids.push_back(absl::StrCat("C", i));
+      }
+      break;
+    case DataConfig::FORMAT_NOT_SET:
+      break;
+  }
+  return columns;
+}
+
+void ValidateData(const JobConfig& job, Problems* problems) {
+  const DataConfig& data = job.data();
+  if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
+    problems->Add("data", "needs one of criteo_tsv, csv, libsvm, libffm, synthetic");
+    return;
+  }
+  if (data.has_csv()) ValidateCsv(data.csv(), problems);
+  if (data.has_libffm())
+    problems->Range("data.libffm.num_fields", data.libffm().num_fields(), 1, 65536);
+  if (data.has_synthetic()) {
+    ValidateSynthetic(data.synthetic(), problems);
+  } else if (job.action() == JobConfig::TRAIN && data.train_files_size() == 0) {
+    problems->Add("data.train_files", "must not be empty");
+  } else if (job.action() != JobConfig::TRAIN && data.test_files_size() == 0 &&
+             data.seeded_split().test_fraction() <= 0) {
+    problems->Add("data.test_files", "must not be empty");
+  }
+  const double valid = data.seeded_split().valid_fraction();
+  const double test = data.seeded_split().test_fraction();
+  if (!(valid >= 0 && test >= 0 && valid + test < 1)) {
+    problems->Add(
+        "data.seeded_split",
+        absl::StrCat("fractions must be >= 0 and sum to less than 1, got ", valid, " and ", test));
+  }
+  problems->Range<int64_t>("data.shuffle_rows", data.shuffle_rows(), 0, int64_t{1} << 32);
+  problems->Range<int64_t>("data.split_bytes", data.split_bytes(), 1, int64_t{1} << 40);
+  problems->Range<int64_t>("data.split_rows", data.split_rows(), 1, int64_t{1} << 32);
+  problems->Range("data.max_bad_fraction", data.max_bad_fraction(), 0.0, 1.0);
+  const ColumnNames columns = ColumnsOf(data);
+  ValidateNumerics(data, columns, problems);
+  ValidateFeatures(job, columns, problems);
+  if (data.numerics_size() == 0 && data.features_size() == 0) {
+    problems->Add("data", "has neither features nor numerics");
+  }
+}
+
+}  // namespace satrap

@@ -1,0 +1,90 @@
+#include "common/config/validate_job.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+namespace {
+
+void ValidateRoles(const JobConfig& job, Problems* problems) {
+  problems->Range("data_loader.replicas", job.data_loader().replicas(), 1, 1024);
+  problems->Range("data_loader.threads", job.data_loader().threads(), 1, 256);
+  problems->Range("data_loader.prefetch_parts", job.data_loader().prefetch_parts(), 1, 4096);
+  problems->Range("embedding_worker.replicas", job.embedding_worker().replicas(), 1, 1024);
+  problems->Range("embedding_worker.threads", job.embedding_worker().threads(), 1, 256);
+  problems->Range("embedding_worker.room_parts", job.embedding_worker().room_parts(), 1, 4096);
+  problems->Range("embedding_ps.replicas", job.embedding_ps().replicas(), 1, 1024);
+  problems->Range("embedding_ps.threads", job.embedding_ps().threads(), 1, 256);
+  problems->Range("embedding_ps.shards", job.embedding_ps().shards(), 1, 1024);
+  problems->Range("nn_worker.replicas", job.nn_worker().replicas(), 1, 1024);
+  problems->Range("nn_worker.compute_threads", job.nn_worker().compute_threads(), 1, 256);
+  problems->Range("nn_worker.threads", job.nn_worker().threads(), 1, 256);
+  problems->Range("nn_worker.idle_step_ms", job.nn_worker().idle_step_ms(), 1, 4000);
+}
+
+void ValidateModes(const JobConfig& job, Problems* problems) {
+  problems->Range("global_batch_size", job.global_batch_size(), 1, 1 << 22);
+  problems->Range("epochs", job.epochs(), 1, 1000000);
+  problems->Range("lanes", job.lanes(), 1, 1024);
+  problems->Range("max_staleness", job.max_staleness(), 1, 256);
+  problems->Range<int64_t>("max_steps", job.max_steps(), 0, int64_t{1} << 60);
+  problems->Range<int64_t>("max_message_bytes", job.max_message_bytes(), 1 << 16,
+                           (int64_t{1} << 31) - 1);
+  problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0,
+                           int64_t{1} << 60);
+  problems->Range("evaluation.patience", job.evaluation().patience(), 0, 1000000);
+  if (job.reproducible() && job.mode() != JobConfig::SYNC) {
+    problems->Add("reproducible", "needs mode SYNC, got HYBRID");
+  }
+  if (job.mode() == JobConfig::SYNC && job.lanes() < job.data_loader().replicas()) {
+    problems->Add("lanes",
+                  absl::StrCat("must be at least data_loader.replicas (",
+                               job.data_loader().replicas(), ") in mode SYNC, got ", job.lanes()));
+  }
+  if (job.global_batch_size() < job.nn_worker().replicas()) {
+    problems->Add("global_batch_size",
+                  absl::StrCat("must be at least nn_worker.replicas (", job.nn_worker().replicas(),
+                               "), got ", job.global_batch_size()));
+  }
+}
+
+// Graph inputs name features and segments that exist; layers are named once. Shapes are checked by
+// the network.
+void ValidateModel(const JobConfig& job, Problems* problems) {
+  const ModelConfig& model = job.model();
+  if (model.layers_size() == 0)
+    problems->Add("model.layers", "must not be empty (or set model.zoo)");
+  absl::flat_hash_set<std::string> names;
+  for (int i = 0; i < model.layers_size(); ++i) {
+    const LayerConfig& layer = model.layers(i);
+    const std::string path = absl::StrCat("model.layers[", i, "]");
+    if (layer.name().empty()) problems->Add(path, "has no name");
+    if (!names.insert(layer.name()).second) {
+      problems->Add(path, absl::StrCat("the name '", layer.name(), "' is taken"));
+    }
+    if (layer.kind_case() == LayerConfig::KIND_NOT_SET) problems->Add(path, "has no kind");
+    if (layer.inputs_size() == 0) problems->Add(path, "has no inputs");
+  }
+  problems->Positive("dense_optimizer.learning_rate", job.dense_optimizer().learning_rate());
+  problems->NotNegative("dense_optimizer.l2", job.dense_optimizer().l2());
+  problems->Range<int64_t>("dense_optimizer.warmup_steps", job.dense_optimizer().warmup_steps(), 0,
+                           int64_t{1} << 60);
+}
+
+}  // namespace
+
+absl::Status ValidateJob(const JobConfig& job) {
+  Problems problems;
+  ValidateModes(job, &problems);
+  ValidateRoles(job, &problems);
+  ValidateData(job, &problems);
+  ValidateTables(job, &problems);
+  ValidateModel(job, &problems);
+  if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
+    problems.Add("init_from", "is needed to evaluate or predict");
+  }
+  return problems.ToStatus();
+}
+
+}  // namespace satrap

@@ -1,0 +1,35 @@
+// What makes a job valid. Shapes inside the dense network are the network's own to check
+// (nn_worker/graph).
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
+#define SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/config/problems.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// OK, or INVALID_ARGUMENT with every problem, one a line: the field's path, the range or choice,
+// and the value got. REQUIRES: defaults are filled in.
+absl::Status ValidateJob(const JobConfig& job);
+
+// Parts of ValidateJob.
+void ValidateData(const JobConfig& job, Problems* problems);
+void ValidateTables(const JobConfig& job, Problems* problems);
+
+// The columns that the parsers of `data` give, by what a feature or a numeric may read.
+struct ColumnNames {
+  std::vector<std::string> ids;
+  std::vector<std::string> numerics;
+};
+ColumnNames ColumnsOf(const DataConfig& data);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_

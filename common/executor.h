@@ -1,0 +1,39 @@
+// An Executor runs tasks; it is also the clock of the engines that use it. Engines take one as a
+// parameter, so that the simulation can run the engines of all roles in one thread on a simulated
+// clock.
+//
+// Implementations: ThreadPoolExecutor (thread_pool_executor.h), the simulation's event loop
+// (tests/simulation). Thread-safe.
+
+#ifndef SATRAP_COMMON_EXECUTOR_H_
+#define SATRAP_COMMON_EXECUTOR_H_
+
+#include <cstdint>
+
+#include "absl/functional/any_invocable.h"
+
+namespace satrap {
+
+using Task = absl::AnyInvocable<void()>;
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Runs `task` once, later, on some thread of the executor; never inside this call. Tasks of one
+  // executor may run at the same time and in any order. Tasks never block: what waits is an object,
+  // parked until somebody posts its task.
+  virtual void Post(Task task) = 0;
+
+  // As Post, not before `delay_us` microseconds have passed. There is no cancel: a timer's task
+  // looks whether it is still wanted. Timers that are still pending when the executor stops are
+  // dropped.
+  virtual void PostAfter(int64_t delay_us, Task task) = 0;
+
+  // Microseconds of a clock that never goes back; its zero has no meaning.
+  virtual int64_t NowUs() const = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_EXECUTOR_H_

@@ -1,0 +1,33 @@
+// Conversions between f32 and the two 16-bit formats: f16 (IEEE 754 binary16) and bf16 (the upper
+// half of an f32).
+//
+// To 16 bits: rounded to nearest, ties to even; what is too large becomes an infinity, subnormals
+// are kept; a NaN becomes a quiet NaN with the upper bits of its payload. To 32 bits: exact; a
+// signalling NaN becomes quiet for f16. The bulk functions choose vector instructions by the CPU at
+// run time and give the bits of the scalar ones.
+//
+// Thread-safe: no state.
+
+#ifndef SATRAP_COMMON_HALF_H_
+#define SATRAP_COMMON_HALF_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace satrap {
+
+uint16_t F16FromF32(float value);
+float F32FromF16(uint16_t bits);
+uint16_t Bf16FromF32(float value);
+float F32FromBf16(uint16_t bits);
+
+// REQUIRES, for each: from.size() == to.size(), no overlap
+void F16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
+void F32FromF16(absl::Span<const uint16_t> from, absl::Span<float> to);
+void Bf16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
+void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_HALF_H_

@@ -1,0 +1,92 @@
+#include "common/metrics/metrics.h"
+
+#include <prometheus/exposer.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+
+struct MetricsRegistry::Rep {
+  std::shared_ptr<prometheus::Registry> registry =
+      std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
+  Labels labels;  // of every metric
+};
+
+MetricsRegistry::MetricsRegistry(const std::string& role, int index)
+    : rep_(std::make_shared<Rep>()) {
+  rep_->labels = {{"role", role}, {"index", absl::StrCat(index)}};
+}
+
+MetricsRegistry::~MetricsRegistry() = default;
+
+prometheus::Counter* MetricsRegistry::AddCounter(const std::string& name, const std::string& help,
+                                                 const Labels& labels) {
+  auto& family = prometheus::BuildCounter()
+                     .Name(name)
+                     .Help(help)
+                     .Labels(rep_->labels)
+                     .Register(*rep_->registry);
+  return &family.Add(labels);
+}
+
+prometheus::Gauge* MetricsRegistry::AddGauge(const std::string& name, const std::string& help,
+                                             const Labels& labels) {
+  auto& family =
+      prometheus::BuildGauge().Name(name).Help(help).Labels(rep_->labels).Register(*rep_->registry);
+  return &family.Add(labels);
+}
+
+prometheus::Histogram* MetricsRegistry::AddHistogram(const std::string& name,
+                                                     const std::string& help,
+                                                     const std::vector<double>& bounds,
+                                                     const Labels& labels) {
+  auto& family = prometheus::BuildHistogram()
+                     .Name(name)
+                     .Help(help)
+                     .Labels(rep_->labels)
+                     .Register(*rep_->registry);
+  return &family.Add(labels, bounds);
+}
+
+std::string MetricsRegistry::Text() const {
+  return prometheus::TextSerializer().Serialize(rep_->registry->Collect());
+}
+
+std::vector<double> LatencyBounds() {
+  std::vector<double> bounds;
+  for (double bound = 100e-6; bound < 20; bound *= 2) bounds.push_back(bound);
+  return bounds;
+}
+
+struct MetricsServer::Rep {
+  std::unique_ptr<prometheus::Exposer> exposer;
+  std::string address;
+};
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
+    const MetricsRegistry* registry) {
+  auto rep = std::make_unique<Rep>();
+  // The library reports a failure to listen by an exception only.
+  try {
+    rep->exposer = std::make_unique<prometheus::Exposer>("127.0.0.1:0", 1);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics: ", error.what()));
+  }
+  const std::vector<int> ports = rep->exposer->GetListeningPorts();
+  if (ports.empty()) return absl::UnavailableError("cannot serve metrics: no port");
+  rep->address = absl::StrCat("127.0.0.1:", ports[0]);
+  rep->exposer->RegisterCollectable(registry->rep_->registry);
+  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(rep)));
+}
+
+MetricsServer::MetricsServer(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+MetricsServer::~MetricsServer() = default;
+
+const std::string& MetricsServer::address() const { return rep_->address; }
+
+}  // namespace satrap

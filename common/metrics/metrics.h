@@ -1,0 +1,78 @@
+// Metrics are the numbers that a process shows to Prometheus. A MetricsRegistry holds those of one
+// replica of a role; every metric carries the labels `role` and `index`. docs/operations.md lists
+// the names: "satrap_" + what + unit, and "_total" for counters.
+//
+//   prometheus::Counter* rows = registry->AddCounter("satrap_lookup_rows_total", "Rows looked up");
+//   rows->Increment(26);
+//
+// Thread-safe, the metrics too. Adding takes a lock: do it once, at start, and keep the pointer.
+
+#ifndef SATRAP_COMMON_METRICS_METRICS_H_
+#define SATRAP_COMMON_METRICS_METRICS_H_
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace satrap {
+
+class MetricsRegistry {
+ public:
+  using Labels = std::map<std::string, std::string>;
+
+  MetricsRegistry(const std::string& role, int index);
+  ~MetricsRegistry();
+  MetricsRegistry(const MetricsRegistry&) = delete;
+  MetricsRegistry& operator=(const MetricsRegistry&) = delete;
+
+  // Each gives the metric of that name and labels, making it if there is none. It lives as long as
+  // the registry. REQUIRES: a name is used for one kind of metric, with the same label keys
+  prometheus::Counter* AddCounter(const std::string& name, const std::string& help,
+                                  const Labels& labels = {});
+  prometheus::Gauge* AddGauge(const std::string& name, const std::string& help,
+                              const Labels& labels = {});
+  // `bounds` are the buckets' upper ends, increasing; one more bucket holds what is above.
+  prometheus::Histogram* AddHistogram(const std::string& name, const std::string& help,
+                                      const std::vector<double>& bounds, const Labels& labels = {});
+
+  // All metrics in Prometheus's text format.
+  std::string Text() const;
+
+ private:
+  friend class MetricsServer;
+  struct Rep;
+  const std::shared_ptr<Rep> rep_;
+};
+
+// Upper ends of histogram buckets for latencies in seconds: 100 us to 13 s, doubling.
+std::vector<double> LatencyBounds();
+
+// Serves a registry over HTTP at /metrics, on 127.0.0.1 and a port that the system chooses.
+class MetricsServer {
+ public:
+  // `registry` is not owned; when it ends the server shows nothing.
+  // UNAVAILABLE if no port can be had.
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const MetricsRegistry* registry);
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  // "127.0.0.1:port"
+  const std::string& address() const;
+
+ private:
+  struct Rep;
+  explicit MetricsServer(std::unique_ptr<Rep> rep);
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_METRICS_METRICS_H_

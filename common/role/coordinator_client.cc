@@ -1,0 +1,134 @@
+#include "common/role/coordinator_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/mutex.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+// One attempt is given up for lost after this long: the coordinator answers at once.
+constexpr int64_t kAttemptTimeoutMs = 2000;
+// Between two attempts, and between two looks at a key that is not there yet.
+constexpr int64_t kRetryPauseMs = 20;
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// The answer of one attempt, waited for by the calling thread. Shared with the channel's callback,
+// which runs later than the wait if the channel breaks its own deadline.
+struct Attempt {
+  Mutex mutex;
+  CondVar changed;
+  absl::optional<absl::StatusOr<rpc::Message>> answer GUARDED_BY(mutex);
+};
+
+absl::StatusOr<rpc::Message> CallOnce(rpc::Channel* channel, const rpc::Method& method,
+                                      std::string header, int64_t timeout_ms) {
+  auto attempt = std::make_shared<Attempt>();
+  rpc::Message request;
+  request.header = std::move(header);
+  channel->Call(method, std::move(request), timeout_ms,
+                [attempt](absl::StatusOr<rpc::Message> answer) {
+                  MutexLock lock(&attempt->mutex);
+                  attempt->answer = std::move(answer);
+                  attempt->changed.NotifyAll();
+                });
+  MutexLock lock(&attempt->mutex);
+  while (!attempt->answer.has_value()) attempt->changed.Wait(&attempt->mutex);
+  return *std::move(attempt->answer);
+}
+
+void Pause(int64_t pause_ms) {
+  Mutex mutex;
+  CondVar never;
+  MutexLock lock(&mutex);
+  never.WaitFor(&mutex, pause_ms);
+}
+
+}  // namespace
+
+absl::Status CoordinatorClient::Call(const rpc::Method& method,
+                                     const google::protobuf::MessageLite& request,
+                                     google::protobuf::MessageLite* answer) {
+  const int64_t deadline_ms = NowMs() + patience_ms_;
+  while (true) {
+    const int64_t left_ms = std::max<int64_t>(deadline_ms - NowMs(), 1);
+    absl::StatusOr<rpc::Message> message = CallOnce(channel_, method, request.SerializeAsString(),
+                                                    std::min(kAttemptTimeoutMs, left_ms));
+    if (message.ok()) {
+      if (answer->ParseFromString(message->header)) return absl::OkStatus();
+      return absl::InternalError(absl::StrCat("malformed answer of ", method.path));
+    }
+    const bool lost =
+        absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status());
+    if (!lost || NowMs() >= deadline_ms) {
+      return absl::Status(message.status().code(),
+                          absl::StrCat("coordinator: ", message.status().message()));
+    }
+    Pause(kRetryPauseMs);
+  }
+}
+
+absl::StatusOr<RegisterAnswer> CoordinatorClient::Register(const RegisterRequest& request) {
+  RegisterAnswer answer;
+  RETURN_IF_ERROR(Call(kRegister, request, &answer));
+  return answer;
+}
+
+absl::StatusOr<StatusAnswer> CoordinatorClient::Status() {
+  StatusAnswer answer;
+  RETURN_IF_ERROR(Call(kStatus, StatusRequest(), &answer));
+  return answer;
+}
+
+absl::Status CoordinatorClient::Finish(const RunResult& result) {
+  FinishRequest request;
+  *request.mutable_result() = result;
+  FinishAnswer answer;
+  return Call(kFinish, request, &answer);
+}
+
+absl::Status CoordinatorClient::Fail(Role role, int index, absl::string_view reason) {
+  FailRequest request;
+  request.set_role(role);
+  request.set_index(index);
+  request.set_reason(std::string(reason));
+  FailAnswer answer;
+  return Call(kFail, request, &answer);
+}
+
+absl::Status CoordinatorClient::Set(const std::string& key, const std::string& value) {
+  StoreSetRequest request;
+  request.set_key(key);
+  request.set_value(value);
+  StoreSetAnswer answer;
+  return Call(kStoreSet, request, &answer);
+}
+
+absl::StatusOr<std::string> CoordinatorClient::Get(const std::string& key, int64_t timeout_ms) {
+  StoreGetRequest request;
+  request.set_key(key);
+  const int64_t deadline_ms = NowMs() + timeout_ms;
+  while (true) {
+    StoreGetAnswer answer;
+    RETURN_IF_ERROR(Call(kStoreGet, request, &answer));
+    if (answer.found()) return answer.value();
+    if (NowMs() >= deadline_ms) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("nobody set '", key, "' within ", timeout_ms, " ms"));
+    }
+    Pause(kRetryPauseMs);
+  }
+}
+
+}  // namespace satrap

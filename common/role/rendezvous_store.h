@@ -1,0 +1,30 @@
+// The store that processes of a collective find each other through: keys are set once, by one
+// process, and waited for by others. In a run it is the coordinator's (coordinator_client.h).
+//
+// Thread-safe. Calls block: never from a task of an executor.
+
+#ifndef SATRAP_COMMON_ROLE_RENDEZVOUS_STORE_H_
+#define SATRAP_COMMON_ROLE_RENDEZVOUS_STORE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace satrap {
+
+class RendezvousStore {
+ public:
+  virtual ~RendezvousStore() = default;
+
+  // ALREADY_EXISTS if the key has another value. UNAVAILABLE if the store cannot be reached.
+  virtual absl::Status Set(const std::string& key, const std::string& value) = 0;
+
+  // Waits until somebody has set the key, DEADLINE_EXCEEDED after `timeout_ms`. 0 looks once.
+  virtual absl::StatusOr<std::string> Get(const std::string& key, int64_t timeout_ms) = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_ROLE_RENDEZVOUS_STORE_H_

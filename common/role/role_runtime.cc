@@ -1,0 +1,454 @@
+#include "common/role/role_runtime.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/check.h"
+#include "common/config/job_config.h"
+#include "common/metrics/metrics.h"
+#include "common/mutex.h"
+#include "common/rpc/endpoints.h"
+#include "common/rpc/grpc_channel.h"
+#include "common/status_macros.h"
+#include "common/thread_pool_executor.h"
+
+namespace satrap {
+namespace {
+
+// Roles start in any order, and the coordinator may be the last.
+constexpr int64_t kRegisterPatienceMs = 60000;
+// A role that fails says so before it exits, unless this takes too long.
+constexpr int64_t kFailPatienceMs = 2000;
+constexpr int64_t kHeartbeatAttemptMs = 3000;
+// After FINISHED a role has this long to come to WaitForFinish.
+constexpr int64_t kFinishGraceMs = 10000;
+constexpr int64_t kServerDrainMs = 500;
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+int ThreadsOf(Role role, const JobConfig& job) {
+  switch (role) {
+    case COORDINATOR:
+      return 1;
+    case DATA_LOADER:
+      return job.data_loader().threads();
+    case EMBEDDING_WORKER:
+      return job.embedding_worker().threads();
+    case EMBEDDING_PS:
+      return job.embedding_ps().threads();
+    case NN_WORKER:
+      return job.nn_worker().threads();
+  }
+  return 1;
+}
+
+}  // namespace
+
+struct RoleRuntime::Rep {
+  Rep(Role role, const RoleFlags& flags, JobConfig job, Logger logger)
+      : role(role),
+        flags(flags),
+        name(MemberName(role, flags.role_index)),
+        job(std::move(job)),
+        logger(std::move(logger)),
+        metrics(std::string(RoleName(role)), flags.role_index),
+        executor(ThreadsOf(role, this->job)) {
+    envelope.set_job_fingerprint(JobFingerprint(this->job));
+    envelope.set_generation(kFirstGeneration);
+    endpoint_options.max_message_bytes = this->job.max_message_bytes();
+  }
+  ~Rep();
+
+  absl::Status Connect();
+  // Ends the process without destructors: other threads may be anywhere.
+  [[noreturn]] void ExitNow(int code, absl::string_view message);
+  void ReportFailure(absl::Status status);
+  void Wake();
+
+  // The control thread: signals, failures, heartbeats, the end.
+  void Control();
+  void HandleSignal();
+  void HandleFailure();
+  void SendHeartbeat();
+  void HandleHeartbeat(const absl::StatusOr<rpc::Message>& message);
+  void CheckSilence(int64_t now_ms);
+
+  const Role role;
+  const RoleFlags flags;
+  const std::string name;
+  const JobConfig job;
+  const Logger logger;
+  MetricsRegistry metrics;
+  std::unique_ptr<MetricsServer> metrics_server;
+  Envelope envelope;
+  rpc::EndpointOptions endpoint_options;
+  ThreadPoolExecutor executor;
+  std::unique_ptr<rpc::GrpcServer> server;
+
+  int signal_fd = -1;
+  int wake_fd = -1;
+  std::thread control;
+
+  // Touched by the control thread alone.
+  int64_t last_answer_ms = 0;
+  int64_t next_heartbeat_ms = 0;
+  int64_t finished_ms = 0;
+  bool heartbeat_in_flight = false;
+
+  Mutex mutex;
+  CondVar changed;
+  bool stopping GUARDED_BY(mutex) = false;
+  bool registered GUARDED_BY(mutex) = false;
+  bool waiting_for_finish GUARDED_BY(mutex) = false;
+  RunState state GUARDED_BY(mutex) = STARTING;
+  absl::Status failure GUARDED_BY(mutex);
+  absl::optional<absl::StatusOr<rpc::Message>> heartbeat_answer GUARDED_BY(mutex);
+  std::vector<Member> members GUARDED_BY(mutex);
+  ProgressSource progress_source GUARDED_BY(mutex);
+  std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels GUARDED_BY(mutex);
+
+  // Last, so that their callbacks are over before anything else goes.
+  std::unique_ptr<rpc::GrpcChannel> coordinator_channel;
+  std::unique_ptr<CoordinatorClient> coordinator;
+};
+
+RoleRuntime::Rep::~Rep() {
+  {
+    MutexLock lock(&mutex);
+    stopping = true;
+  }
+  if (control.joinable()) {
+    Wake();
+    control.join();
+  }
+  if (server != nullptr) server->Shutdown(0);
+  executor.Stop();
+  coordinator_channel.reset();
+  if (signal_fd >= 0) close(signal_fd);
+  if (wake_fd >= 0) close(wake_fd);
+}
+
+void RoleRuntime::Rep::ExitNow(int code, absl::string_view message) {
+  if (code == 0) {
+    logger.Info(message);
+  } else {
+    logger.Error(message);
+  }
+  _exit(code);
+}
+
+absl::Status RoleRuntime::Rep::Connect() {
+  ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics));
+  ASSIGN_OR_RETURN(coordinator_channel,
+                   rpc::GrpcChannel::Create(flags.coordinator, endpoint_options));
+  coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get());
+  return absl::OkStatus();
+}
+
+void RoleRuntime::Rep::Wake() {
+  const uint64_t one = 1;
+  CHECK(write(wake_fd, &one, sizeof(one)) == sizeof(one)) << std::strerror(errno);
+}
+
+void RoleRuntime::Rep::ReportFailure(absl::Status status) {
+  CHECK(!status.ok());
+  {
+    MutexLock lock(&mutex);
+    if (!failure.ok()) return;
+    failure = std::move(status);
+  }
+  Wake();
+}
+
+void RoleRuntime::Rep::Control() {
+  while (true) {
+    const int64_t before_ms = NowMs();
+    const int64_t wait_ms = std::clamp<int64_t>(next_heartbeat_ms - before_ms, 1, 1000);
+    pollfd fds[] = {{signal_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
+    poll(fds, 2, static_cast<int>(wait_ms));
+    const int64_t now_ms = NowMs();
+    // While this process itself stood still the coordinator could not be heard.
+    last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - 1000);
+    if (fds[0].revents != 0) HandleSignal();
+    if (fds[1].revents != 0) {
+      uint64_t count;
+      CHECK(read(wake_fd, &count, sizeof(count)) == sizeof(count)) << std::strerror(errno);
+    }
+    HandleFailure();
+    absl::optional<absl::StatusOr<rpc::Message>> answer;
+    {
+      MutexLock lock(&mutex);
+      if (stopping) return;
+      answer.swap(heartbeat_answer);
+    }
+    if (answer.has_value()) {
+      heartbeat_in_flight = false;
+      HandleHeartbeat(*answer);
+    }
+    bool beating;
+    {
+      MutexLock lock(&mutex);
+      beating = registered && state != FINISHED;
+    }
+    if (!beating) last_answer_ms = now_ms;
+    CheckSilence(now_ms);
+    if (beating && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
+  }
+}
+
+void RoleRuntime::Rep::HandleSignal() {
+  signalfd_siginfo info;
+  if (read(signal_fd, &info, sizeof(info)) != sizeof(info)) return;
+  ExitNow(0, absl::StrCat("stopped by ", strsignal(static_cast<int>(info.ssi_signo))));
+}
+
+void RoleRuntime::Rep::HandleFailure() {
+  absl::Status status;
+  bool tell;
+  {
+    MutexLock lock(&mutex);
+    status = failure;
+    tell = registered && state != FINISHED;
+  }
+  if (status.ok()) return;
+  logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
+  // A role that never joined is not the run's: whoever started it sees its exit.
+  if (tell) {
+    CoordinatorClient teller(coordinator_channel.get(), kFailPatienceMs);
+    teller.Fail(role, flags.role_index, status.message()).IgnoreError();
+  }
+  _exit(1);
+}
+
+void RoleRuntime::Rep::SendHeartbeat() {
+  HeartbeatRequest request;
+  ProgressSource source;
+  {
+    MutexLock lock(&mutex);
+    source = progress_source;
+  }
+  if (source) source(&request);
+  request.set_role(role);
+  request.set_index(flags.role_index);
+  request.set_generation(envelope.generation());
+  rpc::Message message;
+  message.header = request.SerializeAsString();
+  heartbeat_in_flight = true;
+  next_heartbeat_ms = NowMs() + kHeartbeatPeriodMs;
+  coordinator_channel->Call(kHeartbeat, std::move(message), kHeartbeatAttemptMs,
+                            [this](absl::StatusOr<rpc::Message> answer) {
+                              {
+                                MutexLock lock(&mutex);
+                                heartbeat_answer = std::move(answer);
+                              }
+                              Wake();
+                            });
+}
+
+void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& message) {
+  if (absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status()) ||
+      absl::IsCancelled(message.status())) {
+    return;  // CheckSilence counts
+  }
+  if (!message.ok()) {
+    ExitNow(1, absl::StrCat(name, " is refused: ", message.status().message()));
+  }
+  HeartbeatAnswer answer;
+  if (!answer.ParseFromString(message->header)) {
+    ExitNow(1, "the coordinator's heartbeat answer is malformed");
+  }
+  last_answer_ms = NowMs();
+  if (answer.state() == FAILED) {
+    ExitNow(1, absl::StrCat("the run has failed: ", answer.stop_reason()));
+  }
+  MutexLock lock(&mutex);
+  if (answer.state() == FINISHED && state != FINISHED) finished_ms = NowMs();
+  if (state == STARTING) members.assign(answer.members().begin(), answer.members().end());
+  state = answer.state();
+  changed.NotifyAll();
+}
+
+void RoleRuntime::Rep::CheckSilence(int64_t now_ms) {
+  if (now_ms - last_answer_ms > kHeartbeatTimeoutMs) {
+    ExitNow(1, absl::StrCat("the coordinator at ", flags.coordinator, " has not answered for ",
+                            kHeartbeatTimeoutMs / 1000, " s"));
+  }
+  MutexLock lock(&mutex);
+  if (state == FINISHED && !waiting_for_finish && now_ms - finished_ms > kFinishGraceMs) {
+    ExitNow(0, "the run has finished; what still ran here is given up");
+  }
+}
+
+absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const RoleFlags& flags) {
+  // All threads inherit this mask, so that signals come to the control thread alone.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  signal(SIGPIPE, SIG_IGN);
+
+  ASSIGN_OR_RETURN(Logger logger,
+                   Logger::Create(absl::StrCat(RoleName(role), "/", flags.role_index),
+                                  LogLevel::kInfo, /*file=*/""));
+  ASSIGN_OR_RETURN(JobConfig job, LoadResolvedJob(flags.config));
+  if (flags.role_index >= ReplicasOf(role, job)) {
+    return absl::InvalidArgumentError(absl::StrCat("--role_index=", flags.role_index,
+                                                   ": the job has ", ReplicasOf(role, job), " ",
+                                                   RoleName(role), " processes"));
+  }
+  auto rep = std::make_unique<Rep>(role, flags, std::move(job), std::move(logger));
+  RETURN_IF_ERROR(rep->Connect());
+  rep->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+  rep->wake_fd = eventfd(0, EFD_CLOEXEC);
+  CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
+  rep->last_answer_ms = NowMs();
+  rep->control = std::thread([raw = rep.get()] { raw->Control(); });
+  return std::unique_ptr<RoleRuntime>(new RoleRuntime(std::move(rep)));
+}
+
+RoleRuntime::RoleRuntime(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+RoleRuntime::~RoleRuntime() = default;
+
+const JobConfig& RoleRuntime::job() const { return rep_->job; }
+const RoleFlags& RoleRuntime::flags() const { return rep_->flags; }
+int RoleRuntime::index() const { return rep_->flags.role_index; }
+const Envelope& RoleRuntime::envelope() const { return rep_->envelope; }
+const Logger& RoleRuntime::logger() const { return rep_->logger; }
+MetricsRegistry* RoleRuntime::metrics() { return &rep_->metrics; }
+Executor* RoleRuntime::executor() { return &rep_->executor; }
+rpc::Channel* RoleRuntime::coordinator_channel() { return rep_->coordinator_channel.get(); }
+CoordinatorClient* RoleRuntime::coordinator() { return rep_->coordinator.get(); }
+
+std::function<void(absl::Status)> RoleRuntime::failure_sink() {
+  return [rep = rep_.get()](absl::Status status) { rep->ReportFailure(std::move(status)); };
+}
+
+absl::Status RoleRuntime::Serve(std::initializer_list<rpc::GrpcServer::Service> services) {
+  CHECK(rep_->server == nullptr) << "Serve is called once";
+  if (rep_->flags.listen.empty()) return absl::InvalidArgumentError("--listen is missing");
+  ASSIGN_OR_RETURN(rep_->server,
+                   rpc::GrpcServer::Start(rep_->flags.listen, rep_->endpoint_options, services));
+  return absl::OkStatus();
+}
+
+void RoleRuntime::SetProgressSource(ProgressSource source) {
+  MutexLock lock(&rep_->mutex);
+  rep_->progress_source = std::move(source);
+}
+
+absl::Status RoleRuntime::Join() {
+  RegisterRequest request;
+  Member* member = request.mutable_member();
+  member->set_role(rep_->role);
+  member->set_index(index());
+  member->set_address(rep_->flags.advertise);
+  member->set_metrics_address(rep_->metrics_server->address());
+  member->set_pid(getpid());
+  request.set_job_fingerprint(rep_->envelope.job_fingerprint());
+  CoordinatorClient patient(rep_->coordinator_channel.get(), kRegisterPatienceMs);
+  RETURN_IF_ERROR(patient.Register(request).status());
+  {
+    MutexLock lock(&rep_->mutex);
+    rep_->registered = true;
+  }
+  rep_->Wake();
+  rep_->logger.Info("registered", {{"coordinator", rep_->flags.coordinator},
+                                   {"metrics", rep_->metrics_server->address()}});
+  {
+    MutexLock lock(&rep_->mutex);
+    while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
+  }
+  rep_->logger.Info("every role is there");
+  return absl::OkStatus();
+}
+
+std::string RoleRuntime::AddressOf(Role role, int index) const {
+  MutexLock lock(&rep_->mutex);
+  for (const Member& member : rep_->members) {
+    if (member.role() == role && static_cast<int>(member.index()) == index) {
+      return member.address();
+    }
+  }
+  CHECK(false) << MemberName(role, index) << " is no member of the run";
+  return "";
+}
+
+rpc::Channel* RoleRuntime::ChannelTo(Role role, int index) {
+  const std::string address = AddressOf(role, index);
+  MutexLock lock(&rep_->mutex);
+  std::unique_ptr<rpc::GrpcChannel>& channel = rep_->channels[MemberName(role, index)];
+  if (channel == nullptr) {
+    auto created = rpc::GrpcChannel::Create(address, rep_->endpoint_options);
+    CHECK(created.ok()) << MemberName(role, index) << " at '" << address
+                        << "': " << created.status().ToString();
+    channel = *std::move(created);
+  }
+  return channel.get();
+}
+
+absl::Status RoleRuntime::Finish(const RunResult& result) {
+  RETURN_IF_ERROR(rep_->coordinator->Finish(result));
+  return absl::OkStatus();
+}
+
+void RoleRuntime::WaitForFinish() {
+  {
+    MutexLock lock(&rep_->mutex);
+    rep_->waiting_for_finish = true;
+    while (rep_->state != FINISHED) rep_->changed.Wait(&rep_->mutex);
+  }
+  std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels;
+  {
+    MutexLock lock(&rep_->mutex);
+    channels.swap(rep_->channels);
+  }
+  if (rep_->server != nullptr) rep_->server->Shutdown(kServerDrainMs);
+  rep_->executor.Stop();
+  channels.clear();
+}
+
+namespace {
+
+// There is no log yet.
+int StartFailed(Role role, const absl::Status& status) {
+  fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
+          std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace
+
+int RunRole(Role role, int argc, char** argv,
+            absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
+  const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
+  if (!flags.ok()) {
+    return StartFailed(role, flags.status());
+  }
+  auto runtime = RoleRuntime::Start(role, *flags);
+  if (!runtime.ok()) return StartFailed(role, runtime.status());
+  const absl::Status status = body(**runtime);
+  if (status.ok()) return 0;
+  (*runtime)->failure_sink()(status);
+  // The control thread tells the coordinator and ends the process.
+  while (true) pause();
+}
+
+}  // namespace satrap

@@ -1,0 +1,192 @@
+// A role's process against a coordinator of the test's own. How a process ends is looked at from
+// outside: each case runs in a process of its own.
+
+#include "common/role/role_runtime.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/config/job_config.h"
+#include "common/mutex.h"
+#include "common/rpc/endpoints.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kJob[] = R"(
+  name: "tiny"
+  data {
+    synthetic {
+      numeric_features: 1
+      interacting_features: 0
+    }
+    numerics { name: "I1" }
+  }
+  model {
+    layers { name: "logit" inputs: "numeric" linear { units: 1 } }
+  }
+)";
+
+// Answers as a coordinator whose run is in `state`.
+class FakeCoordinator final : public rpc::Handler {
+ public:
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    rpc::Message answer;
+    if (method == kRegister) {
+      RegisterRequest call;
+      call.ParseFromString(request.header);
+      MutexLock lock(&mutex_);
+      member_ = call.member();
+      answer.header = RegisterAnswer().SerializeAsString();
+    } else if (method == kHeartbeat) {
+      if (silent()) return;
+      HeartbeatAnswer beat;
+      MutexLock lock(&mutex_);
+      beat.set_state(state_);
+      beat.set_stop_reason("somebody else broke");
+      *beat.add_members() = member_;
+      answer.header = beat.SerializeAsString();
+    } else if (method == kFail) {
+      FailRequest call;
+      call.ParseFromString(request.header);
+      fprintf(stderr, "coordinator was told: %s\n", call.reason().c_str());
+    } else if (method == kFinish) {
+      SetState(FINISHED);
+    }
+    respond(std::move(answer));
+  }
+  void SetState(RunState state) {
+    MutexLock lock(&mutex_);
+    state_ = state;
+  }
+  void FallSilent() {
+    MutexLock lock(&mutex_);
+    silent_ = true;
+  }
+  bool silent() {
+    MutexLock lock(&mutex_);
+    return silent_;
+  }
+
+ private:
+  Mutex mutex_;
+  bool silent_ GUARDED_BY(mutex_) = false;
+  RunState state_ GUARDED_BY(mutex_) = RUNNING;
+  Member member_ GUARDED_BY(mutex_);
+};
+
+using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
+
+// In the process of the test case: a coordinator, and a role that runs `body`. Exits with the
+// role's code.
+[[noreturn]] void RunCase(const Body& body) {
+  std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
+  if (mkdtemp(dir.data()) == nullptr) abort();
+  std::ofstream(dir + "/job.textproto") << kJob;
+  const std::string address = "unix:" + dir + "/coordinator";
+  FakeCoordinator coordinator;
+  // Threads that start before the role must leave its signals alone, as the role's own do.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const rpc::Method methods[] = {kRegister, kHeartbeat, kFail, kFinish};
+  auto server = rpc::GrpcServer::Start(address, rpc::EndpointOptions(),
+                                       {rpc::GrpcServer::Service{methods, &coordinator}});
+  if (!server.ok()) abort();
+  std::vector<std::string> args = {"nn_worker", "--config=" + dir + "/job.textproto",
+                                   "--coordinator=" + address, "--advertise=127.0.0.1"};
+  std::vector<char*> argv;
+  for (std::string& arg : args) argv.push_back(arg.data());
+  const int code = RunRole(NN_WORKER, static_cast<int>(argv.size()), argv.data(),
+                           [&](RoleRuntime& runtime) { return body(runtime, coordinator); });
+  (*server)->Shutdown(0);
+  exit(code);
+}
+
+class RoleRuntimeTest : public ::testing::Test {
+ protected:
+  RoleRuntimeTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+};
+
+TEST_F(RoleRuntimeTest, ARunThatFinishesEndsTheProcessWell) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                if (runtime.AddressOf(NN_WORKER, 0) != "127.0.0.1") abort();
+                const absl::Status finished = runtime.Finish(RunResult());
+                runtime.WaitForFinish();
+                return finished;
+              }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RoleRuntimeTest, AFailureIsToldToTheCoordinatorAndExits1) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                runtime.failure_sink()(absl::DataLossError("rows are gone"));
+                runtime.WaitForFinish();
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(1), "coordinator was told: rows are gone");
+}
+
+TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
+  EXPECT_EXIT(
+      RunCase([](RoleRuntime&, FakeCoordinator&) { return absl::NotFoundError("no such model"); }),
+      ::testing::ExitedWithCode(1), "error nn_worker/0 no such model");
+}
+
+TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetState(FAILED);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(1), "somebody else broke");
+}
+
+TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.FallSilent();
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(1), "has not answered for 8 s");
+}
+
+TEST_F(RoleRuntimeTest, TerminationIsAnEndWithoutAnError) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                kill(getpid(), SIGTERM);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(0), "stopped by Terminated");
+}
+
+// A process whose job file is not there.
+[[noreturn]] void RunWithoutJob() {
+  std::string args[] = {"nn_worker", "--config=/no/such/job", "--coordinator=unix:/c"};
+  char* argv[] = {args[0].data(), args[1].data(), args[2].data()};
+  exit(RunRole(NN_WORKER, 3, argv, [](RoleRuntime&) { return absl::OkStatus(); }));
+}
+
+TEST_F(RoleRuntimeTest, AWrongJobFileIsOneMessage) {
+  EXPECT_EXIT(RunWithoutJob(), ::testing::ExitedWithCode(1), "error: nn_worker: .*/no/such/job");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,90 @@
+// An AnswerWindow makes the calls that one sender makes by one method on one stream happen once
+// each, however often the network repeats, delays and reorders them (docs/consistency.md).
+//
+// The sender numbers its calls from 1 and sends with each attempt the oldest number that is still
+// open at its side (call_numbers.h). The window keeps the answers from the largest of those on:
+//   - a number that was never seen runs;
+//   - a repeat of one that runs gets its answer when it is there;
+//   - a repeat of an answered one gets the kept answer;
+//   - a number below the oldest open one is answered {outcome: OLD} and does nothing.
+// An attempt that has waited hold_us is answered {outcome: WAIT}. That is no answer: the call goes
+// on running and the sender repeats it.
+//
+//   if (window->Admit(number, oldest_open, std::move(respond)) == Admission::kHandled) return;
+//   ...do the work, now or later, then:
+//   window->Finish(number, answer);
+//
+// Answers are kept from the sender's oldest open call to its newest one, so a sender bounds that
+// distance. An error is an answer like any other.
+//
+// Thread-safe. Responders are called outside the lock, by whoever calls Admit or Finish, or on the
+// executor when the hold has passed.
+
+#ifndef SATRAP_COMMON_RPC_ANSWER_WINDOW_H_
+#define SATRAP_COMMON_RPC_ANSWER_WINDOW_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+enum class Admission {
+  kRun,      // the caller runs the call and calls Finish once
+  kHandled,  // there is nothing to do
+};
+
+class AnswerWindow {
+ public:
+  // `executor` is not owned and must outlive the window. The window's end drops the responders of
+  // calls that run.
+  AnswerWindow(Executor* executor, int64_t hold_us);
+  ~AnswerWindow();
+  AnswerWindow(const AnswerWindow&) = delete;
+  AnswerWindow& operator=(const AnswerWindow&) = delete;
+
+  // One attempt of call `number` has arrived. `respond` is called once: now, at Finish, or after
+  // hold_us. Number 0, which no CallNumbers gives, is answered INVALID_ARGUMENT.
+  Admission Admit(uint64_t number, uint64_t oldest_open, Callback respond);
+
+  // The answer of a call that was admitted to run: goes to all who wait for it, and is kept unless
+  // the sender has closed the number. REQUIRES: once for each kRun
+  void Finish(uint64_t number, absl::StatusOr<Message> answer);
+
+  // Answers that are kept, and calls that run.
+  size_t num_kept() const;
+  size_t num_running() const;
+
+ private:
+  struct Rep;
+  const std::shared_ptr<Rep> rep_;  // shared with the executor's timers
+};
+
+// The windows of one method: one for each (sender, stream), made when first asked for.
+//
+// Thread-safe.
+class AnswerWindows {
+ public:
+  // As AnswerWindow.
+  AnswerWindows(Executor* executor, int64_t hold_us);
+
+  // Never null; lives as long as this object.
+  AnswerWindow* Get(uint32_t sender, int stream);
+
+ private:
+  Executor* const executor_;
+  const int64_t hold_us_;
+  Mutex mutex_;
+  absl::flat_hash_map<std::pair<uint32_t, int>, std::unique_ptr<AnswerWindow>> windows_
+      GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_ANSWER_WINDOW_H_

@@ -1,0 +1,16 @@
+// The slow calls of the embedding PS (proto/control.proto) as Methods.
+
+#ifndef SATRAP_COMMON_RPC_CONTROL_METHODS_H_
+#define SATRAP_COMMON_RPC_CONTROL_METHODS_H_
+
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+inline constexpr Method kSaveTables = {"/satrap.EmbeddingPsControl/SaveTables", false};
+inline constexpr Method kLoadTables = {"/satrap.EmbeddingPsControl/LoadTables", false};
+inline constexpr Method kTableStats = {"/satrap.EmbeddingPsControl/TableStats", false};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_CONTROL_METHODS_H_

@@ -1,0 +1,69 @@
+// Endpoints: the one place where credentials and the options of gRPC channels and servers are made,
+// and where addresses are checked. Addresses are the strings that gRPC takes: "unix:/path",
+// "host:port", "[::]:port", "dns:///name:port".
+//
+// Traffic is not encrypted: Unix sockets lie in a folder of mode 0700, and TCP is for a network
+// whose members trust each other.
+
+#ifndef SATRAP_COMMON_RPC_ENDPOINTS_H_
+#define SATRAP_COMMON_RPC_ENDPOINTS_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/server_builder.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace satrap::rpc {
+
+struct EndpointOptions {
+  // Of one message, either way. A larger one ends its call with RESOURCE_EXHAUSTED.
+  int64_t max_message_bytes = int64_t{64} << 20;
+};
+
+// What the kernel's address of a Unix socket can hold.
+inline constexpr size_t kMaxSocketPathBytes = 107;
+
+// INVALID_ARGUMENT if `address` is empty or a Unix socket whose path is empty or too long.
+absl::Status CheckAddress(absl::string_view address);
+
+// A channel with a connection of its own. It connects when it is first used, and again, after 0.1
+// to 1 s, whenever the connection is lost. INVALID_ARGUMENT as CheckAddress.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& address,
+                                                          const EndpointOptions& options);
+
+// Makes `builder` listen on `address`. Once it has built the server, *port is the bound TCP port, 1
+// for a Unix socket, 0 if the address could not be bound. `port` must live until then.
+// REQUIRES: CheckAddress(address).ok()
+void ListenOn(const std::string& address, const EndpointOptions& options,
+              grpc::ServerBuilder* builder, int* port);
+
+// The right to listen on a Unix socket, for as long as the object lives. gRPC itself would quietly
+// take a socket over from a server that runs. For other addresses it is an empty object: TCP ports
+// are refused by the kernel.
+//
+// The right is an flock on "<path>.lock", which stays in the folder, and ends with the process.
+class SocketLock {
+ public:
+  // Removes the socket that a dead process has left at `address`.
+  // FAILED_PRECONDITION if another server holds it, in this process or any, or the path is a thing
+  // other than a socket; INVALID_ARGUMENT as CheckAddress; other codes if files cannot be made.
+  static absl::StatusOr<std::unique_ptr<SocketLock>> Acquire(absl::string_view address);
+
+  ~SocketLock();
+  SocketLock(const SocketLock&) = delete;
+  SocketLock& operator=(const SocketLock&) = delete;
+
+ private:
+  explicit SocketLock(int fd) : fd_(fd) {}
+  const int fd_;  // -1: not a Unix socket
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_ENDPOINTS_H_

@@ -1,0 +1,153 @@
+// A sender with CallNumbers and reliable calls, and a receiver with an AnswerWindow, on a network
+// that loses, repeats, delays and reorders: every call happens once and is answered with its own
+// answer. One thread, one seed a schedule.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/random.h"
+#include "common/rpc/answer_window.h"
+#include "common/rpc/call_numbers.h"
+#include "common/rpc/reliable_call.h"
+#include "common/testing/manual_executor.h"
+#include "gtest/gtest.h"
+#include "proto/hot.pb.h"
+
+namespace satrap::rpc {
+namespace {
+
+constexpr Method kMethod{"/satrap.Test/Change", true};
+constexpr int kCalls = 60;
+constexpr size_t kMaxOpen = 5;
+
+// Executes each admitted call after a random time, which may be longer than the hold.
+class Receiver {
+ public:
+  Receiver(ManualExecutor* executor, SplitMix64* random)
+      : window_(executor, 5000000), executor_(executor), random_(random) {}
+
+  void Handle(const Message& request, Callback respond) {
+    AckHeader header;
+    ASSERT_TRUE(header.ParseFromString(request.header));
+    const uint64_t number = header.call().number();
+    if (window_.Admit(number, header.call().oldest_open(), std::move(respond)) ==
+        Admission::kHandled) {
+      return;
+    }
+    const int64_t work_us = random_->Below(10) == 0 ? random_->Below(20000000) : 1000;
+    executor_->PostAfter(work_us, [this, number] {
+      ++runs_[number];
+      // As in a real header, the outcome comes first; the answer names its call.
+      NextBatchAnswerHeader answer;
+      answer.set_outcome(DONE);
+      answer.set_handle(number);
+      window_.Finish(number, Message{answer.SerializeAsString(), Buffer()});
+    });
+  }
+
+  std::vector<int> runs_ = std::vector<int>(kCalls + 1);
+  AnswerWindow window_;
+
+ private:
+  ManualExecutor* const executor_;
+  SplitMix64* const random_;
+};
+
+class BadNetwork final : public Channel {
+ public:
+  BadNetwork(ManualExecutor* executor, SplitMix64* random, Receiver* receiver)
+      : executor_(executor), random_(random), receiver_(receiver) {}
+
+  void Call(const Method&, Message request, int64_t timeout_ms, Callback done) override {
+    auto once = std::make_shared<Callback>(std::move(done));
+    const auto answer = [once](absl::StatusOr<Message> outcome) {
+      if (*once != nullptr) std::exchange(*once, nullptr)(std::move(outcome));
+    };
+    executor_->PostAfter(timeout_ms * 1000,
+                         [answer] { answer(absl::DeadlineExceededError("timeout")); });
+    const uint64_t copies = random_->Below(4);  // 0: lost
+    for (uint64_t i = 0; i < copies; ++i) {
+      executor_->PostAfter(Delay(), [this, request, answer] {
+        receiver_->Handle(request, [this, answer](absl::StatusOr<Message> outcome) {
+          if (random_->Below(4) == 0) return;  // the answer is lost
+          executor_->PostAfter(Delay(), [answer, outcome] { answer(outcome); });
+        });
+      });
+    }
+  }
+
+ private:
+  // Mostly short; sometimes longer than every timeout.
+  int64_t Delay() {
+    return static_cast<int64_t>(random_->Below(random_->Below(5) == 0 ? 60000000 : 1000));
+  }
+
+  ManualExecutor* const executor_;
+  SplitMix64* const random_;
+  Receiver* const receiver_;
+};
+
+class Sender {
+ public:
+  Sender(ManualExecutor* executor, Channel* channel) : executor_(executor), channel_(channel) {
+    timeouts_.silence_timeout_ms = 3600 * 1000;
+  }
+
+  void StartMore() {
+    while (started_ < kCalls && numbers_.num_open() < kMaxOpen) {
+      ++started_;
+      const uint64_t number = numbers_.Begin();
+      StartReliableCall(
+          executor_, channel_, kMethod, timeouts_,
+          [this, number] {
+            AckHeader header;
+            header.mutable_call()->set_number(number);
+            header.mutable_call()->set_oldest_open(numbers_.oldest_open());
+            return Message{header.SerializeAsString(), Buffer()};
+          },
+          [this, number](absl::StatusOr<Message> result) {
+            ASSERT_TRUE(result.ok()) << result.status();
+            NextBatchAnswerHeader answer;
+            ASSERT_TRUE(answer.ParseFromString(result->header));
+            ASSERT_EQ(answer.outcome(), DONE);
+            ASSERT_EQ(answer.handle(), number);
+            ++answered_;
+            numbers_.End(number);
+            StartMore();
+          });
+    }
+  }
+
+  int answered_ = 0;
+
+ private:
+  ManualExecutor* const executor_;
+  Channel* const channel_;
+  RpcTimeouts timeouts_;
+  CallNumbers numbers_;
+  int started_ = 0;
+};
+
+TEST(ExactlyOnceTest, HoldsOnABadNetwork) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SplitMix64 random(seed);
+    ManualExecutor executor;
+    Receiver receiver(&executor, &random);
+    BadNetwork network(&executor, &random, &receiver);
+    Sender sender(&executor, &network);
+    sender.StartMore();
+    executor.AdvanceBy(int64_t{24} * 3600 * 1000000);
+    ASSERT_EQ(sender.answered_, kCalls) << "seed " << seed;
+    for (int number = 1; number <= kCalls; ++number) {
+      ASSERT_EQ(receiver.runs_[number], 1) << "seed " << seed << " call " << number;
+    }
+    ASSERT_EQ(receiver.window_.num_running(), 0u);
+    receiver.window_.Admit(kCalls + 1, kCalls + 1, [](auto) {});
+    ASSERT_EQ(receiver.window_.num_kept(), 0u) << "the sender has closed all";
+  }
+}
+
+}  // namespace
+}  // namespace satrap::rpc

@@ -1,0 +1,38 @@
+// A frame is a Message as the bytes of one gRPC message. Of a bulk method these are the protobuf
+// message {header = 1, payload = 2}; of a plain one the header alone:
+//
+//   0x0a  varint: header bytes  header...  0x12  varint: payload bytes  payload...
+//
+// As in any protobuf message an empty field may be absent. What no generated code writes is
+// refused: other fields, fields twice, the payload before the header.
+//
+// Example: header {1, 2} and payload {7, 8, 9} are 0a 02 01 02 12 03 07 08 09.
+//
+// Thread-safe: no state.
+
+#ifndef SATRAP_COMMON_RPC_FRAME_H_
+#define SATRAP_COMMON_RPC_FRAME_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+// All bytes of the frame before those of the payload, so that the payload can follow uncopied.
+// REQUIRES: a message of a plain method has no payload; each field is under 2 GiB.
+std::string EncodeFramePrefix(const Method& method, const Message& message);
+
+// The message in the bytes of `slices`, one after another. They may be cut anywhere and need no
+// alignment. The payload is copied once, to a Buffer of its own.
+// INVALID_ARGUMENT if the bytes are not a frame of the method; nothing is allocated then for
+// lengths that the bytes do not bear out.
+absl::StatusOr<Message> DecodeFrame(const Method& method,
+                                    absl::Span<const absl::string_view> slices);
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_FRAME_H_

@@ -1,0 +1,121 @@
+#include "common/rpc/grpc_channel.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/mutex.h"
+#include "common/rpc/grpc_message.h"
+#include "common/status_macros.h"
+
+namespace satrap::rpc {
+
+struct GrpcChannel::Rep {
+  // One call; deletes itself when its callback has returned.
+  class UnaryCall;
+
+  explicit Rep(std::shared_ptr<grpc::Channel> channel) : stub(std::move(channel)) {}
+
+  // False, and it is not added, once the channel is closing.
+  bool Add(UnaryCall* call) {
+    MutexLock lock(&mutex);
+    if (closing) return false;
+    ++num_open;
+    calls.insert(call);
+    return true;
+  }
+  // The call's callback has returned: it must not be cancelled any more.
+  void Remove(UnaryCall* call) {
+    MutexLock lock(&mutex);
+    calls.erase(call);
+  }
+  // A call that was removed has been deleted.
+  void Leave() {
+    MutexLock lock(&mutex);
+    if (--num_open == 0 && closing) all_left.NotifyAll();
+  }
+
+  grpc::GenericStub stub;
+  Mutex mutex;
+  CondVar all_left;
+  bool closing GUARDED_BY(mutex) = false;
+  int64_t num_open GUARDED_BY(mutex) = 0;  // added and not left
+  absl::flat_hash_set<UnaryCall*> calls GUARDED_BY(mutex);
+};
+
+class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
+ public:
+  UnaryCall(Rep* rep, const Method& method, Callback done)
+      : rep_(rep), method_(method), done_(std::move(done)) {}
+
+  void Start(const Message& request, int64_t timeout_ms) {
+    context_.set_wait_for_ready(true);
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
+    request_ = ToByteBuffer(method_, request);
+    if (!rep_->Add(this)) {
+      done_(absl::CancelledError("channel is closed"));
+      delete this;
+      return;
+    }
+    rep_->stub.PrepareUnaryCall(&context_, method_.path, {}, &request_, &answer_, this);
+    StartCall();
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnDone(const grpc::Status& status) override {
+    done_(Answer(status));
+    Rep* const rep = rep_;
+    rep->Remove(this);
+    // Before the channel may go: the context refers to gRPC's channel, whose last reference must
+    // not be dropped by this thread of gRPC, and the callback may own what needs the channel.
+    delete this;
+    rep->Leave();
+  }
+
+ private:
+  absl::StatusOr<Message> Answer(const grpc::Status& status) const {
+    if (!status.ok()) return FromGrpcStatus(status);
+    absl::StatusOr<Message> message = FromByteBuffer(method_, answer_);
+    if (!message.ok()) {
+      return absl::InternalError(
+          absl::StrCat("answer to ", method_.path, " is malformed: ", message.status().message()));
+    }
+    return message;
+  }
+
+  Rep* const rep_;
+  const Method method_;
+  Callback done_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer answer_;
+};
+
+absl::StatusOr<std::unique_ptr<GrpcChannel>> GrpcChannel::Create(const std::string& address,
+                                                                 const EndpointOptions& options) {
+  ASSIGN_OR_RETURN(auto channel, NewChannel(address, options));
+  return std::unique_ptr<GrpcChannel>(new GrpcChannel(std::make_unique<Rep>(std::move(channel))));
+}
+
+GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+
+GrpcChannel::~GrpcChannel() {
+  MutexLock lock(&rep_->mutex);
+  rep_->closing = true;
+  // Under the lock, so that none of them goes away meanwhile. Callbacks run on gRPC's threads,
+  // never inside TryCancel.
+  for (Rep::UnaryCall* call : rep_->calls) call->Cancel();
+  while (rep_->num_open > 0) rep_->all_left.Wait(&rep_->mutex);
+}
+
+void GrpcChannel::Call(const Method& method, Message request, int64_t timeout_ms, Callback done) {
+  auto* call = new Rep::UnaryCall(rep_.get(), method, std::move(done));
+  call->Start(request, timeout_ms);
+}
+
+}  // namespace satrap::rpc

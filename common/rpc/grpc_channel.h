@@ -1,0 +1,42 @@
+// The Channel of real processes: unary gRPC calls to one address.
+//
+// A call waits for a connection as long as its timeout allows, so that peers may start in any
+// order. Callbacks run on gRPC's threads: they hand over and do not block.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_RPC_GRPC_CHANNEL_H_
+#define SATRAP_COMMON_RPC_GRPC_CHANNEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/endpoints.h"
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+class GrpcChannel final : public Channel {
+ public:
+  // Does not connect yet. INVALID_ARGUMENT if the address is malformed (endpoints.h).
+  static absl::StatusOr<std::unique_ptr<GrpcChannel>> Create(const std::string& address,
+                                                             const EndpointOptions& options);
+
+  // Cancels the calls in flight, whose callbacks get CANCELLED, and waits until all callbacks have
+  // returned. REQUIRES: not called from a callback.
+  ~GrpcChannel() override;
+
+  // Besides what Channel says: RESOURCE_EXHAUSTED if a message is too large, INTERNAL if the answer
+  // is malformed.
+  void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
+
+ private:
+  struct Rep;
+  explicit GrpcChannel(std::unique_ptr<Rep> rep);
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_GRPC_CHANNEL_H_

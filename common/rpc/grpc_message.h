@@ -1,0 +1,29 @@
+// Between Messages and gRPC's own types. For grpc_channel.cc and grpc_server.cc.
+//
+// Thread-safe: no state.
+
+#ifndef SATRAP_COMMON_RPC_GRPC_MESSAGE_H_
+#define SATRAP_COMMON_RPC_GRPC_MESSAGE_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+// The message as a frame. Its payload is referenced, not copied, until gRPC has sent it.
+grpc::ByteBuffer ToByteBuffer(const Method& method, const Message& message);
+
+// INVALID_ARGUMENT if `bytes` is not a frame of the method.
+absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes);
+
+// Codes have the same numbers on both sides. A long text is cut to what gRPC carries.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_GRPC_MESSAGE_H_

@@ -1,0 +1,68 @@
+// The seam between engines and the network. Engines call peers through a Channel and answer through
+// a Handler; neither knows gRPC. Implementations: grpc_channel.h / grpc_server.h (real processes),
+// tests/simulation (a network that loses, repeats, delays and reorders).
+//
+// A Message is a small protobuf header plus bulk bytes. On the wire of a bulk method it is the
+// protobuf message
+//   message XRequest { optional XHeader header = 1; optional bytes payload = 2; }
+// (so any generated client can talk to Satrap), on that of a plain method the header's own bytes.
+// The payload is never copied through generated code: it is gathered once, on receipt, into a
+// Buffer of its own.
+
+#ifndef SATRAP_COMMON_RPC_RPC_H_
+#define SATRAP_COMMON_RPC_RPC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/buffer.h"
+
+namespace satrap::rpc {
+
+struct Message {
+  std::string header;  // serialized protobuf
+  Buffer payload;      // bulk methods only
+};
+
+// One RPC method. `path` is gRPC's full name, "/satrap.EmbeddingPs/Lookup", and lives for the whole
+// program.
+struct Method {
+  const char* path;
+  bool bulk;
+};
+
+inline bool operator==(const Method& a, const Method& b) {
+  return absl::string_view(a.path) == b.path;
+}
+
+// Runs exactly once for each call, on any thread; must not block.
+using Callback = absl::AnyInvocable<void(absl::StatusOr<Message>)>;
+
+// A connection to one peer. Thread-safe.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  // Makes one attempt. `done` gets the answer, or the error that the peer answered, or
+  // DEADLINE_EXCEEDED after `timeout_ms`, or UNAVAILABLE. After the last two the peer may or may
+  // not have seen the call. `done` may run before Call returns.
+  virtual void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) = 0;
+};
+
+// What a role serves. Thread-safe: calls come on any thread and at the same time.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+
+  // Answers by calling `respond` exactly once, now or later, on any thread. Must not block. An
+  // unknown method is answered UNIMPLEMENTED.
+  virtual void Handle(const Method& method, Message request, Callback respond) = 0;
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_RPC_H_

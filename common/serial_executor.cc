@@ -1,0 +1,91 @@
+#include "common/serial_executor.h"
+
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "common/mutex.h"
+
+namespace satrap {
+namespace {
+
+// So many tasks in a row, then the others on the executor below get their turn.
+constexpr int kTasksPerTurn = 32;
+
+}  // namespace
+
+struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
+  explicit Rep(Executor* executor) : executor(executor) {}
+
+  Executor* const executor;
+  Mutex mutex;
+  CondVar task_done;
+  std::deque<Task> tasks GUARDED_BY(mutex);
+  bool scheduled GUARDED_BY(mutex) = false;  // a turn is posted or runs
+  bool closed GUARDED_BY(mutex) = false;
+  std::thread::id running_on GUARDED_BY(mutex);  // none: no task runs
+
+  void Post(Task task) {
+    {
+      MutexLock lock(&mutex);
+      if (closed) return;
+      tasks.push_back(std::move(task));
+      if (scheduled) return;
+      scheduled = true;
+    }
+    executor->Post([self = shared_from_this()] { self->RunTurn(); });
+  }
+
+  // False if there is nothing to run.
+  bool RunOne() {
+    Task task;
+    {
+      MutexLock lock(&mutex);
+      if (tasks.empty()) {
+        scheduled = false;
+        return false;
+      }
+      task = std::move(tasks.front());
+      tasks.pop_front();
+      running_on = std::this_thread::get_id();
+    }
+    task();
+    task = nullptr;  // what it owned may be as delicate as what it did: gone before the next begins
+    MutexLock lock(&mutex);
+    running_on = std::thread::id();
+    task_done.NotifyAll();
+    return true;
+  }
+
+  void RunTurn() {
+    for (int i = 0; i < kTasksPerTurn; ++i) {
+      if (!RunOne()) return;
+    }
+    executor->Post([self = shared_from_this()] { self->RunTurn(); });
+  }
+
+  void Close() {
+    std::deque<Task> dropped;
+    MutexLock lock(&mutex);
+    closed = true;
+    dropped.swap(tasks);
+    while (running_on != std::thread::id() && running_on != std::this_thread::get_id()) {
+      task_done.Wait(&mutex);
+    }
+  }
+};
+
+SerialExecutor::SerialExecutor(Executor* executor) : rep_(std::make_shared<Rep>(executor)) {}
+
+SerialExecutor::~SerialExecutor() { rep_->Close(); }
+
+void SerialExecutor::Post(Task task) { rep_->Post(std::move(task)); }
+
+void SerialExecutor::PostAfter(int64_t delay_us, Task task) {
+  rep_->executor->PostAfter(
+      delay_us, [rep = rep_, task = std::move(task)]() mutable { rep->Post(std::move(task)); });
+}
+
+int64_t SerialExecutor::NowUs() const { return rep_->executor->NowUs(); }
+
+}  // namespace satrap

@@ -1,0 +1,41 @@
+// A SerialExecutor runs its tasks one at a time, in the order in which they were posted, on the
+// threads of another executor. It blocks none of them: while it has nothing to run it is only a
+// queue. What is touched by its tasks alone needs no mutex.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_SERIAL_EXECUTOR_H_
+#define SATRAP_COMMON_SERIAL_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "common/executor.h"
+
+namespace satrap {
+
+class SerialExecutor final : public Executor {
+ public:
+  // `executor` is not owned and must outlive this object and its tasks.
+  explicit SerialExecutor(Executor* executor);
+
+  // Drops the tasks that have not begun and waits for the one that runs, unless it is the caller.
+  ~SerialExecutor() override;
+
+  SerialExecutor(const SerialExecutor&) = delete;
+  SerialExecutor& operator=(const SerialExecutor&) = delete;
+
+  void Post(Task task) override;
+  // Takes its place in the order when its time has come.
+  void PostAfter(int64_t delay_us, Task task) override;
+  int64_t NowUs() const override;
+
+ private:
+  struct Rep;
+  // Shared with the tasks on the executor below, which may outlive this object.
+  const std::shared_ptr<Rep> rep_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_SERIAL_EXECUTOR_H_

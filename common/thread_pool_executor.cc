@@ -1,0 +1,112 @@
+#include "common/thread_pool_executor.h"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/check.h"
+#include "common/mutex.h"
+
+namespace satrap {
+
+struct ThreadPoolExecutor::Rep {
+  Mutex mutex;
+  CondVar task_ready;
+  CondVar timer_changed;
+  bool stopping GUARDED_BY(mutex) = false;
+  std::deque<Task> tasks GUARDED_BY(mutex);
+  // By due time; equal times in the order of PostAfter.
+  std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
+  // Touched by the constructor and Stop only.
+  std::vector<std::thread> threads;
+
+  static int64_t NowUs() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  }
+
+  void RunTasks() {
+    while (true) {
+      Task task;
+      {
+        MutexLock lock(&mutex);
+        while (!stopping && tasks.empty()) task_ready.Wait(&mutex);
+        if (stopping) return;
+        task = std::move(tasks.front());
+        tasks.pop_front();
+      }
+      task();
+    }
+  }
+
+  // Hands due timers to the threads above.
+  void RunTimers() {
+    MutexLock lock(&mutex);
+    while (!stopping) {
+      const int64_t now_us = NowUs();
+      while (!timers.empty() && timers.begin()->first <= now_us) {
+        tasks.push_back(std::move(timers.begin()->second));
+        timers.erase(timers.begin());
+        task_ready.NotifyOne();
+      }
+      if (timers.empty()) {
+        timer_changed.Wait(&mutex);
+      } else {
+        timer_changed.WaitForUs(&mutex, timers.begin()->first - now_us);
+      }
+    }
+  }
+};
+
+ThreadPoolExecutor::ThreadPoolExecutor(int num_threads) : rep_(new Rep) {
+  CHECK(num_threads >= 1) << num_threads;
+  for (int i = 0; i < num_threads; ++i) {
+    rep_->threads.emplace_back([rep = rep_.get()] { rep->RunTasks(); });
+  }
+  rep_->threads.emplace_back([rep = rep_.get()] { rep->RunTimers(); });
+}
+
+ThreadPoolExecutor::~ThreadPoolExecutor() { Stop(); }
+
+void ThreadPoolExecutor::Post(Task task) {
+  {
+    MutexLock lock(&rep_->mutex);
+    if (rep_->stopping) return;
+    rep_->tasks.push_back(std::move(task));
+  }
+  rep_->task_ready.NotifyOne();
+}
+
+void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
+  const int64_t due_us = NowUs() + delay_us;
+  MutexLock lock(&rep_->mutex);
+  if (rep_->stopping) return;
+  const auto timer = rep_->timers.emplace(due_us, std::move(task));
+  if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
+}
+
+int64_t ThreadPoolExecutor::NowUs() const { return Rep::NowUs(); }
+
+void ThreadPoolExecutor::Stop() {
+  {
+    MutexLock lock(&rep_->mutex);
+    rep_->stopping = true;
+  }
+  rep_->task_ready.NotifyAll();
+  rep_->timer_changed.NotifyAll();
+  for (std::thread& thread : rep_->threads) thread.join();
+  rep_->threads.clear();
+  // What a dropped task owned may post again when it is destroyed: not under the lock.
+  std::deque<Task> tasks;
+  std::multimap<int64_t, Task> timers;
+  {
+    MutexLock lock(&rep_->mutex);
+    tasks.swap(rep_->tasks);
+    timers.swap(rep_->timers);
+  }
+}
+
+}  // namespace satrap

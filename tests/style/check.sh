@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Checks a rule of the house on all sources of a checkout.
+#
+#   check.sh RULE ROOT [ALLOWED]
+#
+# Prints each violation as PATH[:LINE]: what, and exits with 1 if there is one. ALLOWED lists
+# exceptions, one a line: RULE PATH reason. An exception that nothing needs is a violation too.
+set -euo pipefail
+rule="$1"
+root="$2"
+allowed="${3:-/dev/null}"
+here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+cd "$root"
+
+files() { "$here/sources.sh" . "$@"; }
+
+# Runs the awk program $1 over the files listed on stdin.
+scan() { xargs -r -d '\n' awk "$1"; }
+
+# Formatting is clang-format's.
+check_format() {
+  clang-format-14 --version >/dev/null
+  { files '*.h' '*.cc' |
+    xargs -r -d '\n' clang-format-14 --style=file --dry-run -Werror --ferror-limit=1 2>&1 || true; } |
+    sed -n 's/^\([^ :]*:[0-9]*\):.*error: .*/\1: not formatted; run .\/satrap format/p'
+}
+
+# proto <- common <- roles <- deploy <- tests; roles do not know each other, and generated services
+# stay behind a role's service and its clients.
+check_layers() {
+  files '*.h' '*.cc' | scan '
+    function may(from, to) {
+      if (from == to || from == "tests") return 1
+      if (to == "tests") return 0
+      if (to == "proto") return 1
+      if (to == "common") return from != "proto"
+      return from == "deploy" && to != "deploy"
+    }
+    BEGIN {
+      n = split("proto common data_loader embedding_worker embedding_ps nn_worker deploy tests", l, " ")
+      for (i = 1; i <= n; i++) layer[l[i]] = 1
+    }
+    FNR == 1 { split(FILENAME, part, "/"); from = part[1] }
+    /^#include "/ {
+      split($2, quoted, "\""); split(quoted[2], target, "/"); to = target[1]
+      if (layer[to] && layer[from] && !may(from, to))
+        print FILENAME ":" FNR ": " from " may not include " to
+      if (quoted[2] ~ /\.grpc\.pb\.h$/ && FILENAME !~ /(service|client)[a-z_]*\.(h|cc)$/ &&
+          FILENAME !~ /_test\.cc$/)
+        print FILENAME ":" FNR ": services are included by service and client files only"
+    }
+    /^#include [<"](cuda|cublas|nccl)/ &&
+        FILENAME !~ /^nn_worker\/(backend\/cuda\/|collective\/nccl_collective\.cc)/ {
+      print FILENAME ":" FNR ": CUDA stays in nn_worker/backend/cuda and nccl_collective.cc"
+    }'
+  files '*BUILD' | { grep -v '^third_party/' || true; } | scan '
+    /default_visibility.*public/ { print FILENAME ":" FNR ": targets are private by default" }'
+}
+
+# Conditional compilation hides code from the tests of whoever builds the other half.
+check_conditionals() {
+  files '*.h' '*.cc' | scan '
+    /^ *# *(if|ifdef|ifndef|elif) / && !/^#ifndef SATRAP_[A-Z0-9_]*_H_$/ {
+      print FILENAME ":" FNR ": conditional compilation"
+    }'
+}
+
+# A header is a contract: it begins with a comment, and its guard is its path.
+check_headers() {
+  files '*.h' | scan '
+    function finish() { if (path != "" && !guarded) print path ": no guard " guard }
+    FNR == 1 {
+      finish()
+      path = FILENAME; guarded = 0
+      guard = "SATRAP_" toupper(path) "_"; gsub(/[^A-Z0-9_]/, "_", guard)
+      if ($0 !~ /^\/\/ ./) print path ":1: a header begins with the comment that is its contract"
+    }
+    $0 == "#ifndef " guard { guarded = 1 }
+    END { finish() }'
+}
+
+# What is longer than this is two things, or needs its reason in ALLOWED.
+check_sizes() {
+  files '*.h' '*.cc' | scan '
+    function finish() {
+      limit = path ~ /\.h$/ ? 150 : 500
+      if (path != "" && lines > limit) print path ": " lines " lines, more than " limit
+    }
+    FNR == 1 { finish(); path = FILENAME; start = 0 }
+    { lines = FNR }
+    /^[A-Za-z].*[({,]$/ && !/^(namespace|class|struct|enum|extern|union)[ {]/ { start = FNR }
+    /^}/ && start {
+      if (FNR - start > 100) print path ":" start ": a function of " FNR - start " lines, more than 100"
+      start = 0
+    }
+    END { finish() }'
+}
+
+# Words and names that say nothing, or that belong to one machine.
+check_words() {
+  local markers='TO''DO|FIX''ME|X''XX' paths='/(wo''rk|tm''p|home|root|Users)/'
+  files '*.h' '*.cc' '*.sh' '*.bzl' '*.proto' '*.textproto' '*.md' '*BUILD' satrap setup .ci/run |
+    xargs -r -d '\n' grep -nHE "\b($markers)\b" | sed 's/:\([0-9]*\):.*/:\1: an unfinished thing/' || true
+  files '*.h' '*.cc' '*.sh' '*.bzl' '*.proto' '*.textproto' '*.md' '*BUILD' satrap setup .ci/run |
+    xargs -r -d '\n' grep -nHE "(^|[^A-Za-z0-9_.}\$>*])$paths" |
+    sed 's/:\([0-9]*\):.*/:\1: a path of one machine/' || true
+  files '*.h' '*.cc' '*.sh' '*.bzl' '*.proto' '*.textproto' '*BUILD' satrap setup .ci/run |
+    xargs -r -d '\n' grep -nHE 'https?://[A-Za-z0-9-]+\.[A-Za-z]' |
+    sed 's/:\([0-9]*\):.*/:\1: an address on the net/' || true
+  files '*.h' '*.cc' | scan '
+    /(^|[^a-z_])(secure_)?getenv *\(/ && FILENAME !~ /^tests\// {
+      print FILENAME ":" FNR ": our code reads no environment variables"
+    }
+    FNR == 1 && FILENAME ~ /(_|\/)(utils?|helpers?|manager|impl|misc)\.(h|cc)$/ {
+      print FILENAME ": a name that says nothing"
+    }
+    FILENAME ~ /\.h$/ {
+      sub(/\/\/.*/, "")
+      if (/[A-Za-z0-9](Manager|Helper|Utils?|Impl)([A-Z_(){};:,. <>&*]|$)/)
+        print FILENAME ":" FNR ": a name that says nothing"
+    }'
+}
+
+# A field of the job that nothing but validation and printing reads is a promise that nothing keeps.
+check_fields() {
+  files '*.proto' | { grep -E '^proto/(job|data|model|table)\.proto$' || true; } |
+    xargs -r -d '\n' awk '
+      { sub(/\/\/.*/, "") }
+      /^ +((optional|repeated) +)?[A-Za-z][A-Za-z0-9_.]* +[a-z][a-z0-9_]* = [0-9]+/ {
+        name = $0; sub(/ = [0-9].*/, "", name); sub(/.* /, "", name)
+        n = split(name, word, "_"); constant = "k"  # of a oneof
+        for (i = 1; i <= n; i++) constant = constant toupper(substr(word[i], 1, 1)) substr(word[i], 2)
+        print FILENAME ":" FNR, name, constant
+      }' |
+    while read -r place name constant; do
+      grep -qE "[.>](has_)?$name(_size)?\(|::$constant\b" "$readers" ||
+        echo "$place: no code reads the field $name"
+    done
+}
+
+# Drops what ALLOWED allows, and adds what it allows without need.
+apply_allowed() {
+  awk -v rule="$rule" -v allowed="$allowed" '
+    BEGIN {
+      while ((getline line < allowed) > 0) {
+        split(line, word, " ")
+        if (word[1] == rule) exception[word[2]] = line
+      }
+    }
+    {
+      split($0, field, ":")
+      if (field[1] in exception) { needed[field[1]] = 1; next }
+      print; bad = 1
+    }
+    END {
+      for (path in exception) if (!(path in needed)) {
+        print allowed ": no longer needed: " exception[path]; bad = 1
+      }
+      exit bad
+    }'
+}
+
+case "$rule" in
+  format | layers | conditionals | headers | sizes | words) "check_$rule" | apply_allowed ;;
+  fields)
+    readers="$(mktemp)"
+    trap 'rm -f "$readers"' EXIT
+    files '*.h' '*.cc' | { grep -vE '^(common/config|tests)/|_test\.cc$' || true; } |
+      xargs -r -d '\n' cat >"$readers"
+    check_fields | apply_allowed
+    ;;
+  *)
+    echo "check.sh: no rule $rule" >&2
+    exit 2
+    ;;
+esac

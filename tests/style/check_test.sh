@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Each rule of check.sh finds the violation that is planted for it, and nothing in a clean checkout.
+set -euo pipefail
+check="$(readlink -f tests/style/check.sh)"
+format="$(readlink -f .clang-format)"
+failures=0
+
+# A checkout with one clean header, in which each case plants its violation.
+new_checkout() {
+  rm -rf "$TEST_TMPDIR/checkout"
+  mkdir -p "$TEST_TMPDIR/checkout"/{common,embedding_ps,nn_worker,proto,tests}
+  cd "$TEST_TMPDIR/checkout"
+  cp "$format" .clang-format
+  cat >common/a.h <<'EOF'
+// A clean header.
+
+#ifndef SATRAP_COMMON_A_H_
+#define SATRAP_COMMON_A_H_
+
+#include <string>
+
+namespace satrap {
+int Count(const std::string& of_what);
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_A_H_
+EOF
+}
+
+# $1: rule; $2: file; the file's text comes on stdin; $3: part of what must be said.
+expect_found() {
+  new_checkout
+  "$check" "$1" . >/dev/null || { echo "$1: found something in a clean checkout"; failures=1; }
+  cat >"$2"
+  local said
+  if said="$("$check" "$1" .)"; then
+    echo "$1: did not find what was planted in $2"
+    failures=1
+  elif [[ "$said" != *"$2"*"$3"* ]]; then
+    echo "$1: said of $2: $said"
+    failures=1
+  fi
+  # An exception silences it, and is itself a violation once it is not needed.
+  echo "$1 $2 for the test" >allowed.txt
+  "$check" "$1" . allowed.txt >/dev/null || { echo "$1: ignored its exception"; failures=1; }
+  rm "$2"
+  ! "$check" "$1" . allowed.txt >/dev/null || { echo "$1: kept a stale exception"; failures=1; }
+}
+
+expect_found format common/b.cc 'not formatted' <<<'int  a ;'
+expect_found layers common/b.cc 'may not include' <<<'#include "embedding_ps/table.h"'
+expect_found layers nn_worker/b.cc 'may not include' <<<'#include "embedding_ps/table.h"'
+expect_found layers embedding_ps/b.cc 'may not include' <<<'#include "deploy/cli.h"'
+expect_found layers embedding_ps/b.cc 'service and client' <<<'#include "proto/hot.grpc.pb.h"'
+expect_found layers nn_worker/b.cc 'CUDA' <<<'#include <cuda_runtime.h>'
+expect_found layers common/BUILD 'private' \
+  <<<'package(default_visibility = ["//visibility:public"])'
+expect_found conditionals common/b.cc 'conditional' <<<'#ifdef SATRAP_FAST'
+expect_found fields proto/job.proto 'no code reads' <<<'  optional int32 never_read = 1;'
+expect_found headers common/b.h 'no guard' <<<'// A contract.'
+expect_found headers common/b.h 'begins with' <<<'#ifndef SATRAP_COMMON_B_H_'
+expect_found sizes common/b.h 'more than 150' < <(printf '\n%.0s' {1..151})
+expect_found sizes common/b.cc 'more than 500' < <(printf '\n%.0s' {1..501})
+expect_found sizes common/b.cc 'a function' < <(
+  echo 'void Long() {'
+  printf '  Step();\n%.0s' {1..101}
+  echo '}'
+)
+expect_found words common/b.cc 'unfinished' <<<"// TO""DO: the rest"
+expect_found words common/b.cc 'one machine' <<<'const char* kFile = "/ho''me/me/data";'
+expect_found words common/b.cc 'on the net' <<<'// From https:''//example.org/page.'
+expect_found words common/b.cc 'environment' <<<'const char* value = std::getenv("X");'
+expect_found words common/b.h 'says nothing' <<<'class TableManager {};'
+expect_found words common/row_utils.cc 'says nothing' <<<'int a;'
+
+exit "$failures"
