@@ -1,0 +1,45 @@
+// What the job says about features and tables, resolved once: which table a feature reads, how its
+// ids become keys, who pools it. Plans and answers follow it.
+//
+// Immutable: safe to read from many threads.
+
+#ifndef SATRAP_EMBEDDING_WORKER_EMBEDDING_LAYOUT_H_
+#define SATRAP_EMBEDDING_WORKER_EMBEDDING_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct EmbeddingLayout {
+  struct Feature {
+    std::string name;
+    int table = 0;  // index in `tables`
+    uint64_t id_space_hash = 0;
+    bool pooled = false;  // TransferOf: POOLED, not ROWS
+    FeatureConfig::Pooling pooling = FeatureConfig::SUM;
+  };
+  struct Table {
+    uint32_t id = 0;  // TableConfig.id
+    size_t row_values = 0;
+    // Its features, by id space: those of one group share rows. Groups in the order of their first
+    // feature.
+    std::vector<std::vector<int>> id_spaces;
+    bool has_rows = false;    // some feature of it is sent as ROWS
+    bool has_pooled = false;  // some feature of it is POOLED
+  };
+
+  std::vector<Feature> features;  // in the order of DataConfig.features
+  std::vector<Table> tables;      // in the order of JobConfig.tables
+
+  // REQUIRES: a validated job (common/config/validate_job.h)
+  static EmbeddingLayout Make(const JobConfig& job);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_EMBEDDING_LAYOUT_H_

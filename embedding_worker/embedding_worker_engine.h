@@ -1,0 +1,150 @@
+// The EmbeddingWorkerEngine serves loaders and NN workers: it takes parts (PutBatch), plans them,
+// hands each to the rank that asks (NextBatch) with the rows of its ids, and turns the part's
+// gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules,
+// stream_queue.h the order of parts.
+//
+//   PutBatch       window -> plan * -> StreamQueue: accepted, or held until there is room
+//   NextBatch      window -> StreamQueue: a part, or parked -> Lookup to the PSs * -> answer *
+//   PushGradients  window -> sums by key along the part's plan * -> Update to the PSs -> answer
+//   Ack            window -> answer
+//
+// Steps with a star are tasks of the executor; the others run where the call came in.
+//
+// What it holds is bounded: accepted parts by room_parts; held ones by what loaders keep open;
+// outstanding ones (handed out, neither pushed nor released) by the ranks' permits; kept answers by
+// what ranks keep open.
+//
+// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND, one of another job
+// or generation FAILED_PRECONDITION; neither changes anything. A PS that cannot be reached or
+// breaks the contract is reported to the FailureSink, and the call that needed it gets the error.
+//
+// Thread-safe. Blocks nowhere; callbacks run outside the lock.
+
+#ifndef SATRAP_EMBEDDING_WORKER_EMBEDDING_WORKER_ENGINE_H_
+#define SATRAP_EMBEDDING_WORKER_EMBEDDING_WORKER_ENGINE_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "common/rpc/answer_window.h"
+#include "common/rpc/rpc.h"
+#include "common/rpc/timeouts.h"
+#include "embedding_worker/embedding_layout.h"
+#include "embedding_worker/planned_part.h"
+#include "embedding_worker/ps_fan_out.h"
+#include "embedding_worker/stream_queue.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class EmbeddingWorkerEngine final : public rpc::Handler {
+ public:
+  struct Options {
+    Envelope envelope;              // of this run
+    std::vector<rpc::Channel*> ps;  // by index of the embedding PS
+    Executor* executor = nullptr;
+    rpc::RpcTimeouts timeouts;
+    std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
+    // For the simulation, which shows that another one deadlocks.
+    StreamQueue::RoomScope ordered_room = StreamQueue::RoomScope::kLanePart;
+  };
+
+  struct Progress {
+    size_t accepted_parts = 0;  // all streams, as the next three
+    size_t held_puts = 0;
+    size_t parked_asks = 0;
+    size_t outstanding_parts = 0;
+    uint64_t parts = 0;  // planned so far, and their ids and unique keys
+    uint64_t ids = 0;
+    uint64_t keys = 0;
+    uint64_t pushes = 0;  // applied so far
+  };
+
+  // INVALID_ARGUMENT if there are not as many channels as PSs. Nothing in `options` is owned; all
+  // must outlive the engine, and the engine its tasks and calls. REQUIRES: a validated job,
+  // defaults resolved
+  static absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> Create(const JobConfig& job,
+                                                                       Options options);
+
+  // The methods of rpc::kEmbeddingWorkerMethods.
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
+
+  Progress progress() const;
+
+ private:
+  // A part that is handed out: until its push or Ack.
+  struct Outstanding {
+    std::shared_ptr<const PlannedPart> part;
+    Stream stream;
+    uint32_t rank;
+  };
+
+  EmbeddingWorkerEngine(const JobConfig& job, Options options);
+
+  // Parses the header, checks the envelope and the sender, and runs the call if its window admits
+  // it.
+  template <typename Header>
+  void Receive(rpc::AnswerWindows* windows, int num_senders, rpc::Message request,
+               rpc::Callback respond,
+               void (EmbeddingWorkerEngine::*run)(const PendingAnswer&, Header, Buffer));
+
+  void RunPutBatch(const PendingAnswer& call, PutBatchHeader header, Buffer payload);
+  void RunNextBatch(const PendingAnswer& call, NextBatchHeader header, Buffer payload);
+  void RunAck(const PendingAnswer& call, AckHeader header, Buffer payload);
+  void RunPushGradients(const PendingAnswer& call, PushGradientsHeader header, Buffer payload);
+
+  absl::Status CheckPutBatch(const PutBatchHeader& header) const;
+  absl::Status CheckNextBatch(const NextBatchHeader& header) const;
+  void PlanPart(const PendingAnswer& call, const PutBatchHeader& header, Buffer payload);
+  void PushPlanned(const PendingAnswer& call, const PushGradientsHeader& header,
+                   const Buffer& payload);
+
+  // Does what a StreamQueue has decided.
+  void Act(Stream stream, StreamQueue::Decisions decisions);
+  void LookUp(Stream stream, const StreamQueue::Delivery& delivery);
+  void AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,
+                  const std::vector<rpc::Message>& answers);
+
+  // Takes the part out. NOT_FOUND unless the handle is outstanding at `rank`, INVALID_ARGUMENT
+  // unless of `stream`.
+  absl::StatusOr<Outstanding> Release(uint64_t handle, uint32_t rank, Stream stream);
+
+  std::unique_ptr<PlanScratch> TakeScratch();
+  void ReturnScratch(std::unique_ptr<PlanScratch> scratch);
+
+  bool IsOrdered(Stream stream) const { return stream == TRAIN_STREAM && mode_ == JobConfig::SYNC; }
+
+  const EmbeddingLayout layout_;
+  const Options options_;
+  const JobConfig::Mode mode_;
+  const int num_loaders_;
+  const int num_ranks_;
+  const WireDtype nn_dtype_;  // to and from NN workers
+  const WireDtype ps_dtype_;  // to PSs
+  PsFanOut ps_;
+  rpc::AnswerWindows put_windows_;
+  rpc::AnswerWindows next_windows_;
+  rpc::AnswerWindows ack_windows_;
+  rpc::AnswerWindows push_windows_;
+
+  mutable Mutex mutex_;
+  std::array<StreamQueue, 3> queues_ GUARDED_BY(mutex_);                       // by Stream
+  absl::flat_hash_map<uint64_t, Outstanding> outstanding_ GUARDED_BY(mutex_);  // by handle
+  uint64_t next_handle_ GUARDED_BY(mutex_) = 1;
+  std::vector<std::unique_ptr<PlanScratch>> scratch_
+      GUARDED_BY(mutex_);  // not in use; at most one a thread
+  Progress counts_
+      GUARDED_BY(mutex_);  // the running counts; the others are filled in by progress()
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_EMBEDDING_WORKER_ENGINE_H_

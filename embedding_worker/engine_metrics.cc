@@ -1,0 +1,50 @@
+#include "embedding_worker/engine_metrics.h"
+
+namespace satrap {
+
+namespace {
+
+constexpr int64_t kPeriodUs = 1'000'000;
+
+void Set(prometheus::Gauge* gauge, size_t value) { gauge->Set(static_cast<double>(value)); }
+
+void RaiseTo(prometheus::Counter* counter, uint64_t value) {
+  counter->Increment(static_cast<double>(value) - counter->Value());
+}
+
+}  // namespace
+
+EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* executor,
+                             MetricsRegistry* registry)
+    : engine_(engine),
+      executor_(executor),
+      accepted_parts_(
+          registry->AddGauge("satrap_accepted_parts", "Parts accepted and not yet handed out")),
+      held_puts_(registry->AddGauge("satrap_held_puts",
+                                    "PutBatches that wait for room or for their epoch")),
+      parked_asks_(registry->AddGauge("satrap_parked_asks", "NextBatches that wait for a part")),
+      outstanding_parts_(registry->AddGauge("satrap_outstanding_parts",
+                                            "Parts handed out, not pushed or released")),
+      parts_(registry->AddCounter("satrap_parts_total", "Parts planned")),
+      ids_(registry->AddCounter("satrap_ids_total", "Ids of planned parts")),
+      keys_(registry->AddCounter("satrap_keys_total", "Unique keys of planned parts")),
+      pushes_(registry->AddCounter("satrap_pushes_total", "PushGradients applied")) {}
+
+void EngineMetrics::Start() {
+  Update();
+  executor_->PostAfter(kPeriodUs, [this] { Start(); });
+}
+
+void EngineMetrics::Update() {
+  const EmbeddingWorkerEngine::Progress progress = engine_->progress();
+  Set(accepted_parts_, progress.accepted_parts);
+  Set(held_puts_, progress.held_puts);
+  Set(parked_asks_, progress.parked_asks);
+  Set(outstanding_parts_, progress.outstanding_parts);
+  RaiseTo(parts_, progress.parts);
+  RaiseTo(ids_, progress.ids);
+  RaiseTo(keys_, progress.keys);
+  RaiseTo(pushes_, progress.pushes);
+}
+
+}  // namespace satrap

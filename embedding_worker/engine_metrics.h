@@ -1,0 +1,44 @@
+// EngineMetrics shows the progress of an EmbeddingWorkerEngine as metrics, brought up to date once
+// a second:
+//
+//   satrap_accepted_parts, satrap_held_puts, satrap_parked_asks, satrap_outstanding_parts   now
+//   satrap_parts_total, satrap_ids_total, satrap_keys_total, satrap_pushes_total            since
+//   the start
+//
+// The ratio of keys to ids is the share of ids that are unique in their part.
+
+#ifndef SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_
+#define SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_
+
+#include "common/executor.h"
+#include "common/metrics/metrics.h"
+#include "embedding_worker/embedding_worker_engine.h"
+
+namespace satrap {
+
+class EngineMetrics {
+ public:
+  // Nothing is owned; all must outlive this object, and this object the executor's tasks.
+  EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* executor, MetricsRegistry* registry);
+
+  // Brings the metrics up to date, now and each second from now on. REQUIRES: once
+  void Start();
+
+ private:
+  void Update();
+
+  const EmbeddingWorkerEngine* const engine_;
+  Executor* const executor_;
+  prometheus::Gauge* const accepted_parts_;
+  prometheus::Gauge* const held_puts_;
+  prometheus::Gauge* const parked_asks_;
+  prometheus::Gauge* const outstanding_parts_;
+  prometheus::Counter* const parts_;
+  prometheus::Counter* const ids_;
+  prometheus::Counter* const keys_;
+  prometheus::Counter* const pushes_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_

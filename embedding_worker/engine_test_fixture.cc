@@ -1,0 +1,288 @@
+#include "embedding_worker/engine_test_fixture.h"
+
+#include <cstring>
+#include <utility>
+
+#include "common/hash.h"
+#include "common/rpc/hot_methods.h"
+#include "common/rpc/payload.h"
+#include "google/protobuf/text_format.h"
+
+namespace satrap {
+
+JobConfig TestJob() {
+  JobConfig job;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(
+        mode: HYBRID
+        data {
+          features { name: "a" table: "t" }
+          features { name: "bag" table: "t" transfer: POOLED pooling: MEAN }
+          features { name: "mix" table: "t" transfer: POOLED id_space: "a" }
+          features { name: "c" table: "u" }
+        }
+        tables {
+          name: "t"
+          id: 3
+          segments { dim: 2 }
+          segments { dim: 1 }
+        }
+        tables {
+          name: "u"
+          id: 9
+          segments { dim: 1 }
+        }
+        embedding_worker { room_parts: 2 }
+        embedding_ps { replicas: 2 }
+        nn_worker { replicas: 2 }
+      )pb",
+      &job));
+  return job;
+}
+
+float TestValue(uint64_t key, size_t c) {
+  return static_cast<float>(key % 50) + 100 * static_cast<float>(c);
+}
+
+uint64_t KeyIn(const char* space, uint64_t id) { return KeyOf(id, Xxh64(space)); }
+
+// ---- FakePs
+
+void FakePs::Call(const rpc::Method& method, rpc::Message request, int64_t, rpc::Callback done) {
+  absl::StatusOr<rpc::Message> answer = absl::UnimplementedError("no such method");
+  if (!error.ok()) {
+    answer = error;
+  } else if (method == rpc::kLookup) {
+    answer = Lookup(request);
+  } else if (method == rpc::kUpdate) {
+    answer = Update(request);
+  }
+  executor_->Post(
+      [answer = std::move(answer), done = std::move(done)]() mutable { done(std::move(answer)); });
+}
+
+rpc::Message FakePs::Lookup(const rpc::Message& request) {
+  LookupHeader header;
+  EXPECT_TRUE(header.ParseFromString(request.header));
+  lookups.push_back(header);
+  LookupAnswerHeader answer;
+  answer.set_outcome(DONE);
+  answer.set_dtype(dtype_);
+  rpc::PayloadBuilder builder;
+  for (const TableKeys& table : header.tables()) {
+    TableValues* values = answer.add_tables();
+    values->set_table(table.table());
+    values->set_num_keys(table.num_keys() - (answer_one_row_less ? 1 : 0));
+    values->set_row_values(table.table() == 3 ? 3 : 1);
+    builder.Reserve(dtype_, values->num_keys() * values->row_values(), values->mutable_values());
+  }
+  builder.Allocate();
+  for (int t = 0; t < answer.tables_size(); ++t) {
+    const TableValues& values = answer.tables(t);
+    const auto keys = rpc::SectionView<uint64_t>(request.payload, header.tables(t).keys(),
+                                                 header.tables(t).num_keys(), "keys");
+    EXPECT_TRUE(keys.ok());
+    std::vector<float> rows;
+    for (size_t i = 0; i < values.num_keys(); ++i) {
+      for (size_t c = 0; c < values.row_values(); ++c) rows.push_back(TestValue((*keys)[i], c));
+    }
+    rpc::EncodeWire(rows, dtype_, builder.Fill<uint8_t>(values.values()).data());
+  }
+  return {answer.SerializeAsString(), builder.Take()};
+}
+
+rpc::Message FakePs::Update(const rpc::Message& request) {
+  SeenUpdate seen;
+  EXPECT_TRUE(seen.header.ParseFromString(request.header));
+  for (const TableUpdate& table : seen.header.tables()) {
+    const auto keys =
+        rpc::SectionView<uint64_t>(request.payload, table.keys(), table.num_keys(), "keys");
+    const auto counts =
+        rpc::SectionView<uint32_t>(request.payload, table.counts(), table.num_keys(), "counts");
+    const auto values = rpc::WireView(request.payload, table.gradients(), seen.header.dtype(),
+                                      table.num_keys() * table.row_values(), "gradients");
+    EXPECT_TRUE(keys.ok() && counts.ok() && values.ok());
+    std::vector<float> gradients(values->count);
+    rpc::DecodeWire(*values, absl::MakeSpan(gradients));
+    for (size_t i = 0; i < table.num_keys(); ++i) {
+      const auto begin = gradients.begin() + static_cast<int64_t>(i * table.row_values());
+      seen.gradients[{table.table(), (*keys)[i]}] =
+          std::vector<float>(begin, begin + table.row_values());
+      seen.counts[{table.table(), (*keys)[i]}] = (*counts)[i];
+    }
+  }
+  updates.push_back(std::move(seen));
+  UpdateAnswerHeader answer;
+  answer.set_outcome(DONE);
+  return {answer.SerializeAsString(), Buffer()};
+}
+
+// ---- EngineTest
+
+absl::StatusCode CodeOf(const Reply& reply) {
+  EXPECT_TRUE(reply->has_value()) << "not answered";
+  return reply->has_value() ? (*reply)->status().code() : absl::StatusCode::kOk;
+}
+
+void EngineTest::Start(const JobConfig& job) {
+  EmbeddingWorkerEngine::Options options;
+  envelope_.set_job_fingerprint(kTestFingerprint);
+  envelope_.set_generation(5);
+  options.envelope = envelope_;
+  options.executor = &executor_;
+  options.on_failure = [this](absl::Status status) { failures_.push_back(std::move(status)); };
+  ps_.clear();
+  for (int i = 0; i < job.embedding_ps().replicas(); ++i) {
+    ps_.push_back(std::make_unique<FakePs>(&executor_, job.embedding_ps().wire_dtype()));
+    options.ps.push_back(ps_.back().get());
+  }
+  auto engine = EmbeddingWorkerEngine::Create(job, options);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  engine_ = *std::move(engine);
+}
+
+Reply EngineTest::SendBytes(const rpc::Method& method, rpc::Message message) {
+  auto reply = std::make_shared<absl::optional<absl::StatusOr<rpc::Message>>>();
+  engine_->Handle(method, std::move(message), [reply](absl::StatusOr<rpc::Message> answer) {
+    EXPECT_FALSE(reply->has_value()) << "answered twice";
+    *reply = std::move(answer);
+  });
+  executor_.RunReady();
+  return reply;
+}
+
+EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint64_t seq,
+                                            uint32_t samples,
+                                            const std::vector<std::vector<uint64_t>>& ids,
+                                            const std::vector<std::vector<uint32_t>>& offsets) {
+  PutBatchHeader header;
+  header.set_stream(stream);
+  header.set_epoch(epoch);
+  PartDescription* part = header.mutable_part();
+  part->mutable_id()->set_stream(stream);
+  part->mutable_id()->set_epoch(epoch);
+  part->mutable_id()->set_seq(seq);
+  part->set_samples(samples);
+  part->set_numerics(1);
+  part->set_tasks(1);
+  rpc::PayloadBuilder builder;
+  builder.Reserve<float>(samples, part->mutable_numeric_values());
+  builder.Reserve<float>(samples, part->mutable_labels());
+  for (size_t f = 0; f < ids.size(); ++f) {
+    FeatureIds* feature = header.add_features();
+    feature->set_num_ids(ids[f].size());
+    builder.Reserve<uint64_t>(ids[f].size(), feature->mutable_ids());
+    if (!offsets[f].empty())
+      builder.Reserve<uint32_t>(offsets[f].size(), feature->mutable_offsets());
+  }
+  builder.Allocate();
+  for (uint32_t s = 0; s < samples; ++s) {
+    builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
+    builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
+  }
+  const auto copy = [&](const void* from, const Section& to) {
+    if (to.size_bytes() > 0) std::memcpy(builder.Fill<uint8_t>(to).data(), from, to.size_bytes());
+  };
+  for (size_t f = 0; f < ids.size(); ++f) {
+    copy(ids[f].data(), header.features(static_cast<int>(f)).ids());
+    copy(offsets[f].data(), header.features(static_cast<int>(f)).offsets());
+  }
+  return {header, builder.Take()};
+}
+
+EngineTest::PutMessage EngineTest::TwoSamples(Stream stream, uint32_t epoch, uint64_t seq) {
+  return MakePart(stream, epoch, seq, 2, {{1, 2}, {7, 8}, {1, 3}, {5, 5}}, {{}, {0, 2, 2}, {}, {}});
+}
+
+Reply EngineTest::Put(uint64_t number, const PutMessage& part) {
+  return Send(rpc::kPutBatch, part.first, 0, number, part.second);
+}
+
+Reply EngineTest::PutTwoSamples(uint64_t number, uint32_t epoch) {
+  return Put(number, TwoSamples(TRAIN_STREAM, epoch, number));
+}
+
+Reply EngineTest::End(uint64_t number, uint32_t epoch) {
+  PutBatchHeader header;
+  header.set_epoch(epoch);
+  return Send(rpc::kPutBatch, header, 0, number);
+}
+
+Reply EngineTest::Next(uint32_t rank, uint64_t number, uint32_t epoch, uint32_t wait_ms,
+                       Stream stream) {
+  NextBatchHeader header;
+  header.set_stream(stream);
+  header.set_epoch(epoch);
+  header.set_wait_ms(wait_ms);
+  return Send(rpc::kNextBatch, header, rank, number);
+}
+
+Reply EngineTest::NextOrdered(uint32_t rank, uint64_t number, const PartId& wanted, uint64_t step) {
+  NextBatchHeader header;
+  header.set_epoch(wanted.epoch());
+  *header.mutable_wanted() = wanted;
+  header.set_step(step);
+  return Send(rpc::kNextBatch, header, rank, number);
+}
+
+Reply EngineTest::Ack(uint32_t rank, uint64_t number, uint64_t handle, Stream stream) {
+  AckHeader header;
+  header.set_stream(stream);
+  header.set_handle(handle);
+  return Send(rpc::kAck, header, rank, number);
+}
+
+EngineTest::PushMessage EngineTest::PushOf(const NextBatchAnswerHeader& part, bool finite) {
+  PushGradientsHeader header;
+  header.set_handle(part.handle());
+  header.mutable_step()->set_step(4);
+  header.mutable_step()->set_global_weight(32);
+  header.mutable_step()->set_finite(finite);
+  header.set_dtype(part.dtype());
+  if (!finite) return {header, Buffer()};
+  rpc::PayloadBuilder builder;
+  for (const TableRows& rows : part.tables()) {
+    TableGradients* table = header.add_tables();
+    table->set_table(rows.table());
+    table->set_num_rows(rows.num_rows());
+    table->set_row_values(rows.row_values());
+    builder.Reserve(part.dtype(), rows.num_rows() * rows.row_values(), table->mutable_gradients());
+  }
+  for (int f = 0; f < part.features_size(); ++f) {
+    if (!part.features(f).has_pooled()) continue;
+    FeatureGradients* feature = header.add_features();
+    feature->set_feature(f);
+    builder.Reserve<uint8_t>(part.features(f).pooled().size_bytes(), feature->mutable_gradients());
+  }
+  builder.Allocate();
+  float next = 1;
+  const auto fill = [&](const Section& section) {
+    std::vector<float> values(section.size_bytes() / rpc::WireValueBytes(part.dtype()));
+    for (float& value : values) value = next++;
+    if (!values.empty())
+      rpc::EncodeWire(values, part.dtype(), builder.Fill<uint8_t>(section).data());
+  };
+  for (const TableGradients& table : header.tables()) fill(table.gradients());
+  for (const FeatureGradients& feature : header.features()) fill(feature.gradients());
+  return {header, builder.Take()};
+}
+
+Reply EngineTest::Push(uint32_t rank, uint64_t number, const PushMessage& push) {
+  return Send(rpc::kPushGradients, push.first, rank, number, push.second);
+}
+
+std::vector<FakePs::SeenUpdate> EngineTest::Updates() const {
+  std::vector<FakePs::SeenUpdate> updates;
+  for (const auto& ps : ps_) updates.insert(updates.end(), ps->updates.begin(), ps->updates.end());
+  return updates;
+}
+
+ByKey<std::vector<float>> EngineTest::Gradients() const {
+  ByKey<std::vector<float>> gradients;
+  for (const FakePs::SeenUpdate& update : Updates()) {
+    gradients.insert(update.gradients.begin(), update.gradients.end());
+  }
+  return gradients;
+}
+
+}  // namespace satrap

@@ -1,0 +1,207 @@
+// What the engine computes: rows and pooled values on the way out, sums by key on the way back.
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "common/rpc/hot_methods.h"
+#include "common/rpc/payload.h"
+#include "embedding_worker/embedding_worker_engine.h"
+#include "embedding_worker/engine_test_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::vector<float> Decoded(const Buffer& payload, const Section& section, WireDtype dtype) {
+  const size_t count = section.size_bytes() / rpc::WireValueBytes(dtype);
+  const auto values = rpc::WireView(payload, section, dtype, count, "values");
+  EXPECT_TRUE(values.ok()) << values.status();
+  std::vector<float> decoded(count);
+  if (values.ok()) rpc::DecodeWire(*values, absl::MakeSpan(decoded));
+  return decoded;
+}
+
+class EngineDtypeTest : public EngineTest,
+                        public testing::WithParamInterface<std::pair<WireDtype, WireDtype>> {
+ protected:
+  void StartWithDtypes(int num_ps) {
+    JobConfig job = TestJob();
+    job.mutable_embedding_worker()->set_wire_dtype(GetParam().first);
+    job.mutable_embedding_ps()->set_wire_dtype(GetParam().second);
+    job.mutable_embedding_ps()->set_replicas(num_ps);
+    Start(job);
+  }
+};
+
+TEST_P(EngineDtypeTest, TheAnswerHoldsDenseValuesRowsAndPooledValues) {
+  for (int num_ps : {1, 2}) {
+    StartWithDtypes(num_ps);
+    PutTwoSamples(1);
+    const Reply reply = Next(1, 1);
+    const auto header = HeaderOf<NextBatchAnswerHeader>(reply);
+    const Buffer& payload = (**reply)->payload;
+    const WireDtype dtype = GetParam().first;
+    EXPECT_EQ(header.result(), NextBatchAnswerHeader::PART);
+    EXPECT_EQ(header.dtype(), dtype);
+    EXPECT_EQ(header.part().id().seq(), 1u);
+    EXPECT_THAT(Decoded(payload, header.part().numeric_values(), F32), ElementsAre(10, 11));
+    EXPECT_THAT(Decoded(payload, header.part().labels(), F32), ElementsAre(0, 1));
+
+    // Rows of "t": only a's two of the five keys.
+    ASSERT_EQ(header.tables_size(), 2);
+    EXPECT_EQ(header.tables(0).num_rows(), 2u);
+    const std::vector<float> rows = Decoded(payload, header.tables(0).values(), dtype);
+    const auto indices =
+        rpc::SectionView<uint32_t>(payload, header.features(0).indices(), 2, "indices");
+    for (uint64_t s = 0; s < 2; ++s) {
+      for (size_t c = 0; c < 3; ++c) {
+        EXPECT_EQ(rows[(*indices)[s] * 3 + c], TestValue(KeyIn("a", s + 1), c));
+      }
+    }
+    EXPECT_EQ(header.tables(1).num_rows(), 1u);
+    EXPECT_EQ(Decoded(payload, header.tables(1).values(), dtype)[0], TestValue(KeyIn("c", 5), 0));
+
+    // bag is a mean over two ids and over none, mix a sum over one each.
+    const std::vector<float> bag = Decoded(payload, header.features(1).pooled(), dtype);
+    const std::vector<float> mix = Decoded(payload, header.features(2).pooled(), dtype);
+    for (size_t c = 0; c < 3; ++c) {
+      const float mean = (TestValue(KeyIn("bag", 7), c) + TestValue(KeyIn("bag", 8), c)) / 2;
+      EXPECT_NEAR(bag[c], mean, mean / 200);
+      EXPECT_EQ(bag[3 + c], 0);
+      EXPECT_EQ(mix[c], TestValue(KeyIn("a", 1), c));
+      EXPECT_EQ(mix[3 + c], TestValue(KeyIn("a", 3), c));
+    }
+    EXPECT_FALSE(header.features(1).has_indices());
+    EXPECT_THAT(failures_, IsEmpty());
+  }
+}
+
+TEST_P(EngineDtypeTest, GradientsOfRowsAndPooledFeaturesAreSummedByKey) {
+  for (int num_ps : {1, 2}) {
+    StartWithDtypes(num_ps);
+    PutTwoSamples(1);
+    const Reply reply = Next(1, 1);
+    const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
+    EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(1, 1, PushOf(part))).outcome(), DONE);
+    // By row of "t": 1..3, 4..6; of "u": 7; by sample: bag 8..10, 11..13; mix 14..16, 17..19.
+    const auto indices =
+        rpc::SectionView<uint32_t>((**reply)->payload, part.features(0).indices(), 2, "indices");
+    const float first = (*indices)[0] == 0 ? 1 : 4, second = 5 - first;
+    const auto gradients = Gradients();
+    EXPECT_EQ(gradients.size(), 6u);
+    EXPECT_THAT(gradients.at({3, KeyIn("a", 1)}), ElementsAre(first + 14, first + 16, first + 18));
+    EXPECT_THAT(gradients.at({3, KeyIn("a", 2)}), ElementsAre(second, second + 1, second + 2));
+    EXPECT_THAT(gradients.at({3, KeyIn("a", 3)}), ElementsAre(17, 18, 19));
+    EXPECT_THAT(gradients.at({3, KeyIn("bag", 7)}), ElementsAre(4, 4.5, 5));
+    EXPECT_THAT(gradients.at({3, KeyIn("bag", 8)}), ElementsAre(4, 4.5, 5));
+    EXPECT_THAT(gradients.at({9, KeyIn("c", 5)}), ElementsAre(7));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, EngineDtypeTest,
+                         testing::Values(std::make_pair(F32, F32), std::make_pair(F16, F32),
+                                         std::make_pair(F32, F16), std::make_pair(BF16, F16)));
+
+TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
+  JobConfig job = TestJob();
+  job.mutable_embedding_ps()->set_replicas(3);
+  Start(job);
+  std::vector<uint64_t> ids;
+  for (uint64_t s = 0; s < 100; ++s) ids.push_back(s % 60);
+  Put(1, MakePart(TRAIN_STREAM, 0, 0, 100, {ids, ids, ids, ids}, {{}, {}, {}, {}}));
+  const Reply reply = Next(0, 1);
+  const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
+  const std::vector<float> rows = Decoded((**reply)->payload, part.tables(1).values(), F32);
+  const auto indices =
+      rpc::SectionView<uint32_t>((**reply)->payload, part.features(3).indices(), 100, "indices");
+  for (size_t s = 0; s < 100; ++s) EXPECT_EQ(rows[(*indices)[s]], TestValue(KeyIn("c", ids[s]), 0));
+  // The push numbers the rows of "u" on from those of "t".
+  Push(0, 1, PushOf(part));
+  const float first = 1 + 3 * static_cast<float>(part.tables(0).num_rows());
+  for (size_t s = 0; s < 100; ++s) {
+    EXPECT_THAT(Gradients().at({9, KeyIn("c", ids[s])}),
+                ElementsAre(first + static_cast<float>((*indices)[s])));
+  }
+}
+
+TEST_F(EngineTest, ASumThatIsTooLargeForTheWireIsRefusedNotClamped) {
+  JobConfig job = TestJob();
+  job.mutable_embedding_ps()->set_wire_dtype(F16);
+  Start(job);
+  PutTwoSamples(1);
+  auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
+  push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1)[0] = 70000;
+  const Reply reply = Push(0, 1, push);
+  EXPECT_EQ(CodeOf(reply), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT((*reply)->status().message(), HasSubstr("F16"));
+  EXPECT_THAT(Updates(), IsEmpty());
+}
+
+TEST_F(EngineTest, UpdatesCarryThePushesStepAndCallAndTheCounts) {
+  Start(TestJob());
+  PutTwoSamples(1);
+  Push(1, 17, PushOf(HeaderOf<NextBatchAnswerHeader>(Next(1, 1))));
+  ASSERT_THAT(Updates(), SizeIs(2));
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> counts;
+  for (const FakePs::SeenUpdate& update : Updates()) {
+    EXPECT_EQ(update.header.call().sender(), 1u);
+    EXPECT_EQ(update.header.call().number(), 17u);
+    EXPECT_EQ(update.header.call().oldest_open(), 1u);
+    EXPECT_EQ(update.header.step().step(), 4u);
+    EXPECT_EQ(update.header.step().global_weight(), 32);
+    EXPECT_EQ(update.header.envelope().job_fingerprint(), kTestFingerprint);
+    EXPECT_FALSE(update.header.ordered());
+    counts.insert(update.counts.begin(), update.counts.end());
+  }
+  EXPECT_EQ(counts.at({3, KeyIn("a", 1)}), 1u);  // by a and mix, but in one sample
+  EXPECT_EQ(counts.at({9, KeyIn("c", 5)}), 2u);
+}
+
+TEST_F(EngineTest, APartWithoutIdsNeedsNoPs) {
+  Start(TestJob());
+  Put(1, MakePart(TRAIN_STREAM, 0, 0, 0, {{}, {}, {}, {}}, {{}, {}, {}, {}}));
+  const auto part = HeaderOf<NextBatchAnswerHeader>(Next(0, 1));
+  EXPECT_EQ(part.result(), NextBatchAnswerHeader::PART);
+  EXPECT_EQ(part.tables(0).num_rows(), 0u);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, PushOf(part))).outcome(), DONE);
+  EXPECT_THAT(ps_[0]->lookups, IsEmpty());
+  EXPECT_THAT(Updates(), IsEmpty());
+  EXPECT_EQ(engine_->progress().outstanding_parts, 0u);
+}
+
+TEST_F(EngineTest, PssWithoutKeysOfThePartAreNotCalled) {
+  JobConfig job = TestJob();
+  job.mutable_embedding_ps()->set_replicas(64);
+  Start(job);
+  PutTwoSamples(1);
+  Push(0, 1, PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1))));
+  size_t called = 0;
+  for (const auto& ps : ps_) {
+    EXPECT_EQ(ps->lookups.size(), ps->updates.size());
+    called += ps->lookups.size();
+  }
+  EXPECT_GE(called, 2u);
+  EXPECT_LE(called, 6u);  // there are six keys
+}
+
+TEST_F(EngineTest, OnlyTrainingAsksForInitialValues) {
+  Start(TestJob());
+  PutTwoSamples(1);
+  Put(1, TwoSamples(VALID_STREAM, 0, 0));
+  Next(0, 1);
+  Next(0, 1, 0, 0, VALID_STREAM);
+  ASSERT_THAT(ps_[0]->lookups, SizeIs(2));
+  EXPECT_TRUE(ps_[0]->lookups[0].training());
+  EXPECT_FALSE(ps_[0]->lookups[1].training());
+  EXPECT_FALSE(ps_[0]->lookups[0].has_step());
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,213 @@
+#include "embedding_worker/gradient_push.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/check.h"
+#include "common/pooling.h"
+#include "common/rpc/payload.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+
+namespace {
+
+// The gradients of a push, checked, by index in the layout. Absent where there are none.
+struct PushedGradients {
+  std::vector<absl::optional<rpc::WireValues>> tables;
+  std::vector<absl::optional<rpc::WireValues>> features;
+};
+
+absl::Status ReadTables(const EmbeddingLayout& layout, const LookupPlan& plan,
+                        const PushGradientsHeader& push, const Buffer& payload,
+                        PushedGradients* gradients) {
+  for (int i = 0; i < push.tables_size(); ++i) {
+    const TableGradients& pushed = push.tables(i);
+    const std::string field = absl::StrCat("tables[", i, "]");
+    size_t t = 0;
+    while (t < layout.tables.size() && layout.tables[t].id != pushed.table()) ++t;
+    if (t == layout.tables.size() || !layout.tables[t].has_rows || gradients->tables[t]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          field, ": table ", pushed.table(), " is unknown, sends no rows, or occurs twice"));
+    }
+    const size_t num_rows = plan.tables[t].num_sent;
+    if (pushed.num_rows() != num_rows || pushed.row_values() != layout.tables[t].row_values) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": [", pushed.num_rows(), ", ", pushed.row_values(), "] where [",
+                       num_rows, ", ", layout.tables[t].row_values, "] was sent"));
+    }
+    ASSIGN_OR_RETURN(gradients->tables[t], rpc::WireView(payload, pushed.gradients(), push.dtype(),
+                                                         num_rows * layout.tables[t].row_values,
+                                                         absl::StrCat(field, ".gradients")));
+  }
+  for (size_t t = 0; t < layout.tables.size(); ++t) {
+    if (plan.tables[t].num_sent > 0 && !gradients->tables[t]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tables: no gradients of table ", layout.tables[t].id));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFeatures(const EmbeddingLayout& layout, const LookupPlan& plan,
+                          const PushGradientsHeader& push, const Buffer& payload,
+                          PushedGradients* gradients) {
+  for (int i = 0; i < push.features_size(); ++i) {
+    const FeatureGradients& pushed = push.features(i);
+    const std::string field = absl::StrCat("features[", i, "]");
+    const size_t f = pushed.feature();
+    if (f >= layout.features.size() || !layout.features[f].pooled || gradients->features[f]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": feature ", f, " is unknown, not POOLED, or occurs twice"));
+    }
+    ASSIGN_OR_RETURN(
+        gradients->features[f],
+        rpc::WireView(payload, pushed.gradients(), push.dtype(),
+                      plan.samples * layout.tables[layout.features[f].table].row_values,
+                      absl::StrCat(field, ".gradients")));
+  }
+  for (size_t f = 0; f < layout.features.size(); ++f) {
+    if (layout.features[f].pooled && plan.samples > 0 && !gradients->features[f]) {
+      return absl::InvalidArgumentError(absl::StrCat("features: no gradients of feature ", f, " (",
+                                                     layout.features[f].name, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The sums of each key of a table that POOLED features read, [num_keys, row_values]: first the
+// rows' own gradients, then those of its POOLED features, in their order.
+std::vector<float> SumByKey(const EmbeddingLayout& layout, const PlannedPart& part, int index,
+                            const PushedGradients& gradients) {
+  const size_t row_values = layout.tables[index].row_values;
+  const LookupPlan::Table& table = part.plan.tables[index];
+  std::vector<float> sums(table.keys.size() * row_values);
+  const absl::optional<rpc::WireValues>& rows = gradients.tables[index];
+  if (rows && table.sent.empty()) {
+    if (rows->count > 0) rpc::DecodeWire(*rows, absl::MakeSpan(sums));
+  } else if (rows) {
+    for (size_t i = 0; i < table.sent.size(); ++i) {
+      rpc::DecodeWire(rows->Subrange(i * row_values, row_values),
+                      absl::MakeSpan(sums).subspan(table.sent[i] * row_values, row_values));
+    }
+  }
+  std::vector<float> decoded;
+  for (size_t f = 0; f < layout.features.size(); ++f) {
+    const EmbeddingLayout::Feature& feature = layout.features[f];
+    if (feature.table != index || !feature.pooled || part.plan.samples == 0) continue;
+    decoded.resize(gradients.features[f]->count);
+    rpc::DecodeWire(*gradients.features[f], absl::MakeSpan(decoded));
+    PoolBackward(feature.pooling, part.IndicesOf(static_cast<int>(f)), decoded.data(), row_values,
+                 {row_values, 0, row_values}, sums.data());
+  }
+  return sums;
+}
+
+// The sums of a table's keys as the PSs get them: as they were pushed, or made here.
+class KeySums {
+ public:
+  KeySums(const EmbeddingLayout& layout, const PlannedPart& part, int index,
+          const PushedGradients& gradients)
+      : row_values_(layout.tables[index].row_values) {
+    if (layout.tables[index].has_pooled) {
+      sums_ = SumByKey(layout, part, index, gradients);
+      values_ = {F32, sums_.size(), reinterpret_cast<const uint8_t*>(sums_.data())};
+    } else if (gradients.tables[index]) {
+      values_ = *gradients.tables[index];
+    }
+  }
+  KeySums(KeySums&&) = default;  // a moved vector keeps its memory
+
+  rpc::WireValues Of(LookupPlan::Run run) const {
+    return values_.Subrange(run.begin * row_values_, run.size() * row_values_);
+  }
+
+ private:
+  size_t row_values_;
+  std::vector<float> sums_;
+  rpc::WireValues values_;
+};
+
+// True if an f16 is an infinity or NaN: a sum that was too large to be one. (f32 and bf16 reach as
+// far as the gradients themselves, which the NN worker has found finite.)
+bool HasOverflown(absl::Span<const uint16_t> halves) {
+  return std::any_of(halves.begin(), halves.end(),
+                     [](uint16_t half) { return (half & 0x7c00) == 0x7c00; });
+}
+
+// The Update of one PS. `sums` is empty if no gradients are sent. INVALID_ARGUMENT if one does not
+// fit the wire.
+absl::StatusOr<PsRequest> MakeUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
+                                     const std::vector<KeySums>& sums, UpdateHeader update, int ps,
+                                     int num_ps) {
+  rpc::PayloadBuilder builder;
+  std::vector<int> tables;
+  for (size_t t = 0; t < sums.size(); ++t) {
+    const LookupPlan::Run run = plan.RunOf(static_cast<int>(t), ps, num_ps);
+    if (run.size() == 0) continue;
+    TableUpdate* table = update.add_tables();
+    table->set_table(layout.tables[t].id);
+    table->set_num_keys(run.size());
+    table->set_row_values(layout.tables[t].row_values);
+    builder.Reserve<uint64_t>(run.size(), table->mutable_keys());
+    builder.Reserve(update.dtype(), run.size() * layout.tables[t].row_values,
+                    table->mutable_gradients());
+    builder.Reserve<uint32_t>(run.size(), table->mutable_counts());
+    tables.push_back(static_cast<int>(t));
+  }
+  builder.Allocate();
+  for (int i = 0; i < update.tables_size(); ++i) {
+    const TableUpdate& to = update.tables(i);
+    const LookupPlan::Table& from = plan.tables[tables[i]];
+    const LookupPlan::Run run = plan.RunOf(tables[i], ps, num_ps);
+    std::memcpy(builder.Fill<uint8_t>(to.keys()).data(), from.keys.data() + run.begin,
+                to.keys().size_bytes());
+    std::memcpy(builder.Fill<uint8_t>(to.counts()).data(), from.counts.data() + run.begin,
+                to.counts().size_bytes());
+    rpc::ConvertWire(sums[tables[i]].Of(run), update.dtype(),
+                     builder.Fill<uint8_t>(to.gradients()).data());
+    if (update.dtype() == F16 && HasOverflown(builder.Fill<uint16_t>(to.gradients()))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "table ", to.table(),
+          ": a gradient is too large for F16: set embedding_ps.wire_dtype to BF16 or F32"));
+    }
+  }
+  return PsRequest{ps, {update.SerializeAsString(), builder.Take()}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<PsRequest>> MakeUpdates(const EmbeddingLayout& layout,
+                                                   const PlannedPart& part,
+                                                   const PushGradientsHeader& push,
+                                                   const Buffer& payload,
+                                                   const UpdateHeader& update, int num_ps) {
+  std::vector<KeySums> sums;
+  if (push.step().finite()) {
+    PushedGradients gradients;
+    gradients.tables.resize(layout.tables.size());
+    gradients.features.resize(layout.features.size());
+    RETURN_IF_ERROR(ReadTables(layout, part.plan, push, payload, &gradients));
+    RETURN_IF_ERROR(ReadFeatures(layout, part.plan, push, payload, &gradients));
+    for (size_t t = 0; t < layout.tables.size(); ++t) {
+      sums.emplace_back(layout, part, static_cast<int>(t), gradients);
+    }
+  }
+  std::vector<PsRequest> requests;
+  for (int ps = 0; ps < num_ps; ++ps) {
+    bool has_keys = false;
+    for (size_t t = 0; t < sums.size() && !has_keys; ++t) {
+      has_keys = part.plan.RunOf(static_cast<int>(t), ps, num_ps).size() > 0;
+    }
+    if (!has_keys && !update.ordered()) continue;
+    ASSIGN_OR_RETURN(PsRequest request, MakeUpdate(layout, part.plan, sums, update, ps, num_ps));
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace satrap

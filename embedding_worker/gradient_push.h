@@ -1,0 +1,35 @@
+// The way back of gradients: from a PushGradients along the part's plan to the Updates of the
+// embedding PSs. What the NN worker sends by row or by sample becomes one sum for each unique key.
+//
+// Pure function; thread-safe.
+
+#ifndef SATRAP_EMBEDDING_WORKER_GRADIENT_PUSH_H_
+#define SATRAP_EMBEDDING_WORKER_GRADIENT_PUSH_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/rpc.h"
+#include "embedding_worker/embedding_layout.h"
+#include "embedding_worker/planned_part.h"
+#include "embedding_worker/ps_fan_out.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+// The Updates of a push, in the order of PSs. Each has the fields of `update`, whose dtype its
+// gradients have, and the tables of which the PS has keys. PSs without keys are left out unless
+// `update.ordered()`; with push.step().finite() false no PS has any.
+//
+// INVALID_ARGUMENT, naming the field, unless the push has the gradients of each table with sent
+// rows and of each POOLED feature (they may be left out for a table of no rows and a part of no
+// samples), once each and in the right shape; and if a sum is too large for the Updates' dtype.
+absl::StatusOr<std::vector<PsRequest>> MakeUpdates(const EmbeddingLayout& layout,
+                                                   const PlannedPart& part,
+                                                   const PushGradientsHeader& push,
+                                                   const Buffer& payload,
+                                                   const UpdateHeader& update, int num_ps);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_GRADIENT_PUSH_H_

@@ -1,0 +1,89 @@
+// A LookupPlan says, for one part, which unique keys to ask of the embedding PSs, and which of them
+// each id of the part is. It is made once, when the part arrives, and kept until the part's
+// gradients have been applied: gradients go back along exactly the path that values came.
+//
+// Keys of a table are unique across all its features, sorted by partition and within one by first
+// occurrence; so the keys of each PS are one run, whatever the number of PSs, and nothing depends
+// on the order of a hash map.
+//
+// Immutable after Make: safe to read from many threads. Refers to nothing of the part.
+
+#ifndef SATRAP_EMBEDDING_WORKER_LOOKUP_PLAN_H_
+#define SATRAP_EMBEDDING_WORKER_LOOKUP_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "embedding_worker/embedding_layout.h"
+
+namespace satrap {
+
+// The ids of a part, one entry a feature. Refers to memory of the caller; checked by
+// LookupPlan::Make.
+struct PartIds {
+  struct Feature {
+    absl::Span<const uint64_t> ids;      // [num_ids]
+    absl::Span<const uint32_t> offsets;  // [samples + 1]; empty: exactly one id a sample
+  };
+  size_t samples = 0;
+  std::vector<Feature> features;
+};
+
+// Memory that making plans needs, to be used again by the next plan, by one thread at a time.
+class PlanScratch {
+ private:
+  friend class PlanMaker;
+  struct Occurrence {
+    uint64_t key;
+    uint32_t position;  // in LookupPlan::rows
+    uint32_t sample;
+  };
+  std::vector<Occurrence> occurrences_;  // of one table, by partition
+  std::vector<uint32_t> slots_;
+  std::vector<uint32_t> last_samples_;  // of each key found so far
+};
+
+struct LookupPlan {
+  struct Table {
+    std::vector<uint64_t> keys;
+    std::vector<uint32_t> counts;  // samples of the part that hold the key
+    // The rows that go to the NN worker: those that ROWS features refer to. `sent` lists them,
+    // ascending, as indices in `keys`; it is empty where all keys are sent.
+    size_t num_sent = 0;
+    std::vector<uint32_t> sent;
+  };
+  // Keys [begin, end) of a table.
+  struct Run {
+    size_t begin = 0;
+    size_t end = 0;
+    size_t size() const { return end - begin; }
+  };
+
+  size_t samples = 0;
+  std::vector<Table> tables;  // as in the layout
+  // One entry an id, feature after feature: for POOLED features an index in `keys`, for ROWS
+  // features one in the rows that are sent.
+  std::vector<uint32_t> rows;
+  std::vector<size_t> feature_begins;  // [features + 1], in `rows`
+
+  absl::Span<const uint32_t> RowsOf(int feature) const;
+
+  // The keys of `table` that belong to the PS.
+  Run RunOf(int table, int ps, int num_ps) const;
+
+  // Ids and unique keys of all tables.
+  size_t NumIds() const { return rows.size(); }
+  size_t NumKeys() const;
+
+  // INVALID_ARGUMENT, naming the feature, if offsets are wrong or there are 2^32 ids or more.
+  // Linear in the ids.
+  static absl::StatusOr<LookupPlan> Make(const EmbeddingLayout& layout, const PartIds& ids,
+                                         PlanScratch* scratch);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_LOOKUP_PLAN_H_

@@ -1,0 +1,243 @@
+#include "embedding_worker/lookup_plan.h"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/hash.h"
+#include "common/random.h"
+#include "embedding_worker/embedding_layout.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+FeatureConfig* AddFeature(const char* name, const char* table, JobConfig* job) {
+  FeatureConfig* feature = job->mutable_data()->add_features();
+  feature->set_name(name);
+  feature->set_table(table);
+  return feature;
+}
+
+void AddTable(const char* name, uint32_t id, JobConfig* job) {
+  TableConfig* table = job->add_tables();
+  table->set_name(name);
+  table->set_id(id);
+  table->add_segments()->set_dim(2);
+}
+
+// A job of table "t" with features "a" and "b" of one id space and "c" of its own, and table "u"
+// with feature "d".
+JobConfig Job() {
+  JobConfig job;
+  AddTable("t", 3, &job);
+  AddTable("u", 9, &job);
+  AddFeature("a", "t", &job)->set_id_space("shared");
+  AddFeature("b", "t", &job)->set_id_space("shared");
+  AddFeature("c", "t", &job);
+  AddFeature("d", "u", &job);
+  return job;
+}
+
+// A part as vectors: ids[f] and, where not empty, offsets[f].
+struct Part {
+  size_t samples;
+  std::vector<std::vector<uint64_t>> ids;
+  std::vector<std::vector<uint32_t>> offsets;
+
+  PartIds View() const {
+    PartIds view;
+    view.samples = samples;
+    for (size_t f = 0; f < ids.size(); ++f) view.features.push_back({ids[f], offsets[f]});
+    return view;
+  }
+};
+
+LookupPlan Plan(const JobConfig& job, const Part& part) {
+  PlanScratch scratch;
+  const EmbeddingLayout layout = EmbeddingLayout::Make(job);
+  auto plan = LookupPlan::Make(layout, part.View(), &scratch);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+const Part kSmall = {2, {{5, 6}, {6, 7, 6}, {5, 5}, {1, 1}}, {{}, {0, 1, 3}, {}, {}}};
+
+TEST(LookupPlan, EveryIdFindsItsKey) {
+  const JobConfig job = Job();
+  const LookupPlan plan = Plan(job, kSmall);
+  const char* const spaces[] = {"shared", "shared", "c", "d"};
+  for (int f = 0; f < 4; ++f) {
+    ASSERT_EQ(plan.RowsOf(f).size(), kSmall.ids[f].size());
+    const std::vector<uint64_t>& keys = plan.tables[f < 3 ? 0 : 1].keys;
+    for (size_t j = 0; j < kSmall.ids[f].size(); ++j) {
+      EXPECT_EQ(keys[plan.RowsOf(f)[j]], KeyOf(kSmall.ids[f][j], Xxh64(spaces[f])))
+          << f << " " << j;
+    }
+  }
+}
+
+TEST(LookupPlan, FeaturesOfOneTableAndIdSpaceShareKeys) {
+  const LookupPlan plan = Plan(Job(), kSmall);
+  EXPECT_EQ(plan.tables[0].keys.size(), 4u);  // shared 5, 6, 7 and c's own 5
+  EXPECT_EQ(plan.tables[1].keys.size(), 1u);
+  EXPECT_EQ(plan.RowsOf(0)[1], plan.RowsOf(1)[0]);
+  EXPECT_NE(plan.RowsOf(0)[0], plan.RowsOf(2)[0]);
+  EXPECT_EQ(plan.NumKeys(), 5u);
+  EXPECT_EQ(plan.NumIds(), 9u);
+}
+
+TEST(LookupPlan, CountsAreSamplesNotOccurrences) {
+  const LookupPlan plan = Plan(Job(), kSmall);
+  const auto count_of = [&](uint64_t id, const char* space) -> uint32_t {
+    const uint64_t key = KeyOf(id, Xxh64(space));
+    for (size_t i = 0; i < plan.tables[0].keys.size(); ++i) {
+      if (plan.tables[0].keys[i] == key) return plan.tables[0].counts[i];
+    }
+    return 0;
+  };
+  EXPECT_EQ(count_of(5, "shared"), 1u);
+  // Sample 0: b. Sample 1: a, and b again.
+  EXPECT_EQ(count_of(6, "shared"), 2u);
+  EXPECT_EQ(count_of(7, "shared"), 1u);
+  EXPECT_EQ(count_of(5, "c"), 2u);
+  EXPECT_THAT(plan.tables[1].counts, ElementsAre(2));
+}
+
+// A random part: Zipf-like ids, so that some partitions hold one id and some hundreds.
+Part RandomPart(size_t samples, uint64_t seed) {
+  SplitMix64 random(seed);
+  Part part;
+  part.samples = samples;
+  for (int f = 0; f < 4; ++f) {
+    std::vector<uint64_t> ids;
+    std::vector<uint32_t> offsets = {0};
+    for (size_t s = 0; s < samples; ++s) {
+      const size_t count = f == 1 ? random.Below(4) : 1;
+      for (size_t i = 0; i < count; ++i)
+        ids.push_back(random.Below(1 + random.Below(random.Below(5000) + 1)));
+      offsets.push_back(static_cast<uint32_t>(ids.size()));
+    }
+    part.ids.push_back(std::move(ids));
+    part.offsets.push_back(f == 1 ? std::move(offsets) : std::vector<uint32_t>());
+  }
+  return part;
+}
+
+TEST(LookupPlan, KeysAreUniqueSortedByPartitionAndCoverAllIds) {
+  const LookupPlan plan = Plan(Job(), RandomPart(20000, 1));
+  for (const LookupPlan::Table& table : plan.tables) {
+    std::set<uint64_t> seen;
+    int partition = 0;
+    for (uint64_t key : table.keys) {
+      EXPECT_TRUE(seen.insert(key).second);
+      EXPECT_GE(PartitionOf(key), partition);
+      partition = PartitionOf(key);
+    }
+  }
+  const Part part = RandomPart(20000, 1);
+  const char* const spaces[] = {"shared", "shared", "c", "d"};
+  std::map<std::pair<int, uint64_t>, std::set<size_t>> samples;
+  for (int f = 0; f < 4; ++f) {
+    size_t s = 0;
+    for (size_t j = 0; j < part.ids[f].size(); ++j) {
+      if (part.offsets[f].empty()) s = j;
+      while (!part.offsets[f].empty() && part.offsets[f][s + 1] <= j) ++s;
+      const uint64_t key = KeyOf(part.ids[f][j], Xxh64(spaces[f]));
+      ASSERT_EQ(plan.tables[f < 3 ? 0 : 1].keys[plan.RowsOf(f)[j]], key);
+      samples[{f < 3 ? 0 : 1, key}].insert(s);
+    }
+  }
+  EXPECT_EQ(plan.NumKeys(), samples.size());
+  for (int t = 0; t < 2; ++t) {
+    for (size_t i = 0; i < plan.tables[t].keys.size(); ++i) {
+      const std::set<size_t>& of_key = samples[{t, plan.tables[t].keys[i]}];
+      ASSERT_EQ(plan.tables[t].counts[i], of_key.size());
+    }
+  }
+}
+
+TEST(LookupPlan, ScratchOfAnEarlierPlanChangesNothing) {
+  const EmbeddingLayout layout = EmbeddingLayout::Make(Job());
+  PlanScratch used;
+  const Part large = RandomPart(5000, 2), small = RandomPart(700, 3);
+  ASSERT_TRUE(LookupPlan::Make(layout, large.View(), &used).ok());
+  const auto again = LookupPlan::Make(layout, small.View(), &used);
+  const LookupPlan fresh = Plan(Job(), small);
+  EXPECT_EQ(again->rows, fresh.rows);
+  for (int t = 0; t < 2; ++t) {
+    EXPECT_EQ(again->tables[t].keys, fresh.tables[t].keys);
+    EXPECT_EQ(again->tables[t].counts, fresh.tables[t].counts);
+  }
+}
+
+TEST(LookupPlan, TheRunsOfAllPssAreAllKeysInOrder) {
+  const LookupPlan plan = Plan(Job(), RandomPart(3000, 4));
+  for (int num_ps : {1, 2, 3, 7, 4096}) {
+    size_t end = 0;
+    for (int ps = 0; ps < num_ps; ++ps) {
+      const LookupPlan::Run run = plan.RunOf(0, ps, num_ps);
+      EXPECT_EQ(run.begin, end);
+      for (size_t i = run.begin; i < run.end; ++i) {
+        ASSERT_EQ(PsOfPartition(PartitionOf(plan.tables[0].keys[i]), num_ps), ps);
+      }
+      end = run.end;
+    }
+    EXPECT_EQ(end, plan.tables[0].keys.size());
+  }
+}
+
+TEST(LookupPlan, OnlyRowsOfRowsFeaturesAreSent) {
+  JobConfig job = Job();
+  job.mutable_data()->mutable_features(1)->set_transfer(FeatureConfig::POOLED);
+  job.mutable_data()->mutable_features(3)->set_transfer(FeatureConfig::POOLED);
+  const LookupPlan plan = Plan(job, kSmall);
+  EXPECT_EQ(plan.tables[0].keys.size(), 4u);
+  EXPECT_EQ(plan.tables[0].num_sent, 3u);  // not 7, which only b holds
+  ASSERT_EQ(plan.tables[0].sent.size(), 3u);
+  for (int f : {0, 2}) {
+    for (size_t j = 0; j < kSmall.ids[f].size(); ++j) {
+      EXPECT_EQ(plan.tables[0].keys[plan.tables[0].sent[plan.RowsOf(f)[j]]],
+                KeyOf(kSmall.ids[f][j], Xxh64(f == 0 ? "shared" : "c")));
+    }
+  }
+  EXPECT_EQ(plan.tables[0].keys[plan.RowsOf(1)[1]], KeyOf(7, Xxh64("shared")));
+  EXPECT_EQ(plan.tables[1].num_sent, 0u);
+}
+
+TEST(LookupPlan, WithoutPooledFeaturesAllRowsAreSent) {
+  const LookupPlan plan = Plan(Job(), kSmall);
+  EXPECT_EQ(plan.tables[0].num_sent, 4u);
+  EXPECT_TRUE(plan.tables[0].sent.empty());
+}
+
+TEST(LookupPlan, APartOfNoSamplesHasNoKeys) {
+  const LookupPlan plan = Plan(Job(), {0, {{}, {}, {}, {}}, {{}, {0}, {}, {}}});
+  EXPECT_EQ(plan.NumKeys(), 0u);
+  EXPECT_EQ(plan.RunOf(0, 1, 2).size(), 0u);
+}
+
+TEST(LookupPlan, WrongOffsetsAreRefusedByName) {
+  const EmbeddingLayout layout = EmbeddingLayout::Make(Job());
+  PlanScratch scratch;
+  Part part = kSmall;
+  part.offsets[1] = {0, 1, 2};
+  const auto plan = LookupPlan::Make(layout, part.View(), &scratch);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(plan.status().message(), HasSubstr("features[1] (b)"));
+  part = kSmall;
+  part.ids.pop_back();
+  part.offsets.pop_back();
+  EXPECT_EQ(LookupPlan::Make(layout, part.View(), &scratch).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace satrap

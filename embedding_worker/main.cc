@@ -1,0 +1,40 @@
+// The process of an embedding worker: joins the run, connects to the embedding PSs, serves loaders
+// and NN workers.
+
+#include <memory>
+#include <utility>
+
+#include "common/role/role_runtime.h"
+#include "common/rpc/hot_methods.h"
+#include "common/status_macros.h"
+#include "embedding_worker/embedding_worker_engine.h"
+#include "embedding_worker/engine_metrics.h"
+
+namespace satrap {
+namespace {
+
+absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
+  // The engine needs its peers: join first. Calls of loaders and NN workers wait for the server.
+  RETURN_IF_ERROR(runtime.Join());
+  EmbeddingWorkerEngine::Options options;
+  options.envelope = runtime.envelope();
+  options.executor = runtime.executor();
+  options.on_failure = runtime.failure_sink();
+  for (int ps = 0; ps < runtime.job().embedding_ps().replicas(); ++ps) {
+    options.ps.push_back(runtime.ChannelTo(EMBEDDING_PS, ps));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingWorkerEngine> engine,
+                   EmbeddingWorkerEngine::Create(runtime.job(), std::move(options)));
+  RETURN_IF_ERROR(runtime.Serve({{rpc::kEmbeddingWorkerMethods, engine.get()}}));
+  EngineMetrics metrics(engine.get(), runtime.executor(), runtime.metrics());
+  metrics.Start();
+  runtime.WaitForFinish();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  return satrap::RunRole(satrap::EMBEDDING_WORKER, argc, argv, satrap::RunEmbeddingWorker);
+}

@@ -1,0 +1,105 @@
+#include "embedding_worker/planned_part.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/rpc/payload.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+
+namespace {
+
+// The dense sections: sizes only, their values are the NN worker's affair.
+absl::Status CheckDescription(const PartDescription& part, const Buffer& payload) {
+  const uint64_t samples = part.samples();
+  struct Field {
+    const char* name;
+    bool present;
+    const Section& section;
+    uint64_t count;
+    size_t value_bytes;
+  };
+  const Field fields[] = {
+      {"part.numeric_values", true, part.numeric_values(), samples * part.numerics(), 4},
+      {"part.labels", true, part.labels(), samples * part.tasks(), 4},
+      {"part.label_mask", part.has_label_mask(), part.label_mask(), samples * part.tasks(), 1},
+      {"part.weights", part.has_weights(), part.weights(), samples, 4},
+      {"part.groups", part.has_groups(), part.groups(), samples, 8},
+      {"part.times", part.has_times(), part.times(), samples, 8},
+  };
+  for (const Field& field : fields) {
+    if (!field.present) continue;
+    RETURN_IF_ERROR(
+        rpc::CheckedSection(payload, field.section, field.count, field.value_bytes, field.name)
+            .status());
+  }
+  return absl::OkStatus();
+}
+
+// The ids of feature `index` in the payload, with offsets and weights within it.
+absl::StatusOr<PartIds::Feature> IdsOf(const FeatureIds& feature, int index, uint64_t samples,
+                                       const Buffer& payload) {
+  const std::string field = absl::StrCat("features[", index, "]");
+  PartIds::Feature ids;
+  ASSIGN_OR_RETURN(ids.ids, rpc::SectionView<uint64_t>(payload, feature.ids(), feature.num_ids(),
+                                                       absl::StrCat(field, ".ids")));
+  if (feature.has_offsets()) {
+    ASSIGN_OR_RETURN(ids.offsets,
+                     rpc::SectionView<uint32_t>(payload, feature.offsets(), samples + 1,
+                                                absl::StrCat(field, ".offsets")));
+  }
+  if (feature.has_weights()) {
+    ASSIGN_OR_RETURN(auto weights,
+                     rpc::SectionView<float>(payload, feature.weights(), feature.num_ids(),
+                                             absl::StrCat(field, ".weights")));
+    for (float weight : weights) {
+      if (!std::isfinite(weight))
+        return absl::InvalidArgumentError(absl::StrCat(field, ".weights: not finite"));
+    }
+  }
+  return ids;
+}
+
+}  // namespace
+
+RowIndices PlannedPart::IndicesOf(int feature) const {
+  const FeatureIds& ids = features[feature];
+  RowIndices indices;
+  indices.samples = description.samples();
+  indices.rows = plan.RowsOf(feature);
+  if (ids.has_offsets()) {
+    indices.offsets = payload.View<uint32_t>(ids.offsets().offset_bytes(), indices.samples + 1);
+  }
+  if (ids.has_weights())
+    indices.weights = payload.View<float>(ids.weights().offset_bytes(), ids.num_ids());
+  return indices;
+}
+
+absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
+                                              const PutBatchHeader& header, Buffer payload,
+                                              PlanScratch* scratch) {
+  CHECK(header.has_part());
+  RETURN_IF_ERROR(CheckDescription(header.part(), payload));
+  if (static_cast<size_t>(header.features_size()) != layout.features.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("features: ", header.features_size(),
+                                                   " where the job has ", layout.features.size()));
+  }
+  PartIds ids;
+  ids.samples = header.part().samples();
+  for (int f = 0; f < header.features_size(); ++f) {
+    ASSIGN_OR_RETURN(PartIds::Feature feature, IdsOf(header.features(f), f, ids.samples, payload));
+    ids.features.push_back(feature);
+  }
+  PlannedPart part;
+  ASSIGN_OR_RETURN(part.plan, LookupPlan::Make(layout, ids, scratch));
+  part.description = header.part();
+  part.features.assign(header.features().begin(), header.features().end());
+  part.payload = std::move(payload);
+  return part;
+}
+
+}  // namespace satrap

@@ -1,0 +1,38 @@
+// A PlannedPart is one NN worker's share of a global batch as it lies at the embedding worker: what
+// the loader sent, checked, and the plan of its lookups.
+//
+// Made once, constant from then on.
+
+#ifndef SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_
+#define SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/buffer.h"
+#include "common/pooling.h"
+#include "embedding_worker/embedding_layout.h"
+#include "embedding_worker/lookup_plan.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+struct PlannedPart {
+  PartDescription description;       // sections in `payload`
+  std::vector<FeatureIds> features;  // sections in `payload`; one entry a feature of the job
+  Buffer payload;
+  LookupPlan plan;
+
+  // The ids of a feature as rows of the plan, with offsets and weights as they came.
+  RowIndices IndicesOf(int feature) const;
+
+  // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the
+  // payload or the job, or the offsets of a feature are wrong. REQUIRES: header.has_part()
+  static absl::StatusOr<PlannedPart> Make(const EmbeddingLayout& layout,
+                                          const PutBatchHeader& header, Buffer payload,
+                                          PlanScratch* scratch);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_

@@ -1,0 +1,147 @@
+#include "embedding_worker/stream_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+
+namespace {
+
+bool SamePart(const PartId& a, const PartId& b) {
+  return a.epoch() == b.epoch() && a.lane() == b.lane() && a.seq() == b.seq() &&
+         a.part() == b.part();
+}
+
+bool SameCall(const PendingAnswer& a, const PendingAnswer& b) {
+  return a.window == b.window && a.number == b.number;
+}
+
+std::string NameOf(const PartId& id) {
+  return absl::StrCat("part {epoch ", id.epoch(), ", lane ", id.lane(), ", seq ", id.seq(),
+                      ", part ", id.part(), "}");
+}
+
+}  // namespace
+
+absl::Status StreamQueue::Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
+                              Decisions* decisions) {
+  const PartId& id = part->description.id();
+  if (id.epoch() < epoch_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(id), ": epoch ", epoch_, " has begun here"));
+  }
+  const auto ended = ended_loaders_.find(id.epoch());
+  if (ended != ended_loaders_.end() && ended->second.count(call.sender) > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(id), ": loader ", call.sender, " has ended the epoch"));
+  }
+  if (options_.ordered && IsKnown(id))
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(id), ": sent twice"));
+  held_.push_back({call, std::move(part)});
+  Settle(decisions);
+  return absl::OkStatus();
+}
+
+absl::Status StreamQueue::End(uint32_t loader, uint32_t epoch, Decisions* decisions) {
+  if (epoch < epoch_ || !ended_loaders_[epoch].insert(loader).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loader ", loader, " ends epoch ", epoch, " twice"));
+  }
+  Settle(decisions);
+  return absl::OkStatus();
+}
+
+bool StreamQueue::AskFor(const PartAsk& ask, Decisions* decisions) {
+  if (ask.epoch < epoch_) {
+    decisions->ended.push_back(ask);
+    return false;
+  }
+  parked_.push_back(ask);
+  Settle(decisions);
+  return std::any_of(parked_.begin(), parked_.end(),
+                     [&](const PartAsk& other) { return SameCall(other.call, ask.call); });
+}
+
+bool StreamQueue::Withdraw(const PendingAnswer& call) {
+  return std::erase_if(parked_, [&](const PartAsk& ask) { return SameCall(ask.call, call); }) > 0;
+}
+
+bool StreamQueue::HasRoomFor(const PlannedPart& part) const {
+  const auto competes = [&](const std::shared_ptr<const PlannedPart>& other) {
+    const PartId& a = other->description.id();
+    const PartId& b = part.description.id();
+    return options_.room_scope == RoomScope::kStream ||
+           (a.lane() == b.lane() && a.part() == b.part());
+  };
+  return std::count_if(accepted_.begin(), accepted_.end(), competes) < options_.room_parts;
+}
+
+bool StreamQueue::IsKnown(const PartId& id) const {
+  return std::any_of(accepted_.begin(), accepted_.end(),
+                     [&](const auto& part) { return SamePart(part->description.id(), id); }) ||
+         std::any_of(held_.begin(), held_.end(),
+                     [&](const Held& held) { return SamePart(held.part->description.id(), id); });
+}
+
+bool StreamQueue::AllEnded() const {
+  const auto ended = ended_loaders_.find(epoch_);
+  return ended != ended_loaders_.end() &&
+         ended->second.size() == static_cast<size_t>(options_.num_loaders);
+}
+
+bool StreamQueue::LetIn(Decisions* decisions) {
+  bool changed = false;
+  for (auto held = held_.begin(); held != held_.end();) {
+    if (held->part->description.id().epoch() != epoch_ || !HasRoomFor(*held->part)) {
+      ++held;
+      continue;
+    }
+    accepted_.push_back(std::move(held->part));
+    decisions->accepted.push_back(held->call);
+    held = held_.erase(held);
+    changed = true;
+  }
+  return changed;
+}
+
+bool StreamQueue::Deliver(Decisions* decisions) {
+  bool changed = false;
+  for (auto ask = parked_.begin(); ask != parked_.end() && !accepted_.empty();) {
+    const auto part = std::find_if(accepted_.begin(), accepted_.end(), [&](const auto& candidate) {
+      return ask->epoch == epoch_ &&
+             (!ask->wanted || SamePart(*ask->wanted, candidate->description.id()));
+    });
+    if (part == accepted_.end()) {
+      ++ask;
+      continue;
+    }
+    decisions->deliveries.push_back({*ask, std::move(*part)});
+    accepted_.erase(part);
+    ask = parked_.erase(ask);
+    changed = true;
+  }
+  return changed;
+}
+
+bool StreamQueue::EndEpoch(Decisions* decisions) {
+  if (!AllEnded() || !accepted_.empty()) return false;
+  ended_loaders_.erase(epoch_++);
+  for (auto ask = parked_.begin(); ask != parked_.end();) {
+    if (ask->epoch >= epoch_) {
+      ++ask;
+      continue;
+    }
+    decisions->ended.push_back(*ask);
+    ask = parked_.erase(ask);
+  }
+  return true;
+}
+
+void StreamQueue::Settle(Decisions* decisions) {
+  while (LetIn(decisions) || Deliver(decisions) || EndEpoch(decisions)) {
+  }
+}
+
+}  // namespace satrap

@@ -1,0 +1,200 @@
+#include "embedding_worker/stream_queue.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Puts, ends and asks by short calls; what the queue decides is kept as text, such as "accept 3"
+// (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part) and "end 8".
+class QueueTest : public testing::Test {
+ protected:
+  void Start(bool ordered, int room_parts, int num_loaders) {
+    StreamQueue::Options options;
+    options.ordered = ordered;
+    options.room_scope =
+        ordered ? StreamQueue::RoomScope::kLanePart : StreamQueue::RoomScope::kStream;
+    options.room_parts = room_parts;
+    options.num_loaders = num_loaders;
+    queue_ = std::make_unique<StreamQueue>(options);
+  }
+
+  static PartId Id(uint32_t epoch, uint32_t lane, uint64_t seq, uint32_t part = 0) {
+    PartId id;
+    id.set_epoch(epoch);
+    id.set_lane(lane);
+    id.set_seq(seq);
+    id.set_part(part);
+    return id;
+  }
+
+  absl::Status Put(uint64_t call, const PartId& id, uint32_t loader = 0) {
+    auto part = std::make_shared<PlannedPart>();
+    *part->description.mutable_id() = id;
+    StreamQueue::Decisions decisions;
+    const absl::Status status = queue_->Put({nullptr, call, loader}, part, &decisions);
+    Note(decisions);
+    return status;
+  }
+
+  absl::Status End(uint32_t loader, uint32_t epoch) {
+    StreamQueue::Decisions decisions;
+    const absl::Status status = queue_->End(loader, epoch, &decisions);
+    Note(decisions);
+    return status;
+  }
+
+  bool AskFor(uint64_t call, uint32_t epoch) {
+    StreamQueue::Decisions decisions;
+    const bool parked =
+        queue_->AskFor({{nullptr, call, 0}, epoch, absl::nullopt, absl::nullopt}, &decisions);
+    Note(decisions);
+    return parked;
+  }
+
+  bool AskForPart(uint64_t call, const PartId& id) {
+    StreamQueue::Decisions decisions;
+    const bool parked = queue_->AskFor({{nullptr, call, 0}, id.epoch(), id, 0}, &decisions);
+    Note(decisions);
+    return parked;
+  }
+
+  std::vector<std::string> Decided() { return std::move(decided_); }
+
+  std::unique_ptr<StreamQueue> queue_;
+
+ private:
+  void Note(const StreamQueue::Decisions& decisions) {
+    for (const auto& call : decisions.accepted)
+      decided_.push_back(absl::StrCat("accept ", call.number));
+    for (const auto& delivery : decisions.deliveries) {
+      const PartId& id = delivery.part->description.id();
+      decided_.push_back(absl::StrCat("deliver ", delivery.ask.call.number, ": ", id.epoch(), "/",
+                                      id.lane(), "/", id.seq(), "/", id.part()));
+    }
+    for (const auto& ask : decisions.ended)
+      decided_.push_back(absl::StrCat("end ", ask.call.number));
+  }
+
+  std::vector<std::string> decided_;
+};
+
+TEST_F(QueueTest, UnorderedRoomIsOneForTheStream) {
+  Start(false, 2, 1);
+  for (uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(Put(i, Id(0, i, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "accept 2"));
+  EXPECT_EQ(queue_->num_held(), 2u);
+  AskFor(9, 0);
+  EXPECT_THAT(Decided(), ElementsAre("accept 3", "deliver 9: 0/1/0/0"));
+}
+
+TEST_F(QueueTest, OrderedRoomIsOneForEachLaneAndPart) {
+  Start(true, 1, 1);
+  ASSERT_TRUE(Put(1, Id(0, 0, 0, 0)).ok());
+  ASSERT_TRUE(Put(2, Id(0, 0, 1, 0)).ok());
+  ASSERT_TRUE(Put(3, Id(0, 0, 0, 1)).ok());
+  ASSERT_TRUE(Put(4, Id(0, 1, 0, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "accept 3", "accept 4"));
+  AskForPart(9, Id(0, 0, 0, 0));
+  EXPECT_THAT(Decided(), ElementsAre("accept 2", "deliver 9: 0/0/0/0"));
+}
+
+TEST_F(QueueTest, AParkedAskGetsThePartThatArrives) {
+  Start(false, 1, 1);
+  EXPECT_TRUE(AskFor(8, 0));
+  EXPECT_TRUE(AskFor(9, 0));
+  ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 8: 0/0/0/0"));
+  EXPECT_EQ(queue_->num_parked(), 1u);
+}
+
+TEST_F(QueueTest, AWithdrawnAskGetsNothing) {
+  Start(false, 1, 1);
+  AskFor(8, 0);
+  EXPECT_TRUE(queue_->Withdraw({nullptr, 8, 0}));
+  EXPECT_FALSE(queue_->Withdraw({nullptr, 8, 0}));
+  ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1"));
+}
+
+TEST_F(QueueTest, AnOrderedAskGetsOnlyItsPart) {
+  Start(true, 4, 1);
+  EXPECT_TRUE(AskForPart(8, Id(0, 1, 0)));
+  ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1"));
+  ASSERT_TRUE(Put(2, Id(0, 1, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 2", "deliver 8: 0/1/0/0"));
+}
+
+TEST_F(QueueTest, AnEpochEndsWhenAllLoadersHaveEndedItAndItsPartsAreGone) {
+  Start(false, 4, 2);
+  ASSERT_TRUE(Put(1, Id(0, 0, 0), 0).ok());
+  ASSERT_TRUE(End(0, 0).ok());
+  ASSERT_TRUE(End(1, 0).ok());
+  EXPECT_EQ(queue_->epoch(), 0u);
+  AskFor(7, 0);
+  EXPECT_EQ(queue_->epoch(), 1u);
+  AskFor(8, 0);
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 0/0/0/0", "end 8"));
+}
+
+TEST_F(QueueTest, AParkedAskIsToldOfTheEnd) {
+  Start(false, 4, 2);
+  ASSERT_TRUE(End(0, 0).ok());
+  AskFor(7, 0);
+  AskFor(8, 1);
+  EXPECT_THAT(Decided(), IsEmpty());
+  ASSERT_TRUE(End(1, 0).ok());
+  EXPECT_THAT(Decided(), ElementsAre("end 7"));
+  EXPECT_EQ(queue_->num_parked(), 1u);
+}
+
+TEST_F(QueueTest, PartsOfALaterEpochAreHeldOutsideTheRoom) {
+  Start(false, 1, 2);
+  ASSERT_TRUE(End(0, 0).ok());
+  ASSERT_TRUE(Put(1, Id(1, 0, 0), 0).ok());
+  ASSERT_TRUE(Put(2, Id(0, 1, 0), 1).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 2"));
+  AskFor(7, 1);  // for the later epoch: nothing yet
+  AskFor(8, 0);
+  EXPECT_THAT(Decided(), ElementsAre("deliver 8: 0/1/0/0"));
+  ASSERT_TRUE(End(1, 0).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 1/0/0/0"));
+}
+
+TEST_F(QueueTest, EndMarkersOfLaterEpochsAreNotedAtOnce) {
+  Start(false, 1, 2);
+  ASSERT_TRUE(End(0, 0).ok());
+  ASSERT_TRUE(End(0, 1).ok());
+  ASSERT_TRUE(End(1, 0).ok());
+  ASSERT_TRUE(End(1, 1).ok());
+  EXPECT_EQ(queue_->epoch(), 2u);
+}
+
+TEST_F(QueueTest, RefusesWhatNoLoaderMaySend) {
+  Start(true, 4, 2);
+  ASSERT_TRUE(Put(1, Id(0, 0, 0), 0).ok());
+  EXPECT_FALSE(Put(2, Id(0, 0, 0), 0).ok()) << "twice";
+  ASSERT_TRUE(End(0, 0).ok());
+  EXPECT_FALSE(End(0, 0).ok()) << "twice";
+  EXPECT_FALSE(Put(3, Id(0, 0, 1), 0).ok()) << "after the end marker";
+  ASSERT_TRUE(End(1, 0).ok());
+  AskForPart(9, Id(0, 0, 0));
+  EXPECT_EQ(queue_->epoch(), 1u);
+  EXPECT_FALSE(Put(4, Id(0, 1, 0), 1).ok()) << "after the epoch";
+  EXPECT_FALSE(End(1, 0).ok()) << "after the epoch";
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 9: 0/0/0/0"));
+}
+
+}  // namespace
+}  // namespace satrap
