@@ -1,0 +1,138 @@
+#include "tests/simulation/sim_data.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/config/field_path.h"
+#include "common/hash.h"
+#include "common/random.h"
+
+namespace satrap::simulation {
+namespace {
+
+constexpr int kSplitBits = 8;
+constexpr int kRowBits = 8;
+// Ids of the train stream; evaluation streams draw from twice as many, so that they also ask for
+// keys that no step has trained.
+constexpr uint64_t kTrainIds = 12;
+
+int Draw(SplitMix64* random, int low, int high) {
+  return low + static_cast<int>(random->Below(high - low + 1));
+}
+
+void AddSegment(const std::string& name, int dim, double learning_rate, bool zero,
+                TableConfig* table) {
+  SegmentConfig* segment = table->add_segments();
+  segment->set_name(name);
+  segment->set_dim(dim);
+  segment->mutable_optimizer()->mutable_sgd();
+  segment->mutable_optimizer()->set_learning_rate(learning_rate);
+  if (zero) {
+    segment->mutable_initializer()->mutable_constant();
+  } else {
+    // A constant that zeros of evaluation differ from.
+    segment->mutable_initializer()->mutable_constant()->set_value(1);
+  }
+}
+
+void AddFeature(const std::string& name, const std::string& table, FeatureConfig::Transfer transfer,
+                JobConfig* job) {
+  FeatureConfig* feature = job->mutable_data()->add_features();
+  feature->set_name(name);
+  feature->set_table(table);
+  feature->set_transfer(transfer);
+}
+
+}  // namespace
+
+WorldShape WorldShape::Draw(uint64_t seed) {
+  SplitMix64 random(seed);
+  using satrap::simulation::Draw;
+  WorldShape shape;
+  shape.seed = seed;
+  shape.ordered = random.Below(2) == 0;
+  shape.loaders = Draw(&random, 1, 2);
+  shape.workers = Draw(&random, 1, 2);
+  shape.ps = Draw(&random, 1, 2);
+  shape.ranks = Draw(&random, 1, 3);
+  shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
+  shape.max_staleness = Draw(&random, 1, 3);
+  shape.epochs = Draw(&random, 1, 3);
+  shape.global_batch_size = Draw(&random, shape.ranks, 8);
+  shape.room_parts = Draw(&random, 1, 3);
+  shape.evaluate_every_steps = random.Below(2) == 0 ? 0 : Draw(&random, 2, 5);
+  shape.split_rows.resize(3);
+  for (int stream = 0; stream < 3; ++stream) {
+    const int splits = Draw(&random, 0, stream == TRAIN_STREAM ? 6 : 3);
+    for (int i = 0; i < splits; ++i) {
+      shape.split_rows[stream].push_back(Draw(&random, 0, 12));
+    }
+  }
+  shape.transfer = static_cast<FeatureConfig::Transfer>(random.Below(3));
+  return shape;
+}
+
+SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row) {
+  CHECK(row < shape.split_rows[stream][split]);
+  SimSample sample;
+  sample.id = (static_cast<uint64_t>(stream) << (kSplitBits + kRowBits)) |
+              (static_cast<uint64_t>(split) << kRowBits) | static_cast<uint64_t>(row);
+  SplitMix64 random(RandomBits(shape.seed, sample.id, 77));
+  const uint64_t ids = stream == TRAIN_STREAM ? kTrainIds : 2 * kTrainIds;
+  // Every fourth sample weighs nothing, so that steps of weight 0 happen.
+  sample.weight = static_cast<float>(random.Below(4));
+  sample.single = random.Below(ids);
+  const uint64_t several = random.Below(4);
+  for (uint64_t i = 0; i < several; ++i) sample.several.push_back(random.Below(ids));
+  return sample;
+}
+
+SimSample SampleOfId(const WorldShape& shape, uint64_t id) {
+  const auto stream = static_cast<Stream>(id >> (kSplitBits + kRowBits));
+  const int split = static_cast<int>((id >> kRowBits) & ((1 << kSplitBits) - 1));
+  return MakeSample(shape, stream, split, static_cast<int>(id & ((1 << kRowBits) - 1)));
+}
+
+JobConfig MakeJob(const WorldShape& shape) {
+  JobConfig job;
+  job.set_name(absl::StrCat("world-", shape.seed));
+  job.set_mode(shape.ordered ? JobConfig::SYNC : JobConfig::HYBRID);
+  job.set_seed(shape.seed);
+  job.set_global_batch_size(shape.global_batch_size);
+  job.set_epochs(shape.epochs);
+  job.set_lanes(shape.lanes);
+  job.set_max_staleness(shape.max_staleness);
+  job.mutable_data_loader()->set_replicas(shape.loaders);
+  job.mutable_embedding_worker()->set_replicas(shape.workers);
+  job.mutable_embedding_worker()->set_room_parts(shape.room_parts);
+  job.mutable_embedding_ps()->set_replicas(shape.ps);
+  job.mutable_embedding_ps()->set_shards(2);
+  job.mutable_nn_worker()->set_replicas(shape.ranks);
+  job.mutable_nn_worker()->set_idle_step_ms(3);
+  job.mutable_evaluation()->set_every_steps(shape.evaluate_every_steps);
+  TableConfig* counters = job.add_tables();
+  counters->set_name("counters");
+  counters->set_id(0);
+  AddSegment("pushes", shape.ranks, 1, true, counters);
+  TableConfig* rows = job.add_tables();
+  rows->set_name("rows");
+  rows->set_id(1);
+  AddSegment("embedding", 2, kRowLearningRate, false, rows);
+  AddSegment("linear", 1, kRowLearningRate, false, rows);
+  job.mutable_data()->add_numerics()->set_name("I1");
+  AddFeature("counter", "counters", FeatureConfig::ROWS, &job);
+  AddFeature("single", "rows", FeatureConfig::ROWS, &job);
+  AddFeature("several", "rows", shape.transfer, &job);
+  FillDefaults(&job);
+  return job;
+}
+
+uint64_t SingleKey(uint64_t id) { return KeyOf(id, Xxh64("single")); }
+uint64_t SeveralKey(uint64_t id) { return KeyOf(id, Xxh64("several")); }
+uint64_t CounterKey() { return KeyOf(0, Xxh64("counter")); }
+
+float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
+  const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;
+  return static_cast<float>(sample.weight * (drawn + pull * pooled));
+}
+
+}  // namespace satrap::simulation

@@ -1,0 +1,73 @@
+// The world's samples: each is a function of (seed, stream, split, row), so that trainer, loader
+// and oracle can each make it alone.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_DATA_H_
+#define SATRAP_TESTS_SIMULATION_SIM_DATA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap::simulation {
+
+// What a seed decides about a world.
+struct WorldShape {
+  uint64_t seed = 0;
+  bool ordered = false;
+  int loaders = 1;
+  int workers = 1;
+  int ps = 1;
+  int ranks = 1;
+  int lanes = 1;
+  int max_staleness = 1;
+  int epochs = 1;
+  int global_batch_size = 4;
+  int room_parts = 1;
+  int evaluate_every_steps = 0;
+  // Rows of each split, by stream.
+  std::vector<std::vector<int>> split_rows;
+  FeatureConfig::Transfer transfer = FeatureConfig::AUTO;  // of the multi-valued feature
+
+  // Draws a world; `ordered` is drawn too.
+  static WorldShape Draw(uint64_t seed);
+};
+
+struct SimSample {
+  uint64_t id = 0;  // unique over all streams, below 2^24: it travels as a numeric value
+  float weight = 1;
+  uint64_t single = 0;
+  std::vector<uint64_t> several;
+};
+
+// REQUIRES: row < shape.split_rows[stream][split]
+SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);
+// The sample that MakeSample gave this id.
+SimSample SampleOfId(const WorldShape& shape, uint64_t id);
+
+// The job of a world. Tables: 0 "counters", one segment of `ranks` values, all zero at first; 1
+// "rows", segments of 2 and 1 values. Features, in this order: "counter" (one id, always 0),
+// "single" and "several" (of table "rows"). SGD with learning rate 1 on counters, 0.5 on rows.
+JobConfig MakeJob(const WorldShape& shape);
+
+inline constexpr int kRowValues = 3;
+inline constexpr double kRowLearningRate = 0.5;
+
+// Keys of the table "rows".
+uint64_t SingleKey(uint64_t id);
+uint64_t SeveralKey(uint64_t id);
+uint64_t CounterKey();
+
+// The gradient of one sample's pooled vector of a feature: weight * (a small integer + pull *
+// pooled). Small integers and powers of two: sums do not depend on their order while values stay
+// small.
+float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
+
+// How strongly a gradient depends on the value it was computed from: in ordered worlds the oracle
+// knows that value.
+inline double PullOf(const WorldShape& shape) { return shape.ordered ? 0.25 : 0.0; }
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_DATA_H_

@@ -1,0 +1,75 @@
+#include "tests/simulation/sim_oracle.h"
+
+namespace satrap::simulation {
+namespace {
+
+using Row = std::array<double, kRowValues>;
+
+constexpr Row kInitialRow = {1, 1, 1};
+
+Row RowOf(const OracleResult& result, uint64_t key) {
+  const auto at = result.rows.find(key);
+  return at == result.rows.end() ? kInitialRow : at->second;
+}
+
+void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, OracleResult* result) {
+  double weight = 0;
+  std::map<uint64_t, Row> gradients;
+  for (const uint64_t id : batch) {
+    const SimSample sample = SampleOfId(shape, id);
+    weight += sample.weight;
+    std::vector<uint64_t> several;
+    for (const uint64_t value : sample.several) several.push_back(SeveralKey(value));
+    const std::vector<uint64_t> keys_of_feature[] = {{SingleKey(sample.single)}, several};
+    for (int f = 0; f < 2; ++f) {
+      for (int d = 0; d < kRowValues; ++d) {
+        double pooled = 0;
+        for (const uint64_t key : keys_of_feature[f]) pooled += RowOf(*result, key)[d];
+        const float gradient = SampleGradient(sample, f, d, PullOf(shape), pooled);
+        for (const uint64_t key : keys_of_feature[f]) gradients[key][d] += gradient;
+      }
+    }
+  }
+  if (weight == 0) return;
+  ++result->steps;
+  for (const auto& [key, gradient] : gradients) {
+    Row row = RowOf(*result, key);
+    for (int d = 0; d < kRowValues; ++d) row[d] -= kRowLearningRate * gradient[d] / weight;
+    result->rows[key] = row;
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane) {
+  std::vector<std::vector<uint64_t>> batches(1);
+  const std::vector<int>& splits = shape.split_rows[TRAIN_STREAM];
+  for (size_t split = lane; split < splits.size(); split += shape.lanes) {
+    for (int row = 0; row < splits[split]; ++row) {
+      if (static_cast<int>(batches.back().size()) == shape.global_batch_size)
+        batches.emplace_back();
+      batches.back().push_back(MakeSample(shape, TRAIN_STREAM, static_cast<int>(split), row).id);
+    }
+  }
+  return batches;
+}
+
+OracleResult TrainOracle(const WorldShape& shape) {
+  OracleResult result;
+  for (int epoch = 0; epoch < shape.epochs; ++epoch) {
+    std::vector<std::vector<std::vector<uint64_t>>> lanes;
+    size_t longest = 0;
+    for (int lane = 0; lane < shape.lanes; ++lane) {
+      lanes.push_back(BatchesOfLane(shape, lane));
+      longest = std::max(longest, lanes.back().size());
+    }
+    for (size_t seq = 0; seq < longest; ++seq) {
+      for (const auto& lane : lanes) {
+        if (seq < lane.size()) TrainBatch(shape, lane[seq], &result);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace satrap::simulation
