@@ -1,0 +1,138 @@
+#include "embedding_ps/checkpoint/load_tables.h"
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
+#include "common/crc32c.h"
+#include "common/hash.h"
+#include "common/status_macros.h"
+#include "embedding_ps/checkpoint/save_tables.h"
+
+namespace satrap {
+namespace {
+
+// Reads a file from its begin, knowing where it is.
+class RowFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path) {
+    FILE* file = std::fopen(path.c_str(), "rbe");
+    if (file == nullptr)
+      return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+    return std::unique_ptr<RowFile>(new RowFile(path, file));
+  }
+  ~RowFile() { std::fclose(file_); }
+
+  absl::Status Read(size_t size, std::string* bytes) {
+    bytes->resize(size);
+    const size_t got = std::fread(bytes->data(), 1, size, file_);
+    if (got != size) return Damaged("the file ends early");
+    offset_ += size;
+    return absl::OkStatus();
+  }
+  absl::Status Damaged(absl::string_view what) const {
+    return absl::DataLossError(absl::StrCat(path_, " is damaged at offset ", offset_, ": ", what));
+  }
+  bool AtEnd() { return std::fgetc(file_) == EOF; }
+
+ private:
+  RowFile(std::string path, FILE* file) : path_(std::move(path)), file_(file) {}
+
+  const std::string path_;
+  FILE* const file_;
+  uint64_t offset_ = 0;
+};
+
+template <typename T>
+T Get(const std::string& bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+// Rows of one block that this PS owns.
+void KeepOwned(const std::string& body, size_t rows, int ps_index, int num_ps,
+               EmbeddingTable* table) {
+  const size_t floats = table->layout().num_floats();
+  const char* values = body.data() + rows * sizeof(uint64_t);
+  std::vector<uint64_t> keys;
+  std::vector<float> kept;
+  for (size_t i = 0; i < rows; ++i) {
+    const auto key = Get<uint64_t>(body, i * sizeof(uint64_t));
+    if (PsOfPartition(PartitionOf(key), num_ps) != ps_index) continue;
+    keys.push_back(key);
+    kept.resize(keys.size() * floats);
+    std::memcpy(kept.data() + kept.size() - floats, values + i * floats * sizeof(float),
+                floats * sizeof(float));
+  }
+  table->WriteRows(keys, kept);
+}
+
+absl::Status LoadFile(const std::string& path, const SavedFile& saved, int ps_index, int num_ps,
+                      EmbeddingTable* table) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowFile> file, RowFile::Open(path));
+  std::string bytes;
+  RETURN_IF_ERROR(file->Read(kRowFileHeaderBytes, &bytes));
+  if (bytes.compare(0, 8, kRowFileMagic) != 0) return file->Damaged("not a file of saved rows");
+  if (Get<uint32_t>(bytes, 40) != Crc32c(absl::string_view(bytes).substr(0, 40))) {
+    return file->Damaged("the header's checksum does not match");
+  }
+  const size_t floats = table->layout().num_floats();
+  if (Get<uint32_t>(bytes, 8) != saved.table() || Get<uint32_t>(bytes, 20) != floats ||
+      Get<uint64_t>(bytes, 24) != TableFingerprint(table->config()) ||
+      Get<uint64_t>(bytes, 32) != saved.rows()) {
+    return file->Damaged("the header does not fit the manifest");
+  }
+  uint64_t left = saved.rows();
+  while (left > 0) {
+    RETURN_IF_ERROR(file->Read(8, &bytes));
+    const auto rows = Get<uint32_t>(bytes, 0);
+    const auto crc = Get<uint32_t>(bytes, 4);
+    if (rows == 0 || rows > left) return file->Damaged("a block's row count is impossible");
+    RETURN_IF_ERROR(file->Read(rows * (sizeof(uint64_t) + floats * sizeof(float)), &bytes));
+    if (Crc32c(bytes) != crc)
+      return file->Damaged("the checksum of the block before does not match");
+    KeepOwned(bytes, rows, ps_index, num_ps, table);
+    left -= rows;
+  }
+  return file->AtEnd() ? absl::OkStatus() : file->Damaged("bytes follow the last block");
+}
+
+absl::Status CheckSavedTable(const CheckpointManifest& manifest, const EmbeddingTable& table,
+                             const std::string& directory) {
+  for (const SavedTable& saved : manifest.tables()) {
+    if (saved.id() != table.config().id()) continue;
+    if (saved.fingerprint() == TableFingerprint(table.config())) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("table ", table.config().name(), " (id ", saved.id(), ") in ", directory,
+                     " has other segments, dims or optimizers than this job's"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat("the model in ", directory, " has no table ",
+                                                    table.config().name(), " (id ",
+                                                    table.config().id(), ")"));
+}
+
+}  // namespace
+
+absl::Status LoadTables(const std::string& directory, int ps_index, int num_ps,
+                        absl::Span<EmbeddingTable* const> tables) {
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(directory));
+  for (EmbeddingTable* table : tables) {
+    RETURN_IF_ERROR(CheckSavedTable(manifest, *table, directory));
+    table->Clear();
+    for (const SavedFile& saved : manifest.table_files()) {
+      if (saved.table() != table->config().id()) continue;
+      if (PsOfPartition(saved.first_partition(), num_ps) > ps_index ||
+          PsOfPartition(saved.last_partition(), num_ps) < ps_index) {
+        continue;
+      }
+      RETURN_IF_ERROR(LoadFile(directory + "/" + saved.name(), saved, ps_index, num_ps, table));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace satrap

@@ -1,0 +1,26 @@
+// Loading saved rows (save_tables.h has the format) on any number of embedding PSs.
+
+#ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_
+#define SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "embedding_ps/table/embedding_table.h"
+
+namespace satrap {
+
+// Replaces the rows of `tables` by those of the model in `directory` that PS `ps_index` of `num_ps`
+// owns.
+//
+// NOT_FOUND without a whole model; FAILED_PRECONDITION if a table is not in it or has another
+// fingerprint; DATA_LOSS, naming file and offset, if a file is missing, cut or damaged. After an
+// error the tables are empty or partly filled: the process must not serve. REQUIRES: no other call
+// on the tables is running
+absl::Status LoadTables(const std::string& directory, int ps_index, int num_ps,
+                        absl::Span<EmbeddingTable* const> tables);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_

@@ -1,0 +1,102 @@
+#include "embedding_ps/checkpoint/save_tables.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "common/checkpoint/durable_file.h"
+#include "common/checkpoint/manifest.h"
+#include "common/crc32c.h"
+#include "common/hash.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+constexpr size_t kRowsPerBlock = 16384;
+
+// Appends the bytes of `value`. The formats are little-endian, as is every machine this runs on.
+template <typename T>
+void Put(const T& value, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+std::string HeaderOf(const EmbeddingTable& table, uint32_t first, uint32_t last, uint64_t rows) {
+  std::string bytes(kRowFileMagic, 8);
+  Put<uint32_t>(table.config().id(), &bytes);
+  Put(first, &bytes);
+  Put(last, &bytes);
+  Put<uint32_t>(table.layout().num_floats(), &bytes);
+  Put(TableFingerprint(table.config()), &bytes);
+  Put(rows, &bytes);
+  Put(Crc32c(bytes), &bytes);
+  bytes.resize(kRowFileHeaderBytes, '\0');
+  return bytes;
+}
+
+absl::Status AppendBlock(const EmbeddingTable& table, absl::Span<const uint64_t> keys,
+                         DurableFile* file) {
+  const size_t floats = table.layout().num_floats();
+  std::string body(keys.size() * (sizeof(uint64_t) + floats * sizeof(float)), '\0');
+  std::memcpy(body.data(), keys.data(), keys.size() * sizeof(uint64_t));
+  std::vector<float> rows(keys.size() * floats);
+  table.ReadRows(keys, absl::MakeSpan(rows));
+  std::memcpy(body.data() + keys.size() * sizeof(uint64_t), rows.data(),
+              rows.size() * sizeof(float));
+  std::string head;
+  Put<uint32_t>(static_cast<uint32_t>(keys.size()), &head);
+  Put(Crc32c(body), &head);
+  RETURN_IF_ERROR(file->Append(head));
+  return file->Append(body);
+}
+
+absl::StatusOr<SavedFile> SaveRange(const EmbeddingTable& table, int first, int last,
+                                    const std::vector<uint64_t>& keys,
+                                    const std::string& directory) {
+  SavedFile saved;
+  saved.set_name(
+      absl::StrFormat("table_%d_partitions_%04d_%04d.rows", table.config().id(), first, last));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
+                   DurableFile::Create(directory + "/" + saved.name()));
+  RETURN_IF_ERROR(file->Append(HeaderOf(table, first, last, keys.size())));
+  for (size_t from = 0; from < keys.size(); from += kRowsPerBlock) {
+    const absl::Span<const uint64_t> block = absl::MakeConstSpan(keys).subspan(from, kRowsPerBlock);
+    RETURN_IF_ERROR(AppendBlock(table, block, file.get()));
+  }
+  RETURN_IF_ERROR(file->Commit());
+  saved.set_rows(keys.size());
+  saved.set_bytes(file->size_bytes());
+  saved.set_crc32c(file->crc32c());
+  saved.set_table(table.config().id());
+  saved.set_first_partition(first);
+  saved.set_last_partition(last);
+  return saved;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SavedFile>> SaveTable(const EmbeddingTable& table, int ps_index,
+                                                 int num_ps, const std::string& directory) {
+  std::vector<SavedFile> files;
+  int first = 0;
+  while (first < kNumPartitions) {
+    const int owner = PsOfPartition(first, num_ps);
+    int last = first;
+    while (last + 1 < kNumPartitions && PsOfPartition(last + 1, num_ps) == owner &&
+           (last + 1) % kPartitionsPerFile != 0) {
+      ++last;
+    }
+    if (owner == ps_index) {
+      const std::vector<uint64_t> keys = table.Keys(first, last);
+      if (!keys.empty()) {
+        ASSIGN_OR_RETURN(SavedFile file, SaveRange(table, first, last, keys, directory));
+        files.push_back(std::move(file));
+      }
+    }
+    first = last + 1;
+  }
+  return files;
+}
+
+}  // namespace satrap

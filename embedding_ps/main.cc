@@ -1,0 +1,40 @@
+// The process of an embedding PS: makes its rows, serves them, joins the run.
+
+#include <memory>
+#include <utility>
+
+#include "common/role/role_runtime.h"
+#include "common/rpc/control_methods.h"
+#include "common/rpc/hot_methods.h"
+#include "common/status_macros.h"
+#include "embedding_ps/ps_engine.h"
+#include "embedding_ps/ps_metrics.h"
+
+namespace satrap {
+namespace {
+
+constexpr rpc::Method kMethods[] = {rpc::kLookup, rpc::kUpdate, rpc::kSaveTables, rpc::kLoadTables,
+                                    rpc::kTableStats};
+
+absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
+  PsEngine::Options options;
+  options.envelope = runtime.envelope();
+  options.index = runtime.index();
+  options.executor = runtime.executor();
+  ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
+                   PsEngine::Create(runtime.job(), options));
+  engine->Preload();
+  RETURN_IF_ERROR(runtime.Serve({{kMethods, engine.get()}}));
+  RETURN_IF_ERROR(runtime.Join());
+  PsMetrics metrics(engine.get(), runtime.executor(), runtime.metrics());
+  metrics.Start();
+  runtime.WaitForFinish();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  return satrap::RunRole(satrap::EMBEDDING_PS, argc, argv, satrap::RunEmbeddingPs);
+}

@@ -1,0 +1,53 @@
+#include "embedding_ps/optimizer/adagrad.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/status_macros.h"
+#include "embedding_ps/optimizer/check_range.h"
+#include "embedding_ps/optimizer/vectorize.h"
+
+namespace satrap {
+namespace {
+
+SATRAP_VECTORIZE void AdagradStep(float learning_rate, float epsilon,
+                                  const float* __restrict gradient, float* __restrict values,
+                                  float* __restrict accumulators, size_t dim) {
+  for (size_t i = 0; i < dim; ++i) {
+    const float accumulator = accumulators[i] + gradient[i] * gradient[i];
+    accumulators[i] = accumulator;
+    values[i] -= learning_rate * gradient[i] / (std::sqrt(accumulator) + epsilon);
+  }
+}
+
+class Adagrad final : public SparseOptimizer {
+ public:
+  explicit Adagrad(const SparseOptimizerConfig::Adagrad& config)
+      : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
+
+  int StateSize(int dim) const override { return dim; }
+  void InitState(absl::Span<float> state) const override {
+    std::fill(state.begin(), state.end(), initial_accumulator_);
+  }
+  void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
+            absl::Span<float> state) const override {
+    AdagradStep(context.learning_rate, epsilon_, gradient.data(), values.data(), state.data(),
+                values.size());
+  }
+
+ private:
+  const float initial_accumulator_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdagrad(
+    const SparseOptimizerConfig::Adagrad& config) {
+  RETURN_IF_ERROR(CheckNotNegative("adagrad.initial_accumulator", config.initial_accumulator()));
+  // With epsilon 0 the first zero gradient would divide 0 by 0.
+  RETURN_IF_ERROR(CheckPositive("adagrad.epsilon", config.epsilon()));
+  return std::make_unique<Adagrad>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,23 @@
+// a += g^2; w -= lr g / (sqrt(a) + epsilon), element by element (Duchi, Hazan, Singer 2011,
+// diagonal form; the new a, as in PyTorch).
+//
+// State: a, [dim], beginning at initial_accumulator.
+
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ADAGRAD_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_ADAGRAD_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+// INVALID_ARGUMENT if a constant is out of range.
+absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdagrad(
+    const SparseOptimizerConfig::Adagrad& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_ADAGRAD_H_

@@ -1,0 +1,77 @@
+#include "embedding_ps/optimizer/adam.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/status_macros.h"
+#include "embedding_ps/optimizer/check_range.h"
+#include "embedding_ps/optimizer/vectorize.h"
+
+namespace satrap {
+namespace {
+
+struct AdamConstants {
+  float learning_rate;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float correction1;  // 1 - beta1^t
+  float correction2;  // 1 - beta2^t
+};
+
+SATRAP_VECTORIZE void AdamStep(const AdamConstants& constants, const float* __restrict gradient,
+                               float* __restrict values, float* __restrict first,
+                               float* __restrict second, size_t dim) {
+  const AdamConstants c = constants;  // a copy: the stores below cannot alias it
+  for (size_t i = 0; i < dim; ++i) {
+    const float g = gradient[i];
+    const float m = c.beta1 * first[i] + (1 - c.beta1) * g;
+    const float v = c.beta2 * second[i] + (1 - c.beta2) * g * g;
+    first[i] = m;
+    second[i] = v;
+    values[i] -= c.learning_rate * (m / c.correction1) / (std::sqrt(v / c.correction2) + c.epsilon);
+  }
+}
+
+class Adam final : public SparseOptimizer {
+ public:
+  explicit Adam(const SparseOptimizerConfig::Adam& config)
+      : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
+
+  int StateSize(int dim) const override { return 2 * dim + 1; }
+  void InitState(absl::Span<float> state) const override {
+    std::fill(state.begin(), state.end(), 0.0f);
+  }
+  void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
+            absl::Span<float> state) const override {
+    const size_t dim = values.size();
+    float& t = state[2 * dim];
+    t += 1;
+    // In double: 1 - beta2 is .001 and loses three digits of a float.
+    const AdamConstants constants = {
+        context.learning_rate,
+        beta1_,
+        beta2_,
+        epsilon_,
+        static_cast<float>(1 - std::pow(static_cast<double>(beta1_), t)),
+        static_cast<float>(1 - std::pow(static_cast<double>(beta2_), t))};
+    AdamStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);
+  }
+
+ private:
+  const float beta1_;
+  const float beta2_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdam(
+    const SparseOptimizerConfig::Adam& config) {
+  RETURN_IF_ERROR(CheckDecay("adam.beta1", config.beta1()));
+  RETURN_IF_ERROR(CheckDecay("adam.beta2", config.beta2()));
+  RETURN_IF_ERROR(CheckPositive("adam.epsilon", config.epsilon()));
+  return std::make_unique<Adam>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,51 @@
+#include "embedding_ps/optimizer/rowwise_adagrad.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/status_macros.h"
+#include "embedding_ps/optimizer/check_range.h"
+#include "embedding_ps/optimizer/vectorize.h"
+
+namespace satrap {
+namespace {
+
+SATRAP_VECTORIZE void ScaledStep(float learning_rate, float divisor,
+                                 const float* __restrict gradient, float* __restrict values,
+                                 size_t dim) {
+  for (size_t i = 0; i < dim; ++i) values[i] -= learning_rate * gradient[i] / divisor;
+}
+
+class RowwiseAdagrad final : public SparseOptimizer {
+ public:
+  explicit RowwiseAdagrad(const SparseOptimizerConfig::RowwiseAdagrad& config)
+      : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
+
+  int StateSize(int) const override { return 1; }
+  void InitState(absl::Span<float> state) const override { state[0] = initial_accumulator_; }
+  void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
+            absl::Span<float> state) const override {
+    // One order of summation, so that the sum does not depend on the CPU's vector width.
+    float squares = 0;
+    for (const float g : gradient) squares += g * g;
+    state[0] += squares / static_cast<float>(gradient.size());
+    ScaledStep(context.learning_rate, std::sqrt(state[0]) + epsilon_, gradient.data(),
+               values.data(), values.size());
+  }
+
+ private:
+  const float initial_accumulator_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewRowwiseAdagrad(
+    const SparseOptimizerConfig::RowwiseAdagrad& config) {
+  RETURN_IF_ERROR(
+      CheckNotNegative("rowwise_adagrad.initial_accumulator", config.initial_accumulator()));
+  RETURN_IF_ERROR(CheckPositive("rowwise_adagrad.epsilon", config.epsilon()));
+  return std::make_unique<RowwiseAdagrad>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,164 @@
+// What every SparseOptimizer keeps. A new kind of SparseOptimizerConfig is found by reflection and
+// runs through all of it.
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/check.h"
+#include "common/random.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+std::vector<std::string> AllKinds() {
+  std::vector<std::string> kinds;
+  const auto* oneof = SparseOptimizerConfig::descriptor()->FindOneofByName("kind");
+  for (int i = 0; i < oneof->field_count(); ++i) kinds.push_back(oneof->field(i)->name());
+  return kinds;
+}
+
+std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind) {
+  SparseOptimizerConfig config;
+  config.GetReflection()->MutableMessage(&config, config.GetDescriptor()->FindFieldByName(kind));
+  auto optimizer = NewSparseOptimizer(config);
+  CHECK(optimizer.ok()) << kind << ": " << optimizer.status().ToString();
+  return *std::move(optimizer);
+}
+
+// A row of one segment, fenced so that writes outside it show.
+class FencedRow {
+ public:
+  FencedRow(const SparseOptimizer& optimizer, int dim)
+      : dim_(dim),
+        state_size_(optimizer.StateSize(dim)),
+        values_(dim + 2 * kFence, kFenceValue),
+        state_(state_size_ + 2 * kFence, kFenceValue) {
+    for (int i = 0; i < dim; ++i) values()[i] = 0.1f * static_cast<float>(i % 7) - 0.3f;
+    optimizer.InitState(state());
+  }
+  absl::Span<float> values() { return absl::MakeSpan(values_).subspan(kFence, dim_); }
+  absl::Span<float> state() { return absl::MakeSpan(state_).subspan(kFence, state_size_); }
+  bool FencesStand() const { return Stands(values_, dim_) && Stands(state_, state_size_); }
+
+ private:
+  static constexpr int kFence = 16;
+  static constexpr float kFenceValue = -12345;
+  static bool Stands(const std::vector<float>& v, int size) {
+    for (int i = 0; i < kFence; ++i) {
+      if (v[i] != kFenceValue || v[kFence + size + i] != kFenceValue) return false;
+    }
+    return true;
+  }
+  const int dim_;
+  const int state_size_;
+  std::vector<float> values_;
+  std::vector<float> state_;
+};
+
+bool SameBits(absl::Span<const float> a, absl::Span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+StepContext Context(int64_t step) {
+  StepContext context;
+  context.step = step;
+  context.learning_rate = 0.05f;
+  context.global_weight = 4096;
+  context.sample_count = 3;
+  return context;
+}
+
+class SparseOptimizerConformanceTest : public testing::TestWithParam<std::string> {
+ protected:
+  const std::unique_ptr<const SparseOptimizer> optimizer_ = OptimizerOfKind(GetParam());
+};
+
+TEST_P(SparseOptimizerConformanceTest, WritesOnlyItsOwnValuesAndState) {
+  for (const int dim : {1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 129}) {
+    FencedRow row(*optimizer_, dim);
+    for (int step = 0; step < 3; ++step) {
+      optimizer_->Step(Context(step), std::vector<float>(dim, 0.5f), row.values(), row.state());
+    }
+    EXPECT_TRUE(row.FencesStand()) << "dim " << dim;
+  }
+}
+
+TEST_P(SparseOptimizerConformanceTest, EqualElementsStayEqualInVectorBodyAndTail) {
+  for (const int dim : {5, 17, 23, 47}) {
+    FencedRow row(*optimizer_, dim);
+    std::fill(row.values().begin(), row.values().end(), 0.37f);
+    SplitMix64 random(5);
+    for (int step = 0; step < 50; ++step) {
+      const float g = static_cast<float>(random.NextDouble() - 0.5);
+      optimizer_->Step(Context(step), std::vector<float>(dim, g), row.values(), row.state());
+      const std::vector<float> first(dim, row.values()[0]);
+      ASSERT_TRUE(SameBits(row.values(), first)) << "dim " << dim << ", step " << step;
+    }
+  }
+}
+
+TEST_P(SparseOptimizerConformanceTest, StepsAgainstTheGradient) {
+  FencedRow row(*optimizer_, 4);
+  const std::vector<float> before(row.values().begin(), row.values().end());
+  optimizer_->Step(Context(0), {1.0f, -1.0f, 2.0f, -0.5f}, row.values(), row.state());
+  EXPECT_LT(row.values()[0], before[0]);
+  EXPECT_GT(row.values()[1], before[1]);
+  EXPECT_LT(row.values()[2], before[2]);
+  EXPECT_GT(row.values()[3], before[3]);
+}
+
+TEST_P(SparseOptimizerConformanceTest, ZeroGradientOnAFreshRowChangesNoValue) {
+  FencedRow row(*optimizer_, 9);
+  const std::vector<float> before(row.values().begin(), row.values().end());
+  optimizer_->Step(Context(0), std::vector<float>(9, 0.0f), row.values(), row.state());
+  EXPECT_TRUE(SameBits(row.values(), before));
+}
+
+TEST_P(SparseOptimizerConformanceTest, TinyAndHugeGradientsGiveFiniteValues) {
+  for (const float g : {1e-30f, 1e-12f, 1e15f}) {
+    FencedRow row(*optimizer_, 17);
+    for (int step = 0; step < 5; ++step) {
+      optimizer_->Step(Context(step), std::vector<float>(17, g), row.values(), row.state());
+    }
+    for (const float value : row.values()) EXPECT_TRUE(std::isfinite(value)) << "gradient " << g;
+  }
+}
+
+TEST_P(SparseOptimizerConformanceTest, SameCallsGiveTheSameBits) {
+  FencedRow a(*optimizer_, 21), b(*optimizer_, 21);
+  for (FencedRow* row : {&a, &b}) {
+    SplitMix64 random(9);
+    for (int step = 0; step < 20; ++step) {
+      std::vector<float> gradient(21);
+      for (float& g : gradient) g = static_cast<float>(random.NextDouble() - 0.5);
+      optimizer_->Step(Context(step), gradient, row->values(), row->state());
+    }
+  }
+  EXPECT_TRUE(SameBits(a.values(), b.values()));
+  EXPECT_TRUE(SameBits(a.state(), b.state()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SparseOptimizerConformanceTest, testing::ValuesIn(AllKinds()),
+                         [](const auto& info) { return info.param; });
+
+TEST(NewSparseOptimizerTest, WithoutAKindGivesAdagrad) {
+  const auto optimizer = NewSparseOptimizer(SparseOptimizerConfig());
+  ASSERT_TRUE(optimizer.ok());
+  EXPECT_EQ((*optimizer)->StateSize(16), 16);
+}
+
+TEST(NewSparseOptimizerTest, RefusesALearningRateOutOfRange) {
+  for (const float rate : {0.0f, -1.0f, INFINITY, NAN}) {
+    SparseOptimizerConfig config;
+    config.set_learning_rate(rate);
+    EXPECT_EQ(NewSparseOptimizer(config).status().code(), absl::StatusCode::kInvalidArgument)
+        << rate;
+  }
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,117 @@
+// The PsEngine serves the rows of the partitions that one embedding PS owns: Lookup and Update for
+// embedding workers, SaveTables, LoadTables and TableStats for rank 0. docs/consistency.md has the
+// rules.
+//
+//   Lookup  (executor) values of rows; absent rows give their initial value (training) or zeros.
+//           Never changes a table.
+//   Update  window of the rank ->
+//             unordered: applied as it comes (executor), then answered
+//             ordered: collected; when all parts of the step are there, they are summed in part
+//                      order and applied (executor), then all are answered
+//
+// A caller that breaks the contract is answered INVALID_ARGUMENT, one of another job or generation
+// FAILED_PRECONDITION; neither changes anything.
+//
+// Thread-safe. Lookup and Update never block; SaveTables and LoadTables hold a thread of the
+// executor while they work.
+
+#ifndef SATRAP_EMBEDDING_PS_PS_ENGINE_H_
+#define SATRAP_EMBEDDING_PS_PS_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "common/rpc/answer_window.h"
+#include "common/rpc/rpc.h"
+#include "common/rpc/timeouts.h"
+#include "embedding_ps/decoded_update.h"
+#include "embedding_ps/step_collector.h"
+#include "embedding_ps/table/embedding_table.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class PsEngine final : public rpc::Handler {
+ public:
+  struct Options {
+    Envelope envelope;  // of this run
+    int index = 0;      // of this embedding PS
+    Executor* executor = nullptr;
+    rpc::RpcTimeouts timeouts;
+  };
+
+  struct Counts {
+    uint64_t lookup_keys = 0;
+    uint64_t absent_keys = 0;  // of them
+    uint64_t updates = 0;      // applied
+    uint64_t update_keys = 0;
+    uint64_t rows_created = 0;
+  };
+
+  // INVALID_ARGUMENT as EmbeddingTable::Create. The executor is not owned; it must outlive the
+  // engine, and the engine its tasks.
+  static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
+                                                          const Options& options);
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
+
+  // Replaces all rows by those of the saved model in `directory`. Errors as LoadTables of
+  // checkpoint/load_tables.h. REQUIRES: no Update is running
+  absl::Status Load(const std::string& directory);
+
+  // Makes the rows that FeatureConfig.preload_ids asks for, those of this PS. REQUIRES: before any
+  // call is served
+  void Preload();
+
+  Counts counts() const;
+  std::vector<TableStats> Stats() const;
+
+ private:
+  PsEngine(const JobConfig& job, const Options& options,
+           std::vector<std::unique_ptr<EmbeddingTable>> tables);
+
+  absl::Status CheckEnvelope(const Envelope& envelope) const;
+  absl::StatusOr<rpc::Message> Lookup(const rpc::Message& request);
+  void Update(rpc::Message request, rpc::Callback respond);
+  void UpdateUnordered(const UpdateHeader& header, DecodedUpdate update);
+  void UpdateOrdered(const UpdateHeader& header, DecodedUpdate update);
+  void ApplyStep(const StepCollector::Complete& step);
+  void Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
+             absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
+  absl::StatusOr<rpc::Message> SaveTables(const rpc::Message& request);
+  absl::StatusOr<rpc::Message> LoadTables(const rpc::Message& request);
+  absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
+
+  const JobConfig job_;
+  const Options options_;
+  const TableOwnership ownership_;
+  const bool ordered_;
+  const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
+  rpc::AnswerWindows windows_;
+
+  Mutex disk_mutex_;  // one save or load at a time
+
+  Mutex mutex_;
+  StepCollector collector_ GUARDED_BY(mutex_);
+  // Ordered steps whose values are in the tables: collector_.step(), less the step that is being
+  // applied.
+  uint64_t applied_steps_ GUARDED_BY(mutex_) = 0;
+
+  std::atomic<uint64_t> lookup_keys_{0};
+  std::atomic<uint64_t> absent_keys_{0};
+  std::atomic<uint64_t> updates_{0};
+  std::atomic<uint64_t> update_keys_{0};
+  std::atomic<uint64_t> rows_created_{0};
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_PS_ENGINE_H_

@@ -1,0 +1,39 @@
+// PsMetrics shows the progress of a PsEngine as metrics, brought up to date once a second:
+//
+//   satrap_table_rows{table}, satrap_table_bytes{table}                             now
+//   satrap_lookup_keys_total, satrap_absent_keys_total, satrap_updates_total,
+//   satrap_update_keys_total, satrap_rows_created_total                             since the start
+
+#ifndef SATRAP_EMBEDDING_PS_PS_METRICS_H_
+#define SATRAP_EMBEDDING_PS_PS_METRICS_H_
+
+#include "common/executor.h"
+#include "common/metrics/metrics.h"
+#include "embedding_ps/ps_engine.h"
+
+namespace satrap {
+
+class PsMetrics {
+ public:
+  // Nothing is owned; all must outlive this object, and this object the executor's tasks.
+  PsMetrics(const PsEngine* engine, Executor* executor, MetricsRegistry* registry);
+
+  // Brings the metrics up to date, now and each second from now on. REQUIRES: once
+  void Start();
+
+ private:
+  void Update();
+
+  const PsEngine* const engine_;
+  Executor* const executor_;
+  MetricsRegistry* const registry_;
+  prometheus::Counter* const lookup_keys_;
+  prometheus::Counter* const absent_keys_;
+  prometheus::Counter* const updates_;
+  prometheus::Counter* const update_keys_;
+  prometheus::Counter* const rows_created_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_PS_METRICS_H_

@@ -1,0 +1,80 @@
+#include "embedding_ps/step_collector.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+
+absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, Part part) {
+  if (header.step() != step_) {
+    return absl::InvalidArgumentError(absl::StrCat("step.step: an Update of step ", header.step(),
+                                                   " while step ", step_, " is collected"));
+  }
+  if (part_index >= parts_.size() || parts_[part_index].has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("part: ", part_index, " of step ", step_,
+                     part_index >= parts_.size() ? " does not exist" : " is there already"));
+  }
+  if (arrived_ == 0) {
+    header_ = header;
+  } else if (header.global_weight() != header_.global_weight() ||
+             header.finite() != header_.finite() ||
+             header.learning_rate_factor() != header_.learning_rate_factor()) {
+    return absl::InvalidArgumentError(absl::StrCat("step: parts of step ", step_, " disagree: '",
+                                                   header_.ShortDebugString(), "' and '",
+                                                   header.ShortDebugString(), "'"));
+  }
+  parts_[part_index] = std::move(part);
+  ++arrived_;
+  return absl::OkStatus();
+}
+
+absl::optional<StepCollector::Complete> StepCollector::TakeIfComplete() {
+  if (arrived_ < static_cast<int>(parts_.size())) return absl::nullopt;
+  Complete complete;
+  complete.header = header_;
+  for (absl::optional<Part>& part : parts_) {
+    complete.parts.push_back(std::move(*part));
+    part.reset();
+  }
+  arrived_ = 0;
+  ++step_;
+  return complete;
+}
+
+std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
+                                  const TableOwnership& ownership) {
+  std::vector<SummedTable> sums(ownership.tables.size());
+  std::vector<absl::flat_hash_map<uint64_t, size_t>> rows(ownership.tables.size());
+  for (const StepCollector::Part& part : parts) {
+    for (const TableGradient& from : part.update.tables) {
+      const size_t row_values = ownership.tables[from.table].row_values;
+      SummedTable& to = sums[from.table];
+      for (size_t i = 0; i < from.keys.size(); ++i) {
+        const float* gradient = from.gradients.data() + i * row_values;
+        const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
+        const auto [at, inserted] = rows[from.table].emplace(from.keys[i], to.keys.size());
+        if (inserted) {
+          to.keys.push_back(from.keys[i]);
+          to.gradients.insert(to.gradients.end(), gradient, gradient + row_values);
+          to.sample_counts.push_back(count);
+          continue;
+        }
+        float* sum = to.gradients.data() + at->second * row_values;
+        for (size_t d = 0; d < row_values; ++d) sum[d] += gradient[d];
+        to.sample_counts[at->second] += count;
+      }
+    }
+  }
+  std::vector<SummedTable> touched;
+  for (size_t table = 0; table < sums.size(); ++table) {
+    if (sums[table].keys.empty()) continue;
+    sums[table].table = static_cast<int>(table);
+    touched.push_back(std::move(sums[table]));
+  }
+  return touched;
+}
+
+}  // namespace satrap

@@ -1,0 +1,70 @@
+// A StepCollector gathers the parts of ordered steps: a step is applied when all its parts are
+// there, and its gradients are summed in part order, so that the sums have the same bits whatever
+// the order of arrival and however keys are spread over embedding PSs.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_EMBEDDING_PS_STEP_COLLECTOR_H_
+#define SATRAP_EMBEDDING_PS_STEP_COLLECTOR_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "embedding_ps/decoded_update.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+class StepCollector {
+ public:
+  // A part's Update, and whom to answer.
+  struct Part {
+    DecodedUpdate update;
+    uint32_t rank = 0;
+    uint64_t number = 0;
+  };
+
+  // REQUIRES: num_parts >= 1
+  explicit StepCollector(int num_parts) : parts_(num_parts) {}
+
+  // The step that is being collected: exactly the steps before it have been taken.
+  uint64_t step() const { return step_; }
+  // Parts of it that are there.
+  int num_parts() const { return arrived_; }
+
+  // Adds a part of step(). INVALID_ARGUMENT, with nothing changed, if the header names another step
+  // or a part that does not exist or is there already, or if its weight, flag or factor differ from
+  // the other parts'.
+  absl::Status Add(const StepHeader& header, uint32_t part_index, Part part);
+
+  // All parts of the step in part order, once they are all there; the next step begins. Else
+  // nothing.
+  struct Complete {
+    StepHeader header;
+    std::vector<Part> parts;
+  };
+  absl::optional<Complete> TakeIfComplete();
+
+ private:
+  std::vector<absl::optional<Part>> parts_;
+  int arrived_ = 0;
+  StepHeader header_;  // of the first part that arrived
+  uint64_t step_ = 0;
+};
+
+// The sum of one table's gradients over `parts`, in their order. Keys stand in the order of their
+// first occurrence.
+struct SummedTable {
+  int table = 0;
+  std::vector<uint64_t> keys;
+  std::vector<float> gradients;  // [keys.size(), row_values]
+  std::vector<uint32_t> sample_counts;
+};
+std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
+                                  const TableOwnership& ownership);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_STEP_COLLECTOR_H_

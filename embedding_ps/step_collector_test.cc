@@ -1,0 +1,115 @@
+#include "embedding_ps/step_collector.h"
+
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+TableOwnership OneTable() {
+  TableOwnership ownership;
+  ownership.tables = {{0, 2}};
+  return ownership;
+}
+
+// A part of rank `rank` with one table of two values a row. Its arrays live in the part itself.
+StepCollector::Part Part(uint32_t rank, const std::vector<uint64_t>& keys,
+                         const std::vector<float>& gradients,
+                         const std::vector<uint32_t>& counts = {}) {
+  StepCollector::Part part;
+  part.rank = rank;
+  part.number = rank + 1;
+  const size_t key_bytes = keys.size() * sizeof(uint64_t);
+  const size_t gradient_bytes = gradients.size() * sizeof(float);
+  Buffer payload(key_bytes + gradient_bytes + counts.size() * sizeof(uint32_t));
+  auto* const to = payload.mutable_data();
+  std::copy(keys.begin(), keys.end(), reinterpret_cast<uint64_t*>(to));
+  std::copy(gradients.begin(), gradients.end(), reinterpret_cast<float*>(to + key_bytes));
+  std::copy(counts.begin(), counts.end(),
+            reinterpret_cast<uint32_t*>(to + key_bytes + gradient_bytes));
+  TableGradient table;
+  table.keys = payload.View<uint64_t>(0, keys.size());
+  table.gradients = payload.View<float>(key_bytes, gradients.size());
+  table.sample_counts = payload.View<uint32_t>(key_bytes + gradient_bytes, counts.size());
+  part.update.payload = payload;
+  part.update.tables.push_back(table);
+  return part;
+}
+
+StepHeader Header(uint64_t step, float weight = 8) {
+  StepHeader header;
+  header.set_step(step);
+  header.set_global_weight(weight);
+  return header;
+}
+
+TEST(StepCollectorTest, GivesTheStepInPartOrderWhenTheLastPartHasArrived) {
+  StepCollector collector(3);
+  for (const uint32_t part : {2, 0}) {
+    ASSERT_TRUE(collector.Add(Header(0), part, Part(part, {}, {})).ok());
+    EXPECT_FALSE(collector.TakeIfComplete().has_value());
+  }
+  EXPECT_EQ(collector.num_parts(), 2);
+  ASSERT_TRUE(collector.Add(Header(0), 1, Part(1, {}, {})).ok());
+  const auto complete = collector.TakeIfComplete();
+  ASSERT_TRUE(complete.has_value());
+  for (uint32_t part = 0; part < 3; ++part) EXPECT_EQ(complete->parts[part].rank, part);
+  EXPECT_EQ(collector.step(), 1u);
+  EXPECT_EQ(collector.num_parts(), 0);
+}
+
+TEST(StepCollectorTest, RefusesAnotherStep) {
+  StepCollector collector(1);
+  EXPECT_FALSE(collector.Add(Header(1), 0, Part(0, {}, {})).ok());
+  ASSERT_TRUE(collector.Add(Header(0), 0, Part(0, {}, {})).ok());
+  ASSERT_TRUE(collector.TakeIfComplete().has_value());
+  EXPECT_FALSE(collector.Add(Header(0), 0, Part(0, {}, {})).ok());
+  EXPECT_TRUE(collector.Add(Header(1), 0, Part(0, {}, {})).ok());
+}
+
+TEST(StepCollectorTest, RefusesAPartTwiceAndOneThatDoesNotExist) {
+  StepCollector collector(2);
+  ASSERT_TRUE(collector.Add(Header(0), 1, Part(1, {}, {})).ok());
+  EXPECT_FALSE(collector.Add(Header(0), 1, Part(1, {}, {})).ok());
+  EXPECT_FALSE(collector.Add(Header(0), 2, Part(1, {}, {})).ok());
+  EXPECT_EQ(collector.num_parts(), 1);
+}
+
+TEST(StepCollectorTest, RefusesPartsThatDisagreeAboutTheStep) {
+  StepCollector collector(2);
+  ASSERT_TRUE(collector.Add(Header(0), 0, Part(0, {}, {})).ok());
+  EXPECT_FALSE(collector.Add(Header(0, 9), 1, Part(1, {}, {})).ok());
+  StepHeader header = Header(0);
+  header.set_finite(false);
+  EXPECT_FALSE(collector.Add(header, 1, Part(1, {}, {})).ok());
+  header = Header(0);
+  header.set_learning_rate_factor(0.5f);
+  EXPECT_FALSE(collector.Add(header, 1, Part(1, {}, {})).ok());
+  EXPECT_TRUE(collector.Add(Header(0), 1, Part(1, {}, {})).ok());
+}
+
+TEST(SumPartsTest, SumsEachKeyOverThePartsThatHaveIt) {
+  std::vector<StepCollector::Part> parts;
+  parts.push_back(Part(0, {7, 9}, {1, 2, 3, 4}, {1, 2}));
+  parts.push_back(Part(1, {}, {}));
+  parts.push_back(Part(2, {9, 5}, {10, 20, 30, 40}, {4, 8}));
+  const std::vector<SummedTable> sums = SumParts(parts, OneTable());
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0].keys, (std::vector<uint64_t>{7, 9, 5}));
+  EXPECT_EQ(sums[0].gradients, (std::vector<float>{1, 2, 13, 24, 30, 40}));
+  EXPECT_EQ(sums[0].sample_counts, (std::vector<uint32_t>{1, 6, 8}));
+}
+
+// (2^24 + 1) + 1 is 2^24 in f32, 1 + 1 + 2^24 is 2^24 + 2: only part order gives the first.
+TEST(SumPartsTest, SumsInPartOrder) {
+  std::vector<StepCollector::Part> parts;
+  for (const float gradient : {16777216.0f, 1.0f, 1.0f}) {
+    parts.push_back(Part(0, {7}, {gradient, 0}));
+  }
+  EXPECT_EQ(SumParts(parts, OneTable())[0].gradients[0], 16777216.0f);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,125 @@
+#include "embedding_ps/table/embedding_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/hash.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+
+absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
+                                                                       const Options& options) {
+  if (options.shards < 1 || options.shards > kNumPartitions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shards: must be in [1, ", kNumPartitions, "], got ", options.shards));
+  }
+  if (options.reserve_rows < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("reserve_rows: must be >= 0, got ", options.reserve_rows));
+  }
+  ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed));
+  return std::unique_ptr<EmbeddingTable>(new EmbeddingTable(config, options, std::move(rule)));
+}
+
+EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options, RowRule rule)
+    : config_(config), rule_(std::move(rule)) {
+  // Keys spread over shards like balls over bins: a little more than the mean each.
+  const int64_t mean_rows = options.reserve_rows / options.shards;
+  const size_t shard_rows = static_cast<size_t>(mean_rows + mean_rows / 32);
+  for (int i = 0; i < options.shards; ++i) {
+    shards_.push_back(std::make_unique<TableShard>(&rule_, shard_rows));
+  }
+  for (int partition = 0; partition < kNumPartitions; ++partition) {
+    shard_of_partition_.push_back(static_cast<uint16_t>(partition % options.shards));
+  }
+}
+
+template <typename Visitor>
+void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const {
+  // A counting sort of the positions by shard.
+  std::vector<uint32_t> begins(shards_.size() + 1);
+  for (const uint64_t key : keys) ++begins[shard_of_partition_[PartitionOf(key)] + 1];
+  for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+  std::vector<uint32_t> ends(begins.begin(), begins.end() - 1);
+  std::vector<uint32_t> positions(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    positions[ends[shard_of_partition_[PartitionOf(keys[i])]]++] = static_cast<uint32_t>(i);
+  }
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (ends[i] == begins[i]) continue;
+    visit(*shards_[i], absl::MakeConstSpan(positions).subspan(begins[i], ends[i] - begins[i]));
+  }
+}
+
+void EmbeddingTable::Lookup(absl::Span<const uint64_t> keys, AbsentRows mode,
+                            absl::Span<float> values, absl::Span<uint8_t> presence) const {
+  CHECK(values.size() == keys.size() * layout().num_values()) << values.size();
+  CHECK(presence.size() == (keys.size() + 7) / 8) << presence.size();
+  std::fill(presence.begin(), presence.end(), uint8_t{0});
+  ForEachShard(keys, [&](const TableShard& shard, absl::Span<const uint32_t> positions) {
+    shard.Lookup(keys, positions, mode, values.data(), presence.data());
+  });
+}
+
+int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
+                               absl::Span<const uint32_t> sample_counts,
+                               const UpdateContext& context) {
+  CHECK(gradients.size() == keys.size() * layout().num_values()) << gradients.size();
+  CHECK(sample_counts.empty() || sample_counts.size() == keys.size()) << sample_counts.size();
+  CHECK(context.global_weight > 0) << context.global_weight;
+  int64_t created = 0;
+  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
+    created += shard.Update(keys, positions, gradients.data(), sample_counts, context);
+  });
+  return created;
+}
+
+int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {
+  int64_t created = 0;
+  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
+    created += shard.CreateRows(keys, positions);
+  });
+  return created;
+}
+
+std::vector<uint64_t> EmbeddingTable::Keys(int first_partition, int last_partition) const {
+  std::vector<uint64_t> keys;
+  for (const auto& shard : shards_) shard->AppendKeys(first_partition, last_partition, &keys);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+void EmbeddingTable::ReadRows(absl::Span<const uint64_t> keys, absl::Span<float> rows) const {
+  CHECK(rows.size() == keys.size() * layout().num_floats()) << rows.size();
+  ForEachShard(keys, [&](const TableShard& shard, absl::Span<const uint32_t> positions) {
+    shard.ReadRows(keys, positions, rows.data());
+  });
+}
+
+void EmbeddingTable::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
+  CHECK(rows.size() == keys.size() * layout().num_floats()) << rows.size();
+  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
+    shard.WriteRows(keys, positions, rows.data());
+  });
+}
+
+void EmbeddingTable::Clear() {
+  for (const auto& shard : shards_) shard->Clear();
+}
+
+int64_t EmbeddingTable::rows() const {
+  int64_t rows = 0;
+  for (const auto& shard : shards_) rows += shard->rows();
+  return rows;
+}
+
+int64_t EmbeddingTable::bytes() const {
+  int64_t bytes = 0;
+  for (const auto& shard : shards_) bytes += shard->bytes();
+  return bytes;
+}
+
+}  // namespace satrap

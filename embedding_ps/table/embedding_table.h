@@ -1,0 +1,85 @@
+// An EmbeddingTable maps 64-bit keys to rows: the values of all segments and their optimizer state.
+// It holds the keys that it is given; which of a job's keys those are, its caller knows.
+//
+// Thread-safe. Keys are spread over shards, each under its own lock; a call locks one shard at a
+// time, once. So a call is atomic for each row, not across rows.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_
+#define SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "embedding_ps/table/row_layout.h"
+#include "embedding_ps/table/row_rule.h"
+#include "embedding_ps/table/table_shard.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+class EmbeddingTable {
+ public:
+  struct Options {
+    uint64_t seed = 1;         // of initial values
+    int shards = 16;           // 1 to 4096
+    int64_t reserve_rows = 0;  // that this process will hold; memory is committed on touch
+  };
+  // INVALID_ARGUMENT, naming the field, if `config` or `options` is not valid.
+  static absl::StatusOr<std::unique_ptr<EmbeddingTable>> Create(const TableConfig& config,
+                                                                const Options& options);
+
+  const TableConfig& config() const { return config_; }
+  const RowLayout& layout() const { return rule_.layout(); }
+
+  // Copies the values of `keys` (any order, repeats allowed) to `values`, [keys.size(),
+  // num_values]: row i belongs to keys[i]. An absent row gives what `mode` says. Never changes the
+  // table. Bit i % 8 of presence[i / 8] says whether row i exists; bits past the last key are 0.
+  // REQUIRES: values.size() == keys.size() * num_values, presence.size() == (keys.size() + 7) / 8
+  void Lookup(absl::Span<const uint64_t> keys, AbsentRows mode, absl::Span<float> values,
+              absl::Span<uint8_t> presence) const;
+
+  // Applies one optimizer step to each of `keys` with row i of `gradients`, [keys.size(),
+  // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples
+  // that hold each key; may be empty. Returns the number of rows created. REQUIRES: keys are
+  // unique, context.global_weight > 0, sizes agree
+  int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
+                 absl::Span<const uint32_t> sample_counts, const UpdateContext& context);
+
+  // Creates the rows of those of `keys` that have none, as Update would before its step. Returns
+  // their number. REQUIRES: keys are unique
+  int64_t CreateRows(absl::Span<const uint64_t> keys);
+
+  // The keys of partitions [first, last], ascending.
+  std::vector<uint64_t> Keys(int first_partition, int last_partition) const;
+  // Copies whole rows to `rows`, [keys.size(), num_floats]. REQUIRES: every key is present.
+  void ReadRows(absl::Span<const uint64_t> keys, absl::Span<float> rows) const;
+  // Creates or overwrites the rows of `keys`. REQUIRES: keys are unique, rows.size() == keys.size()
+  // * num_floats
+  void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
+  // Forgets all rows.
+  void Clear();
+
+  // Approximate while updates run.
+  int64_t rows() const;
+  // Index, metadata and committed rows.
+  int64_t bytes() const;
+
+ private:
+  EmbeddingTable(const TableConfig& config, const Options& options, RowRule rule);
+  // Calls visit(shard, positions) for each shard with keys, where positions are those of its keys
+  // in `keys`, ascending.
+  template <typename Visitor>
+  void ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const;
+
+  const TableConfig config_;
+  const RowRule rule_;
+  std::vector<uint16_t> shard_of_partition_;
+  std::vector<std::unique_ptr<TableShard>> shards_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_

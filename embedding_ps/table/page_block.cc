@@ -1,0 +1,50 @@
+#include "embedding_ps/table/page_block.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "common/check.h"
+
+namespace satrap {
+PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
+  const size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+  size_ = RoundUp(size_bytes, kPageBytes);
+  // mmap aligns to small pages only: map more, and give back what lies before and behind.
+  const size_t slack = alignment - kPageBytes;
+  void* mapped = mmap(nullptr, size_ + slack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(mapped != MAP_FAILED) << "mapping " << size_ + slack
+                              << " bytes of table memory: " << std::strerror(errno);
+  const auto address = reinterpret_cast<uintptr_t>(mapped);
+  const size_t before = RoundUp(address, alignment) - address;
+  data_ = static_cast<uint8_t*>(mapped) + before;
+  if (before > 0) munmap(mapped, before);
+  if (slack > before) munmap(data_ + size_, slack - before);
+  // A kernel without huge pages refuses the advice; the table then runs slower.
+  if (alignment == kHugePageBytes && small_bytes < size_) {
+    (void)madvise(data_ + small_bytes, size_ - small_bytes, MADV_HUGEPAGE);
+  }
+}
+
+PageBlock::PageBlock(PageBlock&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+PageBlock& PageBlock::operator=(PageBlock&& other) noexcept {
+  if (this != &other) {
+    Unmap();
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+PageBlock::~PageBlock() { Unmap(); }
+
+void PageBlock::Unmap() {
+  if (data_ != nullptr) CHECK(munmap(data_, size_) == 0) << std::strerror(errno);
+}
+
+}  // namespace satrap

@@ -1,0 +1,94 @@
+// A RowIndex maps the keys of a shard to row numbers.
+//
+// Open addressing over an array of 16-byte slots, four to a cache line, in ascending order of the
+// keys' hashes. A key's home is the cache line that its hash, as a fraction of 2^64, points at; a
+// slot that is taken pushes the later ones up. Because the order does not depend on the capacity,
+// growing is one sequential pass, and it grows by a quarter: at most 24 bytes a row at any size.
+// Every u64 is a legal key: a slot is empty by its row, not by its key.
+//
+// Not thread-safe: the shard's lock guards it.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_INDEX_H_
+#define SATRAP_EMBEDDING_PS_TABLE_ROW_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/hash.h"
+#include "embedding_ps/table/page_block.h"
+
+namespace satrap {
+
+class RowIndex {
+ public:
+  static constexpr uint32_t kAbsent = 0xffffffff;
+
+  // Room for `reserve_rows` before it grows first.
+  explicit RowIndex(size_t reserve_rows = 0);
+
+  // A bijection: two keys never have the same hash, so the slot keeps the hash in place of the key.
+  static uint64_t HashOf(uint64_t key) { return Mix64(key + kSalt); }
+  static uint64_t KeyOf(uint64_t hash);
+
+  size_t size() const { return size_; }
+  size_t bytes() const { return block_.size(); }
+
+  const void* Line(uint64_t hash) const { return slots_ + HomeOf(hash); }
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(slots_ + HomeOf(hash)); }
+
+  // The row of the key with `hash`, or kAbsent.
+  uint32_t Find(uint64_t hash) const {
+    // Slots of lower hashes come first, empty ones last: the number of the former is the place of
+    // the hash in its line.
+    const uint64_t inverse = ~hash;
+    for (const Slot* line = slots_ + HomeOf(hash);; line += kLineSlots) {
+      const size_t place = size_t{line[0].inverse > inverse} + size_t{line[1].inverse > inverse} +
+                           size_t{line[2].inverse > inverse} + size_t{line[3].inverse > inverse};
+      if (place == kLineSlots) continue;
+      // An empty slot has row_plus_one 0, which gives kAbsent.
+      return line[place].inverse == inverse ? line[place].row_plus_one - 1 : kAbsent;
+    }
+  }
+
+  // REQUIRES: Find(hash) == kAbsent, row != kAbsent
+  void Insert(uint64_t hash, uint32_t row);
+
+  // Calls visit(key, row) for every key, in an order that depends on the keys only.
+  template <typename Visitor>
+  void ForEach(Visitor visit) const {
+    for (const Slot* slot = slots_; slot != slots_ + num_slots_; ++slot) {
+      if (slot->row_plus_one != 0) visit(KeyOf(~slot->inverse), slot->row_plus_one - 1);
+    }
+  }
+
+ private:
+  struct Slot {
+    uint64_t inverse;       // ~hash, so that an empty slot's 0 ranks behind every hash
+    uint32_t row_plus_one;  // 0: empty, as in memory fresh from the kernel
+    uint32_t reserved;      // for the row's data time, count and flags (eviction, admission); 0
+  };
+  static_assert(sizeof(Slot) == 16);
+  static constexpr size_t kLineSlots = 4;
+  // Makes the keys of one id space, which are Mix64 of ids, not hash to their neighbours.
+  static constexpr uint64_t kSalt = 0x9e3779b97f4a7c15ULL;
+
+  size_t HomeOf(uint64_t hash) const {
+    return static_cast<size_t>((static_cast<unsigned __int128>(hash) * home_lines_) >> 64) *
+           kLineSlots;
+  }
+  void Allocate(size_t home_lines, size_t overflow_lines);
+  void Resize(size_t home_lines, size_t overflow_lines);
+  bool CopyTo(RowIndex* to) const;
+
+  PageBlock block_;
+  Slot* slots_ = nullptr;
+  size_t home_lines_ = 0;      // lines that are somebody's home
+  size_t overflow_lines_ = 0;  // what the last of them push up; the very last one stays empty
+  size_t num_slots_ = 0;
+  size_t max_size_ = 0;  // grows beyond
+  size_t size_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_ROW_INDEX_H_

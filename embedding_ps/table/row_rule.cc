@@ -1,0 +1,151 @@
+#include "embedding_ps/table/row_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "embedding_ps/optimizer/vectorize.h"
+
+namespace satrap {
+namespace {
+
+constexpr int kMaxDim = 65536;
+
+absl::Status CheckNotNegative(absl::string_view field, double value) {
+  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, ": must be finite and >= 0, got ", value));
+}
+
+absl::Status At(int segment, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("segments[", segment, "].", status.message()));
+}
+
+SATRAP_VECTORIZE void Scale(float factor, const float* __restrict from, float* __restrict to,
+                            size_t n) {
+  for (size_t i = 0; i < n; ++i) to[i] = factor * from[i];
+}
+
+SATRAP_VECTORIZE void ScaleAndDecay(float factor, const float* __restrict from, float l2,
+                                    const float* __restrict values, float* __restrict to,
+                                    size_t n) {
+  for (size_t i = 0; i < n; ++i) to[i] = factor * from[i] + l2 * values[i];
+}
+
+// NaN stays NaN: a broken model must show.
+SATRAP_VECTORIZE void Clamp(float bound, float* __restrict values, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const float low = values[i] < -bound ? -bound : values[i];
+    values[i] = low > bound ? bound : low;
+  }
+}
+
+// In one order on every CPU.
+double Norm(const float* values, size_t n) {
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) squares += static_cast<double>(values[i]) * values[i];
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed) {
+  absl::Status status;
+  status.Update(CheckNotNegative("l2", config.l2()));
+  status.Update(CheckNotNegative("gradient_clip_norm", config.gradient_clip_norm()));
+  status.Update(CheckNotNegative("weight_bound", config.weight_bound()));
+  const int64_t warmup_steps = config.learning_rate_schedule().warmup_steps();
+  status.Update(
+      CheckNotNegative("learning_rate_schedule.warmup_steps", static_cast<double>(warmup_steps)));
+  if (config.segments_size() == 0) {
+    status.Update(absl::InvalidArgumentError("segments: must not be empty"));
+  }
+  if (!status.ok()) return status;
+  RowRule rule;
+  std::vector<RowLayout::Segment> layout;
+  for (int i = 0; i < config.segments_size(); ++i) {
+    const SegmentConfig& segment = config.segments(i);
+    if (segment.dim() < 1 || segment.dim() > kMaxDim) {
+      return absl::InvalidArgumentError(absl::StrCat("segments[", i, "].dim: must be in [1, ",
+                                                     kMaxDim, "], got ", segment.dim()));
+    }
+    auto initializer = Initializer::Create(segment.initializer(), seed, config.id(), i);
+    if (!initializer.ok()) return At(i, initializer.status());
+    auto optimizer = NewSparseOptimizer(segment.optimizer());
+    if (!optimizer.ok()) return At(i, optimizer.status());
+    layout.push_back({segment.dim(), (*optimizer)->StateSize(segment.dim())});
+    rule.segments_.push_back(
+        {*std::move(initializer), *std::move(optimizer), segment.optimizer().learning_rate()});
+  }
+  rule.layout_ = RowLayout(std::move(layout));
+  rule.warmup_steps_ = warmup_steps;
+  rule.l2_ = config.l2();
+  rule.gradient_clip_norm_ = config.gradient_clip_norm();
+  rule.weight_bound_ = config.weight_bound();
+  return rule;
+}
+
+void RowRule::InitValues(uint64_t key, float* values) const {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const RowLayout::Segment& at = layout_.segments()[i];
+    segments_[i].initializer.Fill(key, absl::MakeSpan(values + at.value_offset, at.dim));
+  }
+}
+
+void RowRule::InitRow(uint64_t key, float* row) const {
+  InitValues(key, row);
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const RowLayout::Segment& at = layout_.segments()[i];
+    segments_[i].optimizer->InitState(absl::MakeSpan(row + at.state_offset, at.state_size));
+  }
+}
+
+RowRule::Step::Step(const RowRule& rule, const UpdateContext& update)
+    : rule_(rule), inverse_weight_(1 / update.global_weight) {
+  context_.step = update.step;
+  context_.global_weight = update.global_weight;
+  context_.data_time = update.data_time;
+  const double warmup =
+      update.step + 1 < rule.warmup_steps_
+          ? static_cast<double>(update.step + 1) / static_cast<double>(rule.warmup_steps_)
+          : 1;
+  for (const SegmentRule& segment : rule.segments_) {
+    learning_rates_.push_back(
+        static_cast<float>(segment.learning_rate * warmup * update.learning_rate_factor));
+  }
+  normalised_.resize(rule.layout_.num_values());
+}
+
+const float* RowRule::Step::Normalise(const float* gradient, const float* row) {
+  const size_t n = normalised_.size();
+  float* const normalised = normalised_.data();
+  if (rule_.l2_ > 0) {
+    ScaleAndDecay(inverse_weight_, gradient, rule_.l2_, row, normalised, n);
+  } else {
+    Scale(inverse_weight_, gradient, normalised, n);
+  }
+  if (rule_.gradient_clip_norm_ > 0) {
+    const double norm = Norm(normalised, n);
+    if (norm > rule_.gradient_clip_norm_) {
+      const float factor = static_cast<float>(rule_.gradient_clip_norm_ / norm);
+      for (size_t i = 0; i < n; ++i) normalised[i] *= factor;
+    }
+  }
+  return normalised;
+}
+
+void RowRule::Step::Apply(const float* gradient, uint32_t sample_count, float* row) {
+  const float* const normalised = Normalise(gradient, row);
+  context_.sample_count = sample_count;
+  for (size_t i = 0; i < rule_.segments_.size(); ++i) {
+    const RowLayout::Segment& at = rule_.layout_.segments()[i];
+    context_.learning_rate = learning_rates_[i];
+    rule_.segments_[i].optimizer->Step(context_,
+                                       absl::MakeConstSpan(normalised + at.value_offset, at.dim),
+                                       absl::MakeSpan(row + at.value_offset, at.dim),
+                                       absl::MakeSpan(row + at.state_offset, at.state_size));
+  }
+  if (rule_.weight_bound_ > 0) Clamp(rule_.weight_bound_, row, normalised_.size());
+}
+
+}  // namespace satrap

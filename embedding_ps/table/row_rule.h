@@ -1,0 +1,79 @@
+// A RowRule is a table's configuration made ready to run: how a row begins and how one gradient
+// changes it.
+//
+// Thread-safe: const, owns no memory of rows. A `row` is layout().num_floats() floats.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_RULE_H_
+#define SATRAP_EMBEDDING_PS_TABLE_ROW_RULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "embedding_ps/initializer/initializer.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "embedding_ps/table/row_layout.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+// What is equal for all keys of an update.
+struct UpdateContext {
+  int64_t step = 0;                // from 0
+  float global_weight = 1;         // > 0: gradients are divided by it
+  float learning_rate_factor = 1;  // on top of the table's schedule
+  int64_t data_time = 0;           // 0: not known
+};
+
+class RowRule {
+ public:
+  // One update's constants, computed once: a learning rate a segment, and room for one normalised
+  // gradient.
+  class Step {
+   public:
+    Step(const RowRule& rule, const UpdateContext& update);
+    // Applies the step of `gradient` [num_values], a sum over samples, to `row`: normalise, L2,
+    // clip, optimizer of each segment, weight bound.
+    void Apply(const float* gradient, uint32_t sample_count, float* row);
+
+   private:
+    const float* Normalise(const float* gradient, const float* row);
+
+    const RowRule& rule_;
+    StepContext context_;
+    const float inverse_weight_;
+    absl::InlinedVector<float, 4> learning_rates_;
+    absl::InlinedVector<float, 64> normalised_;
+  };
+
+  // INVALID_ARGUMENT, naming the field, if `config` is not valid.
+  static absl::StatusOr<RowRule> Create(const TableConfig& config, uint64_t seed);
+
+  const RowLayout& layout() const { return layout_; }
+
+  // The initial values [num_values] of the row of `key`.
+  void InitValues(uint64_t key, float* values) const;
+  // The same and the initial state.
+  void InitRow(uint64_t key, float* row) const;
+
+ private:
+  struct SegmentRule {
+    Initializer initializer;
+    std::unique_ptr<const SparseOptimizer> optimizer;
+    float learning_rate;
+  };
+  RowRule() = default;
+
+  RowLayout layout_;
+  std::vector<SegmentRule> segments_;
+  int64_t warmup_steps_ = 0;
+  float l2_ = 0;
+  float gradient_clip_norm_ = 0;
+  float weight_bound_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_ROW_RULE_H_

@@ -1,0 +1,120 @@
+#include "embedding_ps/table/row_rule.h"
+
+#include <cmath>
+#include <vector>
+
+#include "common/check.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+// Two SGD segments of dims 2 and 1 with learning rates 1 and 0.5, values beginning at 1.
+TableConfig TwoSegments() {
+  TableConfig config;
+  for (const auto& [dim, rate] : {std::pair(2, 1.0f), std::pair(1, 0.5f)}) {
+    SegmentConfig* segment = config.add_segments();
+    segment->set_dim(dim);
+    segment->mutable_initializer()->mutable_constant()->set_value(1);
+    segment->mutable_optimizer()->mutable_sgd();
+    segment->mutable_optimizer()->set_learning_rate(rate);
+  }
+  return config;
+}
+
+// The row after one step with `gradient`.
+std::vector<float> Stepped(const TableConfig& config, const UpdateContext& context,
+                           const std::vector<float>& gradient) {
+  const auto rule = RowRule::Create(config, 1);
+  CHECK(rule.ok()) << rule.status().ToString();
+  std::vector<float> row(rule->layout().num_floats());
+  rule->InitRow(7, row.data());
+  RowRule::Step(*rule, context).Apply(gradient.data(), 1, row.data());
+  return row;
+}
+
+TEST(RowRuleTest, StepsEachSegmentAtItsLearningRate) {
+  EXPECT_EQ(Stepped(TwoSegments(), UpdateContext(), {1, 2, 4}), (std::vector<float>{0, -1, -1}));
+}
+
+TEST(RowRuleTest, GradientsAreDividedByTheGlobalWeight) {
+  UpdateContext context;
+  context.global_weight = 4;
+  EXPECT_EQ(Stepped(TwoSegments(), context, {4, 8, 8}), (std::vector<float>{0, -1, 0}));
+}
+
+TEST(RowRuleTest, LearningRateFactorOfThePushScalesTheStep) {
+  UpdateContext context;
+  context.learning_rate_factor = 0.5f;
+  EXPECT_EQ(Stepped(TwoSegments(), context, {1, 2, 4}), (std::vector<float>{0.5f, 0, 0}));
+}
+
+TEST(RowRuleTest, L2IsAddedToTheNormalisedGradient) {
+  TableConfig config = TwoSegments();
+  config.set_l2(0.5f);
+  UpdateContext context;
+  context.global_weight = 2;
+  EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f}));
+}
+
+TEST(RowRuleTest, ClipScalesTheNormOverAllSegmentsDown) {
+  TableConfig config = TwoSegments();
+  config.set_gradient_clip_norm(1);
+  // Norm 4: divided by 4.
+  const std::vector<float> row = Stepped(config, UpdateContext(), {2, 2, std::sqrt(8.0f)});
+  EXPECT_FLOAT_EQ(row[0], 0.5f);
+  EXPECT_FLOAT_EQ(row[1], 0.5f);
+  EXPECT_FLOAT_EQ(row[2], 1 - 0.5f * std::sqrt(8.0f) / 4);
+  // Norm below 1: as it is.
+  EXPECT_EQ(Stepped(config, UpdateContext(), {0.5f, 0, 0}), (std::vector<float>{0.5f, 1, 1}));
+}
+
+TEST(RowRuleTest, WeightBoundHoldsAfterTheStep) {
+  TableConfig config = TwoSegments();
+  config.set_weight_bound(2);
+  EXPECT_EQ(Stepped(config, UpdateContext(), {9, -9, 0}), (std::vector<float>{-2, 2, 1}));
+}
+
+TEST(RowRuleTest, WeightBoundDoesNotHideNan) {
+  TableConfig config = TwoSegments();
+  config.set_weight_bound(2);
+  EXPECT_TRUE(std::isnan(Stepped(config, UpdateContext(), {NAN, 0, 0})[0]));
+}
+
+TEST(RowRuleTest, WarmupGrowsLinearlyToTheBaseRate) {
+  TableConfig config = TwoSegments();
+  config.mutable_learning_rate_schedule()->set_warmup_steps(4);
+  for (const auto& [step, factor] :
+       {std::pair(0, 0.25f), std::pair(1, 0.5f), std::pair(3, 1.0f), std::pair(100, 1.0f)}) {
+    UpdateContext context;
+    context.step = step;
+    EXPECT_EQ(Stepped(config, context, {1, 0, 0})[0], 1 - factor) << "step " << step;
+  }
+}
+
+TEST(RowRuleTest, StateBeginsAsTheOptimizerSays) {
+  TableConfig config = TwoSegments();
+  config.mutable_segments(1)->mutable_optimizer()->mutable_adagrad()->set_initial_accumulator(3);
+  const auto rule = RowRule::Create(config, 1);
+  ASSERT_TRUE(rule.ok());
+  std::vector<float> row(rule->layout().num_floats());
+  rule->InitRow(7, row.data());
+  EXPECT_EQ(row, (std::vector<float>{1, 1, 1, 3}));
+}
+
+TEST(RowRuleTest, NamesTheFieldThatIsWrong) {
+  TableConfig config = TwoSegments();
+  config.mutable_segments(1)->mutable_optimizer()->set_learning_rate(-1);
+  EXPECT_EQ(RowRule::Create(config, 1).status().message(),
+            "segments[1].learning_rate: must be finite and > 0, got -1");
+  config = TwoSegments();
+  config.set_l2(-1);
+  EXPECT_EQ(RowRule::Create(config, 1).status().message(), "l2: must be finite and >= 0, got -1");
+  config = TwoSegments();
+  config.mutable_segments(0)->set_dim(0);
+  EXPECT_FALSE(RowRule::Create(config, 1).ok());
+  EXPECT_FALSE(RowRule::Create(TableConfig(), 1).ok());
+}
+
+}  // namespace
+}  // namespace satrap
