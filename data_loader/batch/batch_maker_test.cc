@@ -1,0 +1,233 @@
+#include "data_loader/batch/batch_maker.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/payload.h"
+#include "data_loader/testing/temp_dir.h"
+
+namespace satrap {
+namespace {
+
+// A job over a file of `rows` lines "label,number", the number being the line's index.
+JobConfig FileJob(const TempDir& dir, int rows) {
+  std::string text;
+  for (int i = 0; i < rows; ++i) absl::StrAppend(&text, i % 2, ",", i, "\n");
+  dir.Write("data", text);
+  JobConfig job;
+  job.set_data_root(dir.path());
+  DataConfig* data = job.mutable_data();
+  data->add_train_files("data");
+  ColumnConfig* column = data->mutable_csv()->add_columns();
+  column->set_name("y");
+  column->set_kind(ColumnConfig::LABEL);
+  column = data->mutable_csv()->add_columns();
+  column->set_name("x");
+  column->set_kind(ColumnConfig::NUMERIC);
+  data->add_numerics()->set_name("x");
+  data->set_shuffle_rows(0);
+  job.set_global_batch_size(4);
+  return job;
+}
+
+std::vector<int> RecordsOf(const Part& part) {
+  const PartDescription& description = part.header.part();
+  const auto values = rpc::SectionView<float>(part.payload, description.numeric_values(),
+                                              description.samples(), "x");
+  EXPECT_TRUE(values.ok()) << values.status();
+  return {values->begin(), values->end()};
+}
+
+struct Epoch {
+  std::vector<std::vector<Part>> batches;
+  std::vector<int> records;  // in the order of the batches and their parts
+};
+
+// Runs one epoch over all splits.
+Epoch RunEpoch(const StreamPlan& plan, BatchMaker* maker, uint32_t epoch) {
+  Epoch result;
+  maker->BeginEpoch(epoch);
+  uint32_t split = 0;
+  while (true) {
+    std::vector<Part> parts;
+    const auto made = maker->MakeBatch(&parts);
+    EXPECT_TRUE(made.ok()) << made.status();
+    if (!made.ok() || *made == BatchMaker::Result::kEnd) return result;
+    if (*made == BatchMaker::Result::kNeedsSplit) {
+      if (split < plan.splits.size()) {
+        maker->AddSplit(split++);
+      } else {
+        maker->EndSplits();
+      }
+      continue;
+    }
+    for (const Part& part : parts) {
+      if (plan.click_log != nullptr) continue;
+      for (const int record : RecordsOf(part)) result.records.push_back(record);
+    }
+    result.batches.push_back(std::move(parts));
+  }
+}
+
+std::vector<int> UpTo(int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = i;
+  return numbers;
+}
+
+class BatchMakerTest : public testing::Test {
+ protected:
+  std::shared_ptr<const StreamPlan> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
+    auto plan = StreamPlan::Make(job, stream, &progress_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return *plan;
+  }
+  Epoch Run(const JobConfig& job, uint32_t epoch = 0, Stream stream = TRAIN_STREAM) {
+    const auto plan = Plan(job, stream);
+    const auto maker = NewBatchMaker(plan);
+    return RunEpoch(*plan, maker.get(), epoch);
+  }
+
+  TempDir dir_;
+  ReadProgress progress_{ReadProgress::Options()};
+};
+
+TEST_F(BatchMakerTest, KeepsFileOrderAcrossSplitsAndCutsBatchesIntoEqualParts) {
+  JobConfig job = FileJob(dir_, 10);
+  job.mutable_data()->set_split_bytes(9);
+  job.mutable_nn_worker()->set_replicas(3);
+  const Epoch epoch = Run(job);
+  EXPECT_EQ(epoch.records, UpTo(10));
+  ASSERT_EQ(epoch.batches.size(), 3u);
+  std::vector<uint32_t> sizes;
+  for (const Part& part : epoch.batches[0]) sizes.push_back(part.header.part().samples());
+  EXPECT_EQ(sizes, (std::vector<uint32_t>{1, 1, 2}));
+  EXPECT_EQ(epoch.batches[0][2].header.part().first_sample(), 2u);
+  EXPECT_EQ(epoch.batches[0][2].header.part().id().part(), 2u);
+  EXPECT_EQ(epoch.batches[2].size(), 2u) << "unordered: two samples need no third part";
+}
+
+TEST_F(BatchMakerTest, OrderedEveryBatchHasAllPartsAndTheLastOneSaysSo) {
+  for (const int rows : {8, 9}) {  // a full last batch, and one of one record
+    JobConfig job = FileJob(dir_, rows);
+    job.set_mode(JobConfig::SYNC);
+    job.mutable_nn_worker()->set_replicas(3);
+    const Epoch epoch = Run(job);
+    EXPECT_EQ(epoch.records, UpTo(rows));
+    ASSERT_EQ(epoch.batches.size(), rows == 8 ? 2u : 3u);
+    for (size_t b = 0; b < epoch.batches.size(); ++b) {
+      ASSERT_EQ(epoch.batches[b].size(), 3u);
+      for (const Part& part : epoch.batches[b]) {
+        EXPECT_EQ(part.header.part().last_of_lane(), b + 1 == epoch.batches.size());
+      }
+    }
+  }
+}
+
+TEST_F(BatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
+  JobConfig job = FileJob(dir_, 0);
+  EXPECT_TRUE(Run(job).batches.empty()) << "unordered";
+  job.set_mode(JobConfig::SYNC);
+  job.mutable_nn_worker()->set_replicas(2);
+  const auto plan = Plan(job);
+  const auto maker = NewBatchMaker(plan);
+  for (uint32_t e = 0; e < 2; ++e) {
+    const Epoch epoch = RunEpoch(*plan, maker.get(), e);
+    ASSERT_EQ(epoch.batches.size(), 1u);
+    ASSERT_EQ(epoch.batches[0].size(), 2u);
+    EXPECT_TRUE(epoch.batches[0][0].header.part().last_of_lane());
+    EXPECT_EQ(epoch.batches[0][0].header.epoch(), e);
+  }
+}
+
+TEST_F(BatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
+  JobConfig job = FileJob(dir_, 100);
+  job.mutable_data()->set_shuffle_rows(30);
+  const auto plan = Plan(job);
+  const auto maker = NewBatchMaker(plan);
+  const Epoch first = RunEpoch(*plan, maker.get(), 0);
+  const Epoch second = RunEpoch(*plan, maker.get(), 1);
+  EXPECT_EQ(first.records, Run(job, 0).records) << "the same on every run";
+  EXPECT_NE(first.records, second.records);
+  for (size_t i = 0; i < first.records.size(); ++i) EXPECT_EQ(first.records[i] / 30, i / 30);
+  std::vector<int> sorted = second.records;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(sorted, UpTo(100));
+  job.mutable_data()->add_test_files("data");
+  EXPECT_EQ(Run(job, 0, TEST_STREAM).records, UpTo(100)) << "evaluation is never shuffled";
+}
+
+TEST_F(BatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
+  JobConfig job = FileJob(dir_, 1000);
+  job.set_global_batch_size(64);
+  job.mutable_data()->set_shuffle_rows(100);
+  job.mutable_data()->set_split_bytes(1000);
+  job.mutable_nn_worker()->set_replicas(3);
+  const Epoch epoch = Run(job);
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<std::pair<uint32_t, uint32_t>>> ranges;
+  uint64_t covered = 0;
+  for (const auto& batch : epoch.batches) {
+    for (const Part& part : batch) {
+      uint32_t samples = 0;
+      for (const ProvenanceRange& range : part.header.part().provenance()) {
+        ranges[{range.split(), range.block()}].push_back({range.from(), range.to()});
+        samples += range.to() - range.from();
+      }
+      EXPECT_EQ(samples, part.header.part().samples());
+      covered += samples;
+    }
+  }
+  EXPECT_EQ(covered, 1000u);
+  for (auto& [block, of_block] : ranges) {
+    std::sort(of_block.begin(), of_block.end());
+    uint32_t at = 0;
+    for (const auto& [from, to] : of_block) {
+      EXPECT_EQ(from, at);
+      at = to;
+    }
+  }
+}
+
+TEST_F(BatchMakerTest, SyntheticBatchesAreKeptAndCycledThrough) {
+  JobConfig job;
+  SyntheticFormat* synthetic = job.mutable_data()->mutable_synthetic();
+  synthetic->set_train_samples(42);
+  synthetic->set_numeric_features(0);
+  synthetic->add_vocabulary_sizes(1000);
+  synthetic->set_interacting_features(0);
+  synthetic->set_cycle_batches(2);
+  job.mutable_data()->add_features()->set_name("C1");
+  job.mutable_data()->set_split_rows(16);
+  job.set_global_batch_size(8);
+  const Epoch epoch = Run(job);
+  ASSERT_EQ(epoch.batches.size(), 6u);
+  EXPECT_EQ(epoch.batches[0][0].payload.data(), epoch.batches[2][0].payload.data());
+  EXPECT_EQ(epoch.batches[1][0].payload.data(), epoch.batches[3][0].payload.data());
+  EXPECT_NE(epoch.batches[0][0].payload.data(), epoch.batches[1][0].payload.data());
+  const PartDescription& fourth = epoch.batches[3][0].header.part();
+  EXPECT_EQ(fourth.provenance(0).split(), 1u);
+  EXPECT_EQ(fourth.provenance(0).from(), 8u);
+  EXPECT_EQ(fourth.provenance(0).to(), 16u);
+  EXPECT_EQ(epoch.batches[5][0].header.part().samples(), 2u);
+  EXPECT_EQ(progress_.Snapshot().records(), 42u);
+}
+
+TEST_F(BatchMakerTest, AFileThatWentAwayIsAnError) {
+  const JobConfig job = FileJob(dir_, 10);
+  const auto plan = Plan(job);
+  std::filesystem::remove(dir_.path() + "/data");
+  const auto maker = NewBatchMaker(plan);
+  maker->BeginEpoch(0);
+  maker->AddSplit(0);
+  std::vector<Part> parts;
+  EXPECT_EQ(maker->MakeBatch(&parts).status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,43 @@
+// A Block is `block_rows` consecutive records of one split, or what of them belongs to the stream,
+// with the order in which the stream takes them. It is the unit of shuffling and of provenance
+// (ProvenanceRange in proto/hot.proto): block b of a split holds the records at positions
+// [b * block_rows, (b + 1) * block_rows), where a position counts the good records of the split.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_H_
+#define SATRAP_DATA_LOADER_BATCH_BLOCK_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data_loader/parser/record_block.h"
+
+namespace satrap {
+
+struct Block {
+  explicit Block(const RecordSchema& schema) : records(schema) {}
+  uint32_t split = 0;
+  uint64_t index = 0;
+  RecordBlock records;
+  std::vector<uint32_t> order;  // rows of `records`, in the order in which they are taken
+};
+
+// Positions [from, to) of a block's order.
+struct BlockRange {
+  std::shared_ptr<const Block> block;
+  uint32_t from = 0;
+  uint32_t to = 0;
+  uint32_t size() const { return to - from; }
+};
+
+// Rows of a block where the order of the records is kept: few, so that they stay in the cache.
+inline constexpr uint64_t kUnshuffledBlockRows = 8192;
+
+// Fills `block->order` with its rows: a permutation that is a function of (seed, epoch, split,
+// block), or their own order.
+void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
+void KeepOrder(Block* block);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_BLOCK_H_

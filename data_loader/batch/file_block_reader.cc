@@ -1,0 +1,105 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "data_loader/batch/block_reader.h"
+#include "data_loader/source/line_reader.h"
+
+namespace satrap {
+namespace {
+
+class FileBlockReader final : public BlockReader {
+ public:
+  FileBlockReader(std::string path, uint32_t split_index, const FileBlockOptions& options,
+                  std::unique_ptr<LineReader> lines)
+      : path_(std::move(path)),
+        split_index_(split_index),
+        options_(options),
+        lines_(std::move(lines)) {}
+
+  absl::StatusOr<bool> Next(Block* block) override {
+    block->records.Clear();
+    bool more = true;
+    while (more && block->records.rows() == 0) {
+      block->index = position_ / options_.block_rows;
+      ReadCounts counts;
+      absl::StatusOr<bool> read = ReadBlock(&block->records, &counts);
+      counts.disk_bytes = lines_->disk_bytes() - counted_bytes_;
+      counted_bytes_ += counts.disk_bytes;
+      options_.progress->Add(options_.stream, counts);
+      if (!read.ok()) return read.status();
+      more = *read;
+    }
+    return block->records.rows() > 0;
+  }
+
+ private:
+  // Reads to the end of the block that `position_` lies in; false at the end of the split.
+  absl::StatusOr<bool> ReadBlock(RecordBlock* records, ReadCounts* counts) {
+    const uint64_t end = (position_ / options_.block_rows + 1) * options_.block_rows;
+    LineReader::Line line;
+    while (position_ < end) {
+      ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
+      if (!more) return false;
+      const ParseResult result = line.too_long ? BadRecord("a line over 1 MiB")
+                                               : options_.parser->Parse(line.text, records);
+      switch (result.kind) {
+        case ParseResult::kRecord:
+          ++counts->scanned;
+          if (options_.filter->Keeps(split_index_, position_)) {
+            ++counts->records;
+          } else {
+            records->DropLastRow();
+          }
+          ++position_;
+          break;
+        case ParseResult::kEmpty:
+          ++counts->empty_lines;
+          break;
+        case ParseResult::kComment:
+          ++counts->comments;
+          break;
+        case ParseResult::kBad:
+          if (options_.report_bad) RETURN_IF_ERROR(ReportBad(line, result.reason, counts));
+          break;
+      }
+    }
+    return true;
+  }
+
+  absl::Status ReportBad(const LineReader::Line& line, const char* reason, ReadCounts* counts) {
+    // What was read before it counts towards the share of bad records.
+    options_.progress->Add(options_.stream, std::exchange(*counts, ReadCounts()));
+    return options_.progress->AddBad(
+        {path_, line.offset, line.number, options_.stream, reason, line.text});
+  }
+
+  const std::string path_;
+  const uint32_t split_index_;
+  const FileBlockOptions options_;
+  const std::unique_ptr<LineReader> lines_;
+  uint64_t position_ = 0;  // good records read of the split
+  uint64_t counted_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockReader>> NewFileBlockReader(const Split& split,
+                                                                uint32_t split_index,
+                                                                const FileBlockOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<LineReader> lines, LineReader::Open(split));
+  if (split.from == 0 && options.parser->has_header()) {
+    LineReader::Line header;
+    ASSIGN_OR_RETURN(const bool found, lines->Next(&header));
+    const absl::Status status =
+        options.parser->CheckHeader(found ? header.text : absl::string_view());
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(split.path, ": ", status.message()));
+    }
+  }
+  std::unique_ptr<BlockReader> reader =
+      std::make_unique<FileBlockReader>(split.path, split_index, options, std::move(lines));
+  return reader;
+}
+
+}  // namespace satrap

@@ -1,0 +1,217 @@
+#include "data_loader/batch/parsed_part_source.h"
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "common/check.h"
+#include "common/mutex.h"
+
+namespace satrap {
+
+struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Rep> {
+  enum class State { kIdle, kRunning, kWaitsForSplit, kEnded };
+  struct Maker {
+    std::unique_ptr<BatchMaker> batches;  // touched by whoever made the state kRunning
+    State state = State::kEnded;
+  };
+
+  Rep(std::shared_ptr<const StreamPlan> stream_plan, const Options& options, Executor* executor,
+      SplitSupply* split_supply)
+      : plan(std::move(stream_plan)),
+        lane(options.lane),
+        capacity_parts(options.capacity_parts),
+        parse_executor(executor),
+        supply(split_supply) {}
+
+  const std::shared_ptr<const StreamPlan> plan;
+  const uint32_t lane;
+  const size_t capacity_parts;
+  Executor* const parse_executor;
+  SplitSupply* const supply;
+
+  Mutex mutex;
+  std::vector<Maker> makers GUARDED_BY(mutex);
+  std::deque<Part> ready GUARDED_BY(mutex);
+  PartSource::Callback asked GUARDED_BY(mutex);
+  absl::Status error GUARDED_BY(mutex);
+  bool stopped GUARDED_BY(mutex) = false;
+  bool in_epoch GUARDED_BY(mutex) = false;
+  uint32_t epoch GUARDED_BY(mutex) = 0;  // the current one, or the next if not in_epoch
+  uint64_t next_seq GUARDED_BY(mutex) = 0;
+
+  void Ask(PartSource::Callback done);
+  void Stop();
+  // Lets idle makers work if there is room.
+  void StartMakers() REQUIRES(mutex);
+  void RunMaker(size_t index);
+  void Finished(size_t index, const absl::StatusOr<BatchMaker::Result>& result,
+                std::vector<Part> parts);
+  void AskForSplit(size_t index, uint32_t of_epoch);
+  void GotSplit(size_t index, absl::StatusOr<absl::optional<uint32_t>> split);
+  void AddBatch(std::vector<Part> parts) REQUIRES(mutex);
+  bool AllEnded() const REQUIRES(mutex);
+  // Answers the open ask if it can be answered.
+  void Answer();
+};
+
+void ParsedPartSource::Rep::Ask(PartSource::Callback done) {
+  {
+    MutexLock lock(&mutex);
+    CHECK(!asked) << "the previous ask was not answered";
+    asked = std::move(done);
+    if (!in_epoch) {
+      in_epoch = true;
+      next_seq = 0;
+      for (Maker& maker : makers) {
+        maker.batches->BeginEpoch(epoch);
+        maker.state = State::kIdle;
+      }
+    }
+  }
+  Answer();
+}
+
+void ParsedPartSource::Rep::Stop() {
+  MutexLock lock(&mutex);
+  stopped = true;
+  asked = nullptr;
+}
+
+void ParsedPartSource::Rep::StartMakers() {
+  if (stopped || !error.ok()) return;
+  for (size_t i = 0; i < makers.size() && ready.size() < capacity_parts; ++i) {
+    if (makers[i].state != State::kIdle) continue;
+    makers[i].state = State::kRunning;
+    parse_executor->Post([self = shared_from_this(), i] { self->RunMaker(i); });
+  }
+}
+
+void ParsedPartSource::Rep::RunMaker(size_t index) {
+  BatchMaker* batches;
+  {
+    MutexLock lock(&mutex);
+    if (stopped) return;
+    batches = makers[index].batches.get();
+  }
+  std::vector<Part> parts;
+  const absl::StatusOr<BatchMaker::Result> result = batches->MakeBatch(&parts);
+  Finished(index, result, std::move(parts));
+}
+
+void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMaker::Result>& result,
+                                     std::vector<Part> parts) {
+  bool needs_split = false;
+  uint32_t of_epoch = 0;
+  {
+    MutexLock lock(&mutex);
+    if (stopped) return;
+    Maker& maker = makers[index];
+    if (!result.ok()) {
+      error = result.status();
+      maker.state = State::kEnded;
+    } else if (*result == BatchMaker::Result::kBatch) {
+      AddBatch(std::move(parts));
+      maker.state = State::kIdle;
+    } else if (*result == BatchMaker::Result::kNeedsSplit) {
+      maker.state = State::kWaitsForSplit;
+      needs_split = true;
+      of_epoch = epoch;
+    } else {
+      maker.state = State::kEnded;
+    }
+  }
+  if (needs_split) {
+    AskForSplit(index, of_epoch);
+  } else {
+    Answer();
+  }
+}
+
+void ParsedPartSource::Rep::AddBatch(std::vector<Part> parts) {
+  for (Part& part : parts) {
+    part.header.mutable_part()->mutable_id()->set_lane(lane);
+    part.header.mutable_part()->mutable_id()->set_seq(next_seq);
+    ready.push_back(std::move(part));
+  }
+  ++next_seq;
+}
+
+bool ParsedPartSource::Rep::AllEnded() const {
+  for (const Maker& maker : makers) {
+    if (maker.state != State::kEnded) return false;
+  }
+  return true;
+}
+
+void ParsedPartSource::Rep::AskForSplit(size_t index, uint32_t of_epoch) {
+  supply->NextSplit(
+      of_epoch, [self = shared_from_this(), index](absl::StatusOr<absl::optional<uint32_t>> split) {
+        self->GotSplit(index, std::move(split));
+      });
+}
+
+void ParsedPartSource::Rep::GotSplit(size_t index, absl::StatusOr<absl::optional<uint32_t>> split) {
+  {
+    MutexLock lock(&mutex);
+    if (stopped) return;
+    Maker& maker = makers[index];
+    if (!split.ok()) {
+      error = split.status();
+      maker.state = State::kEnded;
+    } else {
+      if (split->has_value()) {
+        maker.batches->AddSplit(**split);
+      } else {
+        maker.batches->EndSplits();
+      }
+      maker.state = State::kIdle;
+    }
+  }
+  Answer();
+}
+
+void ParsedPartSource::Rep::Answer() {
+  PartSource::Callback done;
+  absl::StatusOr<absl::optional<Part>> answer = absl::optional<Part>();
+  {
+    MutexLock lock(&mutex);
+    StartMakers();
+    if (!asked) return;
+    // A loader that has nothing for a pass would run through all passes to come: a part of zero
+    // samples waits at its worker until its pass is there.
+    if (plan->stream != TRAIN_STREAM && AllEnded() && next_seq == 0) {
+      AddBatch({EmptyPart(*plan, epoch)});
+    }
+    if (!error.ok()) {
+      answer = error;
+    } else if (!ready.empty()) {
+      answer = absl::optional<Part>(std::move(ready.front()));
+      ready.pop_front();
+      StartMakers();
+    } else if (!AllEnded()) {
+      return;
+    } else {
+      in_epoch = false;
+      ++epoch;
+    }
+    done = std::exchange(asked, nullptr);
+  }
+  done(std::move(answer));
+}
+
+ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamPlan> plan, const Options& options,
+                                   Executor* parse_executor, SplitSupply* supply)
+    : rep_(std::make_shared<Rep>(plan, options, parse_executor, supply)) {
+  CHECK(options.num_makers >= 1 && options.capacity_parts >= 1);
+  CHECK(!plan->ordered || options.num_makers == 1) << "a lane has one order";
+  MutexLock lock(&rep_->mutex);
+  rep_->makers.resize(static_cast<size_t>(options.num_makers));
+  for (Rep::Maker& maker : rep_->makers) maker.batches = NewBatchMaker(plan);
+}
+
+ParsedPartSource::~ParsedPartSource() { rep_->Stop(); }
+
+void ParsedPartSource::Next(Callback done) { rep_->Ask(std::move(done)); }
+
+}  // namespace satrap

@@ -1,0 +1,204 @@
+#include "data_loader/batch/part_encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "common/check.h"
+#include "common/config/job_config.h"
+#include "common/rpc/payload.h"
+
+namespace satrap {
+namespace {
+
+// Records are copied in tiles of this many, feature by feature: a tile's rows stay in the first
+// cache while the arrays of all features are written.
+constexpr size_t kTileRows = 64;
+
+}  // namespace
+
+PartEncoder::PartEncoder(const DataConfig& data) : schema_(SchemaOf(data)) {
+  for (const FeatureConfig& config : data.features()) {
+    const std::string& column = ColumnOf(config);
+    const bool skip = config.missing() == FeatureConfig::SKIP;
+    Feature feature{Feature::kId, 0, false, 0};
+    int index;
+    if (config.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
+      index = schema_.IndexOfNumeric(column);
+      feature.kind = skip ? Feature::kNumericOrNone : Feature::kNumeric;
+      feature.to_id = to_ids_.size();
+      to_ids_.emplace_back(config);
+    } else if (schema_.IndexOfIdList(column) >= 0) {
+      index = schema_.IndexOfIdList(column);
+      feature.kind = Feature::kList;
+      feature.weighted = schema_.weighted[static_cast<size_t>(index)];
+    } else {
+      index = schema_.IndexOfId(column);
+      feature.kind = skip ? Feature::kIdOrNone : Feature::kId;
+    }
+    CHECK(index >= 0) << "feature " << config.name() << " reads no column " << column;
+    feature.column = static_cast<size_t>(index);
+    features_.push_back(feature);
+  }
+  for (const NumericConfig& config : data.numerics()) {
+    const int index = schema_.IndexOfNumeric(ColumnOf(config));
+    CHECK(index >= 0) << "numeric " << config.name() << " reads no column";
+    dense_.push_back({static_cast<size_t>(index), NumericTransform(config)});
+  }
+}
+
+uint64_t PartEncoder::NumericId(const Feature& feature, const Row& row, bool* missing) const {
+  const float x = row.block->numerics(row.row)[feature.column];
+  *missing = std::isnan(x);
+  return *missing ? kMissingId : to_ids_[feature.to_id].Apply(x);
+}
+
+size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
+  size_t count = 0;
+  for (const Row& row : rows) {
+    switch (feature.kind) {
+      case Feature::kId:
+      case Feature::kNumeric:
+        return rows.size();
+      case Feature::kIdOrNone:
+        count += row.block->IsMissing(row.row, feature.column) ? 0 : 1;
+        break;
+      case Feature::kNumericOrNone:
+        count += std::isnan(row.block->numerics(row.row)[feature.column]) ? 0 : 1;
+        break;
+      case Feature::kList:
+        count += row.block->list_ids(row.row, feature.column).size();
+        break;
+    }
+  }
+  return count;
+}
+
+// Shuffled rows lie anywhere in their block: the next tile's are fetched while this one is copied.
+void PartEncoder::PrefetchIds(const Row& row) const {
+  const char* ids = reinterpret_cast<const char*>(row.block->ids(row.row));
+  for (size_t at = 0; at < schema_.ids.size() * sizeof(uint64_t); at += 64) {
+    __builtin_prefetch(ids + at);
+  }
+}
+
+void PartEncoder::FillSingleIds(const Rows& rows,
+                                absl::Span<const absl::Span<uint64_t>> ids) const {
+  for (size_t from = 0; from < rows.size(); from += kTileRows) {
+    const size_t to = std::min(rows.size(), from + kTileRows);
+    for (size_t i = to; i < std::min(rows.size(), to + kTileRows); ++i) PrefetchIds(rows[i]);
+    for (size_t f = 0; f < features_.size(); ++f) {
+      const Feature& feature = features_[f];
+      uint64_t* out = ids[f].data();
+      if (feature.kind == Feature::kId) {
+        for (size_t i = from; i < to; ++i) out[i] = rows[i].block->ids(rows[i].row)[feature.column];
+      } else if (feature.kind == Feature::kNumeric) {
+        bool missing;
+        for (size_t i = from; i < to; ++i) out[i] = NumericId(feature, rows[i], &missing);
+      }
+    }
+  }
+}
+
+void PartEncoder::FillJagged(const Feature& feature, const Rows& rows, absl::Span<uint64_t> ids,
+                             absl::Span<uint32_t> offsets, absl::Span<float> values) const {
+  size_t count = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    offsets[i] = static_cast<uint32_t>(count);
+    const Row& row = rows[i];
+    if (feature.kind == Feature::kList) {
+      const absl::Span<const uint64_t> from = row.block->list_ids(row.row, feature.column);
+      std::copy(from.begin(), from.end(), ids.begin() + count);
+      if (feature.weighted) {
+        const absl::Span<const float> weights = row.block->list_values(row.row, feature.column);
+        std::copy(weights.begin(), weights.end(), values.begin() + count);
+      }
+      count += from.size();
+    } else if (feature.kind == Feature::kIdOrNone) {
+      if (row.block->IsMissing(row.row, feature.column)) continue;
+      ids[count++] = row.block->ids(row.row)[feature.column];
+    } else {
+      bool missing;
+      const uint64_t id = NumericId(feature, row, &missing);
+      if (!missing) ids[count++] = id;
+    }
+  }
+  offsets[rows.size()] = static_cast<uint32_t>(count);
+  CHECK(count == ids.size());
+}
+
+Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sample) const {
+  Part part;
+  PartDescription* description = part.header.mutable_part();
+  Rows rows;
+  for (const BlockRange& range : ranges) {
+    if (range.size() == 0) continue;
+    for (uint32_t i = range.from; i < range.to; ++i) {
+      rows.push_back({&range.block->records, range.block->order[i]});
+    }
+    ProvenanceRange* provenance = description->add_provenance();
+    provenance->set_split(range.block->split);
+    provenance->set_block(range.block->index);
+    provenance->set_from(range.from);
+    provenance->set_to(range.to);
+  }
+  const size_t samples = rows.size();
+  description->set_samples(static_cast<uint32_t>(samples));
+  description->set_first_sample(first_sample);
+  description->set_numerics(static_cast<uint32_t>(dense_.size()));
+  description->set_tasks(1);
+
+  rpc::PayloadBuilder builder;
+  for (const Feature& feature : features_) {
+    FeatureIds* ids = part.header.add_features();
+    const size_t count = CountIds(feature, rows);
+    const bool jagged = feature.kind != Feature::kId && feature.kind != Feature::kNumeric;
+    ids->set_num_ids(count);
+    builder.Reserve<uint64_t>(count, ids->mutable_ids());
+    if (jagged) builder.Reserve<uint32_t>(samples + 1, ids->mutable_offsets());
+    if (feature.weighted) builder.Reserve<float>(count, ids->mutable_weights());
+  }
+  builder.Reserve<float>(samples * dense_.size(), description->mutable_numeric_values());
+  builder.Reserve<float>(samples, description->mutable_labels());
+  if (schema_.has_weight) builder.Reserve<float>(samples, description->mutable_weights());
+  if (schema_.has_group) builder.Reserve<uint64_t>(samples, description->mutable_groups());
+  if (schema_.has_time) builder.Reserve<int64_t>(samples, description->mutable_times());
+  builder.Allocate();
+
+  std::vector<absl::Span<uint64_t>> single_ids;
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const FeatureIds& ids = part.header.features(static_cast<int>(f));
+    single_ids.push_back(builder.Fill<uint64_t>(ids.ids()));
+    if (!ids.has_offsets()) continue;
+    absl::Span<float> values;
+    if (features_[f].weighted) values = builder.Fill<float>(ids.weights());
+    FillJagged(features_[f], rows, single_ids[f], builder.Fill<uint32_t>(ids.offsets()), values);
+  }
+  FillSingleIds(rows, single_ids);
+  float* dense = builder.Fill<float>(description->numeric_values()).data();
+  float* labels = builder.Fill<float>(description->labels()).data();
+  for (size_t i = 0; i < samples; ++i) {
+    const Row& row = rows[i];
+    const size_t ahead = std::min(samples - 1, i + 16);
+    __builtin_prefetch(rows[ahead].block->numerics(rows[ahead].row));
+    const float* numerics = row.block->numerics(row.row);
+    for (const Dense& column : dense_) *dense++ = column.transform.Apply(numerics[column.column]);
+    *labels++ = row.block->label(row.row);
+  }
+  if (schema_.has_weight) {
+    float* weights = builder.Fill<float>(description->weights()).data();
+    for (const Row& row : rows) *weights++ = row.block->weight(row.row);
+  }
+  if (schema_.has_group) {
+    uint64_t* groups = builder.Fill<uint64_t>(description->groups()).data();
+    for (const Row& row : rows) *groups++ = row.block->group(row.row);
+  }
+  if (schema_.has_time) {
+    int64_t* times = builder.Fill<int64_t>(description->times()).data();
+    for (const Row& row : rows) *times++ = row.block->time(row.row);
+  }
+  part.payload = builder.Take();
+  return part;
+}
+
+}  // namespace satrap

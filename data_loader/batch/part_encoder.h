@@ -1,0 +1,65 @@
+// A PartEncoder writes records of blocks as the payload of a PutBatch: ids of each feature, dense
+// block, labels, and what else the format has. Each value is copied once, from the block to where
+// it travels.
+//
+// Thread-safe: const, keeps no data.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_PART_ENCODER_H_
+#define SATRAP_DATA_LOADER_BATCH_PART_ENCODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "data_loader/batch/block.h"
+#include "data_loader/engine/part.h"
+#include "data_loader/transform/numeric_transform.h"
+#include "proto/data.pb.h"
+
+namespace satrap {
+
+class PartEncoder {
+ public:
+  // REQUIRES: a valid job's data
+  explicit PartEncoder(const DataConfig& data);
+
+  // The part that holds the records of `ranges`, in order (none: zero samples), and that begins at
+  // sample `first_sample` of its global batch. Ids and last_of_lane are the caller's to set.
+  Part Encode(absl::Span<const BlockRange> ranges, uint64_t first_sample) const;
+
+ private:
+  struct Feature {
+    enum Kind { kId, kIdOrNone, kList, kNumeric, kNumericOrNone };
+    Kind kind;
+    size_t column;
+    bool weighted;
+    size_t to_id;  // kNumeric, kNumericOrNone: index in to_ids_
+  };
+  struct Dense {
+    size_t column;
+    NumericTransform transform;
+  };
+  // One record of the part.
+  struct Row {
+    const RecordBlock* block;
+    uint32_t row;
+  };
+  using Rows = std::vector<Row>;
+
+  size_t CountIds(const Feature& feature, const Rows& rows) const;
+  void PrefetchIds(const Row& row) const;
+  void FillSingleIds(const Rows& rows, absl::Span<const absl::Span<uint64_t>> ids) const;
+  void FillJagged(const Feature& feature, const Rows& rows, absl::Span<uint64_t> ids,
+                  absl::Span<uint32_t> offsets, absl::Span<float> values) const;
+  uint64_t NumericId(const Feature& feature, const Row& row, bool* missing) const;
+
+  const RecordSchema schema_;
+  std::vector<Feature> features_;
+  std::vector<Dense> dense_;
+  std::vector<NumericToId> to_ids_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_PART_ENCODER_H_

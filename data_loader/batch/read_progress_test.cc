@@ -1,0 +1,82 @@
+#include "data_loader/batch/read_progress.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "data_loader/testing/temp_dir.h"
+
+namespace satrap {
+namespace {
+
+TEST(ReadProgressTest, KeepsBadLinesAndTheirPlaces) {
+  TempDir dir;
+  std::vector<std::string> logged;
+  ReadProgress::Options options;
+  options.quarantine_dir = dir.path() + "/quarantine";
+  options.loader_index = 2;
+  options.log = [&](const std::string& line) { logged.push_back(line); };
+  ReadProgress progress(options);
+  EXPECT_EQ(progress.Snapshot().quarantine_file(), "");
+  ASSERT_TRUE(progress.AddBad({"day_0", 120, 3, TRAIN_STREAM, "a NUL byte", "x\ty"}).ok());
+  ASSERT_TRUE(progress.AddBad({"day_1", 7, 0, TEST_STREAM, "not 40 columns", "z"}).ok());
+  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.txt"), "x\ty\nz\n");
+  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.tsv"),
+            "day_0\t120\t3\ttrain\ta NUL byte\nday_1\t7\t0\ttest\tnot 40 columns\n");
+  EXPECT_EQ(progress.quarantined(), 2u);
+  EXPECT_EQ(progress.Snapshot().quarantine_file(), dir.path() + "/quarantine/loader-2.txt");
+  ASSERT_EQ(logged.size(), 2u);
+  EXPECT_NE(logged[0].find("day_0 byte 120 line 3: a NUL byte"), std::string::npos);
+}
+
+TEST(ReadProgressTest, LogsASampleOfManyBadRecords) {
+  int logged = 0;
+  ReadProgress::Options options;
+  options.log = [&](const std::string&) { ++logged; };
+  ReadProgress progress(options);
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(progress.AddBad(BadLine()).ok());
+  EXPECT_EQ(logged, 10 + 9);  // 16, 32, ... 4096
+}
+
+TEST(ReadProgressTest, MoreThanTheShareOfTenThousandRecordsIsAnError) {
+  ReadProgress::Options options;
+  options.max_bad_fraction = 0.25;
+  ReadProgress progress(options);
+  ReadCounts counts;
+  counts.records = counts.scanned = 7499;
+  progress.Add(TRAIN_STREAM, counts);
+  for (int i = 0; i < 2499; ++i) ASSERT_TRUE(progress.AddBad(BadLine()).ok());
+  EXPECT_TRUE(progress.CheckBadFraction(TRAIN_STREAM).ok());
+  EXPECT_TRUE(progress.AddBad(BadLine()).ok()) << "2,500 of 9,999 is more, but of too few";
+  EXPECT_EQ(progress.AddBad(BadLine()).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(progress.CheckBadFraction(TEST_STREAM).ok()) << "each stream has its own share";
+}
+
+TEST(ReadProgressTest, ALineThatCannotBeKeptIsAnError) {
+  TempDir dir;
+  ReadProgress::Options options;
+  options.quarantine_dir = dir.Write("a_file", "") + "/quarantine";
+  ReadProgress progress(options);
+  EXPECT_FALSE(progress.AddBad(BadLine()).ok());
+}
+
+TEST(ReadProgressTest, EstimatesTheRecordsOfAnEpochFromBytes) {
+  ReadProgress::Options options;
+  options.train_disk_bytes = 1000;
+  ReadProgress progress(options);
+  EXPECT_EQ(progress.Snapshot().expected_train_samples(), 0u);
+  ReadCounts counts;
+  counts.records = counts.scanned = 10;
+  counts.disk_bytes = 100;
+  counts.empty_lines = 4;
+  progress.Add(TRAIN_STREAM, counts);
+  EXPECT_EQ(progress.Snapshot().expected_train_samples(), 100u);
+  EXPECT_EQ(progress.Snapshot().records(), 10u);
+  EXPECT_EQ(progress.Snapshot().empty_lines(), 4u);
+  options.train_rows = 77;
+  EXPECT_EQ(ReadProgress(options).Snapshot().expected_train_samples(), 77u);
+}
+
+}  // namespace
+}  // namespace satrap

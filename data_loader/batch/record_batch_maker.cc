@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "common/check.h"
+#include "common/status_macros.h"
+#include "data_loader/batch/batch_maker.h"
+#include "data_loader/batch/block_reader.h"
+
+namespace satrap {
+namespace {
+
+class RecordBatchMaker final : public BatchMaker {
+ public:
+  explicit RecordBatchMaker(std::shared_ptr<const StreamPlan> plan)
+      : plan_(std::move(plan)),
+        batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
+        // The last batch of a lane must say that it is, so one record more has to be known.
+        needed_(batch_size_ + (plan_->ordered ? 1 : 0)) {
+    if (plan_->click_log == nullptr) parser_ = NewParser(plan_->job.data(), plan_->stream);
+  }
+
+  void BeginEpoch(uint32_t epoch) override {
+    CHECK(pending_rows_ == 0 && reader_ == nullptr);
+    epoch_ = epoch;
+    splits_.clear();
+    splits_ended_ = false;
+    batches_ = 0;
+  }
+  void AddSplit(uint32_t split) override {
+    CHECK(split < plan_->splits.size()) << "split " << split;
+    splits_.push_back(split);
+  }
+  void EndSplits() override { splits_ended_ = true; }
+
+  absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
+    while (pending_rows_ < needed_) {
+      if (reader_ == nullptr && splits_.empty()) {
+        if (!splits_ended_) return Result::kNeedsSplit;
+        return Finish(parts);
+      }
+      RETURN_IF_ERROR(ReadBlock());
+    }
+    Emit(false, parts);
+    return Result::kBatch;
+  }
+
+ private:
+  // The last batch, if there is still one to give. All splits are read.
+  absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
+    if (pending_rows_ > 0 || (plan_->ordered && batches_ == 0)) {
+      Emit(true, parts);
+      return Result::kBatch;
+    }
+    if (plan_->reports_bad && epoch_ == 0) {
+      RETURN_IF_ERROR(plan_->progress->CheckBadFraction(plan_->stream));
+    }
+    return Result::kEnd;
+  }
+
+  absl::Status ReadBlock() {
+    if (reader_ == nullptr) {
+      split_ = splits_.front();
+      splits_.pop_front();
+      RETURN_IF_ERROR(OpenSplit());
+    }
+    std::shared_ptr<Block> block = TakeSpareBlock();
+    ASSIGN_OR_RETURN(const bool found, reader_->Next(block.get()));
+    if (!found) {
+      reader_ = nullptr;
+      return absl::OkStatus();
+    }
+    block->split = split_;
+    if (plan_->shuffled) {
+      ShuffleBlock(plan_->job.seed(), epoch_, block.get());
+    } else {
+      KeepOrder(block.get());
+    }
+    const uint32_t rows = static_cast<uint32_t>(block->order.size());
+    pending_.push_back({std::move(block), 0, rows});
+    pending_rows_ += rows;
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenSplit() {
+    const Split& split = plan_->splits[split_];
+    if (plan_->click_log != nullptr) {
+      reader_ = NewSyntheticBlockReader(split, plan_->stream, plan_->block_rows,
+                                        plan_->click_log.get(), plan_->progress);
+      return absl::OkStatus();
+    }
+    FileBlockOptions options;
+    options.stream = plan_->stream;
+    options.block_rows = plan_->block_rows;
+    options.filter = &plan_->filter;
+    options.parser = parser_.get();
+    options.progress = plan_->progress;
+    options.report_bad = plan_->reports_bad && epoch_ == 0;
+    ASSIGN_OR_RETURN(reader_, NewFileBlockReader(split, split_, options));
+    return absl::OkStatus();
+  }
+
+  // A block that no pending range uses any more, or a new one.
+  std::shared_ptr<Block> TakeSpareBlock() {
+    for (std::shared_ptr<Block>& block : blocks_) {
+      if (block.use_count() == 1) return block;
+    }
+    blocks_.push_back(std::make_shared<Block>(plan_->schema));
+    return blocks_.back();
+  }
+
+  void Emit(bool last, std::vector<Part>* parts) {
+    std::vector<BlockRange> batch;
+    uint64_t wanted = std::min(batch_size_, pending_rows_);
+    pending_rows_ -= wanted;
+    while (wanted > 0) {
+      BlockRange& front = pending_.front();
+      const uint32_t taken = static_cast<uint32_t>(std::min<uint64_t>(wanted, front.size()));
+      batch.push_back({front.block, front.from, front.from + taken});
+      front.from += taken;
+      wanted -= taken;
+      if (front.size() == 0) pending_.pop_front();
+    }
+    ++batches_;
+    *parts = CutBatch(*plan_, batch, epoch_, last);
+  }
+
+  const std::shared_ptr<const StreamPlan> plan_;
+  const uint64_t batch_size_;
+  const uint64_t needed_;
+  std::unique_ptr<Parser> parser_;
+  uint32_t epoch_ = 0;
+  std::deque<uint32_t> splits_;
+  bool splits_ended_ = false;
+  uint32_t split_ = 0;  // that `reader_` reads
+  std::unique_ptr<BlockReader> reader_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::deque<BlockRange> pending_;
+  uint64_t pending_rows_ = 0;
+  uint64_t batches_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamPlan> plan) {
+  return std::make_unique<RecordBatchMaker>(std::move(plan));
+}
+
+}  // namespace satrap

@@ -1,0 +1,212 @@
+#include "data_loader/engine/stream_sender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/part_placement.h"
+#include "common/rpc/hot_methods.h"
+
+namespace satrap {
+
+StreamSender::StreamSender(const Options& options, Executor* executor,
+                           std::vector<rpc::Channel*> workers, std::vector<PartSource*> sources,
+                           std::function<void(absl::Status)> failure)
+    : options_(options),
+      executor_(executor),
+      workers_(std::move(workers)),
+      failure_(std::move(failure)),
+      numbers_(std::make_shared<rpc::CallNumbers>()),
+      // The loaders' turns begin at different workers.
+      next_worker_(options.loader_index % workers_.size()) {
+  CHECK(!workers_.empty());
+  for (PartSource* parts : sources) {
+    sources_.emplace_back();
+    sources_.back().parts = parts;
+  }
+}
+
+void StreamSender::Start() {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    BeginEpoch(&effects);
+  }
+  for (Task& effect : effects) effect();
+}
+
+void StreamSender::Stop() {
+  MutexLock lock(&mutex_);
+  stopped_ = true;
+  GiveUpCalls();
+}
+
+uint32_t StreamSender::epochs_sent() const {
+  MutexLock lock(&mutex_);
+  return epoch_;
+}
+
+void StreamSender::GiveUpCalls() {
+  const auto calls = std::exchange(calls_, {});
+  for (const auto& [number, call] : calls) call->Cancel();
+}
+
+void StreamSender::BeginEpoch(Effects* effects) {
+  if (options_.epochs > 0 && epoch_ == options_.epochs) return;
+  for (Source& source : sources_) source.ended = false;
+  Ask(effects);
+  EndEpochIfDone();  // a loader without lanes has nothing to send
+}
+
+void StreamSender::Ask(Effects* effects) {
+  if (stopped_ || ending_) return;
+  const size_t limit =
+      std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
+  for (size_t s = 0; s < sources_.size(); ++s) {
+    Source& source = sources_[s];
+    if (source.asking || source.ended || source.open_parts >= limit) continue;
+    source.asking = true;
+    effects->push_back([self = weak_from_this(), executor = executor_, parts = source.parts, s] {
+      parts->Next([self, executor, s](absl::StatusOr<absl::optional<Part>> part) {
+        executor->Post([self, s, part = std::move(part)]() mutable {
+          if (auto sender = self.lock()) sender->GotPart(s, std::move(part));
+        });
+      });
+    });
+  }
+}
+
+void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    if (stopped_) return;
+    Source& source = sources_[s];
+    source.asking = false;
+    if (!part.ok()) {
+      Fail(part.status(), &effects);
+    } else if (!part->has_value()) {
+      source.ended = true;
+      EndEpochIfDone();
+    } else {
+      ++source.open_parts;
+      Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
+      if (options_.ordered && slot.busy) {
+        slot.waiting.push_back(std::move(**part));
+      } else {
+        slot.busy = true;
+        Send(s, std::move(**part));
+      }
+      Ask(&effects);
+    }
+  }
+  for (Task& effect : effects) effect();
+}
+
+void StreamSender::Send(size_t s, Part part) {
+  const PartId& id = part.header.part().id();
+  CHECK(id.epoch() == epoch_) << "a part of epoch " << id.epoch() << " in epoch " << epoch_;
+  size_t worker;
+  if (options_.ordered) {
+    worker = static_cast<size_t>(
+        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(workers_.size())));
+  } else {
+    worker = next_worker_;
+    next_worker_ = (next_worker_ + 1) % workers_.size();
+  }
+  const Cargo cargo = {false, s, id.part()};
+  Put(worker, std::move(part), cargo);
+}
+
+void StreamSender::Accepted(size_t s, uint32_t index, Effects* effects) {
+  Source& source = sources_[s];
+  --source.open_parts;
+  if (options_.ordered) {
+    Slot& slot = source.slots[index];
+    slot.busy = !slot.waiting.empty();
+    if (slot.busy) {
+      Part next = std::move(slot.waiting.front());
+      slot.waiting.pop_front();
+      Send(s, std::move(next));
+    }
+  }
+  Ask(effects);
+  EndEpochIfDone();
+}
+
+void StreamSender::EndEpochIfDone() {
+  if (ending_) return;
+  for (const Source& source : sources_) {
+    if (!source.ended || source.open_parts > 0) return;
+  }
+  ending_ = true;
+  ends_open_ = workers_.size();
+  for (size_t worker = 0; worker < workers_.size(); ++worker) {
+    Part end;
+    end.header.set_stream(options_.stream);
+    end.header.set_epoch(epoch_);
+    Put(worker, std::move(end), Cargo{true, 0, 0});
+  }
+}
+
+void StreamSender::EndAccepted(Effects* effects) {
+  if (--ends_open_ > 0) return;
+  ending_ = false;
+  ++epoch_;
+  BeginEpoch(effects);
+}
+
+void StreamSender::Put(size_t worker, Part part, const Cargo& cargo) {
+  const uint64_t number = numbers_->Begin();
+  *part.header.mutable_envelope() = options_.envelope;
+  part.header.mutable_call()->set_sender(options_.loader_index);
+  part.header.mutable_call()->set_number(number);
+  auto make_request = [part = std::make_shared<const Part>(std::move(part)), numbers = numbers_]() {
+    PutBatchHeader header = part->header;
+    header.mutable_call()->set_oldest_open(numbers->oldest_open());
+    return rpc::Message{header.SerializeAsString(), part->payload};
+  };
+  auto done = [self = weak_from_this(), worker, number,
+               cargo](const absl::StatusOr<rpc::Message>& answer) {
+    if (auto sender = self.lock()) sender->PutAnswered(worker, number, cargo, answer);
+  };
+  // Under the lock, which `done` takes: it never runs inside this call.
+  calls_[number] =
+      rpc::StartReliableCall(executor_, workers_[worker], rpc::kPutBatch, options_.timeouts,
+                             std::move(make_request), std::move(done));
+}
+
+void StreamSender::PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
+                               const absl::StatusOr<rpc::Message>& answer) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    numbers_->End(number);
+    calls_.erase(number);
+    if (stopped_) return;
+    if (!answer.ok()) {
+      Fail(
+          absl::Status(answer.status().code(), absl::StrCat("PutBatch to embedding worker ", worker,
+                                                            ": ", answer.status().message())),
+          &effects);
+    } else if (rpc::OutcomeOf(*answer) != DONE) {
+      Fail(absl::InternalError(absl::StrCat("PutBatch to embedding worker ", worker,
+                                            ": an open call was answered OLD")),
+           &effects);
+    } else if (cargo.is_end) {
+      EndAccepted(&effects);
+    } else {
+      Accepted(cargo.source, cargo.part, &effects);
+    }
+  }
+  for (Task& effect : effects) effect();
+}
+
+void StreamSender::Fail(absl::Status status, Effects* effects) {
+  stopped_ = true;
+  GiveUpCalls();
+  effects->push_back([failure = failure_, status = std::move(status)] { failure(status); });
+}
+
+}  // namespace satrap

@@ -1,0 +1,119 @@
+// A StreamSender takes the parts of one stream from its sources and sends each to an embedding
+// worker, epoch after epoch. It states the loader's half of the rules in docs/consistency.md:
+//
+//   - a part's worker is chosen before the first attempt and kept: by WorkerOfPart if ordered, else
+//     in turn;
+//   - ordered: the next part of a (lane, part) leaves only when the last one was accepted;
+//   - when all parts of an epoch were accepted, every worker is told so (a PutBatch without a
+//   part),
+//     and when all have answered, the next epoch begins.
+//
+// Thread-safe. Callbacks of sources and channels may come on any thread, also when the sender is
+// gone.
+
+#ifndef SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
+#define SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "common/rpc/call_numbers.h"
+#include "common/rpc/reliable_call.h"
+#include "common/rpc/rpc.h"
+#include "common/rpc/timeouts.h"
+#include "data_loader/engine/part_source.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+class StreamSender : public std::enable_shared_from_this<StreamSender> {
+ public:
+  struct Options {
+    Stream stream = TRAIN_STREAM;
+    bool ordered = false;
+    uint32_t epochs = 0;  // 0: passes without end
+    // Parts taken from the sources and not yet accepted, shared among them, but at least one each.
+    size_t max_open_parts = 8;
+    uint32_t loader_index = 0;
+    Envelope envelope;
+    rpc::RpcTimeouts timeouts;
+  };
+  // What it points to is not owned. The executor and the workers must outlive the sender and its
+  // open calls, the sources the sender. `failure` is told the first error, after which nothing more
+  // is sent.
+  StreamSender(const Options& options, Executor* executor, std::vector<rpc::Channel*> workers,
+               std::vector<PartSource*> sources, std::function<void(absl::Status)> failure);
+
+  // REQUIRES: once
+  void Start();
+  // Nothing is sent any more; open calls are given up. Idempotent.
+  void Stop();
+
+  // The epochs that every worker knows to be ended.
+  uint32_t epochs_sent() const;
+
+ private:
+  // Parts of one (lane, part) that wait for the one that is on its way.
+  struct Slot {
+    bool busy = false;
+    std::deque<Part> waiting;
+  };
+  struct Source {
+    PartSource* parts = nullptr;
+    bool asking = false;
+    bool ended = false;  // in this epoch
+    size_t open_parts = 0;
+    std::map<uint32_t, Slot> slots;  // by PartId.part; ordered only
+  };
+
+  // What has to happen without the lock: asks of sources, and the report of a failure.
+  using Effects = std::vector<Task>;
+
+  void BeginEpoch(Effects* effects) REQUIRES(mutex_);
+  void Ask(Effects* effects) REQUIRES(mutex_);
+  void GotPart(size_t source, absl::StatusOr<absl::optional<Part>> part);
+  void Send(size_t source, Part part) REQUIRES(mutex_);
+  void Accepted(size_t source, uint32_t part, Effects* effects) REQUIRES(mutex_);
+  void EndEpochIfDone() REQUIRES(mutex_);
+  void EndAccepted(Effects* effects) REQUIRES(mutex_);
+
+  // What a PutBatch carries: the end of the epoch, or a part of a source.
+  struct Cargo {
+    bool is_end = false;
+    size_t source = 0;
+    uint32_t part = 0;  // PartId.part
+  };
+  void Put(size_t worker, Part part, const Cargo& cargo) REQUIRES(mutex_);
+  void PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
+                   const absl::StatusOr<rpc::Message>& answer);
+  void Fail(absl::Status status, Effects* effects) REQUIRES(mutex_);
+  void GiveUpCalls() REQUIRES(mutex_);
+
+  const Options options_;
+  Executor* const executor_;
+  const std::vector<rpc::Channel*> workers_;
+  const std::function<void(absl::Status)> failure_;
+  const std::shared_ptr<rpc::CallNumbers> numbers_;
+
+  mutable Mutex mutex_;
+  std::vector<Source> sources_ GUARDED_BY(mutex_);
+  // Open ones, by number.
+  std::map<uint64_t, std::shared_ptr<rpc::CallHandle>> calls_ GUARDED_BY(mutex_);
+  uint32_t epoch_ GUARDED_BY(mutex_) = 0;
+  size_t next_worker_ GUARDED_BY(mutex_) = 0;
+  size_t ends_open_ GUARDED_BY(mutex_) = 0;
+  bool ending_ GUARDED_BY(mutex_) = false;  // the end of epoch_ is being told
+  bool stopped_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_

@@ -1,0 +1,62 @@
+// The process of a data loader: lists the splits, joins the run, reads and sends parts. It serves
+// nothing.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/log/log.h"
+#include "common/role/role_runtime.h"
+#include "common/status_macros.h"
+#include "common/thread_pool_executor.h"
+#include "data_loader/engine/loader_engine.h"
+#include "data_loader/engine/split_lease.h"
+#include "data_loader/loader_streams.h"
+
+namespace satrap {
+namespace {
+
+absl::Status RunDataLoader(RoleRuntime& runtime) {
+  const JobConfig& job = runtime.job();
+  ASSIGN_OR_RETURN(std::unique_ptr<LoaderStreams> streams,
+                   LoaderStreams::Make(job, runtime.index(),
+                                       [logger = runtime.logger()](const std::string& line) {
+                                         logger.Warning(line);
+                                       }));
+  runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
+    *heartbeat->mutable_loader() = streams->Progress();
+  });
+  RETURN_IF_ERROR(runtime.Join());
+  // Parsing blocks on the disk and takes whole milliseconds, so it has threads of its own.
+  ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));
+  SplitLease::Options lease_options;
+  lease_options.envelope = runtime.envelope();
+  lease_options.loader_index = static_cast<uint32_t>(runtime.index());
+  lease_options.num_splits = streams->num_train_splits();
+  SplitLease lease(lease_options, runtime.executor(), runtime.coordinator_channel());
+  streams->MakeSources(&parse_executor, &lease);
+  std::vector<rpc::Channel*> workers;
+  for (int worker = 0; worker < job.embedding_worker().replicas(); ++worker) {
+    workers.push_back(runtime.ChannelTo(EMBEDDING_WORKER, worker));
+  }
+  LoaderEngine::Options options;
+  options.loader_index = static_cast<uint32_t>(runtime.index());
+  options.envelope = runtime.envelope();
+  options.max_open_parts = static_cast<size_t>(std::max(1, job.data_loader().prefetch_parts()));
+  LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),
+                      runtime.failure_sink());
+  engine.Start();
+  runtime.WaitForFinish();
+  engine.Stop();
+  parse_executor.Stop();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  return satrap::RunRole(satrap::DATA_LOADER, argc, argv, satrap::RunDataLoader);
+}

@@ -1,0 +1,97 @@
+#include "data_loader/parser/criteo_tsv_parser.h"
+
+#include <emmintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "data_loader/parser/number.h"
+#include "data_loader/parser/string_id.h"
+
+namespace satrap {
+namespace {
+
+constexpr int kNumerics = 13;
+constexpr int kIds = 26;
+constexpr int kColumns = 1 + kNumerics + kIds;
+
+// Where the tabs of a line are: one pass over its bytes that also looks for NUL.
+struct Tabs {
+  bool has_nul = false;
+  int count = 0;  // may be more than kColumns; then only the first kColumns positions are kept
+  uint32_t positions[kColumns + 64];
+};
+
+inline void ScanBlock(__m128i bytes, uint32_t from, uint32_t valid, Tabs* tabs) {
+  const __m128i tab = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t'));
+  const __m128i nul = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
+  uint32_t mask = static_cast<uint32_t>(_mm_movemask_epi8(tab)) & valid;
+  if ((static_cast<uint32_t>(_mm_movemask_epi8(nul)) & valid) != 0) tabs->has_nul = true;
+  while (mask != 0) {
+    if (tabs->count < kColumns) {
+      tabs->positions[tabs->count] = from + static_cast<uint32_t>(__builtin_ctz(mask));
+    }
+    ++tabs->count;
+    mask &= mask - 1;
+  }
+}
+
+inline void ScanLine(const char* line, uint32_t size, Tabs* tabs) {
+  tabs->has_nul = false;
+  tabs->count = 0;
+  uint32_t at = 0;
+  for (; at + 16 <= size; at += 16) {
+    ScanBlock(_mm_loadu_si128(reinterpret_cast<const __m128i*>(line + at)), at, 0xffff, tabs);
+  }
+  if (at < size) {
+    char last[16] = {0};
+    std::memcpy(last, line + at, size - at);
+    ScanBlock(_mm_loadu_si128(reinterpret_cast<const __m128i*>(last)), at,
+              (uint32_t{1} << (size - at)) - 1, tabs);
+  }
+}
+
+class CriteoTsvParser final : public Parser {
+ public:
+  ParseResult Parse(absl::string_view line, RecordBlock* block) override {
+    if (line.empty()) return {ParseResult::kEmpty, nullptr};
+    const char* text = line.data();
+    const uint32_t size = static_cast<uint32_t>(line.size());
+    Tabs tabs;
+    ScanLine(text, size, &tabs);
+    if (tabs.has_nul) return BadRecord("a NUL byte");
+    if (tabs.count != kColumns - 1) return BadRecord("not 40 columns");
+    if (tabs.positions[0] != 1 || (text[0] != '0' && text[0] != '1')) {
+      return BadRecord("the label is neither 0 nor 1");
+    }
+    block->BeginRow();
+    block->set_label(text[0] == '1' ? 1.0f : 0.0f);
+    float* numerics = block->row_numerics();
+    for (int i = 0; i < kNumerics; ++i) {
+      const uint32_t from = tabs.positions[i] + 1;
+      const uint32_t field_size = tabs.positions[i + 1] - from;
+      if (field_size == 0) {
+        numerics[i] = kMissingNumeric;
+      } else if (!ParseNumber(absl::string_view(text + from, field_size), false, &numerics[i])) {
+        block->AbandonRow();
+        return BadRecord("an integer column holds no number");
+      }
+    }
+    tabs.positions[kColumns - 1] = size;  // the last field ends with the line
+    uint64_t* ids = block->row_ids();
+    for (int i = 0; i < kIds; ++i) {
+      const uint32_t from = tabs.positions[kNumerics + i] + 1;
+      const uint32_t field_size = tabs.positions[kNumerics + i + 1] - from;
+      ids[i] = StringId(text + from, field_size);
+      if (field_size == 0) block->SetMissing(static_cast<size_t>(i));
+    }
+    block->CommitRow();
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Parser> NewCriteoTsvParser() { return std::make_unique<CriteoTsvParser>(); }
+
+}  // namespace satrap

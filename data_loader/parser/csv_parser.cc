@@ -1,0 +1,233 @@
+#include "data_loader/parser/csv_parser.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "data_loader/parser/number.h"
+#include "data_loader/parser/string_id.h"
+
+namespace satrap {
+namespace {
+
+// One column of the schema, ready for use.
+struct Column {
+  std::string name;
+  ColumnConfig::Kind kind = ColumnConfig::IGNORE;
+  size_t index = 0;  // among the columns of its kind in the block
+  char separator = '|';
+  absl::optional<char> value_separator;
+  absl::flat_hash_set<std::string> missing_values;
+  std::vector<std::string> positive_values;
+  std::vector<std::string> negative_values;
+  bool has_vocabulary = false;
+  absl::flat_hash_map<std::string, uint64_t> vocabulary;
+
+  bool IsMissing(absl::string_view field) const {
+    return field.empty() || (!missing_values.empty() && missing_values.contains(field));
+  }
+  // False if the string is not in the vocabulary.
+  bool IdOf(absl::string_view text, uint64_t* id) const {
+    if (!has_vocabulary) {
+      *id = StringId(text);
+      return true;
+    }
+    const auto at = vocabulary.find(text);
+    if (at == vocabulary.end()) return false;
+    *id = at->second;
+    return true;
+  }
+};
+
+bool Contains(const std::vector<std::string>& values, absl::string_view value) {
+  for (const std::string& candidate : values) {
+    if (candidate == value) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> ValuesOr(const google::protobuf::RepeatedPtrField<std::string>& values,
+                                  const char* otherwise) {
+  if (values.empty()) return {otherwise};
+  return {values.begin(), values.end()};
+}
+
+Column MakeColumn(const ColumnConfig& config, Stream stream) {
+  Column column;
+  column.name = config.name();
+  column.kind = config.kind();
+  if (config.separator().size() == 1) column.separator = config.separator()[0];
+  if (!config.value_separator().empty()) column.value_separator = config.value_separator()[0];
+  column.missing_values.insert(config.missing_values().begin(), config.missing_values().end());
+  column.positive_values = ValuesOr(config.positive_values(), "1");
+  column.negative_values = ValuesOr(config.negative_values(), "0");
+  column.has_vocabulary = config.vocabulary_size() > 0;
+  const bool test = stream == TEST_STREAM && config.test_vocabulary_size() > 0;
+  uint64_t position = 0;
+  for (const std::string& word : test ? config.test_vocabulary() : config.vocabulary()) {
+    column.vocabulary.emplace(word, position++);
+  }
+  return column;
+}
+
+absl::string_view Trim(absl::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+class CsvParser final : public Parser {
+ public:
+  CsvParser(const CsvFormat& format, Stream stream)
+      : separator_(format.separator()[0]),
+        header_(format.header()),
+        trim_(format.trim()),
+        comment_prefix_(format.comment_prefix()) {
+    size_t ids = 0, lists = 0, numerics = 0;
+    for (const ColumnConfig& config : format.columns()) {
+      Column column = MakeColumn(config, stream);
+      if (column.kind == ColumnConfig::ID) column.index = ids++;
+      if (column.kind == ColumnConfig::MULTI_ID) column.index = lists++;
+      if (column.kind == ColumnConfig::NUMERIC) column.index = numerics++;
+      columns_.push_back(std::move(column));
+    }
+  }
+
+  bool has_header() const override { return header_; }
+
+  absl::Status CheckHeader(absl::string_view line) const override {
+    std::vector<std::string> expected;
+    std::vector<std::string> got;
+    bool equal = true;
+    for (absl::string_view name : absl::StrSplit(line, separator_)) {
+      got.emplace_back(trim_ ? Trim(name) : name);
+    }
+    equal = got.size() == columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      // A column that is ignored need not be named.
+      const bool any = columns_[i].kind == ColumnConfig::IGNORE && columns_[i].name.empty();
+      expected.push_back(any ? "(any)" : columns_[i].name);
+      if (equal && !any && got[i] != columns_[i].name) equal = false;
+    }
+    if (equal) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the header line names the columns ",
+                                                   absl::StrJoin(got, ", "), "; the job ",
+                                                   absl::StrJoin(expected, ", ")));
+  }
+
+  ParseResult Parse(absl::string_view line, RecordBlock* block) override {
+    if (line.empty()) return {ParseResult::kEmpty, nullptr};
+    if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
+      return {ParseResult::kComment, nullptr};
+    }
+    if (std::memchr(line.data(), 0, line.size()) != nullptr) return BadRecord("a NUL byte");
+    block->BeginRow();
+    const char* reason = ParseFields(line, block);
+    if (reason != nullptr) {
+      block->AbandonRow();
+      return BadRecord(reason);
+    }
+    block->CommitRow();
+    return {};
+  }
+
+ private:
+  // Null, or the reason why the record is bad.
+  const char* ParseFields(absl::string_view line, RecordBlock* block) const {
+    const char* at = line.data();
+    const char* end = at + line.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (at == nullptr) return "too few columns";
+      const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
+      const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
+      absl::string_view field(at, static_cast<size_t>(field_end - at));
+      at = found == nullptr ? nullptr : field_end + 1;
+      if (trim_) field = Trim(field);
+      const char* reason = ParseField(columns_[i], field, block);
+      if (reason != nullptr) return reason;
+    }
+    return at == nullptr ? nullptr : "too many columns";
+  }
+
+  static const char* ParseField(const Column& column, absl::string_view field, RecordBlock* block) {
+    switch (column.kind) {
+      case ColumnConfig::IGNORE:
+        return nullptr;
+      case ColumnConfig::ID: {
+        uint64_t* id = block->row_ids() + column.index;
+        if (column.IsMissing(field) || !column.IdOf(field, id)) block->SetMissing(column.index);
+        return nullptr;
+      }
+      case ColumnConfig::MULTI_ID:
+        return column.IsMissing(field) ? nullptr : ParseList(column, field, block);
+      case ColumnConfig::NUMERIC: {
+        float* value = block->row_numerics() + column.index;
+        if (column.IsMissing(field)) {
+          *value = kMissingNumeric;
+          return nullptr;
+        }
+        return ParseNumber(field, true, value) ? nullptr : "a numeric column holds no number";
+      }
+      case ColumnConfig::LABEL: {
+        const bool positive = Contains(column.positive_values, field);
+        if (!positive && !Contains(column.negative_values, field)) return "an unknown label";
+        block->set_label(positive ? 1.0f : 0.0f);
+        return nullptr;
+      }
+      case ColumnConfig::WEIGHT: {
+        float weight;
+        if (!ParseNumber(field, true, &weight) || weight < 0) return "the weight is no number >= 0";
+        block->set_weight(weight);
+        return nullptr;
+      }
+      case ColumnConfig::GROUP:
+        block->set_group(StringId(field));
+        return nullptr;
+      case ColumnConfig::TIME: {
+        int64_t time;
+        if (!ParseInteger(field, &time)) return "the time is no integer";
+        block->set_time(time);
+        return nullptr;
+      }
+    }
+    return nullptr;
+  }
+
+  static const char* ParseList(const Column& column, absl::string_view field, RecordBlock* block) {
+    for (absl::string_view element : absl::StrSplit(field, column.separator)) {
+      float value = 1;
+      if (column.value_separator.has_value() && !element.empty()) {
+        const size_t at = element.rfind(*column.value_separator);
+        if (at == absl::string_view::npos) return "an id of a list has no value";
+        if (!ParseNumber(element.substr(at + 1), true, &value)) return "a value is no number";
+        element = element.substr(0, at);
+      }
+      uint64_t id;
+      if (column.IsMissing(element) || !column.IdOf(element, &id)) continue;
+      block->AppendToList(column.index, id, value);
+    }
+    return nullptr;
+  }
+
+  const char separator_;
+  const bool header_;
+  const bool trim_;
+  const std::string comment_prefix_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream) {
+  return std::make_unique<CsvParser>(format, stream);
+}
+
+}  // namespace satrap

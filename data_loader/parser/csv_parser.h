@@ -1,0 +1,18 @@
+// Separated values by a declared schema. docs/formats.md, "CSV and TSV", says what a bad record is.
+
+#ifndef SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_
+#define SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_
+
+#include <memory>
+
+#include "data_loader/parser/parser.h"
+#include "proto/data.pb.h"
+
+namespace satrap {
+
+// REQUIRES: a valid format; it is copied
+std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_

@@ -1,0 +1,88 @@
+#include "data_loader/parser/number.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace satrap {
+namespace {
+
+bool IsDigit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// Moves past digits; true if there was one.
+bool SkipDigits(const char** at, const char* end) {
+  const char* from = *at;
+  while (*at != end && IsDigit(**at)) ++*at;
+  return *at != from;
+}
+
+// Whether [at, end) is an unsigned number of the grammar.
+bool IsNumber(const char* at, const char* end, bool allow_exponent) {
+  const bool digits_before = SkipDigits(&at, end);
+  bool digits_behind = false;
+  if (at != end && *at == '.') {
+    ++at;
+    digits_behind = SkipDigits(&at, end);
+  }
+  if (!digits_before && !digits_behind) return false;
+  if (at != end && allow_exponent && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (at != end && (*at == '+' || *at == '-')) ++at;
+    if (!SkipDigits(&at, end)) return false;
+  }
+  return at == end;
+}
+
+}  // namespace
+
+bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const bool negative = at != end && *at == '-';
+  if (at != end && (*at == '-' || *at == '+')) ++at;
+  // Up to seven digits are exact in a float.
+  if (at != end && end - at <= 7) {
+    uint32_t integer = 0;
+    const char* digit = at;
+    while (digit != end && IsDigit(*digit)) integer = integer * 10 + (*digit++ - '0');
+    if (digit == end) {
+      *value = negative ? -static_cast<float>(integer) : static_cast<float>(integer);
+      return true;
+    }
+  }
+  if (!IsNumber(at, end, allow_exponent)) return false;
+  float magnitude = 0;
+  const std::from_chars_result result = std::from_chars(at, end, magnitude);
+  if (result.ec == std::errc::result_out_of_range) {
+    // Either way: too small is 0, too large is no finite number.
+    double wide = 0;
+    const std::from_chars_result again = std::from_chars(at, end, wide);
+    if (again.ec != std::errc() || wide > std::numeric_limits<float>::max()) return false;
+    magnitude = static_cast<float>(wide);
+  } else if (result.ec != std::errc() || result.ptr != end) {
+    return false;
+  }
+  *value = negative ? -magnitude : magnitude;
+  return std::isfinite(magnitude);
+}
+
+bool ParseInteger(absl::string_view text, int64_t* value) {
+  const char* at = text.data();
+  const char* end = at + text.size();
+  if (at != end && *at == '+') {
+    ++at;
+    if (at == end || !IsDigit(*at)) return false;
+  }
+  const std::from_chars_result result = std::from_chars(at, end, *value);
+  return at != end && result.ec == std::errc() && result.ptr == end;
+}
+
+bool ParseUnsigned(absl::string_view text, uint64_t* value) {
+  const char* at = text.data();
+  const char* end = at + text.size();
+  if (at == end || !IsDigit(*at)) return false;
+  const std::from_chars_result result = std::from_chars(at, end, *value);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+}  // namespace satrap

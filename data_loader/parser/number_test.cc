@@ -1,0 +1,61 @@
+#include "data_loader/parser/number.h"
+
+#include <gtest/gtest.h>
+
+namespace satrap {
+namespace {
+
+TEST(NumberTest, ReadsDecimalNumbers) {
+  const std::pair<const char*, float> cases[] = {
+      {"0", 0.0f},
+      {"-1", -1.0f},
+      {"+7", 7.0f},
+      {"1234567", 1234567.0f},
+      {"16777217", 16777216.0f},
+      {"0.5", 0.5f},
+      {".25", 0.25f},
+      {"3.", 3.0f},
+      {"-0.1", -0.1f},
+      {"1e3", 1000.0f},
+      {"2.5E-1", 0.25f},
+      {"1e-60", 0.0f},
+      {"340282346638528859811704183484516925440", 3.40282347e38f}};
+  for (const auto& [text, expected] : cases) {
+    float value = 99;
+    EXPECT_TRUE(ParseNumber(text, true, &value)) << text;
+    EXPECT_EQ(value, expected) << text;
+  }
+}
+
+TEST(NumberTest, RefusesWhatIsNoNumber) {
+  for (const char* text :
+       {"",      "-",   "+",   ".",    "a",  "1a",  "1 ", " 1",  "--1",  "+-1",
+        "1.2.3", "nan", "inf", "0x1f", "1e", "1e+", "e5", "1,5", "1e60", "12345678a"}) {
+    float value;
+    EXPECT_FALSE(ParseNumber(text, true, &value)) << text;
+  }
+}
+
+TEST(NumberTest, AnExponentIsALetterWhereNoneIsAllowed) {
+  float value;
+  EXPECT_FALSE(ParseNumber("1e3", false, &value));
+  EXPECT_TRUE(ParseNumber("1.5", false, &value));
+}
+
+TEST(NumberTest, IntegersFillSixtyFourBits) {
+  int64_t value;
+  EXPECT_TRUE(ParseInteger("-9223372036854775808", &value));
+  EXPECT_EQ(value, std::numeric_limits<int64_t>::min());
+  EXPECT_TRUE(ParseInteger("+5", &value));
+  EXPECT_FALSE(ParseInteger("9223372036854775808", &value));
+  EXPECT_FALSE(ParseInteger("+-5", &value));
+  EXPECT_FALSE(ParseInteger("5.0", &value));
+  uint64_t id;
+  EXPECT_TRUE(ParseUnsigned("18446744073709551615", &id));
+  EXPECT_EQ(id, std::numeric_limits<uint64_t>::max());
+  EXPECT_FALSE(ParseUnsigned("-1", &id));
+  EXPECT_FALSE(ParseUnsigned("", &id));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,29 @@
+#include "data_loader/parser/parser.h"
+
+#include "common/check.h"
+#include "data_loader/parser/criteo_tsv_parser.h"
+#include "data_loader/parser/csv_parser.h"
+#include "data_loader/parser/libffm_parser.h"
+#include "data_loader/parser/libsvm_parser.h"
+
+namespace satrap {
+
+std::unique_ptr<Parser> NewParser(const DataConfig& data, Stream stream) {
+  switch (data.format_case()) {
+    case DataConfig::kCriteoTsv:
+      return NewCriteoTsvParser();
+    case DataConfig::kCsv:
+      return NewCsvParser(data.csv(), stream);
+    case DataConfig::kLibsvm:
+      return NewLibsvmParser();
+    case DataConfig::kLibffm:
+      return NewLibffmParser(data.libffm());
+    case DataConfig::kSynthetic:
+    case DataConfig::FORMAT_NOT_SET:
+      break;
+  }
+  CHECK(false) << "no text format";
+  return nullptr;
+}
+
+}  // namespace satrap

@@ -1,0 +1,141 @@
+#include "data_loader/parser/record_block.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+
+namespace satrap {
+namespace {
+
+int IndexOf(const std::vector<std::string>& names, absl::string_view name) {
+  const auto at = std::find(names.begin(), names.end(), name);
+  return at == names.end() ? -1 : static_cast<int>(at - names.begin());
+}
+
+std::vector<std::string> Numbered(absl::string_view prefix, int first, int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back(absl::StrCat(prefix, first + i));
+  return names;
+}
+
+RecordSchema CsvSchema(const CsvFormat& csv) {
+  RecordSchema schema;
+  for (const ColumnConfig& column : csv.columns()) {
+    switch (column.kind()) {
+      case ColumnConfig::IGNORE:
+      case ColumnConfig::LABEL:
+        break;
+      case ColumnConfig::ID:
+        schema.ids.push_back(column.name());
+        break;
+      case ColumnConfig::MULTI_ID:
+        schema.id_lists.push_back(column.name());
+        schema.weighted.push_back(!column.value_separator().empty());
+        break;
+      case ColumnConfig::NUMERIC:
+        schema.numerics.push_back(column.name());
+        break;
+      case ColumnConfig::WEIGHT:
+        schema.has_weight = true;
+        break;
+      case ColumnConfig::GROUP:
+        schema.has_group = true;
+        break;
+      case ColumnConfig::TIME:
+        schema.has_time = true;
+        break;
+    }
+  }
+  return schema;
+}
+
+}  // namespace
+
+int RecordSchema::IndexOfId(absl::string_view name) const { return IndexOf(ids, name); }
+int RecordSchema::IndexOfIdList(absl::string_view name) const { return IndexOf(id_lists, name); }
+int RecordSchema::IndexOfNumeric(absl::string_view name) const { return IndexOf(numerics, name); }
+
+RecordSchema SchemaOf(const DataConfig& data) {
+  RecordSchema schema;
+  switch (data.format_case()) {
+    case DataConfig::kCriteoTsv:
+      schema.numerics = Numbered("I", 1, 13);
+      schema.ids = Numbered("C", 1, 26);
+      break;
+    case DataConfig::kCsv:
+      return CsvSchema(data.csv());
+    case DataConfig::kLibsvm:
+      schema.id_lists = {"features"};
+      schema.weighted = {true};
+      break;
+    case DataConfig::kLibffm:
+      schema.id_lists = Numbered("", 0, data.libffm().num_fields());
+      schema.weighted.assign(schema.id_lists.size(), true);
+      break;
+    case DataConfig::kSynthetic:
+      schema.numerics = Numbered("I", 1, data.synthetic().numeric_features());
+      schema.ids = Numbered("C", 1, data.synthetic().vocabulary_sizes_size());
+      break;
+    case DataConfig::FORMAT_NOT_SET:
+      CHECK(false) << "no data format";
+  }
+  return schema;
+}
+
+RecordBlock::RecordBlock(const RecordSchema& schema)
+    : num_ids_(schema.ids.size()),
+      num_numerics_(schema.numerics.size()),
+      mask_words_((schema.ids.size() + 63) / 64),
+      lists_(schema.id_lists.size()) {
+  for (size_t i = 0; i < lists_.size(); ++i) lists_[i].weighted = schema.weighted[i];
+}
+
+void RecordBlock::Clear() {
+  rows_ = 0;
+  for (List& list : lists_) list.ends.clear();
+  TruncateLists();
+}
+
+void RecordBlock::Grow() {
+  capacity_ = capacity_ == 0 ? 1024 : capacity_ * 2;
+  ids_.resize(capacity_ * num_ids_);
+  missing_.resize(capacity_ * mask_words_);
+  numerics_.resize(capacity_ * num_numerics_);
+  labels_.resize(capacity_);
+  weights_.resize(capacity_);
+  groups_.resize(capacity_);
+  times_.resize(capacity_);
+}
+
+void RecordBlock::AbandonRow() { TruncateLists(); }
+
+void RecordBlock::DropLastRow() {
+  CHECK(rows_ > 0);
+  --rows_;
+  for (List& list : lists_) list.ends.pop_back();
+  TruncateLists();
+}
+
+void RecordBlock::TruncateLists() {
+  for (List& list : lists_) {
+    const size_t size = list.ends.empty() ? 0 : list.ends.back();
+    list.ids.resize(size);
+    if (list.weighted) list.values.resize(size);
+  }
+}
+
+absl::Span<const uint64_t> RecordBlock::list_ids(size_t row, size_t column) const {
+  const List& list = lists_[column];
+  const size_t from = row == 0 ? 0 : list.ends[row - 1];
+  return absl::MakeConstSpan(list.ids).subspan(from, list.ends[row] - from);
+}
+
+absl::Span<const float> RecordBlock::list_values(size_t row, size_t column) const {
+  const List& list = lists_[column];
+  if (!list.weighted) return {};
+  const size_t from = row == 0 ? 0 : list.ends[row - 1];
+  return absl::MakeConstSpan(list.values).subspan(from, list.ends[row] - from);
+}
+
+}  // namespace satrap

@@ -1,0 +1,134 @@
+// A RecordBlock holds records that were parsed, as matrices with one row a record: single ids,
+// numerics, a label and so on; only lists of ids are jagged arrays of their own. Rows, and not
+// columns, because batches take records in permuted order: what belongs to one record then lies in
+// a few cache lines.
+//
+// A parser writes the row under construction, number rows(), and then commits or abandons it.
+//
+// Not thread-safe. A block that nobody changes any more may be read from many threads.
+
+#ifndef SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_
+#define SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "proto/data.pb.h"
+
+namespace satrap {
+
+// A missing numeric. No format lets a record hold one otherwise.
+inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
+
+// The id of a missing value where FeatureConfig.missing is AS_ID, in every kind of column: XXH64 of
+// no bytes.
+inline constexpr uint64_t kMissingId = 0xef46db3751d8e999ULL;
+
+// The columns of a format, by kind. The position of a name is the column's index in its kind.
+struct RecordSchema {
+  std::vector<std::string> ids;       // exactly one id, or missing
+  std::vector<std::string> id_lists;  // any number of ids
+  std::vector<bool> weighted;         // of id_lists: ids have values
+  std::vector<std::string> numerics;
+  bool has_weight = false;
+  bool has_group = false;
+  bool has_time = false;
+
+  // -1 if there is no such column.
+  int IndexOfId(absl::string_view name) const;
+  int IndexOfIdList(absl::string_view name) const;
+  int IndexOfNumeric(absl::string_view name) const;
+};
+
+// REQUIRES: the format is set and valid
+RecordSchema SchemaOf(const DataConfig& data);
+
+class RecordBlock {
+ public:
+  explicit RecordBlock(const RecordSchema& schema);
+
+  size_t rows() const { return rows_; }
+  void Clear();
+
+  // --- the row under construction ---
+  // Makes room for it. Ids and numerics hold anything, nothing is missing, lists are empty, weight
+  // is 1, group and time are 0.
+  void BeginRow() {
+    if (rows_ == capacity_) Grow();
+    for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;
+    weights_[rows_] = 1;
+    groups_[rows_] = 0;
+    times_[rows_] = 0;
+  }
+  uint64_t* row_ids() { return ids_.data() + rows_ * num_ids_; }
+  float* row_numerics() { return numerics_.data() + rows_ * num_numerics_; }
+  void SetMissing(size_t id_column) {
+    row_ids()[id_column] = kMissingId;
+    missing_[rows_ * mask_words_ + id_column / 64] |= uint64_t{1} << (id_column % 64);
+  }
+  // `value` is kept only if the column is weighted.
+  void AppendToList(size_t list_column, uint64_t id, float value) {
+    List& list = lists_[list_column];
+    list.ids.push_back(id);
+    if (list.weighted) list.values.push_back(value);
+  }
+  void set_label(float label) { labels_[rows_] = label; }
+  void set_weight(float weight) { weights_[rows_] = weight; }
+  void set_group(uint64_t group) { groups_[rows_] = group; }
+  void set_time(int64_t time) { times_[rows_] = time; }
+  void CommitRow() {
+    for (List& list : lists_) list.ends.push_back(static_cast<uint32_t>(list.ids.size()));
+    ++rows_;
+  }
+  void AbandonRow();
+  // Takes the last committed row back. REQUIRES: rows() > 0
+  void DropLastRow();
+
+  // --- committed rows. REQUIRES: row < rows() ---
+  // A missing id is kMissingId, which by itself says nothing: every u64 is an id.
+  const uint64_t* ids(size_t row) const { return ids_.data() + row * num_ids_; }
+  bool IsMissing(size_t row, size_t id_column) const {
+    return (missing_[row * mask_words_ + id_column / 64] >> (id_column % 64) & 1) != 0;
+  }
+  const float* numerics(size_t row) const { return numerics_.data() + row * num_numerics_; }
+  absl::Span<const uint64_t> list_ids(size_t row, size_t column) const;
+  // Empty if the column is not weighted.
+  absl::Span<const float> list_values(size_t row, size_t column) const;
+  float label(size_t row) const { return labels_[row]; }
+  float weight(size_t row) const { return weights_[row]; }
+  uint64_t group(size_t row) const { return groups_[row]; }
+  int64_t time(size_t row) const { return times_[row]; }
+
+ private:
+  struct List {
+    bool weighted = false;
+    std::vector<uint64_t> ids;
+    std::vector<float> values;
+    std::vector<uint32_t> ends;  // of each committed row in ids
+  };
+  void Grow();
+  void TruncateLists();
+
+  const size_t num_ids_;
+  const size_t num_numerics_;
+  const size_t mask_words_;
+  size_t rows_ = 0;
+  size_t capacity_ = 0;
+  std::vector<uint64_t> ids_;      // [capacity, num_ids]
+  std::vector<uint64_t> missing_;  // bits, [capacity, mask_words]
+  std::vector<float> numerics_;    // [capacity, num_numerics]
+  std::vector<float> labels_;
+  std::vector<float> weights_;
+  std::vector<uint64_t> groups_;
+  std::vector<int64_t> times_;
+  std::vector<List> lists_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_

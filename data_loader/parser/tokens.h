@@ -1,0 +1,31 @@
+// Lines of tokens between spaces and tabs whose first token is the label: what libsvm and libffm
+// have in common.
+
+#ifndef SATRAP_DATA_LOADER_PARSER_TOKENS_H_
+#define SATRAP_DATA_LOADER_PARSER_TOKENS_H_
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// Takes the next token off `*line`; false if only spaces are left.
+inline bool NextToken(absl::string_view* line, absl::string_view* token) {
+  const size_t from = line->find_first_not_of(" \t");
+  if (from == absl::string_view::npos) return false;
+  const size_t found = line->find_first_of(" \t", from);
+  const size_t end = found == absl::string_view::npos ? line->size() : found;
+  *token = line->substr(from, end - from);
+  line->remove_prefix(end);
+  return true;
+}
+
+// 1 or +1; 0 or -1. False for anything else.
+inline bool ParseBinaryLabel(absl::string_view token, float* label) {
+  const bool positive = token == "1" || token == "+1";
+  *label = positive ? 1.0f : 0.0f;
+  return positive || token == "0" || token == "-1";
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_PARSER_TOKENS_H_

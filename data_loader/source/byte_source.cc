@@ -1,0 +1,185 @@
+#include "data_loader/source/byte_source.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+constexpr size_t kCompressedChunkBytes = 256 << 10;
+
+class PlainFile final : public ByteSource {
+ public:
+  PlainFile(std::string path, int fd, uint64_t from)
+      : path_(std::move(path)), fd_(fd), from_(from), at_(from) {}
+  ~PlainFile() override { close(fd_); }
+
+  absl::StatusOr<size_t> Read(char* to, size_t size) override {
+    ssize_t got;
+    do {
+      got = pread(fd_, to, size, static_cast<off_t>(at_));
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+    at_ += static_cast<uint64_t>(got);
+    return static_cast<size_t>(got);
+  }
+  uint64_t disk_bytes() const override { return at_ - from_; }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const uint64_t from_;
+  uint64_t at_;
+};
+
+// The compressed bytes of a file, chunk by chunk.
+class CompressedInput {
+ public:
+  explicit CompressedInput(std::unique_ptr<ByteSource> file)
+      : file_(std::move(file)), chunk_(kCompressedChunkBytes) {}
+
+  // Fetches the next chunk if this one is used up; false at the end of the file.
+  absl::StatusOr<bool> Fill() {
+    if (used_ < size_) return true;
+    ASSIGN_OR_RETURN(size_, file_->Read(chunk_.data(), chunk_.size()));
+    used_ = 0;
+    return size_ > 0;
+  }
+  const char* data() const { return chunk_.data() + used_; }
+  size_t size() const { return size_ - used_; }
+  void Use(size_t count) { used_ += count; }
+  uint64_t offset() const { return file_->disk_bytes() - size(); }
+
+ private:
+  const std::unique_ptr<ByteSource> file_;
+  std::vector<char> chunk_;
+  size_t used_ = 0;
+  size_t size_ = 0;
+};
+
+absl::Status Damaged(const std::string& path, uint64_t offset, absl::string_view what) {
+  return absl::DataLossError(absl::StrCat(path, ": ", what, " at byte ", offset));
+}
+
+// Members one after another, as gzip itself reads them; zero bytes after the last are padding.
+class GzipFile final : public ByteSource {
+ public:
+  GzipFile(std::string path, std::unique_ptr<ByteSource> file)
+      : path_(std::move(path)), input_(std::move(file)) {
+    std::memset(&inflater_, 0, sizeof(inflater_));
+    CHECK(inflateInit2(&inflater_, 15 + 16) == Z_OK);  // 16: gzip's header and checksum
+  }
+  ~GzipFile() override { inflateEnd(&inflater_); }
+
+  absl::StatusOr<size_t> Read(char* to, size_t size) override {
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, input_.Fill());
+      if (!more) {
+        if (inside_member_) return Damaged(path_, input_.offset(), "the gzip file ends early");
+        return size_t{0};
+      }
+      if (!inside_member_ && between_members_ && *input_.data() == 0) {
+        input_.Use(1);
+        continue;
+      }
+      inside_member_ = true;
+      ASSIGN_OR_RETURN(const size_t got, Inflate(to, size));
+      if (got > 0) return got;
+    }
+  }
+  uint64_t disk_bytes() const override { return input_.offset(); }
+
+ private:
+  absl::StatusOr<size_t> Inflate(char* to, size_t size) {
+    inflater_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
+    inflater_.avail_in = static_cast<uInt>(input_.size());
+    inflater_.next_out = reinterpret_cast<Bytef*>(to);
+    inflater_.avail_out = static_cast<uInt>(std::min<size_t>(size, 1 << 30));
+    const uInt room = inflater_.avail_out;
+    const int result = inflate(&inflater_, Z_NO_FLUSH);
+    input_.Use(input_.size() - inflater_.avail_in);
+    if (result == Z_STREAM_END) {
+      CHECK(inflateReset(&inflater_) == Z_OK);
+      inside_member_ = false;
+      between_members_ = true;
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      return Damaged(path_, input_.offset(), "the gzip file is damaged");
+    }
+    return static_cast<size_t>(room - inflater_.avail_out);
+  }
+
+  const std::string path_;
+  CompressedInput input_;
+  z_stream inflater_;
+  bool inside_member_ = false;
+  bool between_members_ = false;
+};
+
+class ZstdFile final : public ByteSource {
+ public:
+  ZstdFile(std::string path, std::unique_ptr<ByteSource> file)
+      : path_(std::move(path)), input_(std::move(file)), decompressor_(ZSTD_createDStream()) {
+    CHECK(decompressor_ != nullptr);
+  }
+  ~ZstdFile() override { ZSTD_freeDStream(decompressor_); }
+
+  absl::StatusOr<size_t> Read(char* to, size_t size) override {
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, input_.Fill());
+      if (!more && !inside_frame_) return size_t{0};
+      ZSTD_inBuffer in = {input_.data(), input_.size(), 0};
+      ZSTD_outBuffer out = {to, size, 0};
+      const size_t result = ZSTD_decompressStream(decompressor_, &out, &in);
+      input_.Use(in.pos);
+      if (ZSTD_isError(result)) {
+        return Damaged(path_, input_.offset(), "the zstd file is damaged");
+      }
+      inside_frame_ = result != 0;
+      if (out.pos > 0) return out.pos;
+      // Only what the decompressor still held could have come.
+      if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
+    }
+  }
+  uint64_t disk_bytes() const override { return input_.offset(); }
+
+ private:
+  const std::string path_;
+  CompressedInput input_;
+  ZSTD_DStream* const decompressor_;
+  bool inside_frame_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path,
+                                                           Compression compression, uint64_t from) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+  std::unique_ptr<ByteSource> file = std::make_unique<PlainFile>(path, fd, from);
+  switch (compression) {
+    case Compression::kNone:
+      break;
+    case Compression::kGzip:
+      CHECK(from == 0) << path;
+      return std::make_unique<GzipFile>(path, std::move(file));
+    case Compression::kZstd:
+      CHECK(from == 0) << path;
+      return std::make_unique<ZstdFile>(path, std::move(file));
+  }
+  return file;
+}
+
+}  // namespace satrap

@@ -1,0 +1,139 @@
+#include "data_loader/source/split_list.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+absl::Status FileError(const std::string& path, int error) {
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
+}
+
+// The regular files that match, by name. `field` is the job's field, for messages.
+absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
+                                               const std::string& data_root, const char* field) {
+  const bool absolute = !pattern.empty() && pattern[0] == '/';
+  const std::string full =
+      absolute || data_root.empty() ? pattern : absl::StrCat(data_root, "/", pattern);
+  glob_t found;
+  std::memset(&found, 0, sizeof(found));
+  const int error = glob(full.c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (error == GLOB_NOSPACE) return absl::ResourceExhaustedError("no memory to list files");
+  if (paths.empty()) {
+    return absl::NotFoundError(absl::StrCat(field, ": no file matches ", full));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+absl::StatusOr<Compression> SniffCompression(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return FileError(path, errno);
+  unsigned char magic[4] = {0, 0, 0, 0};
+  const ssize_t size = pread(fd, magic, sizeof(magic), 0);
+  const int error = errno;
+  close(fd);
+  if (size < 0) return FileError(path, error);
+  if (size >= 2 && magic[0] == 0x1f && magic[1] == 0x8b) return Compression::kGzip;
+  if (size >= 4 && std::memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0) return Compression::kZstd;
+  return Compression::kNone;
+}
+
+absl::Status AppendSplitsOfFile(const std::string& path, uint64_t split_bytes,
+                                std::vector<Split>* splits) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return FileError(path, errno);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  const uint64_t size = static_cast<uint64_t>(status.st_size);
+  ASSIGN_OR_RETURN(const Compression compression, SniffCompression(path));
+  const uint64_t step = compression == Compression::kNone ? split_bytes : size;
+  for (uint64_t from = 0; from < size; from += step) {
+    splits->push_back(Split{path, compression, from, std::min(size, from + step)});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Split> SyntheticSplits(const JobConfig& job, Stream stream) {
+  const DataConfig& data = job.data();
+  const uint64_t rows = SyntheticRows(data.synthetic(), stream);
+  uint64_t step = static_cast<uint64_t>(data.split_rows());
+  if (data.synthetic().cycle_batches() > 0) {
+    // Batches that are kept in memory begin at multiples of the batch size, so splits do too.
+    const uint64_t batch = static_cast<uint64_t>(job.global_batch_size());
+    step = std::max<uint64_t>(1, step / batch) * batch;
+  }
+  std::vector<Split> splits;
+  for (uint64_t from = 0; from < rows; from += step) {
+    splits.push_back(Split{"", Compression::kNone, from, std::min(rows, from + step)});
+  }
+  return splits;
+}
+
+}  // namespace
+
+bool IsSeededStream(const DataConfig& data, Stream stream) {
+  if (data.has_synthetic()) return false;
+  switch (stream) {
+    case TRAIN_STREAM:
+      return false;
+    case VALID_STREAM:
+      return data.valid_files_size() == 0 && data.seeded_split().valid_fraction() > 0;
+    case TEST_STREAM:
+      return data.test_files_size() == 0 && data.seeded_split().test_fraction() > 0;
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream) {
+  const DataConfig& data = job.data();
+  if (data.has_synthetic()) return SyntheticSplits(job, stream);
+  const auto* patterns = &data.train_files();
+  const char* field = "data.train_files";
+  if (!IsSeededStream(data, stream) && stream == VALID_STREAM) {
+    patterns = &data.valid_files();
+    field = "data.valid_files";
+  } else if (!IsSeededStream(data, stream) && stream == TEST_STREAM) {
+    patterns = &data.test_files();
+    field = "data.test_files";
+  }
+  std::vector<Split> splits;
+  absl::flat_hash_set<std::string> seen;
+  for (const std::string& pattern : *patterns) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths, Match(pattern, job.data_root(), field));
+    for (const std::string& path : paths) {
+      if (!seen.insert(path).second) continue;
+      RETURN_IF_ERROR(AppendSplitsOfFile(path, static_cast<uint64_t>(data.split_bytes()), &splits));
+    }
+  }
+  return splits;
+}
+
+uint64_t SyntheticRows(const SyntheticFormat& synthetic, Stream stream) {
+  switch (stream) {
+    case TRAIN_STREAM:
+      return static_cast<uint64_t>(synthetic.train_samples());
+    case VALID_STREAM:
+      return static_cast<uint64_t>(synthetic.valid_samples());
+    case TEST_STREAM:
+      return static_cast<uint64_t>(synthetic.test_samples());
+  }
+  return 0;
+}
+
+}  // namespace satrap

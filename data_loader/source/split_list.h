@@ -1,0 +1,46 @@
+// A split is a piece of a stream that one loader reads from its beginning to its end: a byte range
+// of a plain file, a whole compressed file, or a range of rows of a synthetic stream. The list of
+// splits is a function of the job and of the files' names and sizes, so every loader makes the
+// same.
+//
+// A record belongs to the split in which its first byte lies (line_reader.h).
+
+#ifndef SATRAP_DATA_LOADER_SOURCE_SPLIT_LIST_H_
+#define SATRAP_DATA_LOADER_SOURCE_SPLIT_LIST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+enum class Compression { kNone, kGzip, kZstd };
+
+struct Split {
+  std::string path;  // empty: rows of the synthetic stream
+  Compression compression = Compression::kNone;
+  // Bytes of the file as it lies on disk, or rows: [from, to).
+  uint64_t from = 0;
+  uint64_t to = 0;
+};
+
+// Whether `stream` is taken from the train files by DataConfig.seeded_split.
+bool IsSeededStream(const DataConfig& data, Stream stream);
+
+// The splits of a stream, in order; split j of the wire is element j. Files of each glob are sorted
+// by name, globs keep their order, and a file that two globs match counts once. A stream without
+// files has no splits.
+// NOT_FOUND if a glob matches nothing, naming it; INVALID_ARGUMENT if a match is no regular file;
+// PERMISSION_DENIED if one cannot be read.
+absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream);
+
+// Rows of a synthetic stream.
+uint64_t SyntheticRows(const SyntheticFormat& synthetic, Stream stream);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_SOURCE_SPLIT_LIST_H_

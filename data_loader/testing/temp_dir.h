@@ -1,0 +1,51 @@
+// A folder of a test's own, removed with all it holds when the object goes.
+
+#ifndef SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
+#define SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/check.h"
+
+namespace satrap {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "satrap_test_XXXXXX").string();
+    CHECK(mkdtemp(pattern.data()) != nullptr) << pattern;
+    path_ = pattern;
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // Writes a file and gives its path.
+  std::string Write(absl::string_view name, absl::string_view content) const {
+    const std::string path = absl::StrCat(path_, "/", name);
+    std::ofstream file(path, std::ios::binary);
+    file << content;
+    CHECK(file.good()) << path;
+    return path;
+  }
+
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
