@@ -1,0 +1,150 @@
+// A Backend owns a device's memory and runs the operations of the dense network on it. Layers are
+// written once, against this class, and know nothing of the device. Implementations: CpuBackend,
+// and ReferenceBackend for tests; each passes backend_conformance.h.
+//
+// Memory. Tensors view memory of the backend that is given them (CHECK where it can be seen).
+// Unless an operation says otherwise its outputs do not overlap its inputs.
+//
+// Order. Operations are enqueued and run one after another in call order; a call may return before
+// its operation has run. Operations return no values: sums, counts and flags are written to backend
+// memory. Host memory given to CopyIn may be reused when CopyIn returns; host memory given to
+// CopyOut is filled after the next Sync().
+//
+// Determinism. An operation gives the same bits for the same arguments on one kind of device,
+// whatever the number of threads. Row i of a forward result depends on row i of the inputs alone,
+// not on how many rows there are. Sums over samples are the exception by nature: they depend on
+// which samples are summed together, never on timing.
+//
+// Zero rows are legal everywhere: sums over them are 0.
+//
+// Errors. Only memory can run out. A failed kernel is not recoverable and aborts.
+//
+// Thread-compatible: one thread at a time.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
+#define SATRAP_NN_WORKER_BACKEND_BACKEND_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+enum class Activation { kLinear, kRelu, kSigmoid, kTanh };
+
+// The arguments of LinearGrad; the shapes are those of Linear.
+struct LinearGradArgs {
+  Tensor x;  // (n, in)
+  Tensor w;  // (in, out)
+  Activation activation = Activation::kLinear;
+  Tensor y;           // (n, out): Linear's output
+  Tensor dy;          // (n, out): overwritten by the gradient before the activation
+  GradientTarget dx;  // (n, in)
+  Tensor dw;          // (in, out)
+  Tensor db;          // (1, out), or empty
+};
+
+// One optimizer step; docs/glossary.md, "normalised gradient": g = gradient * scale + l2 * w.
+struct StepScale {
+  float learning_rate = 0;
+  float scale = 1;  // 1 / global weight
+  float l2 = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Memory of `bytes` bytes, zeroed, aligned to 64, freed with the backend: callers allocate at the
+  // start, never for a step. RESOURCE_EXHAUSTED.
+  virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
+  virtual void CopyIn(absl::Span<const float> host, float* device) = 0;
+  virtual void CopyOut(const float* device, absl::Span<float> host) = 0;
+  virtual void CopyOut(const double* device, absl::Span<double> host) = 0;
+  // Returns when every operation so far has run.
+  virtual void Sync() = 0;
+
+  // F32 or F64.
+  virtual void Fill(Tensor y, float value) = 0;
+  // y = x, or y += x with `add`. Nothing happens if y.data == x.data and not `add`.
+  virtual void Copy(Tensor x, Tensor y, bool add) = 0;
+  // y = float(x), from F64.
+  virtual void ToF32(Tensor x, Tensor y) = 0;
+
+  // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
+  // in may be 0: y = activation(bias).
+  virtual void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) = 0;
+  virtual void LinearGrad(const LinearGradArgs& args) = 0;
+
+  // y[i, :] = x[i, :] + bias.        bias: (1, cols)
+  virtual void AddBias(Tensor x, Tensor bias, Tensor y) = 0;
+  // sums[0, c] = sum over i of x[i, c].
+  virtual void ColumnSum(Tensor x, Tensor sums) = 0;
+  // y = f(x), element by element; y may be x.
+  virtual void Activate(Activation activation, Tensor x, Tensor y) = 0;
+  // dx = dy * f'(x), from y = f(x).
+  virtual void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) = 0;
+
+  // y[i, 0] = sum of all elements of row i of all xs.
+  virtual void RowSum(absl::Span<const Tensor> xs, Tensor y) = 0;
+  // Every element of row i of every dxs gets dy[i, 0].
+  virtual void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) = 0;
+
+  // Rendle, "Factorization Machines" (2010), lemma 3.1: s = sum_f x_f; y[i, 0] = 1/2 sum_d (s_d^2 -
+  // sum_f x_fd^2). xs: (n, d) each   s: (n, d)
+  virtual void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) = 0;
+  // dx_f = dy (s - x_f).
+  virtual void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
+                      absl::Span<const GradientTarget> dxs) = 0;
+
+  // y = x * keep / (1 - rate), keep[i, c] a function of (key, first_sample + i, c) that is 1 with
+  // probability 1 - rate. Its own gradient operation. REQUIRES: 0 <= rate < 1
+  virtual void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
+                       bool add) = 0;
+
+  // sums: F64 (1, 2 cols + 1) = [sum x | sum x^2 | n].
+  virtual void Moments(Tensor x, Tensor sums) = 0;
+  // Ioffe and Szegedy, "Batch Normalization" (2015), algorithm 1, from the sums of Moments (of one
+  // rank or of all). stats: (2, cols) gets mean and 1 / sqrt(var + epsilon).   gamma, beta: (1,
+  // cols)
+  virtual void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta,
+                         Tensor stats, Tensor y) = 0;
+  // The same with given mean and variance, (1, cols) each.
+  virtual void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
+                              Tensor beta, Tensor y) = 0;
+  // grad_sums: F64 (1, 2 cols) = [sum dy | sum dy xhat].
+  virtual void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) = 0;
+  // dx = gamma / std * (dy - (sum dy + xhat * sum dy xhat) / n), n from `sums`.
+  virtual void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums,
+                             Tensor grad_sums, GradientTarget dx) = 0;
+  // mean, variance (unbiased where n > 1) := momentum * old + (1 - momentum) * batch; unchanged if
+  // n is 0.
+  virtual void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) = 0;
+
+  // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y): a sum's
+  // gradient, not a mean's. All (n, 1); weight and mask may be empty (1).  A masked sample adds
+  // exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
+  virtual void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+                             Tensor dlogits, Tensor sums) = 0;
+
+  // count, F64 (1, 1), += the number of values of x that are infinite or NaN.
+  virtual void CountNonFinite(Tensor x, Tensor count) = 0;
+
+  // w -= lr g.
+  virtual void SgdStep(const StepScale& step, Tensor gradient, Tensor w) = 0;
+  // a += g^2; w -= lr g / (sqrt(a) + epsilon).
+  virtual void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+                           Tensor a) = 0;
+  // Kingma and Ba (2015), algorithm 1. `correction1` = 1 - beta1^t, `correction2` = 1 - beta2^t.
+  struct AdamArgs {
+    float beta1, beta2, epsilon, correction1, correction2;
+  };
+  virtual void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w,
+                        Tensor m, Tensor v) = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_BACKEND_H_

@@ -1,0 +1,388 @@
+#include "nn_worker/backend/backend_conformance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "common/check.h"
+#include "common/random.h"
+#include "nn_worker/backend/reference_backend.h"
+
+namespace satrap {
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendConformance);
+
+BackendConformance::BackendConformance()
+    : backend_(GetParam()()), reference_(NewReferenceBackend()) {}
+
+Tensor BackendConformance::New(int64_t rows, int64_t cols, int64_t stride) {
+  if (stride == 0) stride = cols;
+  auto memory = backend_->Allocate(rows * stride * sizeof(float));
+  CHECK_OK(memory.status());
+  return {DType::kF32, *memory, rows, cols, stride};
+}
+
+Tensor BackendConformance::NewF64(int64_t rows, int64_t cols) {
+  auto memory = backend_->Allocate(rows * cols * sizeof(double));
+  CHECK_OK(memory.status());
+  return TensorF64(static_cast<double*>(*memory), rows, cols);
+}
+
+Tensor BackendConformance::Random(int64_t rows, int64_t cols, int salt, int64_t stride) {
+  const Tensor x = New(rows, cols, stride);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < cols; ++c) {
+      x.f32(i)[c] = static_cast<float>(2 * UniformDouble(RandomBits(salt, i, c)) - 1);
+    }
+  }
+  return x;
+}
+
+Tensor BackendConformance::Of(const std::vector<std::vector<float>>& rows) {
+  const Tensor x = New(rows.size(), rows[0].size());
+  for (size_t i = 0; i < rows.size(); ++i) std::copy(rows[i].begin(), rows[i].end(), x.f32(i));
+  return x;
+}
+
+Tensor BackendConformance::CopyOf(Tensor x) {
+  const Tensor copy = New(x.rows, x.cols, x.stride);
+  for (int64_t i = 0; i < x.rows; ++i) std::copy_n(x.f32(i), x.cols, copy.f32(i));
+  return copy;
+}
+
+std::vector<float> BackendConformance::Values(Tensor x) {
+  backend_->Sync();
+  std::vector<float> values;
+  for (int64_t i = 0; i < x.rows; ++i) values.insert(values.end(), x.f32(i), x.f32(i) + x.cols);
+  return values;
+}
+
+void BackendConformance::ExpectNear(Tensor got, Tensor want, double tolerance) {
+  const std::vector<float> a = Values(got);
+  const std::vector<float> b = Values(want);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_NEAR(a[i], b[i], tolerance)
+        << "value " << i << " of (" << got.rows << ", " << got.cols << ")";
+  }
+}
+
+namespace {
+
+constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, Activation::kSigmoid,
+                                       Activation::kTanh};
+
+struct LinearShape {
+  int64_t n, in, out;
+};
+constexpr LinearShape kLinearShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
+                                         {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
+
+TEST_P(BackendConformance, LinearIsTheReferences) {
+  for (const auto& [n, in, out] : kLinearShapes) {
+    for (const Activation activation : kActivations) {
+      const Tensor x = Random(n, in, 1, in + 3);
+      const Tensor w = Random(in, out, 2);
+      const Tensor bias = Random(1, out, 3);
+      const Tensor y = New(n, out, out + 5);
+      const Tensor want = New(n, out);
+      backend_->Linear(x, w, bias, activation, y);
+      reference_->Linear(x, w, bias, activation, want);
+      ExpectNear(y, want, 2e-5);
+    }
+  }
+}
+
+TEST_P(BackendConformance, LinearByHand) {
+  const Tensor x = Of({{1, 2}, {-1, 0}});
+  const Tensor w = Of({{1, 0, -1}, {2, 1, 0}});
+  const Tensor bias = Of({{0, 1, 0}});
+  const Tensor y = New(2, 3);
+  backend_->Linear(x, w, bias, Activation::kRelu, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{5, 3, 0, 0, 1, 1}));
+  backend_->Linear(x, w, Tensor(), Activation::kLinear, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{5, 2, -1, -1, 0, 1}));
+}
+
+TEST_P(BackendConformance, LinearGradIsTheReferences) {
+  for (const auto& [n, in, out] : kLinearShapes) {
+    for (const bool add : {false, true}) {
+      for (const Activation activation : kActivations) {
+        LinearGradArgs args;
+        args.x = Random(n, in, 1, in + 3);
+        args.w = Random(in, out, 2);
+        args.activation = activation;
+        args.y = New(n, out, out + 5);
+        backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
+        args.dy = Random(n, out, 4, out + 1);
+        args.dx = {Random(n, in, 5, in + 2), add};
+        args.dw = Random(in, out, 6);
+        args.db = Random(1, out, 7);
+        LinearGradArgs want = args;
+        want.dy = CopyOf(args.dy);
+        want.dx.tensor = CopyOf(args.dx.tensor);
+        want.dw = New(in, out);
+        want.db = New(1, out);
+        backend_->LinearGrad(args);
+        reference_->LinearGrad(want);
+        ExpectNear(args.dx.tensor, want.dx.tensor, 5e-5);
+        ExpectNear(args.dw, want.dw, 5e-5);
+        ExpectNear(args.db, want.db, 5e-5);
+      }
+    }
+  }
+}
+
+TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
+  LinearGradArgs args;
+  args.x = Random(9, 6, 1);
+  args.w = Random(6, 4, 2);
+  args.y = New(9, 4);
+  args.dy = Random(9, 4, 3);
+  args.dw = New(6, 4);
+  const Tensor want = New(6, 4);
+  LinearGradArgs reference = args;
+  reference.dw = want;
+  backend_->LinearGrad(args);
+  reference_->LinearGrad(reference);
+  ExpectNear(args.dw, want, 1e-5);
+}
+
+TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
+  constexpr int64_t kRows = 1000;
+  for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
+    const Tensor x = Random(kRows, in, 1);
+    const Tensor w = Random(in, out, 2);
+    const Tensor bias = Random(1, out, 3);
+    const Tensor all = New(kRows, out);
+    backend_->Linear(x, w, bias, Activation::kRelu, all);
+    for (const int64_t part : {1, 7, 64, 128}) {
+      const Tensor parts = New(kRows, out);
+      for (int64_t begin = 0; begin < kRows; begin += part) {
+        const int64_t rows = std::min(part, kRows - begin);
+        Tensor x_part = x, y_part = parts;
+        x_part.data = x.f32(begin);
+        y_part.data = parts.f32(begin);
+        x_part.rows = y_part.rows = rows;
+        backend_->Linear(x_part, w, bias, Activation::kRelu, y_part);
+      }
+      const std::vector<float> a = Values(all), b = Values(parts);
+      EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0)
+          << in << " x " << out << " in parts of " << part;
+    }
+  }
+}
+
+TEST_P(BackendConformance, ActivationsAreTheReferences) {
+  for (const Activation activation : kActivations) {
+    for (const bool add : {false, true}) {
+      const Tensor x = Random(133, 19, 1, 32);
+      const Tensor y = New(133, 19, 24);
+      const Tensor want = New(133, 19);
+      backend_->Activate(activation, x, y);
+      reference_->Activate(activation, x, want);
+      ExpectNear(y, want, 1e-6);
+      const Tensor dy = Random(133, 19, 2);
+      const GradientTarget dx = {Random(133, 19, 3), add};
+      const GradientTarget want_dx = {CopyOf(dx.tensor), add};
+      backend_->ActivateGrad(activation, want, dy, dx);
+      reference_->ActivateGrad(activation, want, dy, want_dx);
+      ExpectNear(dx.tensor, want_dx.tensor, 1e-6);
+    }
+  }
+}
+
+TEST_P(BackendConformance, NanReachesTheOutput) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const Activation activation : kActivations) {
+    const Tensor x = Of({{nan, 1}});
+    const Tensor y = New(1, 2);
+    backend_->Activate(activation, x, y);
+    EXPECT_TRUE(std::isnan(Values(y)[0]));
+    EXPECT_FALSE(std::isnan(Values(y)[1]));
+  }
+}
+
+TEST_P(BackendConformance, CopyAssignsOrAdds) {
+  const Tensor x = Random(200, 21, 1, 40);
+  const Tensor y = New(200, 21, 33);
+  backend_->Copy(x, y, /*add=*/false);
+  EXPECT_EQ(Values(y), Values(x));
+  backend_->Copy(x, y, /*add=*/true);
+  for (size_t i = 0; i < Values(x).size(); ++i) ASSERT_EQ(Values(y)[i], 2 * Values(x)[i]);
+}
+
+TEST_P(BackendConformance, BiasAndColumnSum) {
+  const Tensor x = Of({{1, 2}, {3, 4}, {5, 6}});
+  const Tensor y = New(3, 2);
+  backend_->AddBias(x, Of({{10, 20}}), y);
+  EXPECT_EQ(Values(y), (std::vector<float>{11, 22, 13, 24, 15, 26}));
+  const Tensor sums = Of({{7, 7}});
+  backend_->ColumnSum(x, sums);
+  EXPECT_EQ(Values(sums), (std::vector<float>{9, 12}));
+  backend_->ColumnSum(New(0, 2), sums);
+  EXPECT_EQ(Values(sums), (std::vector<float>{0, 0}));
+}
+
+TEST_P(BackendConformance, RowSumOfManyInputs) {
+  const Tensor block = Random(150, 10, 1, 16);
+  const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
+                                  Random(150, 2, 2)};
+  const Tensor y = New(150, 1), want = New(150, 1);
+  backend_->RowSum(xs, y);
+  reference_->RowSum(xs, want);
+  ExpectNear(y, want, 1e-6);
+  const Tensor dx = Random(150, 10, 3, 16);
+  const Tensor want_dx = CopyOf(dx);
+  const Tensor dy = Random(150, 1, 4);
+  backend_->RowSumGrad(
+      dy, {{dx.Columns(0, 1), false}, {dx.Columns(1, 1), false}, {dx.Columns(2, 2), true}, {}});
+  reference_->RowSumGrad(dy, {{want_dx.Columns(0, 2), false}, {want_dx.Columns(2, 2), true}});
+  ExpectNear(dx, want_dx, 1e-6);
+}
+
+TEST_P(BackendConformance, FmByHand) {
+  const std::vector<Tensor> xs = {Of({{1, 2}}), Of({{3, -1}}), Of({{0, 4}})};
+  const Tensor s = New(1, 2), y = New(1, 1);
+  backend_->Fm(xs, s, y);
+  // Pairs: (1*3 - 2*1) + (0 + 8) + (0 - 4).
+  EXPECT_EQ(Values(y), (std::vector<float>{5}));
+  EXPECT_EQ(Values(s), (std::vector<float>{4, 5}));
+  const Tensor dx = Of({{100, 100}}), added = Of({{100, 100}});
+  backend_->FmGrad(xs, s, Of({{2}}), {{dx, false}, {}, {added, true}});
+  EXPECT_EQ(Values(dx), (std::vector<float>{6, 6}));
+  EXPECT_EQ(Values(added), (std::vector<float>{108, 102}));
+}
+
+TEST_P(BackendConformance, FmIsTheReferences) {
+  for (const int64_t dim : {1, 10, 16, 37}) {
+    const std::vector<Tensor> xs = {Random(260, dim, 1, dim + 7), Random(260, dim, 2),
+                                    Random(260, dim, 3)};
+    const Tensor s = New(260, dim), y = New(260, 1), want_s = New(260, dim), want = New(260, 1);
+    backend_->Fm(xs, s, y);
+    reference_->Fm(xs, want_s, want);
+    ExpectNear(y, want, 1e-5);
+    ExpectNear(s, want_s, 1e-6);
+  }
+}
+
+TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
+  const Tensor x = Random(257, 30, 1);
+  const Tensor y = New(257, 30), want = New(257, 30), tail = New(57, 30);
+  backend_->Dropout(x, 99, 1000, 0.3f, y, /*add=*/false);
+  reference_->Dropout(x, 99, 1000, 0.3f, want, /*add=*/false);
+  EXPECT_EQ(Values(y), Values(want));
+  Tensor x_tail = x;
+  x_tail.data = x.f32(200);
+  x_tail.rows = 57;
+  backend_->Dropout(x_tail, 99, 1200, 0.3f, tail, /*add=*/false);
+  Tensor y_tail = y;
+  y_tail.data = y.f32(200);
+  y_tail.rows = 57;
+  EXPECT_EQ(Values(tail), Values(y_tail));
+}
+
+TEST_P(BackendConformance, DropoutKeepsTheShareAndTheMean) {
+  const Tensor x = New(2000, 50);
+  backend_->Fill(x, 1);
+  const Tensor y = New(2000, 50);
+  backend_->Dropout(x, 7, 0, 0.25f, y, /*add=*/false);
+  double sum = 0;
+  int64_t zeros = 0;
+  for (const float value : Values(y)) {
+    sum += value;
+    zeros += value == 0;
+  }
+  EXPECT_NEAR(zeros / 1e5, 0.25, 0.006);  // four standard deviations
+  EXPECT_NEAR(sum / 1e5, 1.0, 0.008);
+}
+
+TEST_P(BackendConformance, BatchNormIsTheReferences) {
+  const int64_t n = 301, cols = 23;
+  const Tensor x = Random(n, cols, 1, 32), dy = Random(n, cols, 2);
+  const Tensor gamma = Random(1, cols, 3), beta = Random(1, cols, 4);
+  struct Run {
+    Tensor sums, stats, y, grad_sums, dx, mean, variance, fixed;
+  };
+  const auto run = [&](Backend* backend) {
+    Run r{NewF64(1, 2 * cols + 1), New(2, cols),       New(n, cols), NewF64(1, 2 * cols),
+          Random(n, cols, 5),      Random(1, cols, 6), New(1, cols), New(n, cols)};
+    backend->Fill(r.variance, 1);
+    backend->Moments(x, r.sums);
+    backend->BatchNorm(x, r.sums, 1e-5f, gamma, beta, r.stats, r.y);
+    backend->BatchNormGradSums(x, r.stats, dy, r.grad_sums);
+    backend->BatchNormGrad(x, r.stats, gamma, dy, r.sums, r.grad_sums, {r.dx, true});
+    backend->BatchNormRunning(r.sums, 0.9f, r.mean, r.variance);
+    backend->BatchNormFixed(x, r.mean, r.variance, 1e-5f, gamma, beta, r.fixed);
+    return r;
+  };
+  const Run got = run(backend_.get()), want = run(reference_.get());
+  EXPECT_EQ(got.sums.f64()[2 * cols], n);
+  for (int64_t c = 0; c < 2 * cols; ++c) {
+    EXPECT_NEAR(got.sums.f64()[c], want.sums.f64()[c], 1e-9);
+    EXPECT_NEAR(got.grad_sums.f64()[c], want.grad_sums.f64()[c], 1e-3);
+  }
+  ExpectNear(got.stats, want.stats, 1e-5);
+  ExpectNear(got.y, want.y, 1e-5);
+  ExpectNear(got.dx, want.dx, 1e-5);
+  ExpectNear(got.mean, want.mean, 1e-6);
+  ExpectNear(got.variance, want.variance, 1e-6);
+  ExpectNear(got.fixed, want.fixed, 1e-5);
+}
+
+TEST_P(BackendConformance, MomentsOfNothingChangeNoStatistics) {
+  const Tensor sums = NewF64(1, 5), mean = Of({{1, 2}}), variance = Of({{3, 4}});
+  backend_->Moments(New(0, 2), sums);
+  backend_->BatchNormRunning(sums, 0.9f, mean, variance);
+  EXPECT_EQ(Values(mean), (std::vector<float>{1, 2}));
+  EXPECT_EQ(Values(variance), (std::vector<float>{3, 4}));
+}
+
+TEST_P(BackendConformance, BceByHand) {
+  const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
+  const Tensor dz = New(4, 1), sums = NewF64(1, 2);
+  backend_->BceWithLogits(z, y, Of({{1}, {3}, {1}, {1}}), Tensor(), dz, sums);
+  backend_->Sync();
+  const double at_two = 2 + std::log1p(std::exp(-2.0));
+  EXPECT_NEAR(sums.f64()[0], std::log(2.0) + 3 * at_two, 1e-6);
+  EXPECT_EQ(sums.f64()[1], 6);
+  EXPECT_NEAR(Values(dz)[0], -0.5, 1e-7);
+  EXPECT_NEAR(Values(dz)[1], 3 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_EQ(Values(dz)[2], 0);
+  EXPECT_EQ(Values(dz)[3], 0);
+}
+
+TEST_P(BackendConformance, AMaskedSampleAddsNothingWhateverItsLabel) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor dz = New(2, 1), sums = NewF64(1, 2);
+  backend_->BceWithLogits(Of({{0}, {1}}), Of({{1}, {nan}}), Tensor(), Of({{1}, {0}}), dz, sums);
+  EXPECT_EQ(Values(dz)[1], 0);
+  EXPECT_EQ(sums.f64()[1], 1);
+  EXPECT_NEAR(sums.f64()[0], std::log(2.0), 1e-7);
+}
+
+TEST_P(BackendConformance, CountsWhatIsNotFinite) {
+  const Tensor x = Random(300, 37, 1, 48);
+  x.f32(3)[36] = std::numeric_limits<float>::infinity();
+  x.f32(299)[0] = std::numeric_limits<float>::quiet_NaN();
+  x.f32(128)[17] = -std::numeric_limits<float>::infinity();
+  x.f32(5)[40] = std::numeric_limits<float>::quiet_NaN();  // between the rows
+  x.f32(6)[1] = std::numeric_limits<float>::max();
+  const Tensor count = NewF64(1, 1);
+  backend_->CountNonFinite(x, count);
+  backend_->CountNonFinite(x, count);
+  backend_->Sync();
+  EXPECT_EQ(*count.f64(), 6);
+}
+
+TEST_P(BackendConformance, FillsBothTypes) {
+  const Tensor x = New(2, 3), d = NewF64(1, 2);
+  backend_->Fill(x, 2.5f);
+  backend_->Fill(d, -1);
+  EXPECT_EQ(Values(x), std::vector<float>(6, 2.5f));
+  EXPECT_EQ(d.f64()[1], -1);
+}
+
+}  // namespace
+}  // namespace satrap

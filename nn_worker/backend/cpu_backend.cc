@@ -1,0 +1,356 @@
+#include "nn_worker/backend/cpu_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "nn_worker/backend/cpu_kernels.h"
+#include "nn_worker/backend/cpu_matrix.h"
+#include "nn_worker/backend/fork_join_pool.h"
+
+namespace satrap {
+namespace {
+
+// Rows of one part of a loop over samples. Partial sums are of this many rows too, so a sum's order
+// is that of the samples, whatever the threads.
+constexpr int64_t kPartRows = 128;
+// Values of one part of a loop over parameters.
+constexpr int64_t kPartValues = 16384;
+
+// Neighbouring columns of the same rows as one tensor: many inputs of one column lie so.
+std::vector<Tensor> Joined(absl::Span<const Tensor> tensors) {
+  std::vector<Tensor> joined;
+  for (const Tensor& tensor : tensors) {
+    if (!joined.empty() && joined.back().stride == tensor.stride &&
+        joined.back().f32() + joined.back().cols == tensor.f32() &&
+        joined.back().cols + tensor.cols <= tensor.stride) {
+      joined.back().cols += tensor.cols;
+    } else {
+      joined.push_back(tensor);
+    }
+  }
+  return joined;
+}
+
+int64_t Parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int compute_threads) : pool_(compute_threads), matrix_(&pool_) {}
+
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    const int64_t rounded = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
+    void* memory = std::aligned_alloc(64, rounded);
+    if (memory == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("dense network: no memory for ", rounded, " bytes"));
+    }
+    std::memset(memory, 0, rounded);
+    allocations_.emplace_back(memory);
+    return memory;
+  }
+  void CopyIn(absl::Span<const float> host, float* device) override {
+    std::copy(host.begin(), host.end(), device);
+  }
+  void CopyOut(const float* device, absl::Span<float> host) override {
+    std::copy_n(device, host.size(), host.begin());
+  }
+  void CopyOut(const double* device, absl::Span<double> host) override {
+    std::copy_n(device, host.size(), host.begin());
+  }
+  void Sync() override {}
+
+  void Fill(Tensor y, float value) override {
+    ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::FillRows(y, value, b, e); });
+  }
+  void Copy(Tensor x, Tensor y, bool add) override {
+    CheckSameShape(x, y);
+    if (x.data == y.data && !add) return;
+    ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::CopyRows(x, y, add, b, e); });
+  }
+  void ToF32(Tensor x, Tensor y) override {
+    CheckSameShape(x, y);
+    for (int64_t i = 0; i < x.rows; ++i) {
+      for (int64_t c = 0; c < x.cols; ++c) y.f32(i)[c] = static_cast<float>(x.f64(i)[c]);
+    }
+  }
+
+  void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override;
+  void LinearGrad(const LinearGradArgs& args) override;
+
+  void AddBias(Tensor x, Tensor bias, Tensor y) override {
+    CheckSameShape(x, y);
+    ForRows(y.rows, [&](int64_t b, int64_t e) {
+      if (x.data != y.data) cpu::CopyRows(x, y, /*add=*/false, b, e);
+      cpu::BiasActivateRows(bias.f32(), Activation::kLinear, y, b, e);
+    });
+  }
+  void ColumnSum(Tensor x, Tensor sums) override { ColumnSums(x, Tensor(), sums.f32()); }
+  void Activate(Activation activation, Tensor x, Tensor y) override {
+    CheckSameShape(x, y);
+    ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::ActivateRows(activation, x, y, b, e); });
+  }
+  void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
+    CheckSameShape(dx.tensor, y);
+    ForRows(y.rows,
+            [&](int64_t b, int64_t e) { cpu::ActivateGradRows(activation, y, dy, dx, b, e); });
+  }
+
+  void RowSum(absl::Span<const Tensor> xs, Tensor y) override {
+    const std::vector<Tensor> joined = Joined(xs);
+    ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::RowSumRows(joined, y, b, e); });
+  }
+  void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
+    for (const bool add : {false, true}) {
+      std::vector<Tensor> targets;
+      for (const GradientTarget& dx : dxs) {
+        if (dx.wanted() && dx.add == add) targets.push_back(dx.tensor);
+      }
+      if (targets.empty()) continue;
+      targets = Joined(targets);
+      ForRows(dy.rows, [&](int64_t b, int64_t e) { cpu::RowSumGradRows(dy, targets, add, b, e); });
+    }
+  }
+  void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
+    for (const Tensor& x : xs) CheckSameShape(x, s);
+    ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::FmRows(xs, s, y, b, e); });
+  }
+  void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
+              absl::Span<const GradientTarget> dxs) override {
+    CHECK(xs.size() == dxs.size());
+    ForRows(dy.rows, [&](int64_t b, int64_t e) { cpu::FmGradRows(xs, s, dy, dxs, b, e); });
+  }
+  void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
+               bool add) override {
+    CheckSameShape(x, y);
+    CHECK(rate >= 0 && rate < 1) << rate;
+    ForRows(y.rows, [&](int64_t b, int64_t e) {
+      cpu::DropoutRows(x, key, first_sample, rate, y, add, b, e);
+    });
+  }
+
+  void Moments(Tensor x, Tensor sums) override {
+    PartialSums(x.rows, 2 * x.cols, sums.f64(),
+                [&](int64_t b, int64_t e, double* partial) { cpu::MomentsRows(x, b, e, partial); });
+    sums.f64()[2 * x.cols] = static_cast<double>(x.rows);
+  }
+  void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
+                 Tensor y) override;
+  void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
+                      Tensor beta, Tensor y) override {
+    float* scale = scratch_.Get<float>(x.cols);
+    for (int64_t c = 0; c < x.cols; ++c) {
+      scale[c] = gamma.f32()[c] / std::sqrt(variance.f32()[c] + epsilon);
+    }
+    ForRows(x.rows, [&](int64_t b, int64_t e) {
+      cpu::NormalizeRows(x, mean.f32(), scale, beta.f32(), y, b, e);
+    });
+  }
+  void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) override {
+    PartialSums(x.rows, 2 * x.cols, grad_sums.f64(), [&](int64_t b, int64_t e, double* partial) {
+      cpu::BatchNormGradSumsRows(x, stats, dy, b, e, partial);
+    });
+  }
+  void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
+                     GradientTarget dx) override;
+  void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) override;
+
+  void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
+                     Tensor sums) override {
+    PartialSums(logits.rows, 2, sums.f64(), [&](int64_t b, int64_t e, double* partial) {
+      cpu::BceRows(logits, labels, weights, mask, dlogits, b, e, partial);
+    });
+  }
+  void CountNonFinite(Tensor x, Tensor count) override {
+    double found = 0;
+    PartialSums(x.rows, 1, &found, [&](int64_t b, int64_t e, double* partial) {
+      *partial = static_cast<double>(cpu::NonFiniteRows(x, b, e));
+    });
+    *count.f64() += found;
+  }
+
+  void SgdStep(const StepScale& step, Tensor gradient, Tensor w) override {
+    ForValues(w, [&](int64_t at, int64_t n) {
+      cpu::SgdRange(step, gradient.f32() + at, w.f32() + at, n);
+    });
+  }
+  void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+                   Tensor a) override {
+    ForValues(w, [&](int64_t at, int64_t n) {
+      cpu::AdagradRange(step, epsilon, gradient.f32() + at, w.f32() + at, a.f32() + at, n);
+    });
+  }
+  void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
+                Tensor v) override {
+    ForValues(w, [&](int64_t at, int64_t n) {
+      cpu::AdamRange(step, adam, gradient.f32() + at, w.f32() + at, m.f32() + at, v.f32() + at, n);
+    });
+  }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+
+  static void CheckSameShape(const Tensor& a, const Tensor& b) {
+    CHECK(a.rows == b.rows && a.cols == b.cols)
+        << "(" << a.rows << ", " << a.cols << ") and (" << b.rows << ", " << b.cols << ")";
+  }
+
+  void ForRows(int64_t rows, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    pool_.Run(Parts(rows, kPartRows), [&](int64_t part, int) {
+      body(part * kPartRows, std::min(rows, (part + 1) * kPartRows));
+    });
+  }
+  // REQUIRES: w is one row
+  void ForValues(Tensor w, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    CHECK(w.rows == 1);
+    pool_.Run(Parts(w.cols, kPartValues), [&](int64_t part, int) {
+      const int64_t at = part * kPartValues;
+      body(at, std::min(kPartValues, w.cols - at));
+    });
+  }
+  // total[c] = sum over parts of rows of what body(begin, end, partial) writes to partial[c].
+  template <typename T, typename Body>
+  void PartialSums(int64_t rows, int64_t cols, T* total, Body body) {
+    const int64_t parts = Parts(rows, kPartRows);
+    T* partials = partials_.Get<T>(std::max<int64_t>(1, parts * cols));
+    pool_.Run(parts, [&](int64_t part, int) {
+      body(part * kPartRows, std::min(rows, (part + 1) * kPartRows), partials + part * cols);
+    });
+    std::fill_n(total, cols, T{0});
+    cpu::AddPartials(partials, parts, cols, total);
+  }
+  // sums[c] = sum over rows of scale[i] x[i, c].
+  void ColumnSums(Tensor x, Tensor scale, float* sums) {
+    PartialSums(x.rows, x.cols, sums, [&](int64_t b, int64_t e, float* partial) {
+      cpu::WeightedColumnSums(x, scale, b, e, partial);
+    });
+  }
+  void LinearGradOfOneUnit(const LinearGradArgs& args);
+
+  ForkJoinPool pool_;
+  CpuMatrix matrix_;
+  AlignedScratch scratch_;
+  AlignedScratch partials_;
+  std::vector<std::unique_ptr<void, Free>> allocations_;
+};
+
+void CpuBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
+  CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols && w.stride == w.cols);
+  const float* b = bias.empty() ? nullptr : bias.f32();
+  if (w.rows == 0) {
+    Fill(y, 0);
+    ForRows(y.rows, [&](int64_t begin, int64_t end) {
+      cpu::BiasActivateRows(b, activation, y, begin, end);
+    });
+  } else if (w.cols == 1) {
+    ForRows(y.rows, [&](int64_t begin, int64_t end) {
+      cpu::DotRows(x, w.f32(), b == nullptr ? 0.0f : *b, activation, y, begin, end);
+    });
+  } else {
+    matrix_.Product(x, w, y, [&](int64_t begin, int64_t end) {
+      cpu::BiasActivateRows(b, activation, y, begin, end);
+    });
+  }
+}
+
+void CpuBackend::LinearGrad(const LinearGradArgs& args) {
+  const int64_t out = args.w.cols;
+  CHECK(args.x.rows == args.dy.rows && args.x.cols == args.w.rows && out == args.dy.cols);
+  CHECK(args.dw.stride == args.dw.cols && args.w.stride == args.w.cols);
+  if (args.w.rows == 0 || out == 1) return LinearGradOfOneUnit(args);
+  // The slices of rows are those of the partial sums of db: a slice makes both while it is in
+  // cache.
+  const int64_t slices = Parts(args.dy.rows, CpuMatrix::kRowBlock);
+  float* partials = partials_.Get<float>(std::max<int64_t>(1, slices * out));
+  matrix_.InputGradient(args.dy, args.w, args.dx, [&](int64_t begin, int64_t end) {
+    if (args.activation != Activation::kLinear) {
+      cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);
+    }
+    if (args.db.empty()) return;
+    cpu::WeightedColumnSums(args.dy, Tensor(), begin, end,
+                            partials + begin / CpuMatrix::kRowBlock * out);
+  });
+  if (!args.db.empty()) {
+    std::fill_n(args.db.f32(), out, 0.0f);
+    cpu::AddPartials(partials, slices, out, args.db.f32());
+  }
+  matrix_.WeightGradient(args.x, args.dy, args.dw);
+}
+
+// Also of any number of units over no inputs.
+void CpuBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
+  ForRows(args.dy.rows, [&](int64_t begin, int64_t end) {
+    cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);
+    if (args.dx.wanted() && args.w.rows > 0) {
+      cpu::OuterRows(args.dy, args.w.f32(), args.dx, begin, end);
+    }
+  });
+  if (!args.db.empty()) ColumnSums(args.dy, Tensor(), args.db.f32());
+  if (args.w.rows > 0) ColumnSums(args.x, args.dy, args.dw.f32());
+}
+
+void CpuBackend::BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta,
+                           Tensor stats, Tensor y) {
+  const int64_t cols = x.cols;
+  const double* moments = sums.f64();
+  const double n = std::max(1.0, moments[2 * cols]);
+  float* scale = scratch_.Get<float>(cols);
+  for (int64_t c = 0; c < cols; ++c) {
+    const double mean = moments[c] / n;
+    const double variance = std::max(0.0, moments[cols + c] / n - mean * mean);
+    stats.f32(0)[c] = static_cast<float>(mean);
+    stats.f32(1)[c] = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
+    scale[c] = gamma.f32()[c] * stats.f32(1)[c];
+  }
+  ForRows(x.rows, [&](int64_t b, int64_t e) {
+    cpu::NormalizeRows(x, stats.f32(0), scale, beta.f32(), y, b, e);
+  });
+}
+
+void CpuBackend::BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums,
+                               Tensor grad_sums, GradientTarget dx) {
+  const int64_t cols = x.cols;
+  const double n = std::max(1.0, sums.f64()[2 * cols]);
+  float* scale = scratch_.Get<float>(3 * cols);
+  float* mean_dy = scale + cols;
+  float* mean_dy_xhat = mean_dy + cols;
+  for (int64_t c = 0; c < cols; ++c) {
+    scale[c] = gamma.f32()[c] * stats.f32(1)[c];
+    mean_dy[c] = static_cast<float>(grad_sums.f64()[c] / n);
+    mean_dy_xhat[c] = static_cast<float>(grad_sums.f64()[cols + c] / n);
+  }
+  ForRows(x.rows, [&](int64_t b, int64_t e) {
+    cpu::BatchNormGradRows(x, stats, scale, mean_dy, mean_dy_xhat, dy, dx, b, e);
+  });
+}
+
+void CpuBackend::BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) {
+  const int64_t cols = mean.cols;
+  const double* moments = sums.f64();
+  const double n = moments[2 * cols];
+  if (n == 0) return;
+  const double unbiased = n > 1 ? n / (n - 1) : 1.0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const double batch_mean = moments[c] / n;
+    const double batch_variance =
+        std::max(0.0, moments[cols + c] / n - batch_mean * batch_mean) * unbiased;
+    mean.f32()[c] = static_cast<float>(momentum * mean.f32()[c] + (1 - momentum) * batch_mean);
+    variance.f32()[c] =
+        static_cast<float>(momentum * variance.f32()[c] + (1 - momentum) * batch_variance);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> NewCpuBackend(int compute_threads) {
+  return std::make_unique<CpuBackend>(compute_threads);
+}
+
+}  // namespace satrap

@@ -1,0 +1,58 @@
+#include "nn_worker/backend/cpu_backend.h"
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "common/random.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/backend_conformance.h"
+
+namespace satrap {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
+                         testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
+                                                         [] { return NewCpuBackend(3); }));
+
+// Everything that a training step of one layer computes, one number after another.
+std::vector<float> LayerStep(Backend* backend, int64_t n, int64_t in, int64_t out) {
+  std::vector<float> x(n * in), w(in * out), y(n * out), dy(n * out), dx(n * in), dw(in * out);
+  std::vector<float> bias(out), db(out);
+  for (std::vector<float>* values : {&x, &w, &dy, &bias}) {
+    for (size_t i = 0; i < values->size(); ++i) {
+      (*values)[i] = static_cast<float>(UniformDouble(RandomBits(values->size(), i)) - 0.5);
+    }
+  }
+  LinearGradArgs args;
+  args.x = TensorF32(x.data(), n, in);
+  args.w = TensorF32(w.data(), in, out);
+  args.activation = Activation::kRelu;
+  args.y = TensorF32(y.data(), n, out);
+  args.dy = TensorF32(dy.data(), n, out);
+  args.dx = {TensorF32(dx.data(), n, in), false};
+  args.dw = TensorF32(dw.data(), in, out);
+  args.db = TensorF32(db.data(), 1, out);
+  backend->Linear(args.x, args.w, TensorF32(bias.data(), 1, out), Activation::kRelu, args.y);
+  backend->LinearGrad(args);
+  std::vector<float> all;
+  for (const std::vector<float>* values : {&y, &dx, &dw, &db}) {
+    all.insert(all.end(), values->begin(), values->end());
+  }
+  return all;
+}
+
+TEST(CpuBackendTest, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const auto& [n, in, out] :
+       {std::array<int64_t, 3>{1000, 429, 400}, {4096, 64, 32}, {77, 40, 1}}) {
+    const std::vector<float> one = LayerStep(NewCpuBackend(1).get(), n, in, out);
+    for (const int threads : {2, 3, 5}) {
+      const std::vector<float> many = LayerStep(NewCpuBackend(threads).get(), n, in, out);
+      EXPECT_EQ(std::memcmp(one.data(), many.data(), one.size() * sizeof(float)), 0)
+          << threads << " threads, " << n << " x " << in << " x " << out;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace satrap

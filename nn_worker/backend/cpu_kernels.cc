@@ -1,0 +1,469 @@
+#include "nn_worker/backend/cpu_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "common/random.h"
+#include "nn_worker/backend/dropout_mask.h"
+#include "nn_worker/backend/vectorize.h"
+
+namespace satrap::cpu {
+namespace {
+
+// Lanes of a sum: the compiler may keep them in one register, and the order of the sum stands in
+// the source.
+constexpr int kLanes = 16;
+
+inline float SumOfLanes(float* lanes) {
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
+  }
+  return lanes[0];
+}
+
+SATRAP_VECTORIZE void CopyRow(const float* __restrict x, float* __restrict y, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) y[c] = x[c];
+}
+
+SATRAP_VECTORIZE void AddRow(const float* __restrict x, float* __restrict y, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) y[c] += x[c];
+}
+
+// Written so that NaN stays NaN: a broken value must reach the finite check.
+SATRAP_VECTORIZE void ReluRow(const float* x, float* y, int64_t cols) {
+#pragma GCC ivdep
+  for (int64_t c = 0; c < cols; ++c) y[c] = x[c] < 0 ? 0 : x[c];
+}
+
+SATRAP_VECTORIZE void BiasReluRow(const float* __restrict bias, float* __restrict y, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    const float value = y[c] + bias[c];
+    y[c] = value < 0 ? 0 : value;
+  }
+}
+
+float Sigmoid(float x) {
+  if (x >= 0) return 1.0f / (1.0f + std::exp(-x));
+  const float e = std::exp(x);
+  return e / (1.0f + e);
+}
+
+void ActivateRow(Activation activation, const float* x, float* y, int64_t cols) {
+  switch (activation) {
+    case Activation::kLinear:
+      if (x != y) std::memmove(y, x, cols * sizeof(float));
+      return;
+    case Activation::kRelu:
+      ReluRow(x, y, cols);
+      return;
+    case Activation::kSigmoid:
+      for (int64_t c = 0; c < cols; ++c) y[c] = Sigmoid(x[c]);
+      return;
+    case Activation::kTanh:
+      for (int64_t c = 0; c < cols; ++c) y[c] = std::tanh(x[c]);
+      return;
+  }
+}
+
+// In this and the two below dx may be dy: then element c depends on element c alone, which ivdep
+// says.
+SATRAP_VECTORIZE void ReluGradRow(const float* y, const float* dy, float* dx, bool add,
+                                  int64_t cols) {
+  if (add) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < cols; ++c) dx[c] += y[c] > 0 ? dy[c] : 0;
+  } else {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < cols; ++c) dx[c] = y[c] > 0 ? dy[c] : 0;
+  }
+}
+
+SATRAP_VECTORIZE void SigmoidGradRow(const float* y, const float* dy, float* dx, bool add,
+                                     int64_t cols) {
+#pragma GCC ivdep
+  for (int64_t c = 0; c < cols; ++c) {
+    const float gradient = dy[c] * y[c] * (1 - y[c]);
+    dx[c] = add ? dx[c] + gradient : gradient;
+  }
+}
+
+SATRAP_VECTORIZE void TanhGradRow(const float* y, const float* dy, float* dx, bool add,
+                                  int64_t cols) {
+#pragma GCC ivdep
+  for (int64_t c = 0; c < cols; ++c) {
+    const float gradient = dy[c] * (1 - y[c] * y[c]);
+    dx[c] = add ? dx[c] + gradient : gradient;
+  }
+}
+
+SATRAP_VECTORIZE float Dot(const float* __restrict a, const float* __restrict b, int64_t count) {
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] += a[i + k] * b[i + k];
+  }
+  for (int k = 0; i < count; ++i, ++k) lanes[k] += a[i] * b[i];
+  return SumOfLanes(lanes);
+}
+
+SATRAP_VECTORIZE void ScaleRow(const float* __restrict w, float scale, float* __restrict y,
+                               bool add, int64_t cols) {
+  if (add) {
+    for (int64_t c = 0; c < cols; ++c) y[c] += scale * w[c];
+  } else {
+    for (int64_t c = 0; c < cols; ++c) y[c] = scale * w[c];
+  }
+}
+
+SATRAP_VECTORIZE void FmRow(const absl::Span<const Tensor> xs, int64_t row, float* __restrict s,
+                            float* __restrict squares, int64_t d) {
+  for (int64_t c = 0; c < d; ++c) s[c] = squares[c] = 0;
+  for (const Tensor& x : xs) {
+    const float* v = static_cast<const float*>(x.data) + row * x.stride;
+    for (int64_t c = 0; c < d; ++c) {
+      s[c] += v[c];
+      squares[c] += v[c] * v[c];
+    }
+  }
+}
+
+SATRAP_VECTORIZE float FmValue(const float* __restrict s, const float* __restrict squares,
+                               int64_t d) {
+  float lanes[kLanes] = {};
+  int64_t c = 0;
+  for (; c + kLanes <= d; c += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] += s[c + k] * s[c + k] - squares[c + k];
+  }
+  for (int k = 0; c < d; ++c, ++k) lanes[k] += s[c] * s[c] - squares[c];
+  return 0.5f * SumOfLanes(lanes);
+}
+
+SATRAP_VECTORIZE void FmGradRow(const float* __restrict x, const float* __restrict s, float dy,
+                                float* __restrict dx, bool add, int64_t d) {
+  if (add) {
+    for (int64_t c = 0; c < d; ++c) dx[c] += dy * (s[c] - x[c]);
+  } else {
+    for (int64_t c = 0; c < d; ++c) dx[c] = dy * (s[c] - x[c]);
+  }
+}
+
+SATRAP_VECTORIZE void DropoutRow(const float* __restrict x, uint32_t low, uint32_t high,
+                                 uint32_t threshold, float scale, float* __restrict y, bool add,
+                                 int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    const float keep = DropoutBits(low, high, static_cast<uint32_t>(c)) >= threshold ? scale : 0;
+    y[c] = add ? y[c] + keep * x[c] : keep * x[c];
+  }
+}
+
+SATRAP_VECTORIZE void MomentsRow(const float* __restrict x, double* __restrict sums,
+                                 double* __restrict squares, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    const double value = x[c];
+    sums[c] += value;
+    squares[c] += value * value;
+  }
+}
+
+SATRAP_VECTORIZE void NormalizeRow(const float* __restrict x, const float* __restrict mean,
+                                   const float* __restrict scale, const float* __restrict beta,
+                                   float* __restrict y, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
+}
+
+SATRAP_VECTORIZE void GradSumsRow(const float* __restrict x, const float* __restrict mean,
+                                  const float* __restrict inverse_std, const float* __restrict dy,
+                                  double* __restrict sums, double* __restrict products,
+                                  int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    const float xhat = (x[c] - mean[c]) * inverse_std[c];
+    sums[c] += dy[c];
+    products[c] += static_cast<double>(dy[c]) * xhat;
+  }
+}
+
+SATRAP_VECTORIZE void BatchNormGradRow(const float* __restrict x, const float* __restrict mean,
+                                       const float* __restrict inverse_std,
+                                       const float* __restrict scale,
+                                       const float* __restrict mean_dy,
+                                       const float* __restrict mean_dy_xhat,
+                                       const float* __restrict dy, float* __restrict dx, bool add,
+                                       int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    const float xhat = (x[c] - mean[c]) * inverse_std[c];
+    const float gradient = scale[c] * (dy[c] - mean_dy[c] - xhat * mean_dy_xhat[c]);
+    dx[c] = add ? dx[c] + gradient : gradient;
+  }
+}
+
+// Bits of an infinite or NaN float: all ones in the exponent.
+SATRAP_VECTORIZE int64_t NonFiniteRow(const float* x, int64_t cols) {
+  uint32_t lanes[kLanes] = {};
+  int64_t c = 0;
+  const auto bad = [x](int64_t i) -> uint32_t {
+    uint32_t bits;
+    std::memcpy(&bits, x + i, sizeof(bits));
+    return (bits & 0x7f800000u) == 0x7f800000u;
+  };
+  for (; c + kLanes <= cols; c += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] += bad(c + k);
+  }
+  for (int k = 0; c < cols; ++c, ++k) lanes[k] += bad(c);
+  int64_t count = 0;
+  for (int k = 0; k < kLanes; ++k) count += lanes[k];
+  return count;
+}
+
+template <typename T>
+inline void AddPartialsOf(const T* __restrict partials, int64_t parts, int64_t cols,
+                          T* __restrict total) {
+  for (int64_t part = 0; part < parts; ++part) {
+    for (int64_t c = 0; c < cols; ++c) total[c] += partials[part * cols + c];
+  }
+}
+
+}  // namespace
+
+void FillRows(Tensor y, float value, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    if (y.dtype == DType::kF64) {
+      std::fill_n(y.f64(i), y.cols, static_cast<double>(value));
+    } else {
+      std::fill_n(y.f32(i), y.cols, value);
+    }
+  }
+}
+
+void CopyRows(Tensor x, Tensor y, bool add, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    if (add) {
+      AddRow(x.f32(i), y.f32(i), y.cols);
+    } else {
+      CopyRow(x.f32(i), y.f32(i), y.cols);
+    }
+  }
+}
+
+void BiasActivateRows(const float* bias, Activation activation, Tensor y, int64_t begin,
+                      int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    float* row = y.f32(i);
+    if (bias != nullptr && activation == Activation::kRelu) {
+      BiasReluRow(bias, row, y.cols);
+      continue;
+    }
+    if (bias != nullptr) AddRow(bias, row, y.cols);
+    ActivateRow(activation, row, row, y.cols);
+  }
+}
+
+void ActivateRows(Activation activation, Tensor x, Tensor y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) ActivateRow(activation, x.f32(i), y.f32(i), y.cols);
+}
+
+void ActivateGradRows(Activation activation, Tensor y, Tensor dy, GradientTarget dx, int64_t begin,
+                      int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    float* target = dx.tensor.f32(i);
+    switch (activation) {
+      case Activation::kLinear:
+        if (dx.add) {
+          AddRow(dy.f32(i), target, y.cols);
+        } else if (target != dy.f32(i)) {
+          CopyRow(dy.f32(i), target, y.cols);
+        }
+        break;
+      case Activation::kRelu:
+        ReluGradRow(y.f32(i), dy.f32(i), target, dx.add, y.cols);
+        break;
+      case Activation::kSigmoid:
+        SigmoidGradRow(y.f32(i), dy.f32(i), target, dx.add, y.cols);
+        break;
+      case Activation::kTanh:
+        TanhGradRow(y.f32(i), dy.f32(i), target, dx.add, y.cols);
+        break;
+    }
+  }
+}
+
+void DotRows(Tensor x, const float* w, float bias, Activation activation, Tensor y, int64_t begin,
+             int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    float value = Dot(x.f32(i), w, x.cols) + bias;
+    ActivateRow(activation, &value, y.f32(i), 1);
+  }
+}
+
+void OuterRows(Tensor dz, const float* w, GradientTarget dx, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    ScaleRow(w, *dz.f32(i), dx.tensor.f32(i), dx.add, dx.tensor.cols);
+  }
+}
+
+void WeightedColumnSums(Tensor x, Tensor scale, int64_t begin, int64_t end, float* sums) {
+  std::fill_n(sums, x.cols, 0.0f);
+  for (int64_t i = begin; i < end; ++i) {
+    if (scale.empty()) {
+      AddRow(x.f32(i), sums, x.cols);
+    } else {
+      ScaleRow(x.f32(i), *scale.f32(i), sums, /*add=*/true, x.cols);
+    }
+  }
+}
+
+void AddPartials(const float* partials, int64_t parts, int64_t cols, float* total) {
+  AddPartialsOf(partials, parts, cols, total);
+}
+void AddPartials(const double* partials, int64_t parts, int64_t cols, double* total) {
+  AddPartialsOf(partials, parts, cols, total);
+}
+
+void TransposeRows(const float* in, int64_t cols, int64_t begin, int64_t end, float* out,
+                   int64_t out_stride) {
+  constexpr int64_t kTile = 16;
+  for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
+    const int64_t c1 = std::min(cols, c0 + kTile);
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t c = c0; c < c1; ++c) out[c * out_stride + r] = in[r * cols + c];
+    }
+  }
+}
+
+void RowSumRows(absl::Span<const Tensor> xs, Tensor y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    float sum = 0;
+    for (const Tensor& x : xs) {
+      const float* row = x.f32(i);
+      for (int64_t c = 0; c < x.cols; ++c) sum += row[c];
+    }
+    *y.f32(i) = sum;
+  }
+}
+
+void RowSumGradRows(Tensor dy, absl::Span<const Tensor> dxs, bool add, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    const float gradient = *dy.f32(i);
+    for (const Tensor& dx : dxs) {
+      float* row = dx.f32(i);
+      for (int64_t c = 0; c < dx.cols; ++c) row[c] = add ? row[c] + gradient : gradient;
+    }
+  }
+}
+
+void FmRows(absl::Span<const Tensor> xs, Tensor s, Tensor y, int64_t begin, int64_t end) {
+  std::unique_ptr<float[]> squares(new float[s.cols]);
+  for (int64_t i = begin; i < end; ++i) {
+    FmRow(xs, i, s.f32(i), squares.get(), s.cols);
+    *y.f32(i) = FmValue(s.f32(i), squares.get(), s.cols);
+  }
+}
+
+void FmGradRows(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
+                absl::Span<const GradientTarget> dxs, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (size_t f = 0; f < xs.size(); ++f) {
+      if (!dxs[f].wanted()) continue;
+      FmGradRow(xs[f].f32(i), s.f32(i), *dy.f32(i), dxs[f].tensor.f32(i), dxs[f].add, s.cols);
+    }
+  }
+}
+
+void DropoutRows(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y, bool add,
+                 int64_t begin, int64_t end) {
+  const uint32_t threshold = DropoutThreshold(rate);
+  const float scale = 1.0f / (1.0f - rate);
+  for (int64_t i = begin; i < end; ++i) {
+    const uint64_t bits = RandomBits(key, static_cast<uint64_t>(first_sample + i));
+    DropoutRow(x.f32(i), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32), threshold,
+               scale, y.f32(i), add, y.cols);
+  }
+}
+
+void MomentsRows(Tensor x, int64_t begin, int64_t end, double* sums) {
+  std::fill_n(sums, 2 * x.cols, 0.0);
+  for (int64_t i = begin; i < end; ++i) MomentsRow(x.f32(i), sums, sums + x.cols, x.cols);
+}
+
+void NormalizeRows(Tensor x, const float* mean, const float* scale, const float* beta, Tensor y,
+                   int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    NormalizeRow(x.f32(i), mean, scale, beta, y.f32(i), x.cols);
+  }
+}
+
+void BatchNormGradSumsRows(Tensor x, Tensor stats, Tensor dy, int64_t begin, int64_t end,
+                           double* sums) {
+  std::fill_n(sums, 2 * x.cols, 0.0);
+  for (int64_t i = begin; i < end; ++i) {
+    GradSumsRow(x.f32(i), stats.f32(0), stats.f32(1), dy.f32(i), sums, sums + x.cols, x.cols);
+  }
+}
+
+void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* mean_dy,
+                       const float* mean_dy_xhat, Tensor dy, GradientTarget dx, int64_t begin,
+                       int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    BatchNormGradRow(x.f32(i), stats.f32(0), stats.f32(1), scale, mean_dy, mean_dy_xhat, dy.f32(i),
+                     dx.tensor.f32(i), dx.add, x.cols);
+  }
+}
+
+void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
+             int64_t begin, int64_t end, double* sums) {
+  double loss = 0;
+  double total = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    if (!mask.empty() && *mask.f32(i) == 0) {
+      *dlogits.f32(i) = 0;
+      continue;
+    }
+    const float weight = weights.empty() ? 1.0f : *weights.f32(i);
+    const float z = *logits.f32(i);
+    const float y = *labels.f32(i);
+    loss += weight * (std::max(z, 0.0f) - z * y + std::log1p(std::exp(-std::abs(z))));
+    total += weight;
+    *dlogits.f32(i) = weight * (Sigmoid(z) - y);
+  }
+  sums[0] = loss;
+  sums[1] = total;
+}
+
+int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
+  int64_t count = 0;
+  for (int64_t i = begin; i < end; ++i) count += NonFiniteRow(x.f32(i), x.cols);
+  return count;
+}
+
+SATRAP_VECTORIZE void SgdRange(const StepScale& step, const float* __restrict gradient,
+                               float* __restrict w, int64_t count) {
+  const auto [lr, scale, l2] = step;
+  for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
+}
+
+SATRAP_VECTORIZE void AdagradRange(const StepScale& step, float epsilon,
+                                   const float* __restrict gradient, float* __restrict w,
+                                   float* __restrict a, int64_t count) {
+  const auto [lr, scale, l2] = step;
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = gradient[i] * scale + l2 * w[i];
+    a[i] += g * g;
+    w[i] -= lr * g / (__builtin_sqrtf(a[i]) + epsilon);
+  }
+}
+
+SATRAP_VECTORIZE void AdamRange(const StepScale& step, const Backend::AdamArgs& adam,
+                                const float* __restrict gradient, float* __restrict w,
+                                float* __restrict m, float* __restrict v, int64_t count) {
+  const auto [lr, scale, l2] = step;
+  const auto [beta1, beta2, epsilon, correction1, correction2] = adam;
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = gradient[i] * scale + l2 * w[i];
+    m[i] = beta1 * m[i] + (1 - beta1) * g;
+    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+    w[i] -= lr * (m[i] / correction1) / (__builtin_sqrtf(v[i] / correction2) + epsilon);
+  }
+}
+
+}  // namespace satrap::cpu

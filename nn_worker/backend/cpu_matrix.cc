@@ -1,0 +1,116 @@
+#include "nn_worker/backend/cpu_matrix.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/check.h"
+#include "nn_worker/backend/cpu_kernels.h"
+
+namespace satrap {
+namespace {
+
+// Rows of dw of one slice: more would leave threads idle at the end, fewer would pack dz again too
+// often.
+constexpr int64_t kWeightRows = 112;
+
+// c = a b, or c += a b, in the calling thread.
+void Sgemm(char transpose_a, int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride,
+           const float* b, int64_t b_stride, bool add, float* c, int64_t c_stride) {
+  omp_set_num_threads(1);  // of this thread only
+  const dnnl_status_t status = dnnl_sgemm(transpose_a, 'N', m, n, k, 1.0f, a, a_stride, b, b_stride,
+                                          add ? 1.0f : 0.0f, c, c_stride);
+  CHECK(status == dnnl_success) << "dnnl_sgemm " << m << " x " << n << " x " << k << ": " << status;
+}
+
+int64_t Slices(int64_t count, int64_t of) { return (count + of - 1) / of; }
+
+void Nothing(int64_t, int64_t) {}
+
+}  // namespace
+
+void* AlignedScratch::GetBytes(int64_t bytes) {
+  if (bytes > capacity_bytes_) {
+    const int64_t rounded = (bytes + 4095) / 4096 * 4096;
+    data_.reset(std::aligned_alloc(64, rounded));
+    CHECK(data_ != nullptr) << "out of memory: " << rounded << " bytes";
+    capacity_bytes_ = rounded;
+  }
+  return data_.get();
+}
+
+CpuMatrix::CpuMatrix(ForkJoinPool* pool) : pool_(pool) {}
+
+void CpuMatrix::RowSlices(Tensor a, const float* b, int64_t b_stride, Tensor c, bool add,
+                          absl::FunctionRef<void(int64_t, int64_t)> before,
+                          absl::FunctionRef<void(int64_t, int64_t)> after) {
+  const int64_t k = a.cols;
+  float* tail_a = tail_.Get<float>(kRowBlock * (k + c.cols));
+  float* tail_c = tail_a + kRowBlock * k;
+  pool_->Run(Slices(a.rows, kRowBlock), [&](int64_t slice, int) {
+    const int64_t begin = slice * kRowBlock;
+    const int64_t end = std::min(a.rows, begin + kRowBlock);
+    before(begin, end);
+    if (end - begin == kRowBlock) {
+      Sgemm('N', kRowBlock, c.cols, k, a.f32(begin), a.stride, b, b_stride, add, c.f32(begin),
+            c.stride);
+    } else {
+      const Tensor part_a = TensorF32(tail_a, kRowBlock, k);
+      const Tensor part_c = TensorF32(tail_c, kRowBlock, c.cols);
+      std::memset(tail_a, 0, kRowBlock * (k + c.cols) * sizeof(float));
+      for (int64_t i = begin; i < end; ++i) {
+        std::copy_n(a.f32(i), k, part_a.f32(i - begin));
+        if (add) std::copy_n(c.f32(i), c.cols, part_c.f32(i - begin));
+      }
+      Sgemm('N', kRowBlock, c.cols, k, tail_a, k, b, b_stride, add, tail_c, c.cols);
+      for (int64_t i = begin; i < end; ++i) {
+        std::copy_n(part_c.f32(i - begin), c.cols, c.f32(i));
+      }
+    }
+    after(begin, end);
+  });
+}
+
+void CpuMatrix::Product(Tensor x, Tensor w, Tensor y,
+                        absl::FunctionRef<void(int64_t, int64_t)> after) {
+  RowSlices(x, w.f32(), w.stride, y, /*add=*/false, Nothing, after);
+}
+
+void CpuMatrix::InputGradient(Tensor dz, Tensor w, GradientTarget dx,
+                              absl::FunctionRef<void(int64_t, int64_t)> before) {
+  if (!dx.wanted()) {
+    pool_->Run(Slices(dz.rows, kRowBlock), [&](int64_t slice, int) {
+      before(slice * kRowBlock, std::min(dz.rows, (slice + 1) * kRowBlock));
+    });
+    return;
+  }
+  const int64_t in = w.rows;
+  const int64_t stride = (in + 15) / 16 * 16;
+  float* transposed = transposed_.Get<float>(stride * w.cols);
+  constexpr int64_t kStrip = 64;
+  pool_->Run(Slices(in, kStrip), [&](int64_t strip, int) {
+    cpu::TransposeRows(w.f32(), w.cols, strip * kStrip, std::min(in, (strip + 1) * kStrip),
+                       transposed, stride);
+  });
+  RowSlices(dz, transposed, stride, dx.tensor, dx.add, before, Nothing);
+}
+
+void CpuMatrix::WeightGradient(Tensor x, Tensor dz, Tensor dw) {
+  if (x.rows == 0) {
+    std::memset(dw.f32(), 0, dw.size() * sizeof(float));
+    return;
+  }
+  const int64_t slices = Slices(dw.rows, kWeightRows);
+  const int64_t rows = (Slices(dw.rows, slices) + 7) / 8 * 8;
+  pool_->Run(Slices(dw.rows, rows), [&](int64_t slice, int) {
+    const int64_t begin = slice * rows;
+    const int64_t count = std::min(rows, dw.rows - begin);
+    Sgemm('T', count, dw.cols, x.rows, x.f32() + begin, x.stride, dz.f32(), dz.stride,
+          /*add=*/false, dw.f32(begin), dw.stride);
+  });
+}
+
+}  // namespace satrap

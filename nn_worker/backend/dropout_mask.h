@@ -1,0 +1,30 @@
+// Which values dropout keeps: a function of counters, the same on every backend. Row bits are
+// RandomBits(key, sample) of common/random.h; a column adds one round of MurmurHash3's 32-bit
+// finaliser (A. Appleby) over them.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
+#define SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
+
+#include <cstdint>
+
+namespace satrap {
+
+// A value is dropped where its bits are under this. REQUIRES: 0 <= rate < 1
+inline uint32_t DropoutThreshold(float rate) {
+  return static_cast<uint32_t>(static_cast<double>(rate) * 4294967296.0);
+}
+
+// `low` and `high` are the halves of the row's bits.
+inline uint32_t DropoutBits(uint32_t low, uint32_t high, uint32_t column) {
+  uint32_t x = low + column * 0x9e3779b9u;
+  x ^= x >> 16;
+  x *= 0x85ebca6bu;
+  x ^= (x >> 13) ^ high;
+  x *= 0xc2b2ae35u;
+  x ^= x >> 16;
+  return x;
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_

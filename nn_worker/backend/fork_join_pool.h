@@ -1,0 +1,39 @@
+// A ForkJoinPool runs the parts of one operation on several threads, the caller among them. Which
+// thread runs which part is left to chance, so parts must not care; it makes a part's late helper
+// cost nothing but its help.
+//
+// A helper without work looks for it for a few microseconds, then sleeps: roles that share the
+// cores get them.
+//
+// Thread-compatible: one caller at a time.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_FORK_JOIN_POOL_H_
+#define SATRAP_NN_WORKER_BACKEND_FORK_JOIN_POOL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+
+namespace satrap {
+
+class ForkJoinPool {
+ public:
+  // `num_threads` counts the caller. REQUIRES: num_threads >= 1
+  explicit ForkJoinPool(int num_threads);
+  ~ForkJoinPool();
+
+  int num_threads() const;
+
+  // Runs part(i, thread) once for each i in [0, parts); returns when all have returned. `thread` in
+  // [0, num_threads) is never used by two running parts at once: it may index scratch memory.
+  void Run(int64_t parts, absl::FunctionRef<void(int64_t part, int thread)> part);
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_FORK_JOIN_POOL_H_

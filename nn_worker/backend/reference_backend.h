@@ -1,0 +1,17 @@
+// The operations of backend.h as plain loops with sums in double: what a reader checks the formulas
+// in, and what tests compare other backends with. Slow.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_REFERENCE_BACKEND_H_
+#define SATRAP_NN_WORKER_BACKEND_REFERENCE_BACKEND_H_
+
+#include <memory>
+
+#include "nn_worker/backend/backend.h"
+
+namespace satrap {
+
+std::unique_ptr<Backend> NewReferenceBackend();
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_REFERENCE_BACKEND_H_

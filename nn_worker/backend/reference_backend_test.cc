@@ -1,0 +1,13 @@
+#include "nn_worker/backend/reference_backend.h"
+
+#include "gtest/gtest.h"
+#include "nn_worker/backend/backend_conformance.h"
+
+namespace satrap {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Reference, BackendConformance,
+                         testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
+
+}  // namespace
+}  // namespace satrap

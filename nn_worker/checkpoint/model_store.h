@@ -1,0 +1,70 @@
+// The saved models of a run:
+//
+//   RUN/models/step_N/        a model, N in ten digits
+//     table_*.rows            the rows, written by the embedding PSs (docs/formats.md, "Saved
+//     rows") dense.bin               the dense network (nn_worker/graph/dense_checkpoint.h)
+//     manifest                what the model is made of (common/checkpoint/manifest.h)
+//   RUN/models/best           a link to the newest of them
+//
+// The manifest's rename is the commit: a folder without one is no model. The link is replaced after
+// it, and only then is the model before removed: at any moment of a run that has saved a model,
+// `best` is a whole one.
+//
+// The folder must be seen by rank 0 and all embedding PSs. Calls block. Not thread-safe.
+
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_MODEL_STORE_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_MODEL_STORE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/rpc/rpc.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class ModelStore {
+ public:
+  // `embedding_ps` are the PSs by index; not owned.
+  ModelStore(const JobConfig& job, const Envelope& envelope,
+             std::vector<rpc::Channel*> embedding_ps);
+
+  // Saves tables and `dense` (Network::Save()) as the run's model. On failure the model before is
+  // still there. REQUIRES: no Update is under way
+  absl::Status Save(uint64_t step, const MetricValues& valid, absl::string_view dense);
+
+  // The folder of the last Save that succeeded; empty before one has.
+  const std::string& last_saved() const { return last_saved_; }
+
+  // Replaces the tables of all PSs by those of the model in `directory`, and returns its dense
+  // network. NOT_FOUND without a manifest, DATA_LOSS naming what is damaged, FAILED_PRECONDITION if
+  // the tables are not those of this job.
+  absl::StatusOr<std::string> Load(const std::string& directory);
+
+  // Rows and bytes of each table, summed over the PSs.
+  absl::StatusOr<std::vector<TableStats>> Stats();
+
+ private:
+  // Sends each PS the same request, all at once, and waits for the answers.
+  absl::StatusOr<std::vector<std::string>> CallAll(const rpc::Method& method,
+                                                   const google::protobuf::MessageLite& request);
+
+  const JobConfig job_;
+  const Envelope envelope_;
+  const std::vector<rpc::Channel*> embedding_ps_;
+  std::string last_saved_;
+};
+
+// The folder of the model at `path`, which is a run folder or the model's own. NOT_FOUND if there
+// is no whole model.
+absl::StatusOr<std::string> FindSavedModel(const std::string& path);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_MODEL_STORE_H_

@@ -1,0 +1,61 @@
+// A Collective lets the NN workers (ranks) of one job act together. Implementations:
+// LocalCollective (threads of one process) and GlooCollective (processes, over TCP); both pass
+// collective_conformance.h.
+//
+// Every rank makes the same calls in the same order with the same sizes. No global state: a process
+// may own several.
+//
+// Deterministic: a sum has the same bits on every rank and on every run with the same size and
+// counts.
+//
+// Waiting. No call has a deadline of its own: ranks wait in one while another saves or has no
+// input. What ends a wait is Abort, called by whoever learns of a loss.
+//
+// Errors. After any error, Abort included, the object is dead: every later call returns the same
+// status at once.
+//
+// Thread-compatible, but for Abort, which any thread may call at any time.
+
+#ifndef SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_
+#define SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace satrap {
+
+class Collective {
+ public:
+  virtual ~Collective() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // values[i] := sum over ranks of values[i]. On error `values` is unspecified.
+  virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
+  virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
+
+  // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
+  virtual absl::Status Broadcast(int root, absl::Span<char> bytes) = 0;
+
+  // Element r of the answer is what rank r gave. Sizes may differ, 0 included.
+  virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
+
+  // Returns when every rank has called it.
+  virtual absl::Status Barrier() = 0;
+
+  // Ends the running call, and with it the object, with `status`, within 2 s; the first status
+  // given stays. It ends the calls of this rank; the others learn of it by an error of their own or
+  // are aborted too. REQUIRES: !status.ok()
+  virtual void Abort(absl::Status status) = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_

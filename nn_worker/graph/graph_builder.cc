@@ -1,0 +1,199 @@
+#include "nn_worker/graph/graph_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/check.h"
+#include "common/status_macros.h"
+#include "nn_worker/graph/concat_layout.h"
+#include "nn_worker/graph/expand_model.h"
+#include "nn_worker/layer/layer_registry.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+// "linear" of a layer that has a linear {...}.
+std::string KindName(const LayerConfig& config) {
+  if (config.kind_case() == LayerConfig::KIND_NOT_SET) return "no kind";
+  return config.GetDescriptor()->FindFieldByNumber(config.kind_case())->name();
+}
+
+class GraphBuilder {
+ public:
+  absl::StatusOr<Graph> Build(const ModelConfig& model, const GraphInputs& inputs) {
+    ASSIGN_OR_RETURN(const ExpandedModel expanded, ExpandModel(model, inputs));
+    RETURN_IF_ERROR(AddInputs(inputs));
+    RETURN_IF_ERROR(AddNodes(expanded));
+    RETURN_IF_ERROR(Sort());
+    RETURN_IF_ERROR(InferShapes());
+    RETURN_IF_ERROR(CheckOutput(expanded.output));
+    LayInputsWithinConcats(&graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  absl::Status AddInputs(const GraphInputs& inputs) {
+    RETURN_IF_ERROR(AddTensor(kNumericInput, {inputs.numeric_width}, -1));
+    for (const FeatureSegment& segment : inputs.segments) {
+      SampleShape shape = {segment.dim};
+      if (segment.max_length > 0) shape = {segment.max_length, segment.dim};
+      RETURN_IF_ERROR(AddTensor(absl::StrCat(segment.feature, ".", segment.segment), shape, -1));
+      graph_.tensors.back().needs_gradient = true;
+    }
+    graph_.num_inputs = static_cast<int>(graph_.tensors.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status AddTensor(const std::string& name, SampleShape shape, int producer) {
+    GraphTensor tensor;
+    tensor.name = name;
+    tensor.shape = std::move(shape);
+    tensor.producer = producer;
+    if (!by_name_.emplace(name, static_cast<int>(graph_.tensors.size())).second) {
+      return absl::InvalidArgumentError(absl::StrCat("model: two values are named \"", name, "\""));
+    }
+    graph_.tensors.push_back(std::move(tensor));
+    return absl::OkStatus();
+  }
+
+  // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ...
+  absl::Status AddNodes(const ExpandedModel& expanded) {
+    for (const LayerConfig& config : expanded.layers) {
+      GraphNode node;
+      node.name = config.name();
+      node.config = config;
+      absl::StatusOr<std::unique_ptr<Layer>> layer = NewLayer(config);
+      if (!layer.ok()) return Error(node, layer.status().message());
+      node.layer = std::move(*layer);
+      for (int o = 0; o < node.layer->num_outputs(); ++o) {
+        node.outputs.push_back(static_cast<int>(graph_.tensors.size()));
+        RETURN_IF_ERROR(AddTensor(o == 0 ? node.name : absl::StrCat(node.name, ":", o), {},
+                                  static_cast<int>(graph_.nodes.size())));
+      }
+      graph_.nodes.push_back(std::move(node));
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      GraphNode& node = graph_.nodes[i];
+      for (const std::string& input : node.config.inputs()) {
+        const auto found = by_name_.find(input);
+        if (found == by_name_.end()) {
+          return Error(node, absl::StrCat("reads \"", input,
+                                          "\", which is neither a layer nor a graph input"));
+        }
+        node.inputs.push_back(found->second);
+        graph_.tensors[found->second].consumers.push_back(static_cast<int>(i));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sort() {
+    std::vector<std::vector<int>> reads(graph_.nodes.size());
+    for (size_t i = 0; i < reads.size(); ++i) {
+      for (const int input : graph_.nodes[i].inputs) {
+        if (graph_.tensors[input].producer >= 0) reads[i].push_back(graph_.tensors[input].producer);
+      }
+    }
+    const std::vector<int> order = TopologicalOrder(reads);
+    if (order.size() < reads.size()) return CycleError(reads, order);
+    ReorderNodes(order, &graph_);
+    return absl::OkStatus();
+  }
+
+  // Walks back from a node that was not ordered: such a node reads another such node, so the walk
+  // meets itself.
+  absl::Status CycleError(const std::vector<std::vector<int>>& reads,
+                          const std::vector<int>& order) const {
+    std::vector<bool> ordered(reads.size(), false);
+    for (const int node : order) ordered[node] = true;
+    int at = static_cast<int>(std::find(ordered.begin(), ordered.end(), false) - ordered.begin());
+    std::vector<int> walk;
+    while (std::find(walk.begin(), walk.end(), at) == walk.end()) {
+      walk.push_back(at);
+      at = *std::find_if(reads[at].begin(), reads[at].end(),
+                         [&](int read) { return !ordered[read]; });
+    }
+    walk.erase(walk.begin(), std::find(walk.begin(), walk.end(), at));
+    walk.push_back(at);
+    std::reverse(walk.begin(), walk.end());
+    return absl::InvalidArgumentError(
+        absl::StrCat("model: layers read each other in a circle: ",
+                     absl::StrJoin(walk, " -> ", [this](std::string* out, int node) {
+                       absl::StrAppend(out, graph_.nodes[node].name);
+                     })));
+  }
+
+  absl::Status InferShapes() {
+    for (GraphNode& node : graph_.nodes) {
+      std::vector<SampleShape> shapes;
+      bool needs_gradient = false;
+      for (const int input : node.inputs) {
+        shapes.push_back(graph_.tensors[input].shape);
+        needs_gradient |= graph_.tensors[input].needs_gradient;
+      }
+      const absl::StatusOr<std::vector<SampleShape>> outputs = node.layer->Infer(shapes);
+      if (!outputs.ok()) return Error(node, outputs.status().message());
+      CHECK(outputs->size() == node.outputs.size());
+      needs_gradient |= !node.layer->parameters().empty();
+      for (size_t o = 0; o < outputs->size(); ++o) {
+        GraphTensor& tensor = graph_.tensors[node.outputs[o]];
+        tensor.shape = (*outputs)[o];
+        tensor.needs_gradient = needs_gradient;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOutput(const std::string& output) {
+    const auto found = by_name_.find(output);
+    if (found == by_name_.end() || graph_.tensors[found->second].producer < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: output \"", output, "\" is not a layer"));
+    }
+    graph_.output = found->second;
+    const GraphTensor& logits = graph_.tensors[graph_.output];
+    if (logits.shape != SampleShape{1}) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: output \"", output, "\" must be [1], is ", ShapeText(logits.shape)));
+    }
+    for (const GraphNode& node : graph_.nodes) {
+      const bool read = std::any_of(node.outputs.begin(), node.outputs.end(), [this](int tensor) {
+        return tensor == graph_.output || !graph_.tensors[tensor].consumers.empty();
+      });
+      if (!read) return Error(node, "is read by no layer and is not the output");
+    }
+    if (!logits.consumers.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: output \"", output, "\" is read by a layer"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Error(const GraphNode& node, absl::string_view what) const {
+    std::vector<std::string> inputs;
+    for (const std::string& name : node.config.inputs()) {
+      const auto found = by_name_.find(name);
+      const bool known = found != by_name_.end() && !graph_.tensors[found->second].shape.empty();
+      inputs.push_back(
+          known ? absl::StrCat(name, " ", ShapeText(graph_.tensors[found->second].shape)) : name);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("model: layer \"", node.name, "\" (",
+                                                   KindName(node.config), " of ",
+                                                   absl::StrJoin(inputs, ", "), "): ", what));
+  }
+
+  Graph graph_;
+  absl::flat_hash_map<std::string, int> by_name_;
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs) {
+  return GraphBuilder().Build(model, inputs);
+}
+
+}  // namespace satrap

@@ -1,0 +1,20 @@
+// From a ModelConfig and the inputs it is fed to a Graph; what is wrong with a model is found here.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_GRAPH_BUILDER_H_
+#define SATRAP_NN_WORKER_GRAPH_GRAPH_BUILDER_H_
+
+#include "absl/status/statusor.h"
+#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/graph_inputs.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// INVALID_ARGUMENT, naming the layer, its inputs and their shapes: an unknown input, a cycle, a
+// name given twice, shapes that do not fit, a layer whose output nobody reads, an `output` that is
+// not of shape [1]. REQUIRES: model.layers is resolved: a zoo name alone is an error
+absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_GRAPH_BUILDER_H_

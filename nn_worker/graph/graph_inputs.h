@@ -1,0 +1,35 @@
+// What the dense network is fed: the numeric block and the segments of the id features, as the
+// job's data and tables declare them.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_GRAPH_INPUTS_H_
+#define SATRAP_NN_WORKER_GRAPH_GRAPH_INPUTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace satrap {
+
+// The graph input of the numeric block.
+inline constexpr char kNumericInput[] = "numeric";
+
+// One segment of one id feature. Its graph input is named "FEATURE.SEGMENT".
+struct FeatureSegment {
+  std::string feature;
+  std::string segment;
+  int64_t dim = 0;
+  // 0: pooled, [dim]. Else a sequence, [max_length, dim], zero rows after its end.
+  int64_t max_length = 0;
+};
+
+struct GraphInputs {
+  // Columns of the graph input "numeric"; 0 where a job has no numerics: the input exists and has
+  // no columns.
+  int64_t numeric_width = 0;
+  // In the order of DataConfig.features, segments in that of their table.
+  std::vector<FeatureSegment> segments;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_GRAPH_INPUTS_H_

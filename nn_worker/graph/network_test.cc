@@ -1,0 +1,320 @@
+#include "nn_worker/graph/network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/check.h"
+#include "common/random.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/collective/local_collective.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kMaxSamples = 150;
+
+// Smooth, so that differences of the loss are its gradients.
+constexpr char kSmooth[] = R"(
+  layers { name: "deep" inputs: "*.embedding" inputs: "numeric"
+           mlp { units: 9 units: 5 activation: TANH output_units: 1 } }
+  layers { name: "fm" inputs: "*.embedding" fm {} }
+  layers { name: "linear" inputs: "*.linear" sum {} }
+  layers { name: "numeric_linear" inputs: "numeric" linear { units: 1 } }
+  layers { name: "logit" inputs: "deep" inputs: "fm" inputs: "linear" inputs: "numeric_linear" add {} })";
+
+constexpr char kBatchNorm[] = R"(
+  layers { name: "deep" inputs: "*.embedding" inputs: "numeric"
+           mlp { units: 9 units: 5 batch_norm {} dropout: 0.2 output_units: 1 } }
+  layers { name: "linear" inputs: "*.linear" sum {} }
+  layers { name: "logit" inputs: "deep" inputs: "linear" add {} })";
+
+NetworkOptions Options(const std::string& model, Backend* backend, Collective* collective) {
+  NetworkOptions options;
+  CHECK(google::protobuf::TextFormat::ParseFromString(model, &options.model)) << model;
+  options.inputs.numeric_width = 3;
+  options.inputs.segments = {{"user", "embedding", 4, 0},
+                             {"user", "linear", 1, 0},
+                             {"item", "embedding", 4, 0},
+                             {"item", "linear", 1, 0},
+                             {"item", "unread", 2, 0}};
+  options.optimizer.set_learning_rate(0.1f);
+  // The gradient of a bias before batch norm is 0 but for rounding, and Adagrad would make steps of
+  // full size of that.
+  if (model == kBatchNorm) {
+    options.optimizer.mutable_sgd();
+  } else {
+    options.optimizer.mutable_adagrad();
+  }
+  options.max_samples = kMaxSamples;
+  options.backend = backend;
+  options.collective = collective;
+  return options;
+}
+
+// A rank: a network and the means to feed it global samples [begin, begin + count).
+class Rank {
+ public:
+  explicit Rank(const std::string& model, std::unique_ptr<Collective> collective = nullptr)
+      : collective_(collective != nullptr ? std::move(collective)
+                                          : std::move(NewLocalCollectives(1)[0])) {
+    auto network = Network::Create(Options(model, backend_.get(), collective_.get()));
+    CHECK_OK(network.status());
+    network_ = std::move(*network);
+  }
+  Network* operator->() { return network_.get(); }
+  Collective* collective() { return collective_.get(); }
+
+  void Fill(int64_t step, int64_t begin, int64_t count) {
+    for (int input = 0; input < network_->num_inputs(); ++input) {
+      const Tensor view = network_->input_view(input);
+      if (view.empty()) continue;
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t c = 0; c < view.cols; ++c) {
+          view.f32(i)[c] = static_cast<float>(
+              2 * UniformDouble(RandomBits(input * 100 + c, step, begin + i)) - 1);
+        }
+      }
+    }
+    labels_.clear();
+    weights_.clear();
+    for (int64_t i = begin; i < begin + count; ++i) {
+      labels_.push_back(RandomBits(7, step, i) % 3 == 0 ? 1.0f : 0.0f);
+      weights_.push_back(static_cast<float>(1 + RandomBits(8, step, i) % 2));
+    }
+  }
+  absl::Status ForwardBackward(int64_t step, int64_t begin, int64_t count) {
+    if (absl::Status s = network_->Forward(count, TrainingPass{step, begin}); !s.ok()) return s;
+    network_->Loss(labels_, weights_, {});
+    return network_->Backward();
+  }
+  void Train(int64_t step, int64_t begin, int64_t count) {
+    Fill(step, begin, count);
+    CHECK_OK(ForwardBackward(step, begin, count));
+    const absl::Span<float> reduction = network_->reduction();
+    reduction[reduction.size() - Network::kExtraSums] =
+        static_cast<float>(network_->ReadLoss().weight);
+    CHECK_OK(collective_->AllReduceSum(reduction));
+    CHECK_OK(network_->Step({step, reduction[reduction.size() - Network::kExtraSums], 1}));
+  }
+  std::vector<float> Weights() {
+    return std::vector<float>(network_->parameters().begin(), network_->parameters().end());
+  }
+
+ private:
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend(1);
+  const std::unique_ptr<Collective> collective_;
+  std::unique_ptr<Network> network_;
+  std::vector<float> labels_, weights_;
+};
+
+TEST(NetworkTest, GradientsAreThoseOfTheLoss) {
+  constexpr int64_t kSamples = 70;
+  Rank rank(kSmooth);
+  rank.Fill(0, 0, kSamples);
+  ASSERT_TRUE(rank.ForwardBackward(0, 0, kSamples).ok());
+  const std::vector<float> gradients(rank->gradients().begin(), rank->gradients().end());
+  const auto loss = [&] {
+    CHECK_OK(rank.ForwardBackward(0, 0, kSamples));
+    return rank->ReadLoss().loss;
+  };
+  const auto difference = [&](float* value) {
+    constexpr float kDelta = 1.0f / 256;
+    const float kept = *value;
+    *value = kept + kDelta;
+    const double above = loss();
+    *value = kept - kDelta;
+    const double below = loss();
+    *value = kept;
+    return (above - below) / (2 * kDelta);
+  };
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i] == 0) continue;  // the gaps between parameters
+    ASSERT_NEAR(gradients[i], difference(&rank->parameters()[i]), 0.02) << i;
+  }
+  for (int input = 1; input < rank->num_inputs(); ++input) {
+    if (rank->input_view(input).empty()) continue;
+    for (const int64_t i : {int64_t{0}, kSamples - 1}) {
+      for (int64_t c = 0; c < rank->input_view(input).cols; ++c) {
+        ASSERT_TRUE(rank.ForwardBackward(0, 0, kSamples).ok());
+        const float got = rank->input_gradient(input).f32(i)[c];
+        ASSERT_NEAR(got, difference(rank->input_view(input).f32(i) + c), 0.005)
+            << "input " << input << " sample " << i << " column " << c;
+      }
+    }
+  }
+}
+
+TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
+  Rank rank(kSmooth);
+  EXPECT_TRUE(rank->input_view(5).empty());
+  EXPECT_TRUE(rank->input_gradient(5).empty());
+  EXPECT_FALSE(rank->input_view(0).empty());
+  EXPECT_TRUE(rank->input_gradient(0).empty());
+}
+
+// Trains `steps` steps of 120 samples, cut into `parts`, one a rank; gives the weights of each
+// rank.
+std::vector<std::vector<float>> TrainInParts(const std::string& model,
+                                             const std::vector<int64_t>& parts, int64_t steps) {
+  auto collectives = NewLocalCollectives(static_cast<int>(parts.size()));
+  std::vector<std::vector<float>> weights(parts.size());
+  std::vector<std::thread> threads;
+  int64_t begin = 0;
+  for (size_t r = 0; r < parts.size(); ++r) {
+    threads.emplace_back([&, r, begin] {
+      Rank rank(model, std::move(collectives[r]));
+      for (int64_t step = 0; step < steps; ++step) rank.Train(step, begin, parts[r]);
+      weights[r] = rank.Weights();
+    });
+    begin += parts[r];
+  }
+  for (std::thread& thread : threads) thread.join();
+  return weights;
+}
+
+TEST(NetworkTest, UnequalPartsAreOneMachine) {
+  for (const char* model : {kSmooth, kBatchNorm}) {
+    const std::vector<float> whole = TrainInParts(model, {120}, 100)[0];
+    for (const std::vector<int64_t>& parts :
+         {std::vector<int64_t>{60, 60}, std::vector<int64_t>{1, 90, 0, 29}}) {
+      const auto ranks = TrainInParts(model, parts, 100);
+      for (size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(ranks[0][i], whole[i], 1e-5) << i;
+      for (size_t r = 1; r < ranks.size(); ++r) EXPECT_EQ(ranks[r], ranks[0]) << "rank " << r;
+    }
+  }
+}
+
+TEST(NetworkTest, TrainingLowersTheLoss) {
+  Rank rank(kBatchNorm);
+  rank.Train(0, 0, 100);
+  const double first = rank->ReadLoss().loss;
+  for (int64_t step = 1; step < 60; ++step) {
+    rank.Fill(0, 0, 100);  // the same samples
+    ASSERT_TRUE(rank.ForwardBackward(step, 0, 100).ok());
+    ASSERT_TRUE(rank->Step({step, 150, 1}).ok());
+  }
+  EXPECT_LT(rank->ReadLoss().loss, 0.8 * first);
+}
+
+TEST(NetworkTest, ALogitDependsOnItsRowAlone) {
+  for (const char* model : {kSmooth, kBatchNorm}) {
+    Rank rank(model);
+    rank.Train(0, 0, 100);
+    rank.Fill(1, 0, kMaxSamples);
+    ASSERT_TRUE(rank->Forward(kMaxSamples, absl::nullopt).ok());
+    std::vector<float> whole;
+    for (int64_t i = 0; i < kMaxSamples; ++i) whole.push_back(*rank->logits().f32(i));
+    for (const int64_t part : {1, 7, 64, 128}) {
+      for (int64_t begin = 0; begin < kMaxSamples; begin += part) {
+        const int64_t count = std::min(part, kMaxSamples - begin);
+        rank.Fill(1, begin, count);
+        ASSERT_TRUE(rank->Forward(count, absl::nullopt).ok());
+        for (int64_t i = 0; i < count; ++i) {
+          ASSERT_EQ(*rank->logits().f32(i), whole[begin + i]) << "parts of " << part;
+        }
+      }
+    }
+  }
+}
+
+TEST(NetworkTest, SavedAndLoadedGoesOnBitByBit) {
+  Rank first(kBatchNorm);
+  for (int64_t step = 0; step < 5; ++step) first.Train(step, 0, 100);
+  const std::string saved = first->Save();
+  Rank second(kBatchNorm);
+  ASSERT_NE(second.Weights(), first.Weights());
+  ASSERT_TRUE(second->Load(saved, Network::LoadScope::kAll).ok());
+  for (int64_t step = 5; step < 10; ++step) {
+    first.Train(step, 0, 100);
+    second.Train(step, 0, 100);
+  }
+  EXPECT_EQ(second.Weights(), first.Weights());
+  EXPECT_EQ(second->Save(), first->Save());
+}
+
+TEST(NetworkTest, LoadTakesAllOrNothing) {
+  Rank rank(kBatchNorm);
+  Rank other(kSmooth);
+  const std::vector<float> before = other.Weights();
+  const absl::Status status = other->Load(rank->Save(), Network::LoadScope::kModel);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "dense checkpoint has no \"numeric_linear.weight\", which this model needs");
+  std::string damaged = rank->Save();
+  damaged[damaged.size() / 2] ^= 1;
+  EXPECT_EQ(rank->Load(damaged, Network::LoadScope::kAll).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(other.Weights(), before);
+}
+
+TEST(NetworkTest, AModelLoadsUnderAnotherOptimizer) {
+  Rank rank(kSmooth);
+  rank.Train(0, 0, 50);
+  const auto backend = NewCpuBackend(1);
+  const auto collectives = NewLocalCollectives(1);
+  NetworkOptions options = Options(kSmooth, backend.get(), collectives[0].get());
+  options.optimizer.mutable_adam();
+  auto adam = Network::Create(options);
+  ASSERT_TRUE(adam.ok());
+  EXPECT_EQ((*adam)->Load(rank->Save(), Network::LoadScope::kAll).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE((*adam)->Load(rank->Save(), Network::LoadScope::kModel).ok());
+  EXPECT_EQ((*adam)->Parameter("deep/linear_0.weight")->values,
+            rank->Parameter("deep/linear_0.weight")->values);
+}
+
+TEST(NetworkTest, AnInfinityInAnInputReachesTheCount) {
+  Rank rank(kSmooth);
+  rank.Fill(0, 0, 10);
+  ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
+  EXPECT_EQ(rank->CountNonFiniteGradients(), 0);
+  *rank->input_view(1).f32(3) = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
+  EXPECT_GT(rank->CountNonFiniteGradients(), 0);
+  // What rows of an earlier, larger part left behind does not count.
+  rank.Fill(1, 0, 3);
+  ASSERT_TRUE(rank.ForwardBackward(1, 0, 3).ok());
+  EXPECT_EQ(rank->CountNonFiniteGradients(), 0);
+}
+
+TEST(NetworkTest, InitialValuesAreFunctionsOfSeedAndName) {
+  Rank a(kSmooth), b(kBatchNorm);
+  EXPECT_EQ(a->Parameter("deep/linear_1.weight")->values,
+            b->Parameter("deep/linear_1.weight")->values);
+  EXPECT_NE(a->Parameter("deep/linear_0.weight")->values[0],
+            a->Parameter("deep/linear_1.weight")->values[0]);
+  EXPECT_EQ(a->Parameter("deep/linear_0.bias")->values, std::vector<float>(9, 0));
+  EXPECT_EQ(a->Parameter("nothing").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(a->num_parameters(), 11 * 9 + 9 + 9 * 5 + 5 + 5 + 1 + 3 + 1);
+}
+
+TEST(NetworkTest, WorksWithoutNumerics) {
+  const auto backend = NewReferenceBackend();
+  const auto collectives = NewLocalCollectives(1);
+  NetworkOptions options = Options(kSmooth, backend.get(), collectives[0].get());
+  options.inputs.numeric_width = 0;
+  auto network = Network::Create(options);
+  ASSERT_TRUE(network.ok()) << network.status();
+  ASSERT_TRUE((*network)->Forward(2, TrainingPass{0, 0}).ok());
+  (*network)->Loss({1, 0}, {}, {});
+  ASSERT_TRUE((*network)->Backward().ok());
+  ASSERT_TRUE((*network)->Step({0, 2, 1}).ok());
+}
+
+TEST(NetworkTest, RefusesAModelThatDoesNotFit) {
+  const auto backend = NewCpuBackend(1);
+  const auto collectives = NewLocalCollectives(1);
+  NetworkOptions options = Options(R"(layers { name: "logit" inputs: "*.wide" sum {} })",
+                                   backend.get(), collectives[0].get());
+  EXPECT_EQ(Network::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,109 @@
+#include "nn_worker/layer/batch_norm.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class BatchNormLayer final : public Layer {
+ public:
+  explicit BatchNormLayer(const BatchNormConfig& config) : config_(config) {}
+
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    RETURN_IF_ERROR(RequireOneInput(inputs));
+    RETURN_IF_ERROR(RequireVectors(inputs));
+    dim_ = inputs[0][0];
+    return std::vector<SampleShape>{inputs[0]};
+  }
+
+  std::vector<ParameterSpec> parameters() const override {
+    const auto constant = ParameterSpec::Initial::kConstant;
+    return {{"gamma", 1, dim_, constant, 1}, {"beta", 1, dim_, constant, 0}};
+  }
+  std::vector<StateSpec> states() const override {
+    return {{"running_mean", dim_, 0}, {"running_variance", dim_, 1}};
+  }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    collective_ = binding.collective;
+    gamma_ = binding.parameters[0];
+    beta_ = binding.parameters[1];
+    gamma_gradient_ = binding.gradients[0];
+    beta_gradient_ = binding.gradients[1];
+    mean_ = binding.states[0];
+    variance_ = binding.states[1];
+    ASSIGN_OR_RETURN(void* stats, backend_->Allocate(2 * dim_ * sizeof(float)));
+    ASSIGN_OR_RETURN(void* sums, backend_->Allocate((4 * dim_ + 1) * sizeof(double)));
+    stats_ = TensorF32(static_cast<float*>(stats), 2, dim_);
+    sums_ = TensorF64(static_cast<double*>(sums), 1, 2 * dim_ + 1);
+    gradient_sums_ = TensorF64(static_cast<double*>(sums) + 2 * dim_ + 1, 1, 2 * dim_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    if (!pass.training) {
+      backend_->BatchNormFixed(xs[0], mean_, variance_, config_.epsilon(), gamma_, beta_, ys[0]);
+      return absl::OkStatus();
+    }
+    backend_->Moments(xs[0], sums_);
+    if (global()) RETURN_IF_ERROR(Reduce(sums_));
+    backend_->BatchNorm(xs[0], sums_, config_.epsilon(), gamma_, beta_, stats_, ys[0]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    backend_->BatchNormGradSums(xs[0], stats_, dys[0], gradient_sums_);
+    // The rank's own sums are the gradients of beta and gamma: all ranks' are added with every
+    // other gradient.
+    backend_->ToF32(gradient_sums_.Columns(0, dim_), beta_gradient_);
+    backend_->ToF32(gradient_sums_.Columns(dim_, dim_), gamma_gradient_);
+    if (global()) RETURN_IF_ERROR(Reduce(gradient_sums_));
+    if (dxs[0].wanted()) {
+      backend_->BatchNormGrad(xs[0], stats_, gamma_, dys[0], sums_, gradient_sums_, dxs[0]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status EndStep() override {
+    if (!global()) RETURN_IF_ERROR(Reduce(sums_));
+    backend_->BatchNormRunning(sums_, config_.momentum(), mean_, variance_);
+    return absl::OkStatus();
+  }
+
+ private:
+  bool global() const { return config_.scope() == BatchNormConfig::GLOBAL; }
+  absl::Status Reduce(Tensor sums) {
+    return collective_->AllReduceSum(absl::Span<double>(sums.f64(), sums.cols));
+  }
+
+  const BatchNormConfig config_;
+  int64_t dim_ = 0;
+  Backend* backend_ = nullptr;
+  Collective* collective_ = nullptr;
+  Tensor gamma_, beta_, gamma_gradient_, beta_gradient_, mean_, variance_;
+  Tensor stats_;  // of the last training pass: mean, 1 / std
+  Tensor sums_;   // of the last training pass, as Backend::Moments
+  Tensor gradient_sums_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config) {
+  if (!(config.momentum() >= 0 && config.momentum() <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("momentum must be in [0, 1], got ", config.momentum()));
+  }
+  if (!(config.epsilon() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("epsilon must be above 0, got ", config.epsilon()));
+  }
+  return std::make_unique<BatchNormLayer>(config);
+}
+
+}  // namespace satrap

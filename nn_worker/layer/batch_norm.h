@@ -1,0 +1,26 @@
+// y = gamma (x - mean) / sqrt(variance + epsilon) + beta, column by column (Ioffe and Szegedy
+// 2015).   x, y: [dim] Parameters: gamma, beta (1, dim). States: running_mean, running_variance.
+//
+// Training uses the mean and variance of the rank's part (LOCAL) or of the global batch (GLOBAL:
+// its sums are reduced forward and backward, so parts of any size, empty ones too, equal one
+// machine with the global batch). Evaluation uses the running statistics. These follow the global
+// batch in both scopes, samples weighing alike, and only in EndStep: a step that does not count
+// leaves them. LOCAL reduces its sums there; GLOBAL has them.
+
+#ifndef SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_
+#define SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/layer/layer.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is not > 0.
+absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_

@@ -1,0 +1,63 @@
+#include "nn_worker/layer/dropout.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/random.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class DropoutLayer final : public Layer {
+ public:
+  explicit DropoutLayer(float rate) : rate_(rate) {}
+
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    if (absl::Status one = RequireOneInput(inputs); !one.ok()) return one;
+    return std::vector<SampleShape>{inputs[0]};
+  }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    seed_ = binding.seed;
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    if (pass.training) {
+      Mask(pass, xs[0], ys[0], /*add=*/false);
+    } else {
+      backend_->Copy(xs[0], ys[0], /*add=*/false);
+    }
+    return absl::OkStatus();
+  }
+
+  // The mask is made again rather than kept: it costs less than its memory.
+  absl::Status Backward(const PassContext& pass, absl::Span<const Tensor>, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    if (dxs[0].wanted()) Mask(pass, dys[0], dxs[0].tensor, dxs[0].add);
+    return absl::OkStatus();
+  }
+
+ private:
+  void Mask(const PassContext& pass, Tensor x, Tensor y, bool add) {
+    const uint64_t key = RandomBits(seed_, static_cast<uint64_t>(pass.step));
+    backend_->Dropout(x, key, pass.first_global_sample, rate_, y, add);
+  }
+
+  const float rate_;
+  Backend* backend_ = nullptr;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewDropoutLayer(const DropoutConfig& config) {
+  if (!(config.rate() >= 0 && config.rate() < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("rate must be in [0, 1), got ", config.rate()));
+  }
+  return std::make_unique<DropoutLayer>(config.rate());
+}
+
+}  // namespace satrap

@@ -1,0 +1,49 @@
+#include "nn_worker/layer/fm.h"
+
+#include "common/status_macros.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class FmLayer final : public Layer {
+ public:
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    RETURN_IF_ERROR(RequireSomeInput(inputs));
+    RETURN_IF_ERROR(RequireVectors(inputs));
+    RETURN_IF_ERROR(RequireEqualShapes(inputs));
+    dim_ = inputs[0][0];
+    return std::vector<SampleShape>{{1}};
+  }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    ASSIGN_OR_RETURN(void* sums, backend_->Allocate(binding.max_samples * dim_ * sizeof(float)));
+    sums_ = TensorF32(static_cast<float*>(sums), binding.max_samples, dim_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    backend_->Fm(xs, sums_.FirstRows(ys[0].rows), ys[0]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    backend_->FmGrad(xs, sums_.FirstRows(dys[0].rows), dys[0], dxs);
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t dim_ = 0;
+  Backend* backend_ = nullptr;
+  Tensor sums_;  // sum_f x_f of the last Forward
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewFmLayer() { return std::make_unique<FmLayer>(); }
+
+}  // namespace satrap

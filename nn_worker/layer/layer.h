@@ -1,0 +1,106 @@
+// A Layer is a differentiable function of n tensors with m values, and its parameters: one file
+// each, forward beside backward. It is written against Backend and knows nothing of the graph
+// around it.
+//
+// Life: NewLayer (layer_registry.h); Infer once, with the shapes of its inputs; then parameters()
+// and states() say what it needs; Bind once; then Forward, and after a training Forward at most one
+// Backward; EndStep after a step that counted.
+//
+// Memory. Parameters, their gradients and the states lie in the network's flat buffers; a layer
+// gets views. What it needs between Forward and Backward it reads again from x and y, which stay
+// unchanged, or allocates in Bind.
+//
+// Gradients. Backward ASSIGNS parameter gradients (sums over the part's samples, not means); a part
+// of zero samples gives zeros. Each wanted dx is assigned or added to, as its target says, in the
+// order of the inputs: one tensor may be given twice. dy is the layer's to overwrite. A dx never
+// overlaps an x, a y or the dy, except that the dx of a layer whose output holds its inputs
+// (inputs_within_output) is that part of dy.
+//
+// Zero samples are legal, and a layer with a collective inside makes the same calls then.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_LAYER_LAYER_H_
+#define SATRAP_NN_WORKER_LAYER_LAYER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/backend.h"
+#include "nn_worker/collective/collective.h"
+
+namespace satrap {
+
+// Of one sample: [dim], or [length, dim] of a sequence.
+using SampleShape = absl::InlinedVector<int64_t, 2>;
+
+struct ParameterSpec {
+  enum class Initial { kConstant, kNormal, kUniform };
+  std::string name;  // within the layer: "weight"
+  int64_t rows = 1;
+  int64_t cols = 1;
+  Initial initial = Initial::kConstant;
+  double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
+};
+
+// Values that a model keeps and no gradient changes, as running statistics. One row.
+struct StateSpec {
+  std::string name;
+  int64_t cols = 1;
+  float initial = 0;
+};
+
+struct LayerBinding {
+  Backend* backend = nullptr;        // outlives the layer
+  Collective* collective = nullptr;  // outlives the layer
+  int64_t max_samples = 0;
+  uint64_t seed = 0;  // of this layer
+  // In the order of parameters() and states(); rows without gaps.
+  absl::Span<const Tensor> parameters;
+  absl::Span<const Tensor> gradients;
+  absl::Span<const Tensor> states;
+};
+
+// What a training pass is; evaluation has none of it.
+struct PassContext {
+  bool training = false;
+  int64_t step = 0;
+  int64_t first_global_sample = 0;  // of the rank's part within the global batch
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  virtual int num_outputs() const { return 1; }
+  // The shapes of the outputs, num_outputs() of them. INVALID_ARGUMENT, saying which input does not
+  // fit; the caller adds the layer's name.
+  virtual absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) = 0;
+  virtual std::vector<ParameterSpec> parameters() const { return {}; }
+  virtual std::vector<StateSpec> states() const { return {}; }
+  // True if output 0 is the inputs, one after another in each row: the graph may then let inputs
+  // lie within it.
+  virtual bool inputs_within_output() const { return false; }
+
+  // RESOURCE_EXHAUSTED if workspace cannot be had.
+  virtual absl::Status Bind(const LayerBinding& binding) = 0;
+
+  // xs and ys: (samples, product of the shape) each. An error is a collective's.
+  virtual absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,
+                               absl::Span<const Tensor> ys) = 0;
+  // REQUIRES: the last Forward was a training pass over the same tensors
+  virtual absl::Status Backward(const PassContext& pass, absl::Span<const Tensor> xs,
+                                absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
+                                absl::Span<const GradientTarget> dxs) = 0;
+  // The step of the last training pass changed the parameters: states may follow.
+  virtual absl::Status EndStep() { return absl::OkStatus(); }
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_LAYER_LAYER_H_

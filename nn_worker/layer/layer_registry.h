@@ -1,0 +1,22 @@
+// From a layer's configuration to the layer. A new layer is one file, one test, one field of
+// LayerConfig's `kind`, and one line in layer_registry.cc. Composites (mlp) are not layers: the
+// graph expands them.
+
+#ifndef SATRAP_NN_WORKER_LAYER_LAYER_REGISTRY_H_
+#define SATRAP_NN_WORKER_LAYER_LAYER_REGISTRY_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/layer/layer.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// INVALID_ARGUMENT, naming the field, if a value is out of range or the kind is missing or a
+// composite.
+absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_LAYER_LAYER_REGISTRY_H_

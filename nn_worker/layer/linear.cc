@@ -1,0 +1,115 @@
+#include "nn_worker/layer/linear.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "nn_worker/layer/activation.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class LinearLayer final : public Layer {
+ public:
+  explicit LinearLayer(const LinearConfig& config)
+      : config_(config), activation_(ActivationOf(config.activation())) {}
+
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    if (absl::Status one = RequireOneInput(inputs); !one.ok()) return one;
+    if (absl::Status vectors = RequireVectors(inputs); !vectors.ok()) return vectors;
+    in_ = inputs[0][0];
+    return std::vector<SampleShape>{{config_.units()}};
+  }
+
+  std::vector<ParameterSpec> parameters() const override {
+    std::vector<ParameterSpec> specs = {Weight()};
+    if (config_.bias()) specs.push_back(Bias());
+    return specs;
+  }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    weight_ = binding.parameters[0];
+    weight_gradient_ = binding.gradients[0];
+    if (config_.bias()) {
+      bias_ = binding.parameters[1];
+      bias_gradient_ = binding.gradients[1];
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    backend_->Linear(xs[0], weight_, bias_, activation_, ys[0]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
+                        absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    LinearGradArgs args;
+    args.x = xs[0];
+    args.w = weight_;
+    args.activation = activation_;
+    args.y = ys[0];
+    args.dy = dys[0];
+    args.dx = dxs[0];
+    args.dw = weight_gradient_;
+    args.db = bias_gradient_;
+    backend_->LinearGrad(args);
+    return absl::OkStatus();
+  }
+
+ private:
+  // Glorot and Bengio (2010): variance 2 / (in + out), as a normal or a uniform distribution.
+  ParameterSpec Weight() const {
+    ParameterSpec spec{"weight", in_, config_.units()};
+    const double fan = static_cast<double>(in_ + config_.units());
+    switch (config_.initializer()) {
+      case LinearConfig::XAVIER_NORMAL:
+        spec.initial = ParameterSpec::Initial::kNormal;
+        spec.scale = std::sqrt(2.0 / fan);
+        break;
+      case LinearConfig::XAVIER_UNIFORM:
+        spec.initial = ParameterSpec::Initial::kUniform;
+        spec.scale = std::sqrt(6.0 / fan);
+        break;
+      case LinearConfig::TORCH_DEFAULT:
+        spec.initial = ParameterSpec::Initial::kUniform;
+        spec.scale = TorchBound();
+        break;
+      case LinearConfig::ZERO:
+        break;
+    }
+    return spec;
+  }
+
+  ParameterSpec Bias() const {
+    ParameterSpec spec{"bias", 1, config_.units()};
+    if (config_.initializer() == LinearConfig::TORCH_DEFAULT) {
+      spec.initial = ParameterSpec::Initial::kUniform;
+      spec.scale = TorchBound();
+    }
+    return spec;
+  }
+
+  double TorchBound() const { return in_ == 0 ? 0 : 1.0 / std::sqrt(static_cast<double>(in_)); }
+
+  const LinearConfig config_;
+  const Activation activation_;
+  int64_t in_ = 0;
+  Backend* backend_ = nullptr;
+  Tensor weight_, weight_gradient_, bias_, bias_gradient_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config) {
+  if (config.units() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("units must be at least 1, got ", config.units()));
+  }
+  return std::make_unique<LinearLayer>(config);
+}
+
+}  // namespace satrap

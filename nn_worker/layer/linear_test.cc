@@ -1,0 +1,106 @@
+#include "nn_worker/layer/linear.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/layer/layer_testing.h"
+
+namespace satrap {
+namespace {
+
+class LinearLayerTest : public testing::Test {
+ protected:
+  LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
+                     int64_t samples) {
+    return LayerTester(backend_.get(), collectives_[0].get(), config, inputs, samples);
+  }
+
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend(1);
+  const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
+};
+
+TEST_F(LinearLayerTest, GradientsAreThoseOfItsForward) {
+  for (const char* activation : {"LINEAR", "SIGMOID", "TANH"}) {
+    for (const int units : {1, 4}) {
+      LayerTester tester = Tester(std::string("linear { units: ") + std::to_string(units) +
+                                      " activation: " + activation + " }",
+                                  {{5}}, 70);
+      EXPECT_LT(tester.LargestGradientError(), 2e-3) << activation << " " << units;
+    }
+  }
+}
+
+TEST_F(LinearLayerTest, GradientsPassReluWhereItIsOpen) {
+  LayerTester tester = Tester("linear { units: 3 activation: RELU bias: false }", {{2}}, 2);
+  for (const Tensor& tensor :
+       {tester.inputs()[0], tester.parameters()[0], tester.output_weights()[0]}) {
+    backend_->Fill(tensor, 1);
+  }
+  tester.inputs()[0].f32(1)[0] = -3;  // row 1: -2 in every unit
+  ASSERT_TRUE(tester.Forward().ok());
+  ASSERT_TRUE(tester.Backward().ok());
+  EXPECT_EQ(tester.outputs()[0].f32(0)[2], 2);
+  EXPECT_EQ(tester.outputs()[0].f32(1)[2], 0);
+  EXPECT_EQ(tester.input_gradients()[0].f32(0)[1], 3);
+  EXPECT_EQ(tester.input_gradients()[0].f32(1)[1], 0);
+  EXPECT_EQ(tester.parameter_gradients()[0].f32(0)[0], 1);  // of row 0 alone
+}
+
+TEST_F(LinearLayerTest, AddsToAnInputGradientWhenAsked) {
+  LayerTester tester = Tester("linear { units: 3 }", {{4}}, 5);
+  ASSERT_TRUE(tester.Forward().ok());
+  ASSERT_TRUE(tester.Backward().ok());
+  const float once = tester.input_gradients()[0].f32(2)[1];
+  ASSERT_TRUE(tester.Backward(/*add=*/true).ok());
+  EXPECT_NEAR(tester.input_gradients()[0].f32(2)[1], 2 * once, 1e-6);
+}
+
+TEST_F(LinearLayerTest, OverNoInputsIsItsBias) {
+  LayerTester tester = Tester("linear { units: 2 }", {{0}}, 3);
+  tester.parameters()[1].f32()[1] = 7;
+  EXPECT_EQ(tester.parameters()[0].size(), 0);
+  ASSERT_TRUE(tester.Forward().ok());
+  EXPECT_EQ(tester.outputs()[0].f32(2)[1], 7);
+  EXPECT_LT(tester.LargestGradientError(), 2e-3);
+}
+
+TEST_F(LinearLayerTest, ZeroSamplesGiveZeroGradients) {
+  LayerTester tester = Tester("linear { units: 2 }", {{3}}, 0);
+  backend_->Fill(tester.parameter_gradients()[0], 9);
+  backend_->Fill(tester.parameter_gradients()[1], 9);
+  ASSERT_TRUE(tester.Forward().ok());
+  ASSERT_TRUE(tester.Backward().ok());
+  EXPECT_EQ(tester.parameter_gradients()[0].f32(2)[1], 0);
+  EXPECT_EQ(tester.parameter_gradients()[1].f32()[0], 0);
+}
+
+TEST_F(LinearLayerTest, RefusesWhatDoesNotFit) {
+  LinearConfig config;
+  EXPECT_EQ(NewLinearLayer(config).status().message(), "units must be at least 1, got 0");
+  config.set_units(3);
+  auto layer = NewLinearLayer(config);
+  ASSERT_TRUE(layer.ok());
+  EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(), "takes one input, got 2");
+  EXPECT_EQ((*layer)->Infer({{50, 16}}).status().message(),
+            "takes inputs of shape [dim], input 0 is [50, 16]");
+}
+
+TEST_F(LinearLayerTest, InitialisesAsConfigured) {
+  LinearConfig config;
+  config.set_units(6);
+  config.set_initializer(LinearConfig::TORCH_DEFAULT);
+  auto layer = NewLinearLayer(config);
+  ASSERT_TRUE((*layer)->Infer({{4}}).ok());
+  const std::vector<ParameterSpec> specs = (*layer)->parameters();
+  ASSERT_EQ(specs.size(), 2u);
+  EXPECT_EQ(specs[0].initial, ParameterSpec::Initial::kUniform);
+  EXPECT_DOUBLE_EQ(specs[0].scale, 0.5);
+  EXPECT_DOUBLE_EQ(specs[1].scale, 0.5);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,29 @@
+// What layers say about shapes.
+
+#ifndef SATRAP_NN_WORKER_LAYER_SHAPE_H_
+#define SATRAP_NN_WORKER_LAYER_SHAPE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "nn_worker/layer/layer.h"
+
+namespace satrap {
+
+// "[16]", "[50, 16]".
+std::string ShapeText(const SampleShape& shape);
+// Values of one sample.
+int64_t ShapeSize(const SampleShape& shape);
+
+// INVALID_ARGUMENT unless there is exactly one input / at least one.
+absl::Status RequireOneInput(absl::Span<const SampleShape> inputs);
+absl::Status RequireSomeInput(absl::Span<const SampleShape> inputs);
+// INVALID_ARGUMENT unless every input is [dim].
+absl::Status RequireVectors(absl::Span<const SampleShape> inputs);
+// INVALID_ARGUMENT unless all inputs have the shape of the first.
+absl::Status RequireEqualShapes(absl::Span<const SampleShape> inputs);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_LAYER_SHAPE_H_

@@ -1,0 +1,55 @@
+// Logloss, normalised entropy (He et al. 2014), calibration and click rate, from five sums of
+// disjoint samples that merge by addition. Sums are compensated (Neumaier 1974): any division among
+// ranks gives the same to 1e-12.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_METRICS_LOG_LOSS_H_
+#define SATRAP_NN_WORKER_METRICS_LOG_LOSS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "nn_worker/metrics/auc.h"
+
+namespace satrap {
+
+// A sum whose rounding errors are kept beside it.
+class CompensatedSum {
+ public:
+  void Add(double value);
+  double value() const { return sum_ + error_; }
+
+ private:
+  double sum_ = 0;
+  double error_ = 0;
+};
+
+class LogLoss {
+ public:
+  static constexpr int kSums = 5;
+
+  // From the logit, without clipping: max(z, 0) - z y + log(1 + exp(-|z|)).
+  void Add(float logit, float label, double weight);
+
+  // The sums, to be added across ranks: samples, weight, weight of positives, weighted loss,
+  // weighted probability.
+  void Sums(absl::Span<double> sums) const;  // REQUIRES: kSums values
+  void SetSums(absl::Span<const double> sums);
+
+  double samples() const { return sums_[0].value(); }
+  double weight() const { return sums_[1].value(); }
+  MetricValue LogLossValue() const;
+  // logloss / entropy of the click rate; undefined for one class.
+  MetricValue NormalisedEntropy() const;
+  // Sum of predicted probabilities / sum of labels.
+  MetricValue Calibration() const;
+  MetricValue ClickRate() const;
+
+ private:
+  CompensatedSum sums_[kSums];
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_METRICS_LOG_LOSS_H_

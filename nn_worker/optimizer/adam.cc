@@ -1,0 +1,52 @@
+#include "nn_worker/optimizer/adam.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+
+namespace satrap {
+namespace {
+
+class Adam final : public DenseOptimizer {
+ public:
+  explicit Adam(const DenseOptimizerConfig::Adam& config) : config_(config) {}
+
+  std::vector<std::string> slot_names() const override { return {"adam.m", "adam.v"}; }
+  float initial_value(int) const override { return 0; }
+  void Step(Backend* backend, int64_t step, const StepScale& scale, Tensor gradient, Tensor w,
+            absl::Span<const Tensor> slots) const override {
+    CHECK(slots.size() == 2);
+    const double t = static_cast<double>(step) + 1;
+    Backend::AdamArgs args;
+    args.beta1 = config_.beta1();
+    args.beta2 = config_.beta2();
+    args.epsilon = config_.epsilon();
+    args.correction1 = static_cast<float>(1 - std::pow(static_cast<double>(args.beta1), t));
+    args.correction2 = static_cast<float>(1 - std::pow(static_cast<double>(args.beta2), t));
+    backend->AdamStep(scale, args, gradient, w, slots[0], slots[1]);
+  }
+
+ private:
+  const DenseOptimizerConfig::Adam config_;
+};
+
+bool IsDecay(float beta) { return beta >= 0 && beta < 1; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewAdam(
+    const DenseOptimizerConfig::Adam& config) {
+  if (!IsDecay(config.beta1()) || !IsDecay(config.beta2())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dense_optimizer.adam: beta1 and beta2 must be in [0, 1), got ",
+                     config.beta1(), " and ", config.beta2()));
+  }
+  if (!(config.epsilon() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dense_optimizer.adam: epsilon must be above 0, got ", config.epsilon()));
+  }
+  return std::make_unique<Adam>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,25 @@
+// From configuration to a DenseOptimizer. A new rule is one file, one test case, one field of
+// DenseOptimizerConfig's `kind`, and one line in optimizer_registry.cc.
+
+#ifndef SATRAP_NN_WORKER_OPTIMIZER_OPTIMIZER_REGISTRY_H_
+#define SATRAP_NN_WORKER_OPTIMIZER_OPTIMIZER_REGISTRY_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/optimizer/dense_optimizer.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// The rule of `config.kind`, Adam if none is set. INVALID_ARGUMENT, naming the field, if a value is
+// out of range.
+absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
+    const DenseOptimizerConfig& config);
+
+// base * min(1, (step + 1) / warmup_steps) * factor, and 1 / global_weight.
+StepScale ScaleOf(const DenseOptimizerConfig& config, const DenseStep& step);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_OPTIMIZER_OPTIMIZER_REGISTRY_H_

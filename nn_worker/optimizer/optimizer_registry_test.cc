@@ -1,0 +1,116 @@
+#include "nn_worker/optimizer/optimizer_registry.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/check.h"
+#include "common/random.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+
+namespace satrap {
+namespace {
+
+DenseOptimizerConfig Parse(const std::string& text) {
+  DenseOptimizerConfig config;
+  CHECK(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+// One parameter, in double, step by step as the formulas of the headers say.
+class ScalarReference {
+ public:
+  ScalarReference(const DenseOptimizerConfig& config, double w) : config_(config), w_(w) {
+    if (config.has_adagrad()) a_ = config.adagrad().initial_accumulator();
+  }
+
+  double Step(int64_t step, double gradient_sum, double weight, double factor) {
+    double lr = config_.learning_rate() * factor;
+    if (config_.warmup_steps() > 0 && step + 1 < config_.warmup_steps()) {
+      lr *= (step + 1.0) / config_.warmup_steps();
+    }
+    const double g = gradient_sum / weight + config_.l2() * w_;
+    if (config_.has_sgd()) {
+      w_ -= lr * g;
+    } else if (config_.has_adagrad()) {
+      a_ += g * g;
+      w_ -= lr * g / (std::sqrt(a_) + config_.adagrad().epsilon());
+    } else {
+      const auto& adam = config_.adam();
+      m_ = adam.beta1() * m_ + (1.0 - adam.beta1()) * g;
+      v_ = adam.beta2() * v_ + (1.0 - adam.beta2()) * g * g;
+      const double m_hat = m_ / (1 - std::pow(adam.beta1(), step + 1));
+      const double v_hat = v_ / (1 - std::pow(adam.beta2(), step + 1));
+      w_ -= lr * m_hat / (std::sqrt(v_hat) + adam.epsilon());
+    }
+    return w_;
+  }
+
+ private:
+  const DenseOptimizerConfig config_;
+  double w_;
+  double a_ = 0, m_ = 0, v_ = 0;
+};
+
+TEST(OptimizerRegistryTest, HundredRandomStepsAreThoseOfAScalarReference) {
+  constexpr int64_t kCount = 37;
+  const auto backend = NewCpuBackend(1);
+  for (const char* text :
+       {"learning_rate: 0.1 sgd {}", "learning_rate: 0.05 sgd {} l2: 0.01 warmup_steps: 30",
+        "learning_rate: 0.1 adagrad { initial_accumulator: 0.1 }",
+        "learning_rate: 0.01 adagrad { epsilon: 1e-3 } l2: 0.02", "learning_rate: 0.01 adam {}",
+        "adam { beta1: 0.5 beta2: 0.9 epsilon: 1e-4 } warmup_steps: 10", ""}) {
+    const DenseOptimizerConfig config = Parse(text);
+    const auto optimizer = NewDenseOptimizer(config);
+    ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+    std::vector<float> w(kCount), gradient(kCount);
+    std::vector<std::vector<float>> slots;
+    for (size_t s = 0; s < (*optimizer)->slot_names().size(); ++s) {
+      slots.emplace_back(kCount, (*optimizer)->initial_value(static_cast<int>(s)));
+    }
+    std::vector<Tensor> views;
+    for (std::vector<float>& slot : slots) views.push_back(TensorF32(slot.data(), 1, kCount));
+    std::vector<ScalarReference> references;
+    for (int64_t i = 0; i < kCount; ++i) {
+      w[i] = static_cast<float>(UniformDouble(RandomBits(1, i)) - 0.5);
+      references.emplace_back(config, w[i]);
+    }
+    for (int64_t step = 0; step < 100; ++step) {
+      DenseStep dense{step, 64.0 + static_cast<double>(step), step % 2 == 0 ? 1.0 : 0.25};
+      for (int64_t i = 0; i < kCount; ++i) {
+        gradient[i] = static_cast<float>(100 * (UniformDouble(RandomBits(2, step, i)) - 0.5));
+      }
+      (*optimizer)
+          ->Step(backend.get(), step, ScaleOf(config, dense), TensorF32(gradient.data(), 1, kCount),
+                 TensorF32(w.data(), 1, kCount), views);
+      for (int64_t i = 0; i < kCount; ++i) {
+        const double want =
+            references[i].Step(step, gradient[i], dense.global_weight, dense.learning_rate_factor);
+        ASSERT_NEAR(w[i], want, 2e-5 * (1 + std::abs(want))) << text << " step " << step;
+      }
+    }
+  }
+}
+
+TEST(OptimizerRegistryTest, RefusesValuesOutOfRange) {
+  EXPECT_EQ(NewDenseOptimizer(Parse("learning_rate: -1")).status().message(),
+            "dense_optimizer.learning_rate must be finite and at least 0, got -1");
+  EXPECT_EQ(NewDenseOptimizer(Parse("adam { beta1: 1 }")).status().message(),
+            "dense_optimizer.adam: beta1 and beta2 must be in [0, 1), got 1 and 0.999");
+  EXPECT_FALSE(NewDenseOptimizer(Parse("adam { epsilon: 0 }")).ok());
+  EXPECT_FALSE(NewDenseOptimizer(Parse("adagrad { initial_accumulator: -1 }")).ok());
+  EXPECT_FALSE(NewDenseOptimizer(Parse("l2: -0.5")).ok());
+}
+
+TEST(OptimizerRegistryTest, WarmsUpLinearly) {
+  const DenseOptimizerConfig config = Parse("learning_rate: 0.5 warmup_steps: 4");
+  EXPECT_FLOAT_EQ(ScaleOf(config, {0, 8, 1}).learning_rate, 0.125f);
+  EXPECT_FLOAT_EQ(ScaleOf(config, {3, 8, 1}).learning_rate, 0.5f);
+  EXPECT_FLOAT_EQ(ScaleOf(config, {100, 8, 0.1}).learning_rate, 0.05f);
+  EXPECT_FLOAT_EQ(ScaleOf(config, {0, 8, 1}).scale, 0.125f);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,65 @@
+#include "nn_worker/rank/best_model.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+EvaluationConfig Config(Metric metric, int patience) {
+  EvaluationConfig config;
+  config.set_metric(metric);
+  config.set_patience(patience);
+  return config;
+}
+
+MetricValues Values(double auc, double logloss) {
+  MetricValues values;
+  values.set_samples(10);
+  values.set_auc(auc);
+  values.set_logloss(logloss);
+  return values;
+}
+
+TEST(BestModelTest, AHigherAucIsBetter) {
+  BestModel best(Config(AUC, 0));
+  EXPECT_TRUE(best.Offer(Values(.6, .5)));
+  EXPECT_FALSE(best.Offer(Values(.6, .1)));
+  EXPECT_TRUE(best.Offer(Values(.7, .9)));
+}
+
+TEST(BestModelTest, ALowerLoglossIsBetter) {
+  BestModel best(Config(LOGLOSS, 0));
+  EXPECT_TRUE(best.Offer(Values(.6, .5)));
+  EXPECT_FALSE(best.Offer(Values(.9, .6)));
+  EXPECT_TRUE(best.Offer(Values(.1, .4)));
+}
+
+TEST(BestModelTest, PatienceCountsValidationsInARowWithoutABest) {
+  BestModel best(Config(AUC, 2));
+  best.Offer(Values(.5, 1));
+  best.Offer(Values(.4, 1));
+  EXPECT_FALSE(best.out_of_patience());
+  best.Offer(Values(.6, 1));
+  best.Offer(Values(.4, 1));
+  EXPECT_FALSE(best.out_of_patience());
+  best.Offer(Values(.4, 1));
+  EXPECT_TRUE(best.out_of_patience());
+}
+
+TEST(BestModelTest, WithoutPatienceThereIsNoEnd) {
+  BestModel best(Config(AUC, 0));
+  for (int i = 0; i < 100; ++i) best.Offer(Values(.5, 1));
+  EXPECT_FALSE(best.out_of_patience());
+}
+
+TEST(BestModelTest, NanAndEmptySetsAreNeverTheBest) {
+  BestModel best(Config(AUC, 0));
+  EXPECT_FALSE(best.Offer(Values(std::numeric_limits<double>::quiet_NaN(), .1)));
+  EXPECT_FALSE(best.Offer(MetricValues()));
+  EXPECT_TRUE(best.Offer(Values(.2, .1)));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,463 @@
+#include "nn_worker/rank/fake_cluster.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/part_placement.h"
+#include "common/rpc/hot_methods.h"
+
+namespace satrap {
+
+std::string NameOf(const PartId& id) {
+  return absl::StrCat(id.stream() == TRAIN_STREAM ? "" : Stream_Name(id.stream()) + ":", id.epoch(),
+                      ".", id.lane(), ".", id.seq(), ".", id.part());
+}
+
+// An embedding worker: queues of parts, parked asks, exactly-once windows.
+class FakeCluster::Worker {
+ public:
+  Worker(FakeCluster* cluster, uint64_t first_handle)
+      : cluster_(cluster),
+        windows_(&cluster->executor, cluster->options_.timeouts.hold_ms * 1000),
+        next_handle_(first_handle) {}
+
+  void Put(const FakePart& part) {
+    parts_[{part.id.stream(), part.id.epoch()}].push_back(part);
+    ServeParked();
+  }
+
+  void End(Stream stream, uint32_t epoch) {
+    ended_.insert({stream, epoch});
+    ServeParked();
+  }
+
+  void Handle(const rpc::Method& method, const rpc::Message& request, rpc::Callback respond) {
+    if (cluster_->broken_method == method.path) {
+      respond(absl::InvalidArgumentError("broken"));
+      return;
+    }
+    if (method == rpc::kNextBatch) {
+      Run<NextBatchHeader>(method, request, std::move(respond), &Worker::NextBatch);
+    } else if (method == rpc::kPushGradients) {
+      Run<PushGradientsHeader>(method, request, std::move(respond), &Worker::Push);
+    } else {
+      CHECK(method == rpc::kAck);
+      Run<AckHeader>(method, request, std::move(respond), &Worker::Ack);
+    }
+  }
+
+ private:
+  using Key = std::pair<Stream, uint32_t>;
+  struct Parked {
+    NextBatchHeader header;
+    rpc::AnswerWindow* window;
+  };
+  struct HandedOut {
+    FakePart part;
+    int rank;
+  };
+
+  template <typename Header>
+  void Run(const rpc::Method& method, const rpc::Message& request, rpc::Callback respond,
+           void (Worker::*run)(const Header&, rpc::AnswerWindow*)) {
+    Header header;
+    CHECK(header.ParseFromString(request.header));
+    int stream = TRAIN_STREAM;
+    if constexpr (!std::is_same_v<Header, PushGradientsHeader>) stream = header.stream();
+    const int method_index = method == rpc::kNextBatch ? 0 : method == rpc::kAck ? 1 : 2;
+    rpc::AnswerWindow* window = windows_.Get(header.call().sender(), stream + 10 * method_index);
+    if (window->Admit(header.call().number(), header.call().oldest_open(), std::move(respond)) ==
+        rpc::Admission::kRun) {
+      (this->*run)(header, window);
+    }
+  }
+
+  void NextBatch(const NextBatchHeader& header, rpc::AnswerWindow* window) {
+    const uint64_t key = next_parked_++;
+    parked_[key] = Parked{header, window};
+    ServeParked();
+    if (header.has_wanted() || parked_.count(key) == 0) return;
+    cluster_->executor.PostAfter(int64_t{header.wait_ms()} * 1000, [this, key] {
+      const auto parked = parked_.find(key);
+      if (parked == parked_.end()) return;
+      Answer(parked->second, NextBatchAnswerHeader::NOT_YET);
+      parked_.erase(key);
+    });
+  }
+
+  bool Ended(Key key) { return ended_.count(key) > 0 && parts_[key].empty(); }
+
+  void ServeParked() {
+    for (auto it = parked_.begin(); it != parked_.end();) {
+      it = Serve(it->second) ? parked_.erase(it) : std::next(it);
+    }
+  }
+
+  bool Serve(const Parked& parked) {
+    const Key key = {parked.header.stream(), parked.header.epoch()};
+    // A later epoch is not begun before the current one has ended.
+    for (uint32_t earlier = 0; earlier < key.second; ++earlier) {
+      if (!Ended({key.first, earlier})) return false;
+    }
+    auto& queue = parts_[key];
+    const auto part = std::find_if(queue.begin(), queue.end(), [&](const FakePart& p) {
+      return !parked.header.has_wanted() || NameOf(p.id) == NameOf(parked.header.wanted());
+    });
+    if (part != queue.end()) {
+      const FakePart copy = *part;
+      queue.erase(part);
+      HandOut(parked, copy);
+      return true;
+    }
+    if (!Ended(key)) return false;
+    CHECK(!parked.header.has_wanted()) << "asked for a part that does not exist";
+    Answer(parked, NextBatchAnswerHeader::ENDED);
+    return true;
+  }
+
+  void HandOut(const Parked& parked, const FakePart& part) {
+    const int rank = static_cast<int>(parked.header.call().sender());
+    CHECK(cluster_->handed_out_.insert(NameOf(part.id)).second);
+    if (part.id.stream() == TRAIN_STREAM) {
+      CHECK(cluster_->outstanding_[rank] < cluster_->options_.max_staleness)
+          << "rank " << rank << " is too stale";
+      ++cluster_->outstanding_[rank];
+      if (parked.header.has_wanted()) {
+        for (const auto& [step, count] : cluster_->pushes_of_step_) {
+          CHECK(step < parked.header.step() && count == cluster_->options_.num_ranks);
+        }
+        CHECK(cluster_->pushes_of_step_.size() == parked.header.step());
+      }
+    } else {
+      for (const int outstanding : cluster_->outstanding_) CHECK(outstanding == 0);
+    }
+    const uint64_t handle = next_handle_++;
+    handed_out_[handle] = HandedOut{part, rank};
+    NextBatchAnswerHeader header;
+    header.set_result(NextBatchAnswerHeader::PART);
+    header.set_handle(handle);
+    *header.mutable_part()->mutable_id() = part.id;
+    header.mutable_part()->set_samples(part.samples);
+    header.mutable_part()->set_last_of_lane(part.last_of_lane);
+    // The fakes have no payload: the weight rides where a real part has the position of its batch.
+    header.mutable_part()->set_first_sample(static_cast<uint64_t>(part.weight * 1000));
+    parked.window->Finish(parked.header.call().number(),
+                          rpc::Message{header.SerializeAsString(), Buffer()});
+  }
+
+  void Answer(const Parked& parked, NextBatchAnswerHeader::Result result) {
+    NextBatchAnswerHeader header;
+    header.set_result(result);
+    parked.window->Finish(parked.header.call().number(),
+                          rpc::Message{header.SerializeAsString(), Buffer()});
+  }
+
+  void Push(const PushGradientsHeader& header, rpc::AnswerWindow* window) {
+    CHECK(!cluster_->saving_);
+    const HandedOut ended = EndPart(header.handle(), header.call().sender());
+    CHECK(header.step().global_weight() > 0);
+    ++cluster_->pushes_of_step_[header.step().step()];
+    cluster_->pushes.push_back(FakeCluster::Push{ended.rank, header.step(), NameOf(ended.part.id),
+                                                 header.tables_size() > 0});
+    // An embedding PS answers an ordered push when all ranks' pushes of the step are there.
+    waiting_pushes_.push_back({header.step().step(), header.call().number(), window});
+    for (auto& worker : cluster_->workers_) worker->AnswerPushes();
+  }
+
+  void AnswerPushes() {
+    for (auto it = waiting_pushes_.begin(); it != waiting_pushes_.end();) {
+      if (cluster_->options_.ordered &&
+          cluster_->pushes_of_step_[it->step] < cluster_->options_.num_ranks) {
+        ++it;
+        continue;
+      }
+      it->window->Finish(it->number, rpc::Message());
+      it = waiting_pushes_.erase(it);
+    }
+  }
+
+  void Ack(const AckHeader& header, rpc::AnswerWindow* window) {
+    const HandedOut ended = EndPart(header.handle(), header.call().sender());
+    CHECK(ended.part.id.stream() == header.stream());
+    cluster_->acks.push_back(NameOf(ended.part.id));
+    window->Finish(header.call().number(), rpc::Message());
+  }
+
+  HandedOut EndPart(uint64_t handle, uint32_t rank) {
+    const auto found = handed_out_.find(handle);
+    CHECK(found != handed_out_.end()) << "handle " << handle << " is not open";
+    const HandedOut ended = found->second;
+    CHECK(ended.rank == static_cast<int>(rank));
+    handed_out_.erase(found);
+    if (ended.part.id.stream() == TRAIN_STREAM) --cluster_->outstanding_[ended.rank];
+    return ended;
+  }
+
+  struct WaitingPush {
+    uint64_t step;
+    uint64_t number;
+    rpc::AnswerWindow* window;
+  };
+
+  FakeCluster* const cluster_;
+  rpc::AnswerWindows windows_;
+  std::map<Key, std::deque<FakePart>> parts_;
+  std::set<Key> ended_;
+  std::map<uint64_t, Parked> parked_;
+  uint64_t next_parked_ = 0;
+  std::map<uint64_t, HandedOut> handed_out_;
+  uint64_t next_handle_;
+  std::vector<WaitingPush> waiting_pushes_;
+};
+
+// The way from a rank to a worker and back.
+class FakeCluster::Link final : public rpc::Channel {
+ public:
+  Link(FakeCluster* cluster, Worker* worker) : cluster_(cluster), worker_(worker) {}
+
+  void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
+            rpc::Callback done) override {
+    auto once = std::make_shared<rpc::Callback>(std::move(done));
+    auto finish = [once](absl::StatusOr<rpc::Message> answer) {
+      if (rpc::Callback callback = std::exchange(*once, nullptr)) callback(std::move(answer));
+    };
+    cluster_->executor.PostAfter(timeout_ms * 1000,
+                                 [finish] { finish(absl::DeadlineExceededError("late")); });
+    const int copies = cluster_->Happens(cluster_->network_.repeat) ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      if (cluster_->Happens(cluster_->network_.loss)) continue;
+      cluster_->executor.PostAfter(cluster_->RandomDelayUs(), [this, method, request, finish] {
+        worker_->Handle(method, request, [this, finish](absl::StatusOr<rpc::Message> answer) {
+          if (cluster_->Happens(cluster_->network_.loss)) return;
+          cluster_->executor.PostAfter(cluster_->RandomDelayUs(),
+                                       [finish, answer] { finish(answer); });
+        });
+      });
+    }
+  }
+
+ private:
+  FakeCluster* const cluster_;
+  Worker* const worker_;
+};
+
+class FakeCluster::Trainer final : public StepTrainer {
+ public:
+  Trainer(FakeCluster* cluster, int rank) : cluster_(cluster), rank_(rank) {}
+
+  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+                absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
+    CHECK(!saving_) << "rank 0 joins while it saves";
+    Joiner joiner{step, std::move(part), flags, std::move(done), true};
+    auto shared = std::make_shared<Joiner>(std::move(joiner));
+    cluster_->executor.PostAfter(cluster_->RandomDelayUs(),
+                                 [this, shared] { cluster_->JoinStep(rank_, std::move(*shared)); });
+  }
+
+  void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override {
+    cluster_->scored.push_back(NameOf(part.header.part().id()));
+    cluster_->scored_samples_ += part.header.part().samples();
+    done(absl::OkStatus());
+  }
+
+  void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override {
+    cluster_->Barrier(rank_, "merge", [this, done = std::move(done)]() mutable {
+      MetricValues values;
+      values.set_samples(cluster_->scored_samples_);
+      const size_t n = cluster_->validations_;
+      values.set_auc(n < cluster_->aucs.size() ? cluster_->aucs[n] : .5);
+      done(values);
+    });
+  }
+
+  void SaveModel(uint64_t step, const MetricValues&,
+                 absl::AnyInvocable<void(absl::Status)> done) override {
+    CHECK(rank_ == 0);
+    saving_ = cluster_->saving_ = true;
+    cluster_->saved.push_back(absl::StrCat(step));
+    cluster_->executor.PostAfter(200 * 1000, [this, done = std::move(done)]() mutable {
+      saving_ = cluster_->saving_ = false;
+      done(absl::OkStatus());
+    });
+  }
+
+  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
+    CHECK(!saving_);
+    cluster_->Barrier(rank_, "restore", [this, done = std::move(done)]() mutable {
+      if (rank_ == 0) cluster_->saved.push_back("restored");
+      done(absl::OkStatus());
+    });
+  }
+
+ private:
+  FakeCluster* const cluster_;
+  const int rank_;
+  bool saving_ = false;
+};
+
+class FakeCluster::Observer final : public RankObserver {
+ public:
+  Observer(FakeCluster* cluster, int rank) : cluster_(cluster), rank_(rank) {}
+  void OnPhase(absl::string_view phase) override {
+    if (rank_ == 0) cluster_->phases.push_back(std::string(phase));
+  }
+  void OnStep(const StepEvent& event) override {
+    CHECK(event.staleness < cluster_->options_.max_staleness);
+  }
+  void OnEvaluation(const EvaluationEvent& event) override {
+    if (rank_ == 0) cluster_->evaluations.push_back(event);
+  }
+
+ private:
+  FakeCluster* const cluster_;
+  const int rank_;
+};
+
+FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork network)
+    : options_(std::move(options)), network_(network), random_(network.seed) {
+  for (int w = 0; w < num_workers; ++w) {
+    workers_.push_back(std::make_unique<Worker>(this, 1000 * (w + 1)));
+  }
+  joiners_.resize(options_.num_ranks);
+  barrier_count_.resize(options_.num_ranks, 0);
+  outstanding_.resize(options_.num_ranks, 0);
+  for (int r = 0; r < options_.num_ranks; ++r) {
+    auto rank = std::make_unique<Rank>();
+    std::vector<rpc::Channel*> channels;
+    for (auto& worker : workers_) {
+      rank->links.push_back(std::make_unique<Link>(this, worker.get()));
+      channels.push_back(rank->links.back().get());
+    }
+    rank->trainer = std::make_unique<Trainer>(this, r);
+    rank->observer = std::make_unique<Observer>(this, r);
+    RankOptions rank_options = options_;
+    rank_options.rank = r;
+    rank->engine = std::make_unique<RankEngine>(
+        rank_options, &executor, channels, rank->trainer.get(), rank->observer.get(),
+        [this](absl::Status status) { failures.push_back(std::move(status)); },
+        [this](const RunResult& result) { results.push_back(result); });
+    ranks_.push_back(std::move(rank));
+  }
+}
+
+FakeCluster::~FakeCluster() = default;
+
+void FakeCluster::Put(int worker, const FakePart& part) { workers_[worker]->Put(part); }
+
+void FakeCluster::End(Stream stream, uint32_t epoch) {
+  for (auto& worker : workers_) worker->End(stream, epoch);
+}
+
+void FakeCluster::PutOrderedEpoch(uint32_t epoch, const std::vector<int>& batches_of_lane) {
+  for (size_t lane = 0; lane < batches_of_lane.size(); ++lane) {
+    for (int seq = 0; seq < batches_of_lane[lane]; ++seq) {
+      for (int r = 0; r < options_.num_ranks; ++r) {
+        FakePart part;
+        part.id.set_epoch(epoch);
+        part.id.set_lane(lane);
+        part.id.set_seq(seq);
+        part.id.set_part(r);
+        part.last_of_lane = seq + 1 == batches_of_lane[lane];
+        Put(WorkerOfPart(lane, seq, r, static_cast<int>(workers_.size())), part);
+      }
+    }
+  }
+  End(TRAIN_STREAM, epoch);
+}
+
+void FakeCluster::PutEpoch(Stream stream, uint32_t epoch, int count) {
+  for (int i = 0; i < count; ++i) {
+    FakePart part;
+    part.id.set_stream(stream);
+    part.id.set_epoch(epoch);
+    part.id.set_seq(i);
+    Put(i % static_cast<int>(workers_.size()), part);
+  }
+  End(stream, epoch);
+}
+
+void FakeCluster::Start() {
+  for (auto& rank : ranks_) rank->engine->Start();
+}
+
+bool FakeCluster::Run() {
+  for (int i = 0; i < 36000; ++i) {
+    if (!failures.empty() || static_cast<int>(results.size()) == options_.num_ranks) return true;
+    RunFor(100);
+  }
+  return false;
+}
+
+int64_t FakeCluster::RandomDelayUs() {
+  return network_.max_delay_us == 0 ? 0
+                                    : static_cast<int64_t>(random_.Below(network_.max_delay_us));
+}
+
+void FakeCluster::JoinStep(int rank, Joiner joiner) {
+  CHECK(!joiners_[rank].there);
+  joiners_[rank] = std::move(joiner);
+  for (const Joiner& other : joiners_) {
+    if (!other.there) return;
+  }
+  FinishStep();
+}
+
+void FakeCluster::FinishStep() {
+  StepResult all;
+  Step step{joiners_[0].step, 0, 0, {}};
+  for (const Joiner& joiner : joiners_) {
+    CHECK(joiner.step == step.number) << "ranks disagree on the step";
+    CHECK(!joiner.flags.idle || !joiner.part.has_value());
+    if (joiner.flags.idle) ++all.idle_ranks;
+    if (joiner.flags.stop) all.stop = true;
+    if (joiner.part.has_value()) {
+      const PartDescription& part = joiner.part->header.part();
+      all.samples += part.samples();
+      all.weight += static_cast<float>(part.first_sample()) / 1000;
+      step.parts.push_back(NameOf(part.id()));
+    } else {
+      step.parts.push_back("-");
+    }
+  }
+  all.finite = not_finite_steps.count(step.number) == 0;
+  step.weight = all.weight;
+  step.idle_ranks = all.idle_ranks;
+  steps.push_back(step);
+  for (Joiner& joiner : joiners_) {
+    StepResult result = all;
+    if (joiner.part.has_value() && result.weight > 0 && result.finite) {
+      result.gradients.header.add_tables();
+    }
+    joiner.there = false;
+    auto done = std::make_shared<Joiner>(std::move(joiner));
+    executor.PostAfter(RandomDelayUs(), [done, result] { done->done(result); });
+  }
+}
+
+void FakeCluster::Barrier(int rank, const std::string& what, absl::AnyInvocable<void()> done) {
+  auto& waiting = barriers_[absl::StrCat(what, " ", barrier_count_[rank]++)];
+  waiting.push_back(std::move(done));
+  if (static_cast<int>(waiting.size()) < options_.num_ranks) return;
+  for (auto& callback : waiting) callback();
+  if (what == "merge") {
+    ++validations_;
+    scored_samples_ = 0;
+  }
+}
+
+std::vector<uint64_t> FakeCluster::CountedSteps() const {
+  std::vector<uint64_t> numbers;
+  for (const Step& step : steps) {
+    if (step.weight > 0) numbers.push_back(step.number);
+  }
+  return numbers;
+}
+
+std::multiset<std::string> FakeCluster::PushedParts() const {
+  std::multiset<std::string> parts;
+  for (const Push& push : pushes) parts.insert(push.part);
+  return parts;
+}
+
+}  // namespace satrap

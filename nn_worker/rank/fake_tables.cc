@@ -1,0 +1,228 @@
+#include "nn_worker/rank/fake_tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "common/check.h"
+#include "common/pooling.h"
+#include "common/random.h"
+#include "common/rpc/payload.h"
+
+namespace satrap {
+namespace {
+
+constexpr float kLearningRate = .05f;
+constexpr float kInitialAccumulator = .1f;
+
+// Sections are reserved first and filled after the payload is made.
+class Sections {
+ public:
+  template <typename T>
+  void Add(std::vector<T> values, Section* section) {
+    builder_.Reserve<T>(values.size(), section);
+    fills_.push_back([this, values = std::move(values), section] {
+      std::copy(values.begin(), values.end(), builder_.Fill<T>(*section).begin());
+    });
+  }
+  void AddWire(std::vector<float> values, WireDtype dtype, Section* section) {
+    builder_.Reserve(dtype, values.size(), section);
+    fills_.push_back([this, values = std::move(values), dtype, section] {
+      rpc::EncodeWire(values, dtype, builder_.Fill<uint8_t>(*section).data());
+    });
+  }
+  Buffer Take() {
+    builder_.Allocate();
+    for (auto& fill : fills_) fill();
+    return builder_.Take();
+  }
+
+ private:
+  rpc::PayloadBuilder builder_;
+  std::vector<std::function<void()>> fills_;
+};
+
+// The ids of a feature in a jagged array.
+struct Jagged {
+  std::vector<uint64_t> ids;
+  std::vector<uint32_t> offsets{0};
+  bool one_each = true;
+};
+
+Jagged JaggedOf(const std::vector<FakeSample>& samples, size_t feature) {
+  Jagged jagged;
+  for (const FakeSample& sample : samples) {
+    const auto& ids = sample.ids[feature];
+    jagged.ids.insert(jagged.ids.end(), ids.begin(), ids.end());
+    jagged.offsets.push_back(static_cast<uint32_t>(jagged.ids.size()));
+    if (ids.size() != 1) jagged.one_each = false;
+  }
+  return jagged;
+}
+
+// Everything of a part but its rows.
+void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample, size_t numerics,
+                  PartDescription* part, Sections* sections) {
+  part->set_samples(samples.size());
+  part->set_first_sample(first_sample);
+  part->set_numerics(numerics);
+  part->set_tasks(1);
+  std::vector<float> numeric, labels, weights;
+  std::vector<uint8_t> mask;
+  for (const FakeSample& sample : samples) {
+    numeric.insert(numeric.end(), sample.numeric.begin(), sample.numeric.end());
+    labels.push_back(sample.label);
+    weights.push_back(sample.weight);
+    mask.push_back(sample.masked ? 0 : 1);
+  }
+  sections->Add(numeric, part->mutable_numeric_values());
+  sections->Add(labels, part->mutable_labels());
+  sections->Add(weights, part->mutable_weights());
+  sections->Add(mask, part->mutable_label_mask());
+}
+
+}  // namespace
+
+FakeTables::Row& FakeTables::RowOf(size_t table, uint64_t key) {
+  Row& row = tables_[table][key];
+  if (row.values.empty()) {
+    const size_t n = layout_.tables[table].row_values;
+    for (size_t i = 0; i < n; ++i) {
+      row.values.push_back(.2f * (UniformFloat(RandomBits(table, key, i)) - .5f));
+    }
+    row.accumulators.assign(n, kInitialAccumulator);
+    row.gradient.assign(n, 0);
+  }
+  return row;
+}
+
+PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
+                               WireDtype dtype) {
+  PartInput input;
+  input.header.set_result(NextBatchAnswerHeader::PART);
+  input.header.set_handle(next_handle_);
+  input.header.set_dtype(dtype);
+  Plan& plan = plans_[next_handle_++];
+  plan.samples = samples;
+  plan.keys.resize(tables_.size());
+  Sections sections;
+
+  DescribePart(samples, first_sample, layout_.numerics, input.header.mutable_part(), &sections);
+
+  // Keys in the order of their first occurrence over all features of a table.
+  std::vector<std::map<uint64_t, uint32_t>> row_of(tables_.size());
+  for (size_t f = 0; f < layout_.features.size(); ++f) {
+    const FeatureLayout& feature = layout_.features[f];
+    const Jagged jagged = JaggedOf(samples, f);
+    FeatureRows* rows = input.header.add_features();
+    const size_t row_values = layout_.tables[feature.table].row_values;
+    if (feature.pooled_at_worker) {
+      std::vector<float> values;
+      std::vector<uint32_t> identity;
+      for (uint64_t id : jagged.ids) {
+        const Row& row = RowOf(feature.table, id);
+        identity.push_back(static_cast<uint32_t>(identity.size()));
+        values.insert(values.end(), row.values.begin(), row.values.end());
+      }
+      std::vector<float> pooled(samples.size() * row_values);
+      PoolForward(feature.pooling, RowIndices{samples.size(), identity, jagged.offsets, {}},
+                  values.data(), RowColumns{row_values, 0, row_values}, pooled.data(), row_values);
+      sections.AddWire(pooled, dtype, rows->mutable_pooled());
+      continue;
+    }
+    std::vector<uint32_t> indices;
+    auto& positions = row_of[feature.table];
+    for (uint64_t id : jagged.ids) {
+      const auto [at, is_new] = positions.emplace(id, positions.size());
+      if (is_new) plan.keys[feature.table].push_back(id);
+      indices.push_back(at->second);
+    }
+    rows->set_num_ids(indices.size());
+    sections.Add(indices, rows->mutable_indices());
+    if (!jagged.one_each) sections.Add(jagged.offsets, rows->mutable_offsets());
+  }
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!layout_.tables[t].sends_rows) continue;
+    TableRows* rows = input.header.add_tables();
+    rows->set_table(layout_.tables[t].id);
+    rows->set_num_rows(plan.keys[t].size());
+    rows->set_row_values(layout_.tables[t].row_values);
+    std::vector<float> values;
+    for (uint64_t key : plan.keys[t]) {
+      const Row& row = RowOf(t, key);
+      values.insert(values.end(), row.values.begin(), row.values.end());
+    }
+    sections.AddWire(values, dtype, rows->mutable_values());
+  }
+  input.payload = sections.Take();
+  return input;
+}
+
+void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
+  const Plan& plan = plans_.at(part.header.handle());
+  const WireDtype dtype = gradients.header.dtype();
+  const auto decode = [&](const Section& section, size_t count) {
+    const auto wire = rpc::WireView(gradients.payload, section, dtype, count, "gradients");
+    CHECK(wire.ok());
+    std::vector<float> values(count);
+    rpc::DecodeWire(*wire, absl::MakeSpan(values));
+    return values;
+  };
+  const auto add = [&](size_t table, uint64_t key, const float* gradient) {
+    Row& row = RowOf(table, key);
+    row.touched = true;
+    for (size_t i = 0; i < row.gradient.size(); ++i) row.gradient[i] += gradient[i];
+  };
+  int sent = 0;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!layout_.tables[t].sends_rows) continue;
+    const TableGradients& table = gradients.header.tables(sent++);
+    const size_t row_values = layout_.tables[t].row_values;
+    const auto values = decode(table.gradients(), plan.keys[t].size() * row_values);
+    for (size_t i = 0; i < plan.keys[t].size(); ++i) {
+      add(t, plan.keys[t][i], &values[i * row_values]);
+    }
+  }
+  for (const FeatureGradients& pooled : gradients.header.features()) {
+    const FeatureLayout& feature = layout_.features[pooled.feature()];
+    const size_t row_values = layout_.tables[feature.table].row_values;
+    const auto values = decode(pooled.gradients(), plan.samples.size() * row_values);
+    const Jagged jagged = JaggedOf(plan.samples, pooled.feature());
+    std::vector<uint32_t> identity(jagged.ids.size());
+    for (size_t j = 0; j < identity.size(); ++j) identity[j] = static_cast<uint32_t>(j);
+    std::vector<float> rows(jagged.ids.size() * row_values);
+    PoolBackward(feature.pooling, RowIndices{plan.samples.size(), identity, jagged.offsets, {}},
+                 values.data(), row_values, RowColumns{row_values, 0, row_values}, rows.data());
+    for (size_t j = 0; j < identity.size(); ++j) {
+      add(feature.table, jagged.ids[j], &rows[j * row_values]);
+    }
+  }
+}
+
+void FakeTables::Apply(float global_weight) {
+  for (Table& table : tables_) {
+    for (auto& [key, row] : table) {
+      if (!row.touched) continue;
+      row.touched = false;
+      for (size_t i = 0; i < row.values.size(); ++i) {
+        const float g = static_cast<float>(std::exchange(row.gradient[i], 0) / global_weight);
+        row.accumulators[i] += g * g;
+        row.values[i] -= kLearningRate * g / std::sqrt(row.accumulators[i]);
+      }
+    }
+  }
+  plans_.clear();
+}
+
+std::vector<float> FakeTables::Values() const {
+  std::vector<float> values;
+  for (const Table& table : tables_) {
+    for (const auto& [key, row] : table) {
+      values.insert(values.end(), row.values.begin(), row.values.end());
+    }
+  }
+  return values;
+}
+
+}  // namespace satrap

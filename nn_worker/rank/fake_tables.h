@@ -1,0 +1,67 @@
+// Embedding tables in the memory of a test, with the embedding worker's work on them: makes the
+// answer to NextBatch from samples, and applies PushGradients as one Adagrad step a key.
+
+#ifndef SATRAP_NN_WORKER_RANK_FAKE_TABLES_H_
+#define SATRAP_NN_WORKER_RANK_FAKE_TABLES_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "nn_worker/rank/part_layout.h"
+#include "nn_worker/rank/step_trainer.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct FakeSample {
+  std::vector<float> numeric;
+  std::vector<std::vector<uint64_t>> ids;  // by feature
+  float label = 0;
+  float weight = 1;
+  bool masked = false;
+};
+
+class FakeTables {
+ public:
+  explicit FakeTables(const PartLayout* layout)
+      : layout_(*layout), tables_(layout->tables.size()) {}
+
+  // A part of `samples`, the first of which is sample `first_sample` of its batch.
+  // Single-valued features (all have exactly one id) are sent without offsets.
+  PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
+                     WireDtype dtype);
+
+  // Adds the gradients of `part` to those of the step. REQUIRES: MakePart made `part`
+  void Push(const PartInput& part, const PartGradients& gradients);
+  // Ends the step: Adagrad with the sums divided by `global_weight`.
+  void Apply(float global_weight);
+
+  // All values, by table and key.
+  std::vector<float> Values() const;
+
+ private:
+  struct Row {
+    std::vector<float> values;
+    std::vector<float> accumulators;
+    std::vector<double> gradient;
+    bool touched = false;
+  };
+  using Table = std::map<uint64_t, Row>;
+
+  Row& RowOf(size_t table, uint64_t key);
+  // Position i of table t's rows in a part is key keys[t][i].
+  struct Plan {
+    std::vector<std::vector<uint64_t>> keys;
+    std::vector<FakeSample> samples;
+  };
+
+  const PartLayout& layout_;
+  std::vector<Table> tables_;
+  std::map<uint64_t, Plan> plans_;  // by handle
+  uint64_t next_handle_ = 1;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_FAKE_TABLES_H_

@@ -1,0 +1,23 @@
+#include "nn_worker/rank/metrics_file.h"
+
+#include "common/checkpoint/durable_file.h"
+
+namespace satrap {
+
+absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::Create(const std::string& run_dir) {
+  const std::string path = run_dir + "/metrics.jsonl";
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return FileError("open", path);
+  return std::unique_ptr<MetricsFile>(new MetricsFile(file));
+}
+
+MetricsFile::~MetricsFile() { std::fclose(file_); }
+
+void MetricsFile::Append(absl::string_view line) {
+  MutexLock lock(&mutex_);
+  std::fwrite(line.data(), 1, line.size(), file_);
+  std::fputc('\n', file_);
+  std::fflush(file_);
+}
+
+}  // namespace satrap

@@ -1,0 +1,36 @@
+// RUN/metrics.jsonl: one JSON object a line, written as it happens, for those who plot a run.
+//
+// A line that cannot be written is lost: the run does not depend on it. Thread-safe.
+
+#ifndef SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
+#define SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/mutex.h"
+
+namespace satrap {
+
+class MetricsFile {
+ public:
+  // Makes the file in `run_dir`, or goes on at its end. Errors name it.
+  static absl::StatusOr<std::unique_ptr<MetricsFile>> Create(const std::string& run_dir);
+  ~MetricsFile();
+
+  // `line` has no end of line.
+  void Append(absl::string_view line);
+
+ private:
+  explicit MetricsFile(std::FILE* file) : file_(file) {}
+
+  Mutex mutex_;
+  std::FILE* const file_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_METRICS_FILE_H_

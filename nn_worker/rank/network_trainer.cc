@@ -1,0 +1,200 @@
+#include "nn_worker/rank/network_trainer.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/mutex.h"
+#include "common/status_macros.h"
+#include "nn_worker/metrics/binary_metrics.h"
+#include "nn_worker/metrics/window_auc.h"
+#include "nn_worker/rank/embedding_exchange.h"
+#include "nn_worker/rank/part_view.h"
+#include "nn_worker/rank/work_thread.h"
+
+namespace satrap {
+namespace {
+
+// What rides behind the dense gradient in a step's allreduce.
+enum ExtraSum { kSamples, kWeight, kLoss, kIdle, kNotFinite, kStop, kNumExtraSums };
+static_assert(kNumExtraSums <= Network::kExtraSums);
+
+// What the AUC of the progress line looks back on, of this rank's samples.
+constexpr int64_t kWindowSamples = 65536;
+
+std::vector<float> AsFloats(absl::Span<const uint8_t> mask) {
+  return std::vector<float>(mask.begin(), mask.end());
+}
+
+}  // namespace
+
+struct NetworkTrainer::Rep {
+  explicit Rep(const NetworkTrainerOptions& options)
+      : options(options), exchange(options.layout, options.network) {}
+
+  absl::StatusOr<StepResult> Step(uint64_t step, const absl::optional<PartInput>& part,
+                                  StepFlags flags);
+  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite);
+  absl::Status Score(const PartInput& part);
+  absl::StatusOr<MetricValues> Merge();
+  absl::Status Load(const std::string& directory);
+  absl::StatusOr<PartView> Read(const PartInput& part);
+  std::vector<float> Logits(size_t samples);
+
+  const NetworkTrainerOptions options;
+  EmbeddingExchange exchange;
+  BinaryMetrics evaluation;
+
+  Mutex window_mutex;
+  WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
+
+  WorkThread thread;  // last: its tasks use the others
+};
+
+absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
+  return ReadPart(*options.layout, options.max_samples, part);
+}
+
+std::vector<float> NetworkTrainer::Rep::Logits(size_t samples) {
+  const Tensor logits = options.network->logits();
+  std::vector<float> values(samples);
+  for (size_t i = 0; i < samples; ++i) values[i] = *logits.f32(static_cast<int64_t>(i));
+  return values;
+}
+
+absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
+                                                     const absl::optional<PartInput>& part,
+                                                     StepFlags flags) {
+  Network* const network = options.network;
+  PartView view;
+  if (part.has_value()) {
+    ASSIGN_OR_RETURN(view, Read(*part));
+    exchange.WriteInputs(view);
+  }
+  TrainingPass pass;
+  pass.step = static_cast<int64_t>(step);
+  pass.first_global_sample = static_cast<int64_t>(view.first_sample);
+  RETURN_IF_ERROR(network->Forward(static_cast<int64_t>(view.samples), pass));
+  const std::vector<float> mask = AsFloats(view.mask);
+  network->Loss(view.labels, view.weights, mask);
+  RETURN_IF_ERROR(network->Backward());
+  bool finite = network->CountNonFiniteGradients() == 0;
+  PartGradients gradients;
+  if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);
+  if (view.samples > 0) {
+    const std::vector<float> logits = Logits(view.samples);
+    MutexLock lock(&window_mutex);
+    window.Add(logits, view.labels, view.weights, mask);
+  }
+  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite));
+  if (result.weight > 0 && result.finite) result.gradients = std::move(gradients);
+  return result;
+}
+
+absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
+                                                       StepFlags flags, bool finite) {
+  const LossSums loss = options.network->ReadLoss();
+  const absl::Span<float> reduction = options.network->reduction();
+  const absl::Span<float> sums = reduction.subspan(reduction.size() - Network::kExtraSums);
+  sums[kSamples] = static_cast<float>(samples);
+  sums[kWeight] = static_cast<float>(loss.weight);
+  sums[kLoss] = static_cast<float>(loss.loss);
+  sums[kIdle] = flags.idle ? 1 : 0;
+  sums[kNotFinite] = finite ? 0 : 1;
+  sums[kStop] = flags.stop ? 1 : 0;
+  RETURN_IF_ERROR(options.collective->AllReduceSum(reduction));
+  StepResult result;
+  result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
+  result.weight = sums[kWeight];
+  result.loss = sums[kLoss];
+  result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
+  result.finite = sums[kNotFinite] == 0;
+  result.stop = sums[kStop] > 0;
+  if (result.weight > 0 && result.finite) {
+    DenseStep dense;
+    dense.step = static_cast<int64_t>(step);
+    dense.global_weight = result.weight;
+    dense.learning_rate_factor = result.learning_rate_factor;
+    RETURN_IF_ERROR(options.network->Step(dense));
+  }
+  return result;
+}
+
+absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
+  ASSIGN_OR_RETURN(const PartView view, Read(part));
+  exchange.WriteInputs(view);
+  RETURN_IF_ERROR(options.network->Forward(static_cast<int64_t>(view.samples), absl::nullopt));
+  const std::vector<float> logits = Logits(view.samples);
+  evaluation.Add(logits, view.labels, view.weights, AsFloats(view.mask));
+  const PartDescription& description = part.header.part();
+  if (options.predictions != nullptr && description.id().stream() == TEST_STREAM) {
+    return options.predictions->Add(description, logits);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
+  // Before the barrier: when rank 0 has the metrics, every rank's file is whole.
+  if (options.predictions != nullptr) RETURN_IF_ERROR(options.predictions->Close());
+  ASSIGN_OR_RETURN(MetricValues values, evaluation.Merge(options.collective));
+  evaluation = BinaryMetrics();
+  return values;
+}
+
+// Rank 0 reads the file and tells the others, who may not see its disk.
+absl::Status NetworkTrainer::Rep::Load(const std::string& directory) {
+  std::string dense;
+  if (options.collective->rank() == 0) {
+    ASSIGN_OR_RETURN(const std::string model, FindSavedModel(directory));
+    ASSIGN_OR_RETURN(dense, options.store->Load(model));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> from_ranks,
+                   options.collective->AllGatherBytes(dense));
+  return options.network->Load(from_ranks[0], Network::LoadScope::kModel);
+}
+
+NetworkTrainer::NetworkTrainer(const NetworkTrainerOptions& options)
+    : rep_(std::make_unique<Rep>(options)) {}
+NetworkTrainer::~NetworkTrainer() = default;
+
+absl::Status NetworkTrainer::StartFrom(const std::string& directory) {
+  return rep_->Load(directory);
+}
+
+void NetworkTrainer::JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+                              absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) {
+  rep_->thread.Post([rep = rep_.get(), step, part = std::move(part), flags,
+                     done = std::move(done)]() mutable { done(rep->Step(step, part, flags)); });
+}
+
+void NetworkTrainer::Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) {
+  rep_->thread.Post([rep = rep_.get(), part = std::move(part), done = std::move(done)]() mutable {
+    done(rep->Score(part));
+  });
+}
+
+void NetworkTrainer::MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) {
+  rep_->thread.Post([rep = rep_.get(), done = std::move(done)]() mutable { done(rep->Merge()); });
+}
+
+void NetworkTrainer::SaveModel(uint64_t step, const MetricValues& valid,
+                               absl::AnyInvocable<void(absl::Status)> done) {
+  rep_->thread.Post([rep = rep_.get(), step, valid, done = std::move(done)]() mutable {
+    done(rep->options.store->Save(step, valid, rep->options.network->Save()));
+  });
+}
+
+void NetworkTrainer::RestoreModel(absl::AnyInvocable<void(absl::Status)> done) {
+  rep_->thread.Post([rep = rep_.get(), done = std::move(done)]() mutable {
+    const ModelStore* store = rep->options.store;
+    done(rep->Load(store == nullptr ? "" : store->last_saved()));
+  });
+}
+
+double NetworkTrainer::RecentAuc() const {
+  MutexLock lock(&rep_->window_mutex);
+  return rep_->window.Compute().value;
+}
+
+}  // namespace satrap

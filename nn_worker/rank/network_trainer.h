@@ -1,0 +1,68 @@
+// The StepTrainer of a real NN worker: embeddings in, the dense network, one allreduce a step,
+// gradients out.
+//
+// A step's allreduce is Network::reduction(): the dense gradient and the sums below behind it. So a
+// step costs one allreduce, besides those of layers (batch norm over the global batch).
+//
+// Everything runs on a thread of this object's own, on which collectives, saving and loading block;
+// `done` callbacks come from that thread. The destructor waits for a running call: abort the
+// collective first if ranks may be missing.
+
+#ifndef SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
+#define SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/checkpoint/model_store.h"
+#include "nn_worker/collective/collective.h"
+#include "nn_worker/graph/network.h"
+#include "nn_worker/rank/part_layout.h"
+#include "nn_worker/rank/predictions.h"
+#include "nn_worker/rank/step_trainer.h"
+
+namespace satrap {
+
+struct NetworkTrainerOptions {
+  const PartLayout* layout = nullptr;  // the one that `network` was made with
+  size_t max_samples = 0;              // of one part, as the network's
+  Network* network = nullptr;
+  Collective* collective = nullptr;
+  ModelStore* store = nullptr;              // rank 0 only
+  PredictionWriter* predictions = nullptr;  // of the one test pass; null: none are written
+};
+
+class NetworkTrainer final : public StepTrainer {
+ public:
+  // Nothing in `options` is owned; all must outlive this object.
+  explicit NetworkTrainer(const NetworkTrainerOptions& options);
+  ~NetworkTrainer() override;
+
+  // Collective, blocking. Replaces tables and network by the model at `directory` (FindSavedModel),
+  // but not the state of the dense optimizer: to start from, or to score. REQUIRES: before the
+  // first JoinStep
+  absl::Status StartFrom(const std::string& directory);
+
+  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+                absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
+  void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
+  void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
+  void SaveModel(uint64_t step, const MetricValues& valid,
+                 absl::AnyInvocable<void(absl::Status)> done) override;
+  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override;
+
+  // An estimate of the AUC of this rank's last training samples, as they were predicted before
+  // their step; NaN without both classes. Thread-safe.
+  double RecentAuc() const;
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_

@@ -1,0 +1,332 @@
+#include "nn_worker/rank/network_trainer.h"
+
+#include <cmath>
+#include <future>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/config/text_format.h"
+#include "common/random.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/rank/fake_tables.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kJob[] = R"pb(
+  data {
+    numerics { name: "n0" }
+    numerics { name: "n1" }
+    features { name: "a" table: "wide" }
+    features { name: "b" table: "wide" }
+    features { name: "c" table: "narrow" pooling: MEAN transfer: ROWS }
+    features { name: "d" table: "narrow" pooling: SUM transfer: POOLED }
+  }
+  tables {
+    name: "wide"
+    id: 7
+    segments { name: "linear" dim: 1 }
+    segments { name: "embedding" dim: 4 }
+  }
+  tables {
+    name: "narrow"
+    id: 3
+    segments { name: "embedding" dim: 4 }
+  }
+  model {
+    layers {
+      name: "all"
+      inputs: "numeric"
+      inputs: "*.embedding"
+      concat {}
+    }
+    layers {
+      name: "deep"
+      inputs: "all"
+      mlp {
+        units: 8
+        units: 4
+        batch_norm {}
+        dropout: .2
+        output_units: 1
+      }
+    }
+    layers {
+      name: "fm"
+      inputs: "*.embedding"
+      fm {}
+    }
+    layers {
+      name: "first"
+      inputs: "*.linear"
+      sum {}
+    }
+    layers {
+      name: "logit"
+      inputs: "deep"
+      inputs: "fm"
+      inputs: "first"
+      add {}
+    }
+  }
+  dense_optimizer {
+    learning_rate: .05
+    adagrad { initial_accumulator: .1 }
+  }
+)pb";
+
+constexpr size_t kBatch = 60;
+
+JobConfig Job() {
+  JobConfig job;
+  const absl::Status status = ParseText(kJob, "job", &job);
+  CHECK(status.ok()) << status.ToString();
+  return job;
+}
+
+// Batches with repeated ids, samples without ids, weights, and labels that are not known.
+std::vector<FakeSample> Batch(uint64_t step) {
+  SplitMix64 random(step + 1);
+  std::vector<FakeSample> batch(kBatch);
+  for (FakeSample& sample : batch) {
+    sample.numeric = {static_cast<float>(random.NextDouble()),
+                      static_cast<float>(random.NextDouble())};
+    sample.ids = {{random.Below(20)}, {random.Below(20)}, {}, {}};
+    for (size_t feature : {2, 3}) {
+      for (uint64_t i = random.Below(4); i > 0; --i) {
+        sample.ids[feature].push_back(random.Below(10));
+      }
+    }
+    sample.label = (sample.ids[0][0] + sample.ids[1][0]) % 3 == 0 ? 1 : 0;
+    sample.weight = .5f * static_cast<float>(random.Below(4));
+    sample.masked = random.Below(10) == 0;
+  }
+  return batch;
+}
+
+// W ranks, each a NetworkTrainer of its own, over common tables.
+class Ranks {
+ public:
+  explicit Ranks(int num_ranks)
+      : job_(Job()),
+        layout_(MakePartLayout(job_)),
+        tables_(&layout_),
+        collectives_(NewLocalCollectives(num_ranks)) {
+    for (int r = 0; r < num_ranks; ++r) {
+      backends_.push_back(NewCpuBackend(1));
+      NetworkOptions options;
+      options.model = job_.model();
+      options.inputs = layout_.inputs;
+      options.optimizer = job_.dense_optimizer();
+      options.max_samples = kBatch;
+      options.backend = backends_.back().get();
+      options.collective = collectives_[r].get();
+      auto network = Network::Create(options);
+      CHECK(network.ok()) << network.status().ToString();
+      networks_.push_back(*std::move(network));
+      NetworkTrainerOptions trainer;
+      trainer.layout = &layout_;
+      trainer.max_samples = kBatch;
+      trainer.network = networks_.back().get();
+      trainer.collective = collectives_[r].get();
+      trainers_.push_back(std::make_unique<NetworkTrainer>(trainer));
+    }
+  }
+
+  // Trains one step on the batch, cut at `cuts` (one rank each; equal cuts make an empty part).
+  StepResult Step(uint64_t step, std::vector<FakeSample> batch, std::vector<size_t> cuts,
+                  WireDtype dtype = F32) {
+    cuts.insert(cuts.begin(), 0);
+    std::vector<PartInput> parts;
+    std::vector<std::future<absl::StatusOr<StepResult>>> results;
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      const std::vector<FakeSample> samples(batch.begin() + cuts[r], batch.begin() + cuts[r + 1]);
+      parts.push_back(tables_.MakePart(samples, cuts[r], dtype));
+    }
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      auto promise = std::make_shared<std::promise<absl::StatusOr<StepResult>>>();
+      results.push_back(promise->get_future());
+      trainers_[r]->JoinStep(
+          step, parts[r], StepFlags(),
+          [promise](absl::StatusOr<StepResult> result) { promise->set_value(std::move(result)); });
+    }
+    StepResult last;
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      auto result = results[r].get();
+      CHECK(result.ok()) << result.status().ToString();
+      last = *result;
+      if (last.weight > 0 && last.finite) tables_.Push(parts[r], last.gradients);
+    }
+    if (last.weight > 0 && last.finite) tables_.Apply(last.weight);
+    return last;
+  }
+
+  MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts) {
+    size_t begin = 0;
+    std::vector<std::future<absl::StatusOr<MetricValues>>> results;
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      const std::vector<FakeSample> samples(batch.begin() + begin, batch.begin() + cuts[r]);
+      begin = cuts[r];
+      trainers_[r]->Score(tables_.MakePart(samples, 0, F32),
+                          [](absl::Status status) { CHECK(status.ok()) << status.ToString(); });
+      auto promise = std::make_shared<std::promise<absl::StatusOr<MetricValues>>>();
+      results.push_back(promise->get_future());
+      trainers_[r]->MergeEvaluation([promise](absl::StatusOr<MetricValues> values) {
+        promise->set_value(std::move(values));
+      });
+    }
+    MetricValues first = results[0].get().value();
+    for (size_t r = 1; r < results.size(); ++r) {
+      EXPECT_EQ(results[r].get().value().SerializeAsString(), first.SerializeAsString());
+    }
+    return first;
+  }
+
+  std::vector<float> Weights(int rank) {
+    const auto parameters = networks_[rank]->parameters();
+    return std::vector<float>(parameters.begin(), parameters.end());
+  }
+  std::vector<float> TableValues() const { return tables_.Values(); }
+  NetworkTrainer* trainer(int rank) { return trainers_[rank].get(); }
+
+ private:
+  const JobConfig job_;
+  const PartLayout layout_;
+  FakeTables tables_;
+  std::vector<std::unique_ptr<Collective>> collectives_;
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<Network>> networks_;
+  std::vector<std::unique_ptr<NetworkTrainer>> trainers_;
+};
+
+float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+class SyncEqualsOneMachineTest : public testing::TestWithParam<std::vector<size_t>> {};
+
+TEST_P(SyncEqualsOneMachineTest, InAllWeightsAfterAHundredSteps) {
+  const std::vector<size_t>& cuts = GetParam();
+  Ranks one(1);
+  Ranks many(static_cast<int>(cuts.size()));
+  const std::vector<float> untrained = one.Weights(0);
+  for (uint64_t step = 0; step < 100; ++step) {
+    const StepResult a = one.Step(step, Batch(step), {kBatch});
+    const StepResult b = many.Step(step, Batch(step), cuts);
+    ASSERT_EQ(a.samples, kBatch);
+    ASSERT_EQ(b.samples, kBatch);
+    ASSERT_FLOAT_EQ(a.weight, b.weight);
+    ASSERT_NEAR(a.loss, b.loss, 1e-2);
+  }
+  EXPECT_GT(LargestDifference(one.Weights(0), untrained), .1);
+  EXPECT_LT(LargestDifference(one.TableValues(), many.TableValues()), 1e-5);
+  for (size_t r = 0; r < cuts.size(); ++r) {
+    EXPECT_LT(LargestDifference(one.Weights(0), many.Weights(r)), 1e-5);
+    EXPECT_EQ(many.Weights(r), many.Weights(0));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuts, SyncEqualsOneMachineTest,
+                         testing::Values(std::vector<size_t>{30, 60},
+                                         std::vector<size_t>{7, 7, 40, 60},
+                                         std::vector<size_t>{1, 20, 59, 60}));
+
+TEST(NetworkTrainerTest, LearnsWhatCanBeLearned) {
+  Ranks ranks(1);
+  StepResult first, last;
+  for (uint64_t step = 0; step < 300; ++step) {
+    const StepResult result = ranks.Step(step, Batch(step % 20), {kBatch});
+    if (step == 0) first = result;
+    last = result;
+  }
+  EXPECT_LT(last.loss / last.weight, .8 * first.loss / first.weight);
+}
+
+TEST(NetworkTrainerTest, SixteenBitValuesOnTheWireChangeLittle) {
+  Ranks exact(1), f16(1), bf16(1);
+  for (uint64_t step = 0; step < 20; ++step) {
+    exact.Step(step, Batch(step), {kBatch});
+    f16.Step(step, Batch(step), {kBatch}, F16);
+    bf16.Step(step, Batch(step), {kBatch}, BF16);
+  }
+  EXPECT_LT(LargestDifference(exact.TableValues(), f16.TableValues()), .005);
+  EXPECT_LT(LargestDifference(exact.TableValues(), bf16.TableValues()), .05);
+  EXPECT_GT(LargestDifference(exact.TableValues(), bf16.TableValues()), 0);
+}
+
+TEST(NetworkTrainerTest, ANonFiniteRankMakesTheStepNonFiniteEverywhere) {
+  Ranks ranks(2);
+  const std::vector<float> before = ranks.Weights(0);
+  std::vector<FakeSample> batch = Batch(0);
+  batch[0].numeric[0] = std::numeric_limits<float>::infinity();
+  batch[0].masked = false;
+  batch[0].weight = 1;
+  const StepResult result = ranks.Step(0, batch, {30, 60});
+  EXPECT_FALSE(result.finite);
+  EXPECT_EQ(result.gradients.header.tables_size(), 0);
+  EXPECT_EQ(ranks.Weights(0), before);
+  EXPECT_EQ(ranks.Weights(1), before);
+}
+
+TEST(NetworkTrainerTest, WithoutWeightNothingChanges) {
+  Ranks ranks(2);
+  const std::vector<float> before = ranks.Weights(0);
+  std::vector<FakeSample> batch = Batch(0);
+  for (FakeSample& sample : batch) sample.weight = 0;
+  const StepResult result = ranks.Step(0, batch, {30, 60});
+  EXPECT_EQ(result.weight, 0);
+  EXPECT_EQ(ranks.Weights(0), before);
+}
+
+TEST(NetworkTrainerTest, FlagsAreSummedAndARankMayJoinWithoutAPart) {
+  Ranks ranks(2);
+  std::vector<std::future<StepResult>> results;
+  for (int r = 0; r < 2; ++r) {
+    auto promise = std::make_shared<std::promise<StepResult>>();
+    results.push_back(promise->get_future());
+    StepFlags flags;
+    flags.idle = true;
+    flags.stop = r == 1;
+    ranks.trainer(r)->JoinStep(
+        0, absl::nullopt, flags,
+        [promise](absl::StatusOr<StepResult> result) { promise->set_value(*std::move(result)); });
+  }
+  for (auto& future : results) {
+    const StepResult result = future.get();
+    EXPECT_EQ(result.idle_ranks, 2);
+    EXPECT_TRUE(result.stop);
+    EXPECT_EQ(result.weight, 0);
+    EXPECT_EQ(result.samples, 0u);
+  }
+}
+
+TEST(NetworkTrainerTest, MetricsAreTheSameForAnyNumberOfRanks) {
+  Ranks one(1), four(4);
+  const MetricValues a = one.Score(Batch(0), {60});
+  const MetricValues b = four.Score(Batch(0), {10, 10, 45, 60});
+  EXPECT_EQ(a.samples(), b.samples());
+  EXPECT_NEAR(a.auc(), b.auc(), 1e-12);
+  EXPECT_NEAR(a.logloss(), b.logloss(), 1e-12);
+}
+
+TEST(NetworkTrainerTest, APartThatIsNotOfThisJobIsRefused) {
+  Ranks ranks(1);
+  PartInput part;
+  part.header.mutable_part()->set_samples(3);
+  std::promise<absl::Status> promise;
+  ranks.trainer(0)->JoinStep(0, part, StepFlags(), [&](absl::StatusOr<StepResult> result) {
+    promise.set_value(result.status());
+  });
+  EXPECT_EQ(promise.get_future().get().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,48 @@
+// The order of batches in one epoch of an ordered stream. All ranks compute it alone, and alike.
+//
+// Lanes take turns: lane 0, 1, ... each gives its next batch. A lane whose last batch was taken
+// leaves the rotation; the epoch is at its end when all lanes have left. Every lane has at least
+// one batch, so a rank only ever wants what exists. Whether a batch is the last of its lane is
+// known from the batch itself, so Next() is known once the batch before was taken.
+//
+// Example, lanes of 3, 1 and 2 batches: 0.0 1.0 2.0 0.1 2.1 0.2.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_NN_WORKER_RANK_ORDERED_SCHEDULE_H_
+#define SATRAP_NN_WORKER_RANK_ORDERED_SCHEDULE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+
+namespace satrap {
+
+class OrderedSchedule {
+ public:
+  struct Batch {
+    uint32_t lane;
+    uint64_t seq;
+  };
+
+  // REQUIRES: lanes >= 1
+  explicit OrderedSchedule(int lanes);
+
+  // The batch whose turn it is; nothing at the end of the epoch.
+  absl::optional<Batch> Next() const;
+
+  // Takes Next(). `last_of_lane` is what the batch says of itself. REQUIRES: not at the end.
+  void Take(bool last_of_lane);
+
+ private:
+  static constexpr uint64_t kLeft = ~uint64_t{0};
+
+  std::vector<uint64_t> next_seqs_;  // by lane; kLeft: out of the rotation
+  int lanes_left_;
+  size_t lane_ = 0;  // whose turn it is
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_ORDERED_SCHEDULE_H_

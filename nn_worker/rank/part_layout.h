@@ -1,0 +1,50 @@
+// How the answers to NextBatch map to the inputs of the dense network: a function of the job alone.
+
+#ifndef SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
+#define SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn_worker/graph/graph_inputs.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// A segment of a feature's row, and the graph input that it feeds.
+struct SegmentLayout {
+  int input = 0;  // of the Network: 0 is "numeric"
+  size_t column = 0;
+  size_t width = 0;
+};
+
+struct FeatureLayout {
+  std::string name;
+  int table = 0;  // index in PartLayout.tables
+  FeatureConfig::Pooling pooling = FeatureConfig::SUM;
+  bool pooled_at_worker = false;  // its values come as FeatureRows.pooled
+  size_t max_length = 0;          // pooling NONE
+  std::vector<SegmentLayout> segments;
+};
+
+struct TableLayout {
+  std::string name;
+  uint32_t id = 0;
+  size_t row_values = 0;
+  bool sends_rows = false;  // some feature of it is pooled here
+};
+
+struct PartLayout {
+  std::vector<TableLayout> tables;      // in the order of JobConfig.tables
+  std::vector<FeatureLayout> features;  // in the order of DataConfig.features
+  size_t numerics = 0;
+  GraphInputs inputs;
+};
+
+// REQUIRES: `job` is validated (common/config/validate_job.h)
+PartLayout MakePartLayout(const JobConfig& job);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_

@@ -1,0 +1,118 @@
+#include "nn_worker/rank/part_view.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartInput& input,
+                       PartView* view) {
+  const PartDescription& part = input.header.part();
+  if (part.samples() > max_samples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("part.samples: ", part.samples(), ", at most ", max_samples));
+  }
+  if (part.numerics() != layout.numerics || part.tasks() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("part has ", part.numerics(), " numerics and ",
+                                                   part.tasks(), " tasks; the job has ",
+                                                   layout.numerics, " and 1"));
+  }
+  const Buffer& payload = input.payload;
+  view->samples = part.samples();
+  view->first_sample = part.first_sample();
+  ASSIGN_OR_RETURN(view->numeric,
+                   rpc::SectionView<float>(payload, part.numeric_values(),
+                                           view->samples * layout.numerics, "numeric_values"));
+  ASSIGN_OR_RETURN(view->labels,
+                   rpc::SectionView<float>(payload, part.labels(), view->samples, "labels"));
+  if (part.has_label_mask()) {
+    ASSIGN_OR_RETURN(view->mask, rpc::SectionView<uint8_t>(payload, part.label_mask(),
+                                                           view->samples, "label_mask"));
+  }
+  if (part.has_weights()) {
+    ASSIGN_OR_RETURN(view->weights,
+                     rpc::SectionView<float>(payload, part.weights(), view->samples, "weights"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartView* view) {
+  view->tables.resize(layout.tables.size());
+  int sent = 0;
+  for (size_t t = 0; t < layout.tables.size(); ++t) {
+    const TableLayout& table = layout.tables[t];
+    if (!table.sends_rows) continue;
+    if (sent == input.header.tables_size()) {
+      return absl::InvalidArgumentError(absl::StrCat("tables: rows of ", table.name, " missing"));
+    }
+    const TableRows& rows = input.header.tables(sent++);
+    if (rows.table() != table.id || rows.row_values() != table.row_values) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tables: table ", rows.table(), " of ", rows.row_values(),
+                       " values a row where ", table.name, " with ", table.row_values, " is due"));
+    }
+    view->tables[t].num_rows = rows.num_rows();
+    ASSIGN_OR_RETURN(view->tables[t].values,
+                     rpc::WireView(input.payload, rows.values(), input.header.dtype(),
+                                   rows.num_rows() * table.row_values,
+                                   absl::StrCat("tables[", table.name, "].values")));
+  }
+  if (sent != input.header.tables_size()) {
+    return absl::InvalidArgumentError("tables: more than the job has");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFeature(const PartLayout& layout, const FeatureLayout& feature,
+                         const FeatureRows& rows, const PartInput& input, const PartView& view,
+                         PartView::Feature* out) {
+  const std::string field = absl::StrCat("features[", feature.name, "]");
+  if (feature.pooled_at_worker) {
+    ASSIGN_OR_RETURN(
+        out->pooled,
+        rpc::WireView(input.payload, rows.pooled(), input.header.dtype(),
+                      view.samples * layout.tables[feature.table].row_values, field + ".pooled"));
+    return absl::OkStatus();
+  }
+  RowIndices& indices = out->indices;
+  indices.samples = view.samples;
+  ASSIGN_OR_RETURN(indices.rows, rpc::SectionView<uint32_t>(input.payload, rows.indices(),
+                                                            rows.num_ids(), field + ".indices"));
+  if (rows.has_offsets()) {
+    ASSIGN_OR_RETURN(indices.offsets,
+                     rpc::SectionView<uint32_t>(input.payload, rows.offsets(), view.samples + 1,
+                                                field + ".offsets"));
+  }
+  if (rows.has_weights()) {
+    ASSIGN_OR_RETURN(indices.weights, rpc::SectionView<float>(input.payload, rows.weights(),
+                                                              rows.num_ids(), field + ".weights"));
+  }
+  return CheckRowIndices(indices, view.tables[feature.table].num_rows, field);
+}
+
+}  // namespace
+
+absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
+                                  const PartInput& input) {
+  PartView view;
+  view.dtype = input.header.dtype();
+  RETURN_IF_ERROR(ReadDense(layout, max_samples, input, &view));
+  RETURN_IF_ERROR(ReadTables(layout, input, &view));
+  if (input.header.features_size() != static_cast<int>(layout.features.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("features: ", input.header.features_size(),
+                                                   ", the job has ", layout.features.size()));
+  }
+  view.features.resize(layout.features.size());
+  for (size_t f = 0; f < layout.features.size(); ++f) {
+    RETURN_IF_ERROR(ReadFeature(layout, layout.features[f],
+                                input.header.features(static_cast<int>(f)), input, view,
+                                &view.features[f]));
+  }
+  return view;
+}
+
+}  // namespace satrap

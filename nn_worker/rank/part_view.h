@@ -1,0 +1,49 @@
+// A PartView is an answer to NextBatch, checked and ready to be used: every count, offset and row
+// index in it is within bounds.
+//
+// It refers to the payload of the PartInput it was made of, which must outlive it.
+
+#ifndef SATRAP_NN_WORKER_RANK_PART_VIEW_H_
+#define SATRAP_NN_WORKER_RANK_PART_VIEW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/pooling.h"
+#include "common/rpc/payload.h"
+#include "nn_worker/rank/part_layout.h"
+#include "nn_worker/rank/step_trainer.h"
+
+namespace satrap {
+
+struct PartView {
+  struct Table {
+    size_t num_rows = 0;
+    rpc::WireValues values;  // [num_rows, row_values]
+  };
+  struct Feature {
+    RowIndices indices;      // pooled here: rows of the feature's table
+    rpc::WireValues pooled;  // pooled at the worker: [samples, row_values]
+  };
+
+  size_t samples = 0;
+  uint64_t first_sample = 0;  // index in the global batch
+  WireDtype dtype = F32;
+  absl::Span<const float> numeric;  // [samples, numerics]
+  absl::Span<const float> labels;   // [samples]
+  absl::Span<const uint8_t> mask;   // [samples]; empty: all labels are known
+  absl::Span<const float> weights;  // [samples]; empty: all 1
+  std::vector<Table> tables;        // by index in PartLayout.tables; empty where none are sent
+  std::vector<Feature> features;    // by index in PartLayout.features
+};
+
+// INVALID_ARGUMENT, naming the field, if the answer is not one for this job, has more than
+// `max_samples` samples, or sections that do not fit their counts.
+absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
+                                  const PartInput& input);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_PART_VIEW_H_

@@ -1,0 +1,105 @@
+#include "nn_worker/rank/part_view.h"
+
+#include <functional>
+#include <string>
+
+#include "common/config/text_format.h"
+#include "gtest/gtest.h"
+#include "nn_worker/rank/fake_tables.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kJob[] = R"pb(
+  data {
+    numerics { name: "n" }
+    features { name: "a" table: "t" transfer: ROWS }
+    features { name: "b" table: "t" pooling: MEAN transfer: POOLED }
+  }
+  tables {
+    name: "t"
+    id: 5
+    segments { name: "linear" dim: 1 }
+    segments { name: "embedding" dim: 2 }
+  }
+)pb";
+
+class PartViewTest : public testing::Test {
+ protected:
+  PartViewTest() {
+    JobConfig job;
+    EXPECT_TRUE(ParseText(kJob, "job", &job).ok());
+    layout_ = MakePartLayout(job);
+    FakeTables tables(&layout_);
+    FakeSample first{{.5f}, {{1, 2}, {3}}, 1, 2, false};
+    FakeSample second{{.25f}, {{}, {3, 4}}, 0, 1, true};
+    part_ = tables.MakePart({first, second}, 10, F32);
+  }
+
+  // The message of the error after `change`; empty if there is none.
+  std::string ErrorAfter(std::function<void(NextBatchAnswerHeader*)> change) {
+    PartInput changed = part_;
+    change(&changed.header);
+    return std::string(ReadPart(layout_, 2, changed).status().message());
+  }
+
+  PartLayout layout_;
+  PartInput part_;
+};
+
+TEST_F(PartViewTest, LayoutNamesInputsInOrder) {
+  ASSERT_EQ(layout_.inputs.segments.size(), 4u);
+  EXPECT_EQ(layout_.inputs.segments[3].feature, "b");
+  EXPECT_EQ(layout_.inputs.segments[3].segment, "embedding");
+  EXPECT_EQ(layout_.features[1].segments[1].input, 4);
+  EXPECT_EQ(layout_.features[1].segments[1].column, 1u);
+  EXPECT_TRUE(layout_.features[1].pooled_at_worker);
+  EXPECT_TRUE(layout_.tables[0].sends_rows);
+}
+
+TEST_F(PartViewTest, ReadsWhatWasSent) {
+  const auto view = ReadPart(layout_, 2, part_);
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->samples, 2u);
+  EXPECT_EQ(view->first_sample, 10u);
+  EXPECT_EQ(view->numeric[1], .25f);
+  EXPECT_EQ(view->labels[0], 1);
+  EXPECT_EQ(view->weights[0], 2);
+  EXPECT_EQ(view->mask[1], 0);
+  EXPECT_EQ(view->tables[0].num_rows, 2u);
+  EXPECT_EQ(view->features[0].indices.rows.size(), 2u);
+  EXPECT_EQ(view->features[0].indices.offsets[2], 2u);
+  EXPECT_EQ(view->features[1].pooled.count, 6u);
+}
+
+TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
+  using Header = NextBatchAnswerHeader;
+  EXPECT_EQ(ErrorAfter([](Header*) {}), "");
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_samples(3); }).find("part.samples"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_samples(1); }).find("numeric_values"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_numerics(2); }).find("numerics"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_tables(0)->set_table(6); }).find("table 6"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->clear_tables(); }).find("rows of t missing"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_features()->RemoveLast(); }).find("features"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_features(0)->set_num_ids(1); }).find("indices"),
+            std::string::npos);
+}
+
+TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
+  // One row fewer than the indices refer to, its section cut to fit.
+  EXPECT_NE(ErrorAfter([](NextBatchAnswerHeader* h) {
+              TableRows* rows = h->mutable_tables(0);
+              rows->set_num_rows(1);
+              rows->mutable_values()->set_size_bytes(12);
+            }).find("row 1 of 1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace satrap

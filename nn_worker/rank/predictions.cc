@@ -1,0 +1,145 @@
+#include "nn_worker/rank/predictions.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/checkpoint/durable_file.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kBegin[] = "SATPRED1";
+constexpr char kEnd[] = "SATPREND";
+constexpr size_t kMarkBytes = 8;
+constexpr size_t kRecordBytes = 24;
+constexpr size_t kLinesBytes = 1 << 20;  // of text written at once
+
+std::string PathOf(const std::string& run_dir, int rank) {
+  return absl::StrCat(run_dir, "/predictions/rank_", rank, ".bin");
+}
+
+std::tuple<uint32_t, uint64_t, uint32_t> PositionOf(const Prediction& prediction) {
+  return {prediction.split, prediction.block, prediction.index};
+}
+
+absl::Status AppendFile(const std::string& path, std::vector<Prediction>* predictions) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat("no predictions at ", path));
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (bytes.size() < 2 * kMarkBytes || (bytes.size() - 2 * kMarkBytes) % kRecordBytes != 0 ||
+      bytes.compare(0, kMarkBytes, kBegin) != 0 ||
+      bytes.compare(bytes.size() - kMarkBytes, kMarkBytes, kEnd) != 0) {
+    return absl::DataLossError(absl::StrCat(path, " is not a complete file of predictions"));
+  }
+  for (size_t at = kMarkBytes; at + kMarkBytes < bytes.size(); at += kRecordBytes) {
+    Prediction prediction;
+    std::memcpy(&prediction.split, &bytes[at], 4);
+    std::memcpy(&prediction.index, &bytes[at + 4], 4);
+    std::memcpy(&prediction.block, &bytes[at + 8], 8);
+    std::memcpy(&prediction.probability, &bytes[at + 16], 8);
+    predictions->push_back(prediction);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
+    const std::string& run_dir, int rank) {
+  std::string path = PathOf(run_dir, rank);
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  std::unique_ptr<PredictionWriter> writer(new PredictionWriter(std::move(path), file));
+  RETURN_IF_ERROR(writer->Write(kBegin, kMarkBytes));
+  return writer;
+}
+
+PredictionWriter::~PredictionWriter() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+absl::Status PredictionWriter::Write(const void* bytes, size_t size) {
+  if (std::fwrite(bytes, 1, size, file_) == size) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+}
+
+absl::Status PredictionWriter::Add(const PartDescription& part, absl::Span<const float> logits) {
+  uint64_t positions = 0;
+  for (const ProvenanceRange& range : part.provenance()) {
+    positions += range.to() - std::min(range.from(), range.to());
+  }
+  if (positions != logits.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the provenance of a part of ", logits.size(),
+                                                   " samples has ", positions, " positions"));
+  }
+  size_t sample = 0;
+  for (const ProvenanceRange& range : part.provenance()) {
+    for (uint32_t index = range.from(); index < range.to(); ++index, ++sample) {
+      char record[kRecordBytes];
+      const uint32_t split = range.split();
+      const uint64_t block = range.block();
+      const double probability = 1 / (1 + std::exp(-static_cast<double>(logits[sample])));
+      std::memcpy(record, &split, 4);
+      std::memcpy(record + 4, &index, 4);
+      std::memcpy(record + 8, &block, 8);
+      std::memcpy(record + 16, &probability, 8);
+      RETURN_IF_ERROR(Write(record, kRecordBytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PredictionWriter::Close() {
+  RETURN_IF_ERROR(Write(kEnd, kMarkBytes));
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks) {
+  std::vector<Prediction> predictions;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    RETURN_IF_ERROR(AppendFile(PathOf(run_dir, rank), &predictions));
+  }
+  std::sort(predictions.begin(), predictions.end(),
+            [](const Prediction& a, const Prediction& b) { return PositionOf(a) < PositionOf(b); });
+  for (size_t i = 1; i < predictions.size(); ++i) {
+    if (PositionOf(predictions[i]) == PositionOf(predictions[i - 1])) {
+      return absl::DataLossError(absl::StrCat("record ", predictions[i].index, " of block ",
+                                              predictions[i].block, " of split ",
+                                              predictions[i].split, " was predicted twice"));
+    }
+  }
+  return predictions;
+}
+
+absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks) {
+  ASSIGN_OR_RETURN(const std::vector<Prediction> predictions, ReadPredictions(run_dir, num_ranks));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
+                   DurableFile::Create(run_dir + "/predictions.txt"));
+  std::string lines;
+  for (const Prediction& prediction : predictions) {
+    absl::StrAppendFormat(&lines, "%.9g\n", prediction.probability);
+    if (lines.size() < kLinesBytes) continue;
+    RETURN_IF_ERROR(file->Append(lines));
+    lines.clear();
+  }
+  RETURN_IF_ERROR(file->Append(lines));
+  return file->Commit();
+}
+
+}  // namespace satrap

@@ -1,0 +1,71 @@
+// The probabilities that a PREDICT run writes: one file a rank, merged by position afterwards into
+// run_dir/predictions.txt.
+//
+// run_dir/predictions/rank_R.bin, little-endian:
+//   8 bytes   "SATPRED1"
+//   a record: u32 split | u32 index in the block | u64 block | f64 probability
+//   8 bytes   "SATPREND"
+//
+// (split, block, index) is the record's position in the data (ProvenanceRange in proto/hot.proto);
+// the test stream is not shuffled, so the order of positions is the order of the file's records.
+//
+// Example, record 5 of block 0 of split 0 with .25, 40 bytes:
+//   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
+//   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
+
+#ifndef SATRAP_NN_WORKER_RANK_PREDICTIONS_H_
+#define SATRAP_NN_WORKER_RANK_PREDICTIONS_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+struct Prediction {
+  uint32_t split = 0;
+  uint32_t index = 0;
+  uint64_t block = 0;
+  double probability = 0;
+};
+
+// Writes the file of one rank. Not thread-safe.
+class PredictionWriter {
+ public:
+  // Makes the file, and run_dir/predictions if it is not there.
+  static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(const std::string& run_dir,
+                                                                  int rank);
+  ~PredictionWriter();
+
+  // INVALID_ARGUMENT if the part's provenance does not have one position for each logit.
+  absl::Status Add(const PartDescription& part, absl::Span<const float> logits);
+
+  // Ends the file. Without it, readers refuse the file. REQUIRES: once, last
+  absl::Status Close();
+
+ private:
+  PredictionWriter(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  absl::Status Write(const void* bytes, size_t size);
+
+  const std::string path_;
+  std::FILE* file_;  // null once closed
+};
+
+// All predictions of a run with `num_ranks` ranks, by position. DATA_LOSS, naming the file, if one
+// is not complete, or a position occurs twice; NOT_FOUND without the files.
+absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks);
+
+// Writes run_dir/predictions.txt: the probabilities of ReadPredictions, one a line. Errors as
+// there, and those of writing.
+absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_PREDICTIONS_H_

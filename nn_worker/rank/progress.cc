@@ -1,0 +1,113 @@
+#include "nn_worker/rank/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace satrap {
+namespace {
+
+// JSON has no NaN.
+std::string Number(double value) {
+  return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
+}
+
+}  // namespace
+
+Progress::Progress(const Executor* clock, std::function<double()> window_auc,
+                   std::function<void(const std::string&)> write_line)
+    : clock_(clock), window_auc_(std::move(window_auc)), write_line_(std::move(write_line)) {
+  progress_.set_phase("starting");
+  progress_.set_seconds_left(-1);
+}
+
+void Progress::OnPhase(absl::string_view phase) {
+  MutexLock lock(&mutex_);
+  progress_.set_phase(std::string(phase));
+  // A window spans training only: samples a second would suffer from an evaluation in it.
+  window_ = Window();
+  window_.begin_us = clock_->NowUs();
+}
+
+void Progress::OnStep(const StepEvent& event) {
+  std::string line;
+  {
+    MutexLock lock(&mutex_);
+    progress_.set_epoch(event.epoch);
+    progress_.set_step(event.steps);
+    progress_.set_samples(progress_.samples() + event.samples);
+    ++window_.steps;
+    window_.samples += event.samples;
+    window_.weight += event.weight;
+    if (event.finite) window_.loss += event.loss;
+    if (event.had_part) {
+      ++window_.parts;
+      window_.staleness_sum += event.staleness;
+      window_.staleness_max = std::max(window_.staleness_max, event.staleness);
+    }
+    const int64_t now_us = clock_->NowUs();
+    if (now_us - window_.begin_us < kWindowUs) return;
+    line = EndWindow(now_us);
+  }
+  write_line_(line);
+}
+
+std::string Progress::EndWindow(int64_t now_us) {
+  const double seconds = static_cast<double>(now_us - window_.begin_us) * 1e-6;
+  progress_.set_samples_per_second(static_cast<double>(window_.samples) / seconds);
+  progress_.set_window_loss(window_.weight > 0 ? window_.loss / window_.weight : NAN);
+  progress_.set_window_auc(window_auc_());
+  progress_.set_staleness_max(window_.staleness_max);
+  progress_.set_staleness_mean(
+      window_.parts == 0 ? 0 : static_cast<double>(window_.staleness_sum) / window_.parts);
+  const TrainProgress& p = progress_;
+  std::string line =
+      absl::StrCat("{\"event\":\"train\",\"epoch\":", p.epoch(), ",\"step\":", p.step(),
+                   ",\"samples\":", p.samples(), ",\"seconds\":", Number(seconds),
+                   ",\"samples_per_second\":", Number(p.samples_per_second()),
+                   ",\"loss\":", Number(p.window_loss()), ",\"auc\":", Number(p.window_auc()));
+  absl::StrAppend(&line, ",\"staleness_max\":", p.staleness_max(),
+                  ",\"staleness_mean\":", Number(p.staleness_mean()), "}");
+  window_ = Window();
+  window_.begin_us = now_us;
+  return line;
+}
+
+void Progress::OnEvaluation(const EvaluationEvent& event) {
+  const bool valid = event.stream == VALID_STREAM;
+  if (valid) {
+    MutexLock lock(&mutex_);
+    *progress_.mutable_last_valid() = event.values;
+  }
+  const MetricValues& values = event.values;
+  std::string line =
+      absl::StrCat("{\"event\":\"", valid ? "valid" : "test", "\",\"epoch\":", event.epoch,
+                   ",\"step\":", event.steps, ",\"samples\":", values.samples(),
+                   ",\"auc\":", Number(values.auc()), ",\"logloss\":", Number(values.logloss()));
+  absl::StrAppend(&line, ",\"normalised_entropy\":", Number(values.normalised_entropy()),
+                  ",\"calibration\":", Number(values.calibration()),
+                  ",\"best\":", event.best ? "true" : "false", "}");
+  write_line_(line);
+}
+
+void Progress::SetExpectedSamples(uint64_t samples) {
+  MutexLock lock(&mutex_);
+  progress_.set_expected_samples(samples);
+}
+
+TrainProgress Progress::Snapshot() const {
+  MutexLock lock(&mutex_);
+  TrainProgress snapshot = progress_;
+  const double rate = snapshot.samples_per_second();
+  if (snapshot.expected_samples() > 0 && rate > 0) {
+    const uint64_t left =
+        snapshot.expected_samples() - std::min(snapshot.samples(), snapshot.expected_samples());
+    snapshot.set_seconds_left(static_cast<double>(left) / rate);
+  }
+  return snapshot;
+}
+
+}  // namespace satrap

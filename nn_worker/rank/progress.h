@@ -1,0 +1,69 @@
+// What is shown of a run: the figures of the last progress window for heartbeats, and the lines of
+// metrics.jsonl.
+//
+// metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
+// {"event":"valid"|"test",...} for each evaluation. docs/formats.md lists the fields.
+//
+// Thread-safe.
+
+#ifndef SATRAP_NN_WORKER_RANK_PROGRESS_H_
+#define SATRAP_NN_WORKER_RANK_PROGRESS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/executor.h"
+#include "common/mutex.h"
+#include "nn_worker/rank/rank_observer.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+class Progress final : public RankObserver {
+ public:
+  static constexpr int64_t kWindowUs = 1'000'000;
+
+  // `window_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
+  // gets each line of metrics.jsonl, without its end. `clock` is not owned.
+  Progress(const Executor* clock, std::function<double()> window_auc,
+           std::function<void(const std::string&)> write_line);
+
+  void OnPhase(absl::string_view phase) override;
+  void OnStep(const StepEvent& event) override;
+  void OnEvaluation(const EvaluationEvent& event) override;
+
+  // Of the whole run, once it is known: for the time left.
+  void SetExpectedSamples(uint64_t samples);
+
+  // The last full window's figures, and totals as of now.
+  TrainProgress Snapshot() const;
+
+ private:
+  struct Window {
+    int64_t begin_us = 0;
+    uint64_t steps = 0;
+    uint64_t samples = 0;
+    double weight = 0;
+    double loss = 0;
+    uint64_t parts = 0;
+    uint64_t staleness_sum = 0;
+    int staleness_max = 0;
+  };
+
+  // The line of the window that has ended.
+  std::string EndWindow(int64_t now_us) REQUIRES(mutex_);
+
+  const Executor* const clock_;
+  const std::function<double()> window_auc_;
+  const std::function<void(const std::string&)> write_line_;
+
+  mutable Mutex mutex_;
+  TrainProgress progress_ GUARDED_BY(mutex_);
+  Window window_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_PROGRESS_H_

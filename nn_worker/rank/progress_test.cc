@@ -1,0 +1,87 @@
+#include "nn_worker/rank/progress.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/testing/manual_executor.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+class ProgressTest : public testing::Test {
+ protected:
+  void Step(uint64_t samples, double loss, int staleness) {
+    StepEvent event;
+    event.steps = ++steps_;
+    event.samples = samples;
+    event.weight = static_cast<double>(samples);
+    event.loss = loss;
+    event.had_part = true;
+    event.staleness = staleness;
+    progress_.OnStep(event);
+  }
+
+  ManualExecutor clock_;
+  std::vector<std::string> lines_;
+  Progress progress_{&clock_, [] { return .75; },
+                     [this](const std::string& line) { lines_.push_back(line); }};
+  uint64_t steps_ = 0;
+};
+
+TEST_F(ProgressTest, AWindowSumsItsSteps) {
+  progress_.OnPhase("training");
+  clock_.AdvanceBy(1'000'000);
+  Step(100, 30, 1);
+  clock_.AdvanceBy(1'000'000);
+  EXPECT_EQ(lines_.size(), 1u);
+  Step(300, 60, 0);
+  ASSERT_EQ(lines_.size(), 2u);
+  const TrainProgress p = progress_.Snapshot();
+  EXPECT_EQ(p.step(), 2u);
+  EXPECT_EQ(p.samples(), 400u);
+  EXPECT_DOUBLE_EQ(p.samples_per_second(), 300);
+  EXPECT_DOUBLE_EQ(p.window_loss(), .2);
+  EXPECT_DOUBLE_EQ(p.window_auc(), .75);
+  EXPECT_EQ(lines_[0],
+            "{\"event\":\"train\",\"epoch\":0,\"step\":1,\"samples\":100,\"seconds\":1,"
+            "\"samples_per_second\":100,\"loss\":0.3,\"auc\":0.75,\"staleness_max\":1,"
+            "\"staleness_mean\":1}");
+}
+
+TEST_F(ProgressTest, AnEvaluationBeginsANewWindow) {
+  progress_.OnPhase("training");
+  Step(1000, 1, 0);
+  progress_.OnPhase("validating");
+  clock_.AdvanceBy(60'000'000);
+  progress_.OnPhase("training");
+  clock_.AdvanceBy(1'000'000);
+  Step(10, 1, 0);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 10);
+}
+
+TEST_F(ProgressTest, NanIsNullInALine) {
+  EvaluationEvent event;
+  event.steps = 7;
+  event.values.set_samples(3);
+  event.values.set_auc(std::numeric_limits<double>::quiet_NaN());
+  event.values.set_logloss(.5);
+  progress_.OnEvaluation(event);
+  EXPECT_EQ(
+      lines_[0],
+      "{\"event\":\"valid\",\"epoch\":0,\"step\":7,\"samples\":3,\"auc\":null,\"logloss\":0.5,"
+      "\"normalised_entropy\":0,\"calibration\":0,\"best\":false}");
+}
+
+TEST_F(ProgressTest, TimeLeftFollowsFromWhatIsExpected) {
+  EXPECT_LT(progress_.Snapshot().seconds_left(), 0);
+  progress_.OnPhase("training");
+  progress_.SetExpectedSamples(500);
+  clock_.AdvanceBy(1'000'000);
+  Step(100, 1, 0);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().seconds_left(), 4);
+}
+
+}  // namespace
+}  // namespace satrap

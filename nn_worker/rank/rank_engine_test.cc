@@ -1,0 +1,417 @@
+#include "nn_worker/rank/rank_engine.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "nn_worker/rank/fake_cluster.h"
+
+namespace satrap {
+namespace {
+
+RankOptions Hybrid(int num_ranks, int max_staleness = 2) {
+  RankOptions options;
+  options.num_ranks = num_ranks;
+  options.max_staleness = max_staleness;
+  options.has_valid = true;
+  options.has_test = true;
+  options.evaluation.set_at_epoch_end(false);
+  return options;
+}
+
+RankOptions Sync(int num_ranks, int lanes) {
+  RankOptions options = Hybrid(num_ranks, 1);
+  options.ordered = true;
+  options.lanes = lanes;
+  return options;
+}
+
+FakePart TrainPart(uint64_t seq, uint32_t samples, double weight) {
+  FakePart part;
+  part.id.set_seq(seq);
+  part.samples = samples;
+  part.weight = weight;
+  return part;
+}
+
+// Parts 0.0.i.0 of PutEpoch.
+std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
+  std::multiset<std::string> names;
+  for (int e = 0; e < epochs; ++e) {
+    for (int i = 0; i < parts; ++i) names.insert(absl::StrCat(e, ".0.", i, ".0"));
+  }
+  return names;
+}
+
+// 0, 1, ... n - 1
+std::vector<uint64_t> Numbers(size_t n) {
+  std::vector<uint64_t> numbers(n);
+  for (size_t i = 0; i < n; ++i) numbers[i] = i;
+  return numbers;
+}
+
+TEST(RankEngineHybridTest, TrainsEveryPartOnceAndFinishes) {
+  FakeCluster cluster(Hybrid(1), 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 5);
+  cluster.PutEpoch(TEST_STREAM, 0, 3);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_TRUE(cluster.failures.empty());
+  EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(1, 5));
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(5));
+  EXPECT_EQ(cluster.scored.size(), 3u);
+  ASSERT_EQ(cluster.results.size(), 1u);
+  EXPECT_EQ(cluster.results[0].steps(), 5u);
+  EXPECT_EQ(cluster.results[0].samples(), 5u);
+  EXPECT_EQ(cluster.results[0].test().samples(), 3u);
+}
+
+TEST(RankEngineHybridTest, UnevenPartsAmongRanksAllCount) {
+  FakeCluster cluster(Hybrid(3), 2);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 7);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(1, 7));
+  for (const RunResult& result : cluster.results) {
+    EXPECT_EQ(result.samples(), 7u);
+    EXPECT_EQ(result.steps(), cluster.results[0].steps());
+  }
+}
+
+TEST(RankEngineHybridTest, EachPushCarriesItsStepsNumberAndGlobalWeight) {
+  FakeCluster cluster(Hybrid(2, 1), 1);
+  cluster.Put(0, TrainPart(0, 3, 3));
+  cluster.Put(0, TrainPart(1, 1, .5));
+  cluster.End(TRAIN_STREAM, 0);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.pushes.size(), 2u);
+  for (const auto& push : cluster.pushes) {
+    EXPECT_EQ(push.step.step(), 0u);
+    EXPECT_EQ(push.step.global_weight(), 3.5f);
+    EXPECT_TRUE(push.step.finite());
+    EXPECT_TRUE(push.has_gradients);
+  }
+}
+
+TEST(RankEngineHybridTest, AStepOfWeightZeroIsAcknowledgedAndDoesNotCount) {
+  FakeCluster cluster(Hybrid(1, 1), 1);
+  cluster.Put(0, TrainPart(0, 4, 0));
+  cluster.Put(0, TrainPart(1, 4, 4));
+  cluster.End(TRAIN_STREAM, 0);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.acks, std::vector<std::string>{"0.0.0.0"});
+  ASSERT_EQ(cluster.pushes.size(), 1u);
+  EXPECT_EQ(cluster.pushes[0].step.step(), 0u);
+  EXPECT_EQ(cluster.results[0].steps(), 1u);
+}
+
+TEST(RankEngineHybridTest, AnEmptyPartInAStepWithWeightIsPushed) {
+  FakeCluster cluster(Hybrid(2, 1), 1);
+  cluster.Put(0, TrainPart(0, 0, 0));
+  cluster.Put(0, TrainPart(1, 4, 4));
+  cluster.End(TRAIN_STREAM, 0);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(1, 2));
+  EXPECT_TRUE(cluster.acks.empty());
+}
+
+TEST(RankEngineHybridTest, AStepThatIsNotFiniteCountsAndIsPushedWithoutGradients) {
+  FakeCluster cluster(Hybrid(1, 1), 1);
+  cluster.not_finite_steps = {1};
+  cluster.PutEpoch(TRAIN_STREAM, 0, 3);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(3));
+  EXPECT_FALSE(cluster.pushes[1].step.finite());
+  EXPECT_FALSE(cluster.pushes[1].has_gradients);
+  EXPECT_TRUE(cluster.pushes[2].step.finite());
+  EXPECT_EQ(cluster.results[0].skipped_steps(), 1u);
+}
+
+TEST(RankEngineHybridTest, ARankWithoutAPartJoinsAfterAWhileAndNotBefore) {
+  FakeCluster cluster(Hybrid(2, 1), 1);  // idle_step_ms = 50
+  cluster.Put(0, TrainPart(0, 1, 1));
+  cluster.Start();
+  cluster.RunFor(49);
+  EXPECT_TRUE(cluster.steps.empty());
+  cluster.RunFor(2);
+  ASSERT_EQ(cluster.steps.size(), 1u);
+  EXPECT_EQ(cluster.steps[0].weight, 1);
+  EXPECT_EQ(cluster.steps[0].idle_ranks, 0);
+}
+
+TEST(RankEngineHybridTest, EpochsFollowEachOther) {
+  RankOptions options = Hybrid(2);
+  options.epochs = 3;
+  FakeCluster cluster(options, 2);
+  for (int e = 0; e < 3; ++e) cluster.PutEpoch(TRAIN_STREAM, e, 4);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(3, 4));
+  for (size_t i = 0; i < cluster.pushes.size(); ++i) {
+    EXPECT_EQ(cluster.pushes[i].part[0], static_cast<char>('0' + i / 4)) << i;
+  }
+}
+
+TEST(RankEngineHybridTest, AMaximumOfStepsEndsTrainingWithWhatIsHeld) {
+  RankOptions options = Hybrid(1, 3);
+  options.max_steps = 5;
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 100);
+  cluster.PutEpoch(TEST_STREAM, 0, 2);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_GE(cluster.results[0].steps(), 5u);
+  EXPECT_LE(cluster.results[0].steps(), 7u);
+  EXPECT_EQ(cluster.results[0].test().samples(), 2u);
+}
+
+TEST(RankEngineHybridTest, ARequestedStopEndsAllRanksInTheSameStep) {
+  FakeCluster cluster(Hybrid(3), 2);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 100000);
+  cluster.PutEpoch(TEST_STREAM, 0, 2);
+  cluster.executor.PostAfter(0, [&] { cluster.rank(2)->RequestStop(); });
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.results.size(), 3u);
+  EXPECT_LT(cluster.results[0].steps(), 100u);
+  for (const RunResult& result : cluster.results) {
+    EXPECT_EQ(result.steps(), cluster.results[0].steps());
+  }
+}
+
+TEST(RankEngineHybridTest, AStopRaisedWhileAllAreIdleIsHonouredThere) {
+  RankOptions options = Hybrid(1);
+  options.epochs = 2;
+  FakeCluster cluster(options, 1);
+  cluster.End(TRAIN_STREAM, 0);  // the first step finds all idle
+  cluster.PutEpoch(TRAIN_STREAM, 1, 10);
+  cluster.End(TEST_STREAM, 0);
+  cluster.rank(0)->RequestStop();
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.results.size(), 1u);
+  EXPECT_EQ(cluster.results[0].steps(), 0u);
+}
+
+TEST(RankEngineHybridTest, AnErrorOfAWorkerIsToldOnceAndEndsEverything) {
+  FakeCluster cluster(Hybrid(1), 1);
+  cluster.broken_method = "/satrap.EmbeddingWorker/PushGradients";
+  cluster.PutEpoch(TRAIN_STREAM, 0, 5);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  cluster.RunFor(60000);
+  ASSERT_EQ(cluster.failures.size(), 1u);
+  EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(cluster.failures[0].message().find("PushGradients at embedding_worker 0"),
+            std::string::npos);
+  EXPECT_TRUE(cluster.results.empty());
+}
+
+TEST(RankEngineSyncTest, RanksTrainTheirPartsOfEachBatchInTheSameStep) {
+  FakeCluster cluster(Sync(3, 2), 2);
+  cluster.PutOrderedEpoch(0, {3, 1});
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(4));
+  const std::vector<std::string> batches = {"0.0.0.", "0.1.0.", "0.0.1.", "0.0.2."};
+  for (size_t s = 0; s < 4; ++s) {
+    for (int r = 0; r < 3; ++r) {
+      EXPECT_EQ(cluster.steps[s].parts[r], absl::StrCat(batches[s], r));
+    }
+  }
+}
+
+TEST(RankEngineSyncTest, ARankWithoutItsPartDoesNotJoin) {
+  FakeCluster cluster(Sync(2, 1), 1);
+  FakePart part = TrainPart(0, 1, 1);
+  cluster.Put(0, part);
+  cluster.Start();
+  cluster.RunFor(60000);
+  EXPECT_TRUE(cluster.steps.empty());
+  part.id.set_part(1);
+  part.last_of_lane = true;
+  cluster.Put(0, part);
+  cluster.RunFor(1);
+  EXPECT_EQ(cluster.CountedSteps().size(), 1u);
+}
+
+TEST(RankEngineSyncTest, AStepOfWeightZeroLeavesTheNumberToTheNextBatch) {
+  FakeCluster cluster(Sync(1, 1), 1);
+  cluster.Put(0, TrainPart(0, 0, 0));
+  FakePart part = TrainPart(1, 1, 1);
+  part.last_of_lane = true;
+  cluster.Put(0, part);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.pushes.size(), 1u);
+  EXPECT_EQ(cluster.pushes[0].step.step(), 0u);
+  EXPECT_EQ(cluster.acks.size(), 1u);
+}
+
+TEST(RankEngineSyncTest, AMaximumOfStepsIsExact) {
+  RankOptions options = Sync(2, 2);
+  options.max_steps = 3;
+  FakeCluster cluster(options, 1);
+  cluster.PutOrderedEpoch(0, {10, 10});
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(3));
+}
+
+TEST(RankEngineEvaluationTest, HappensEverySoManyStepsAndOnceAtTheEpochsEnd) {
+  RankOptions options = Sync(2, 1);
+  options.evaluation.set_every_steps(2);
+  options.evaluation.set_at_epoch_end(true);
+  FakeCluster cluster(options, 2);
+  cluster.aucs = {.6, .7};
+  cluster.PutOrderedEpoch(0, {4});
+  for (int pass = 0; pass < 2; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 3);
+  cluster.PutEpoch(TEST_STREAM, 0, 2);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  // The pass after step 4 is also that of the epoch's end.
+  ASSERT_EQ(cluster.evaluations.size(), 3u);
+  EXPECT_EQ(cluster.evaluations[0].steps, 2u);
+  EXPECT_EQ(cluster.evaluations[1].steps, 4u);
+  EXPECT_EQ(cluster.evaluations[0].values.samples(), 3u);
+  EXPECT_EQ(cluster.evaluations[2].stream, TEST_STREAM);
+  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2", "4"}));
+  EXPECT_EQ(cluster.results[0].best_step(), 4u);
+  EXPECT_EQ(cluster.results[0].valid().auc(), .7);
+}
+
+TEST(RankEngineEvaluationTest, TheTestSetIsScoredOnTheBestModel) {
+  RankOptions options = Sync(2, 1);
+  options.evaluation.set_every_steps(1);
+  FakeCluster cluster(options, 1);
+  cluster.aucs = {.6, .8, .7};
+  cluster.PutOrderedEpoch(0, {3});
+  for (int pass = 0; pass < 3; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"1", "2", "restored"}));
+  EXPECT_EQ(cluster.results[1].best_step(), 2u);
+  EXPECT_FALSE(cluster.results[0].stopped_early());
+}
+
+TEST(RankEngineEvaluationTest, PatienceEndsTrainingOnAllRanks) {
+  RankOptions options = Hybrid(2);
+  options.epochs = 10;
+  options.evaluation.set_at_epoch_end(true);
+  options.evaluation.set_patience(2);
+  FakeCluster cluster(options, 1);
+  cluster.aucs = {.6, .5, .5};
+  for (int e = 0; e < 10; ++e) cluster.PutEpoch(TRAIN_STREAM, e, 4);
+  for (int pass = 0; pass < 10; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 2);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.results.size(), 2u);
+  for (const RunResult& result : cluster.results) {
+    EXPECT_TRUE(result.stopped_early());
+    EXPECT_EQ(result.samples(), 12u);
+  }
+}
+
+TEST(RankEngineEvaluationTest, WithoutAValidationSetTheLastModelIsSaved) {
+  RankOptions options = Hybrid(2);
+  options.has_valid = false;
+  options.evaluation.set_at_epoch_end(true);
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 2);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.saved.size(), 1u);
+  EXPECT_EQ(cluster.saved[0], absl::StrCat(cluster.results[0].steps()));
+  EXPECT_EQ(cluster.evaluations.size(), 1u);
+}
+
+TEST(RankEngineEvaluationTest, ARunThatOnlyScoresMakesNoStep) {
+  RankOptions options = Hybrid(2);
+  options.train = false;
+  FakeCluster cluster(options, 2);
+  cluster.PutEpoch(TEST_STREAM, 0, 9);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_TRUE(cluster.steps.empty());
+  EXPECT_TRUE(cluster.saved.empty());
+  EXPECT_EQ(cluster.results[0].test().samples(), 9u);
+}
+
+// The fake cluster checks staleness, order and visibility; here everything that can vary does.
+class RankEngineRandomTest : public testing::TestWithParam<bool> {};
+
+TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {
+  const bool ordered = GetParam();
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    SplitMix64 random(seed);
+    const int num_ranks = 1 + random.Below(3);
+    const int lanes = 1 + random.Below(3);
+    RankOptions options = ordered ? Sync(num_ranks, lanes) : Hybrid(num_ranks, 1 + random.Below(3));
+    options.timeouts.attempt_timeout_ms = 1000;
+    options.timeouts.hold_ms = 500;
+    options.timeouts.silence_timeout_ms = 1000000;  // a run of lost attempts is no death here
+    options.epochs = 1 + random.Below(3);
+    options.evaluation.set_every_steps(random.Below(4));
+    options.evaluation.set_at_epoch_end(random.Below(2) == 1);
+    FakeNetwork network;
+    network.seed = seed;
+    network.loss = .05;
+    network.repeat = .05;
+    network.max_delay_us = random.Below(2) == 0 ? 1000 : 200000;
+    FakeCluster cluster(options, 1 + random.Below(3), network);
+    size_t parts = 0;
+    for (uint32_t e = 0; e < options.epochs; ++e) {
+      if (ordered) {
+        std::vector<int> batches;
+        for (int lane = 0; lane < lanes; ++lane) {
+          batches.push_back(1 + static_cast<int>(random.Below(4)));
+          parts += batches.back() * num_ranks;
+        }
+        cluster.PutOrderedEpoch(e, batches);
+      } else {
+        const int count = static_cast<int>(random.Below(12));
+        cluster.PutEpoch(TRAIN_STREAM, e, count);
+        parts += count;
+      }
+    }
+    for (int pass = 0; pass < 60; ++pass) cluster.PutEpoch(VALID_STREAM, pass, random.Below(4));
+    cluster.PutEpoch(TEST_STREAM, 0, 5);
+    cluster.Start();
+    ASSERT_TRUE(cluster.Run());
+    ASSERT_TRUE(cluster.failures.empty()) << cluster.failures[0];
+    EXPECT_EQ(cluster.pushes.size(), parts);
+    const std::multiset<std::string> pushed = cluster.PushedParts();
+    EXPECT_EQ(std::set<std::string>(pushed.begin(), pushed.end()).size(), parts);
+    EXPECT_EQ(cluster.CountedSteps(), Numbers(cluster.results[0].steps()));
+    EXPECT_EQ(cluster.results[0].test().samples(), 5u);
+    for (const RunResult& result : cluster.results) {
+      EXPECT_EQ(result.steps(), cluster.results[0].steps());
+      EXPECT_EQ(result.samples(), parts);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, RankEngineRandomTest, testing::Bool(),
+                         [](const auto& param) { return param.param ? "Sync" : "Hybrid"; });
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,46 @@
+// What happens on a rank, told to whoever shows it. Calls come from the engine's serial executor
+// and must be short.
+
+#ifndef SATRAP_NN_WORKER_RANK_RANK_OBSERVER_H_
+#define SATRAP_NN_WORKER_RANK_RANK_OBSERVER_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+// A step that counted.
+struct StepEvent {
+  uint32_t epoch = 0;
+  uint64_t steps = 0;    // so far, this one included
+  uint64_t samples = 0;  // of the step, over all ranks
+  double weight = 0;
+  double loss = 0;  // sum of weighted losses
+  bool finite = true;
+  bool had_part = false;
+  int staleness = 0;  // of this rank's part
+};
+
+struct EvaluationEvent {
+  Stream stream = VALID_STREAM;
+  uint32_t epoch = 0;
+  uint64_t steps = 0;  // trained before it
+  MetricValues values;
+  bool best = false;
+};
+
+class RankObserver {
+ public:
+  virtual ~RankObserver() = default;
+  // "training", "validating", "testing" or "saving".
+  virtual void OnPhase(absl::string_view phase) = 0;
+  virtual void OnStep(const StepEvent& event) = 0;
+  virtual void OnEvaluation(const EvaluationEvent& event) = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_RANK_OBSERVER_H_

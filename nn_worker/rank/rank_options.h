@@ -1,0 +1,37 @@
+// What a RankEngine needs to know of its job.
+
+#ifndef SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_
+#define SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_
+
+#include <cstdint>
+
+#include "common/rpc/timeouts.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct RankOptions {
+  int rank = 0;
+  int num_ranks = 1;
+  Envelope envelope;  // of every call
+  rpc::RpcTimeouts timeouts;
+
+  bool train = true;     // false: one test pass and nothing else
+  bool ordered = false;  // JobConfig.mode is SYNC
+  int max_staleness = 1;
+  int lanes = 1;  // ordered
+  uint32_t epochs = 1;
+  uint64_t max_steps = 0;  // 0: no limit
+  int64_t idle_step_ms = 50;
+  EvaluationConfig evaluation;
+  bool has_valid = false;  // the job has a validation set
+  bool has_test = false;
+};
+
+// REQUIRES: `job` is validated (common/config/validate_job.h)
+RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_

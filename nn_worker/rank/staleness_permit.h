@@ -1,0 +1,73 @@
+// A StalenessPermit is the right to hold one part between asking for it and the answer to its push.
+//
+// A rank has `capacity` of them. While n are out, n parts are on their way, and a Lookup made for
+// the newest of them can miss the pushes of the n - 1 others and no more: the number of permits is
+// the bound on staleness. A permit goes back when it is destroyed.
+//
+// The pool outlives its permits. Not thread-safe: pool and permits live on one serial executor.
+
+#ifndef SATRAP_NN_WORKER_RANK_STALENESS_PERMIT_H_
+#define SATRAP_NN_WORKER_RANK_STALENESS_PERMIT_H_
+
+#include <utility>
+
+#include "absl/types/optional.h"
+#include "common/check.h"
+
+namespace satrap {
+
+class StalenessPermits;
+
+class StalenessPermit {
+ public:
+  StalenessPermit(StalenessPermit&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  StalenessPermit& operator=(StalenessPermit&& other) noexcept {
+    if (this != &other) {
+      GiveBack();
+      pool_ = std::exchange(other.pool_, nullptr);
+    }
+    return *this;
+  }
+  ~StalenessPermit() { GiveBack(); }
+
+ private:
+  friend class StalenessPermits;
+  explicit StalenessPermit(StalenessPermits* pool) : pool_(pool) {}
+  inline void GiveBack();
+
+  StalenessPermits* pool_;  // null: moved from
+};
+
+class StalenessPermits {
+ public:
+  // REQUIRES: capacity >= 1
+  explicit StalenessPermits(int capacity) : capacity_(capacity) { CHECK(capacity >= 1); }
+  ~StalenessPermits() { CHECK(in_use_ == 0) << in_use_ << " permits outlive their pool"; }
+  StalenessPermits(const StalenessPermits&) = delete;
+  StalenessPermits& operator=(const StalenessPermits&) = delete;
+
+  // Nothing if all are out.
+  absl::optional<StalenessPermit> TryTake() {
+    if (in_use_ == capacity_) return absl::nullopt;
+    ++in_use_;
+    return StalenessPermit(this);
+  }
+
+  int capacity() const { return capacity_; }
+  int in_use() const { return in_use_; }
+
+ private:
+  friend class StalenessPermit;
+  const int capacity_;
+  int in_use_ = 0;
+};
+
+inline void StalenessPermit::GiveBack() {
+  if (pool_ == nullptr) return;
+  --pool_->in_use_;
+  pool_ = nullptr;
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_STALENESS_PERMIT_H_

@@ -1,0 +1,39 @@
+// One thread that runs tasks in the order in which they were posted. Unlike an executor's, its
+// tasks may block: on a collective, a file, a peer.
+//
+// Thread-safe.
+
+#ifndef SATRAP_NN_WORKER_RANK_WORK_THREAD_H_
+#define SATRAP_NN_WORKER_RANK_WORK_THREAD_H_
+
+#include <deque>
+#include <thread>
+
+#include "common/executor.h"
+#include "common/mutex.h"
+
+namespace satrap {
+
+class WorkThread {
+ public:
+  WorkThread();
+  // Lets the running task finish and drops those not begun.
+  ~WorkThread();
+  WorkThread(const WorkThread&) = delete;
+  WorkThread& operator=(const WorkThread&) = delete;
+
+  void Post(Task task);
+
+ private:
+  void Run();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Task> tasks_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_WORK_THREAD_H_
