@@ -33,6 +33,8 @@ constexpr int64_t kRegisterPatienceMs = 60000;
 // A role that fails says so before it exits, unless this takes too long.
 constexpr int64_t kFailPatienceMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
+// While members are still missing, so that a run begins soon after the last one came.
+constexpr int64_t kStartingHeartbeatPeriodMs = 100;
 // After FINISHED a role has this long to come to WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;
 constexpr int64_t kServerDrainMs = 500;
@@ -171,7 +173,8 @@ void RoleRuntime::Rep::ReportFailure(absl::Status status) {
   CHECK(!status.ok());
   {
     MutexLock lock(&mutex);
-    if (!failure.ok()) return;
+    // After the end calls break off, which is nobody's failure.
+    if (!failure.ok() || state == FINISHED) return;
     failure = std::move(status);
   }
   Wake();
@@ -225,7 +228,7 @@ void RoleRuntime::Rep::HandleFailure() {
   {
     MutexLock lock(&mutex);
     status = failure;
-    tell = registered && state != FINISHED;
+    tell = registered;
   }
   if (status.ok()) return;
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
@@ -240,9 +243,11 @@ void RoleRuntime::Rep::HandleFailure() {
 void RoleRuntime::Rep::SendHeartbeat() {
   HeartbeatRequest request;
   ProgressSource source;
+  int64_t period_ms;
   {
     MutexLock lock(&mutex);
     source = progress_source;
+    period_ms = state == STARTING ? kStartingHeartbeatPeriodMs : kHeartbeatPeriodMs;
   }
   if (source) source(&request);
   request.set_role(role);
@@ -251,7 +256,7 @@ void RoleRuntime::Rep::SendHeartbeat() {
   rpc::Message message;
   message.header = request.SerializeAsString();
   heartbeat_in_flight = true;
-  next_heartbeat_ms = NowMs() + kHeartbeatPeriodMs;
+  next_heartbeat_ms = NowMs() + period_ms;
   coordinator_channel->Call(kHeartbeat, std::move(message), kHeartbeatAttemptMs,
                             [this](absl::StatusOr<rpc::Message> answer) {
                               {

@@ -144,7 +144,7 @@ TEST_F(RoleRuntimeTest, AFailureIsToldToTheCoordinatorAndExits1) {
 TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
   EXPECT_EXIT(
       RunCase([](RoleRuntime&, FakeCoordinator&) { return absl::NotFoundError("no such model"); }),
-      ::testing::ExitedWithCode(1), "error nn_worker/0 no such model");
+      ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
 TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {

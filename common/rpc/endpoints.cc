@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grpc/grpc.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
@@ -55,6 +56,10 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
+// gRPC's last shutdown in a process may wait ten seconds for a poller of its own. So each channel
+// and server takes a reference to the library that is not given back.
+void KeepLibraryUp() { grpc_init(); }
+
 }  // namespace
 
 absl::Status CheckAddress(absl::string_view address) {
@@ -73,6 +78,7 @@ absl::Status CheckAddress(absl::string_view address) {
 absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& address,
                                                           const EndpointOptions& options) {
   RETURN_IF_ERROR(CheckAddress(address));
+  KeepLibraryUp();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(MaxMessageBytes(options));
   arguments.SetMaxSendMessageSize(MaxMessageBytes(options));
@@ -93,6 +99,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& add
 void ListenOn(const std::string& address, const EndpointOptions& options,
               grpc::ServerBuilder* builder, int* port) {
   CHECK_OK(CheckAddress(address));
+  KeepLibraryUp();
   *port = 0;
   builder->AddListeningPort(address, grpc::InsecureServerCredentials(), port);
   builder->SetMaxReceiveMessageSize(MaxMessageBytes(options));

@@ -1,0 +1,71 @@
+#include "deploy/cli/command_line.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string ErrorOf(const std::vector<std::string>& args) {
+  const auto line = ParseCommandLine(args);
+  return line.ok() ? "" : std::string(line.status().message());
+}
+
+TEST(ParseCommandLine, UnderstandsATraining) {
+  const auto line = ParseCommandLine({"--install_dir=/opt/satrap", "train", "demo", "--set",
+                                      "seed=7", "--set=mode=SYNC", "--report", "out.json",
+                                      "--run_dir=r", "--init_from", "runs/a"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->command, Command::kTrain);
+  EXPECT_EQ(line->install_dir, "/opt/satrap");
+  EXPECT_THAT(line->arguments, ElementsAre("demo"));
+  EXPECT_THAT(line->sets, ElementsAre("seed=7", "mode=SYNC"));
+  EXPECT_EQ(line->report, "out.json");
+  EXPECT_EQ(line->run_dir, "r");
+  EXPECT_EQ(line->init_from, "runs/a");
+}
+
+TEST(ParseCommandLine, GivesABenchmarkItsOwnFlags) {
+  const auto line =
+      ParseCommandLine({"bench", "deepfm", "--mlp", "64,32", "--seconds=5", "--set", "seed=2"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(line->arguments, ElementsAre("deepfm"));
+  EXPECT_THAT(line->bench_flags, ElementsAre("--mlp=64,32", "--seconds=5"));
+  EXPECT_THAT(line->sets, ElementsAre("seed=2"));
+}
+
+TEST(ParseCommandLine, SaysWhatWasProbablyMeant) {
+  EXPECT_THAT(ErrorOf({"trian", "demo"}), HasSubstr("did you mean train?"));
+  EXPECT_THAT(ErrorOf({"train", "demo", "--raport=x"}), HasSubstr("did you mean --report?"));
+  EXPECT_THAT(ErrorOf({"frobnicate"}), HasSubstr("Commands are"));
+  EXPECT_THAT(ErrorOf({"frobnicate"}), Not(HasSubstr("did you mean")));
+}
+
+TEST(ParseCommandLine, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(ErrorOf({"train"}), HasSubstr("usage: satrap train JOB"));
+  EXPECT_THAT(ErrorOf({"train", "a", "b"}), HasSubstr("usage: satrap train JOB"));
+  EXPECT_THAT(ErrorOf({"train", "a", "--set"}), HasSubstr("--set needs a value"));
+  EXPECT_THAT(ErrorOf({"status", "--report=x"}), HasSubstr("'status' has no flag --report"));
+}
+
+TEST(ParseCommandLine, HelpIsACommandAndAFlag) {
+  EXPECT_EQ(ParseCommandLine({})->command, Command::kHelp);
+  EXPECT_EQ(ParseCommandLine({"train", "--help"})->command, Command::kHelp);
+  EXPECT_EQ(ParseCommandLine({"train", "--help"})->command_name, "train");
+  EXPECT_EQ(ParseCommandLine({"help", "predict"})->command_name, "predict");
+  EXPECT_THAT(HelpText("train"), HasSubstr("--init_from"));
+  EXPECT_THAT(HelpText("predict"), Not(HasSubstr("--init_from")));
+  EXPECT_THAT(HelpText(""), HasSubstr("predict RUN FILE"));
+}
+
+TEST(NearMatch, NeedsLikeness) {
+  EXPECT_EQ(NearMatch("demo_rl", {"demo", "demo_lr", "adult_fm"}), "demo_lr");
+  EXPECT_EQ(NearMatch("xyz", {"fm", "lr"}), "");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,22 @@
+// The commands of the command line, one function each. Each prints what it has to say and returns
+// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted.
+//
+// REQUIRES, of those that run a job: the main thread; no gRPC has been used in this process yet
+
+#ifndef SATRAP_DEPLOY_CLI_COMMANDS_H_
+#define SATRAP_DEPLOY_CLI_COMMANDS_H_
+
+#include "deploy/cli/command_line.h"
+
+namespace satrap {
+
+int TrainCommand(const CommandLine& line);  // and demo
+int ValidateCommand(const CommandLine& line);
+int EvaluateCommand(const CommandLine& line);
+int PredictCommand(const CommandLine& line);
+int StatusCommand(const CommandLine& line);
+int BenchCommand(const CommandLine& line);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_COMMANDS_H_

@@ -1,0 +1,104 @@
+#include "deploy/cli/job_preparation.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/config/job_config.h"
+#include "common/status_macros.h"
+#include "data_loader/source/split_list.h"
+#include "deploy/cli/command_line.h"
+#include "deploy/launcher/run_folder.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kJobSuffix[] = ".textproto";
+constexpr char kRunsDir[] = "runs";
+
+std::vector<std::string> InstalledJobs(const std::string& jobs_dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(jobs_dir, error)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == kJobSuffix) names.push_back(path.stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> FilesOf(const DataConfig& data) {
+  std::vector<std::string> files(data.train_files().begin(), data.train_files().end());
+  files.insert(files.end(), data.valid_files().begin(), data.valid_files().end());
+  files.insert(files.end(), data.test_files().begin(), data.test_files().end());
+  return files;
+}
+
+// The streams that the job reads.
+std::vector<Stream> StreamsOf(const JobConfig& job) {
+  if (job.action() != JobConfig::TRAIN) return {TEST_STREAM};
+  return {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
+}
+
+absl::Status CheckData(const JobConfig& job, const std::string& path) {
+  if (job.data().has_synthetic()) return absl::OkStatus();
+  for (const std::string& file : FilesOf(job.data())) {
+    if (!job.data_root().empty() || absl::StartsWith(file, "/")) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " reads '", file, "': say in which folder it lies with --set data_root=DIR"));
+  }
+  std::string problems;
+  for (const Stream stream : StreamsOf(job)) {
+    const auto splits = ListSplits(job, stream);
+    if (splits.ok()) continue;
+    absl::StrAppend(&problems, problems.empty() ? "" : "\n",
+                    std::string(splits.status().message()));
+  }
+  return problems.empty() ? absl::OkStatus() : absl::NotFoundError(problems);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir) {
+  std::error_code error;
+  if (fs::is_regular_file(job, error)) return job;
+  const std::string jobs_dir = install_dir + "/deploy/jobs";
+  for (const std::string& path :
+       {absl::StrCat(jobs_dir, "/", job), absl::StrCat(jobs_dir, "/", job, kJobSuffix)}) {
+    if (fs::is_regular_file(path, error)) return path;
+  }
+  const std::vector<std::string> names = InstalledJobs(jobs_dir);
+  const std::string near = NearMatch(job, names);
+  return absl::NotFoundError(
+      absl::StrCat("no job '", job, "': it is no file, and not among the jobs of ", jobs_dir, " (",
+                   absl::StrJoin(names, ", "), ")",
+                   near.empty() ? "" : absl::StrCat("; did you mean ", near, "?")));
+}
+
+absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
+                                     const std::string& install_dir) {
+  ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
+  if (!job.data_root().empty()) {
+    job.set_data_root(fs::absolute(job.data_root()).lexically_normal().string());
+  }
+  RETURN_IF_ERROR(CheckData(job, path));
+  return job;
+}
+
+absl::StatusOr<std::string> FindModel(const std::string& run) {
+  std::error_code error;
+  if (fs::is_regular_file(run + "/manifest", error)) return fs::canonical(run, error).string();
+  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(run, kRunsDir));
+  const std::string best = run_dir + "/models/best";
+  if (!fs::is_directory(best, error)) {
+    return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));
+  }
+  return fs::canonical(best, error).string();
+}
+
+}  // namespace satrap

@@ -1,0 +1,31 @@
+// From what the user typed to the job that is run: the file found, overrides applied, data files
+// looked at before anything is started.
+
+#ifndef SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
+#define SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// The file that `job` names: a path, or the name of a file of INSTALL_DIR/deploy/jobs, with or
+// without ".textproto". NOT_FOUND, saying where it looked and what was probably meant.
+absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
+
+// Loads the job (common/config/job_config.h), makes its data_root absolute, and checks that its
+// data files are there. Errors have every problem that was found, one a line.
+absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
+                                     const std::string& install_dir);
+
+// The folder of the model that `run` names: a run's best model (FindRun), or a model's own folder.
+// NOT_FOUND if the run has saved none.
+absl::StatusOr<std::string> FindModel(const std::string& run);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_

@@ -1,0 +1,120 @@
+#include "deploy/cli/run_job.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "data_loader/synthetic/bayes_auc.h"
+#include "deploy/launcher/run_folder.h"
+#include "deploy/report/progress_line.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kRunsDir[] = "runs";
+constexpr int kInterrupted = 130;
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
+                                                         const CommandLine& line) {
+  if (!line.run_dir.empty()) return RunFolder::CreateAt(line.run_dir);
+  return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name());
+}
+
+absl::StatusOr<RunReport> WriteReport(const JobConfig& job, const CommandLine& line,
+                                      const StatusAnswer& status, double wall_seconds) {
+  RunReport report = MakeRunReport(job, status, wall_seconds);
+  if (job.data().has_synthetic() && report.result.has_test()) {
+    report.bayes_auc = ComputeBayesAuc(job.data().synthetic()).of_test_labels;
+  }
+  const std::string json = ReportJson(report) + "\n";
+  RETURN_IF_ERROR(WriteFileAtomically(job.run_dir() + "/report.json", json));
+  if (!line.report.empty()) RETURN_IF_ERROR(WriteFileAtomically(line.report, json));
+  return report;
+}
+
+}  // namespace
+
+int ExitCodeOf(RunEnd::Kind kind) {
+  switch (kind) {
+    case RunEnd::FINISHED:
+    case RunEnd::STOPPED:
+      return 0;
+    case RunEnd::FAILED:
+      return 1;
+    case RunEnd::INTERRUPTED:
+      return kInterrupted;
+  }
+  return 1;
+}
+
+absl::StatusOr<std::string> ProgramsDir() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
+  // DIR/deploy/satrap_cli
+  return self.parent_path().parent_path().string();
+}
+
+absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
+                              std::function<bool(const StatusAnswer&)> watch) {
+  const int64_t start_ms = NowMs();
+  ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
+  ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeRunFolder(job, line));
+  job.set_run_dir(folder->path());
+  fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder->path().c_str());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
+                   Launcher::Start(job, *folder, programs_dir));
+  ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
+  JobRun run;
+  run.run_dir = folder->path();
+  run.end = launcher->Wait([&](const StatusAnswer& status) {
+    progress.Show(status, NowMs());
+    return watch == nullptr || watch(status);
+  });
+  progress.End();
+  const double wall_seconds = static_cast<double>(NowMs() - start_ms) * 1e-3;
+  if (run.end.kind != RunEnd::FINISHED) return run;
+  ASSIGN_OR_RETURN(run.report, WriteReport(job, line, run.end.last_status, wall_seconds));
+  return run;
+}
+
+int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
+  const absl::StatusOr<JobRun> run = RunJob(job, line);
+  if (!run.ok()) return PrintError(run.status());
+  for (const std::string& warning : run->end.warnings) {
+    fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
+  }
+  switch (run->end.kind) {
+    case RunEnd::FINISHED:
+    case RunEnd::STOPPED:
+      fprintf(stderr, "%s", ReportText(run->report).c_str());
+      break;
+    case RunEnd::FAILED:
+      fprintf(stderr, "satrap: the job failed: %s\n", run->end.message.c_str());
+      break;
+    case RunEnd::INTERRUPTED:
+      fprintf(stderr, "satrap: stopped by %s; no process is left\n", run->end.message.c_str());
+      break;
+  }
+  return ExitCodeOf(run->end.kind);
+}
+
+int PrintError(const absl::Status& status) {
+  fprintf(stderr, "satrap: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace satrap

@@ -1,0 +1,83 @@
+// evaluate, predict: what begins with the model of an earlier run.
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/job_preparation.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/launcher/run_folder.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kRunsDir[] = "runs";
+
+// The job of a run, with `action` and its model, and with `sets` after those of the run.
+absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& action,
+                                   std::vector<std::string> sets) {
+  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(line.arguments[0], kRunsDir));
+  ASSIGN_OR_RETURN(const std::string model, FindModel(run_dir));
+  sets.push_back(absl::StrCat("action=", action));
+  sets.push_back(absl::StrCat("init_from=", model));
+  sets.push_back("run_dir=");
+  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
+  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(run_dir + "/job.textproto", sets, line.install_dir));
+  job.set_name(absl::StrCat(job.name(), "-", line.command_name));
+  return job;
+}
+
+absl::Status CopyPredictions(const std::string& from, const std::string& output) {
+  std::error_code error;
+  if (!output.empty()) {
+    std::filesystem::copy_file(from, output, std::filesystem::copy_options::overwrite_existing,
+                               error);
+    if (!error) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write ", output, ": ", error.message()));
+  }
+  std::ifstream file(from, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", from));
+  if (file.peek() != std::ifstream::traits_type::eof()) std::cout << file.rdbuf();
+  std::cout.flush();
+  if (!std::cout) return absl::FailedPreconditionError("cannot write the standard output");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int EvaluateCommand(const CommandLine& line) {
+  const auto job = JobOfRun(line, "EVALUATE", {});
+  if (!job.ok()) return PrintError(job.status());
+  return RunJobAndReport(*job, line);
+}
+
+int PredictCommand(const CommandLine& line) {
+  std::error_code error;
+  const std::string file = std::filesystem::absolute(line.arguments[1], error).string();
+  const auto job = JobOfRun(line, "PREDICT", {absl::StrCat("data.test_files=", file)});
+  if (!job.ok()) return PrintError(job.status());
+  const absl::StatusOr<JobRun> run = RunJob(*job, line);
+  if (!run.ok()) return PrintError(run.status());
+  if (run->end.kind != RunEnd::FINISHED) {
+    fprintf(stderr, "satrap: the prediction failed: %s\n", run->end.message.c_str());
+    return ExitCodeOf(run->end.kind);
+  }
+  if (run->report.quarantined > 0) {
+    fprintf(stderr, "satrap: %llu bad records have no line in the output\n",
+            static_cast<unsigned long long>(run->report.quarantined));
+  }
+  const absl::Status copied =
+      CopyPredictions(run->report.run_dir + "/predictions.txt", line.output);
+  return copied.ok() ? 0 : PrintError(copied);
+}
+
+}  // namespace satrap

@@ -1,0 +1,89 @@
+#include "deploy/cli/throughput_meter.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "common/role/role_flags.h"
+
+namespace satrap {
+namespace {
+
+// User and system time of a process, in seconds; 0 if it is gone.
+double ProcessCpuSeconds(int64_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  // The program's name stands in parentheses and may hold anything.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_end + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user_ticks = 0;
+  double system_ticks = 0;
+  fields >> user_ticks >> system_ticks;
+  return (user_ticks + system_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+std::map<std::string, double> ThroughputMeter::CpuSeconds(const StatusAnswer& status) const {
+  std::map<std::string, double> seconds;
+  for (const RoleStatus& role : status.roles()) {
+    seconds[std::string(RoleName(role.member().role()))] += ProcessCpuSeconds(role.member().pid());
+  }
+  return seconds;
+}
+
+bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
+  const TrainProgress& train = status.train();
+  if (train.step() == 0 || (started_ && train.samples() == last_samples_)) return true;
+  if (!started_) {
+    started_ = true;
+    start_seconds_ = now_seconds;
+  }
+  if (first_loss_ == 0) first_loss_ = train.window_loss();
+  last_samples_ = train.samples();
+  last_seconds_ = now_seconds;
+  last_loss_ = train.window_loss();
+  if (now_seconds - start_seconds_ < warmup_seconds_) return true;
+  last_cpu_ = CpuSeconds(status);
+  if (!measuring_) {
+    measuring_ = true;
+    first_seconds_ = now_seconds;
+    first_samples_ = last_samples_;
+    first_cpu_ = last_cpu_;
+    return true;
+  }
+  rates_.push_back(train.samples_per_second());
+  return now_seconds - first_seconds_ < seconds_;
+}
+
+double ThroughputMeter::MedianRate() const {
+  if (rates_.empty()) return 0;
+  std::vector<double> sorted = rates_;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double ThroughputMeter::MeanRate() const {
+  return seconds() > 0 ? static_cast<double>(samples()) / seconds() : 0;
+}
+
+std::map<std::string, double> ThroughputMeter::CpuPerSampleUs() const {
+  std::map<std::string, double> result;
+  if (samples() == 0) return result;
+  for (const auto& [role, seconds] : last_cpu_) {
+    const auto first = first_cpu_.find(role);
+    const double begun = first == first_cpu_.end() ? 0 : first->second;
+    result[role] = (seconds - begun) * 1e6 / static_cast<double>(samples());
+  }
+  return result;
+}
+
+}  // namespace satrap

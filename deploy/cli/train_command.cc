@@ -1,0 +1,39 @@
+// train, demo, validate: what begins with a job file.
+
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/job_config.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/job_preparation.h"
+#include "deploy/cli/run_job.h"
+
+namespace satrap {
+
+int TrainCommand(const CommandLine& line) {
+  const std::string name = line.command == Command::kDemo ? "demo" : line.arguments[0];
+  const auto path = FindJobFile(name, line.install_dir);
+  if (!path.ok()) return PrintError(path.status());
+  CommandLine with_model = line;
+  if (!line.init_from.empty()) {
+    const auto model = FindModel(line.init_from);
+    if (!model.ok()) return PrintError(model.status());
+    with_model.sets.push_back(absl::StrCat("init_from=", *model));
+  }
+  const auto job = PrepareJob(*path, with_model.sets, line.install_dir);
+  if (!job.ok()) return PrintError(job.status());
+  return RunJobAndReport(*job, line);
+}
+
+int ValidateCommand(const CommandLine& line) {
+  const auto path = FindJobFile(line.arguments[0], line.install_dir);
+  if (!path.ok()) return PrintError(path.status());
+  const auto job = PrepareJob(*path, line.sets, line.install_dir);
+  if (!job.ok()) return PrintError(job.status());
+  printf("%s", ResolvedJobText(*job).c_str());
+  fprintf(stderr, "satrap: %s is valid\n", path->c_str());
+  return 0;
+}
+
+}  // namespace satrap

@@ -1,0 +1,351 @@
+#include "deploy/coordinator/coordinator_engine.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/check.h"
+#include "common/config/job_config.h"
+#include "common/mutex.h"
+#include "common/role/coordinator_client.h"
+#include "common/role/role_flags.h"
+#include "common/rpc/answer_window.h"
+#include "common/rpc/timeouts.h"
+#include "deploy/coordinator/split_leases.h"
+
+namespace satrap {
+namespace {
+
+constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
+constexpr int64_t kTickUs = 500 * 1000;
+
+struct MemberState {
+  Member member;  // role and index from the start; the rest once registered
+  bool registered = false;
+  bool told_end = false;
+  int64_t last_heard_us = 0;
+  LoaderProgress loader;
+  bool has_loader = false;
+};
+
+}  // namespace
+
+struct CoordinatorEngine::Rep {
+  Rep(const JobConfig& job, Executor* executor, const CoordinatorTimeouts& timeouts)
+      : job_name(job.name()),
+        fingerprint(JobFingerprint(job)),
+        executor(executor),
+        timeouts(timeouts),
+        lease_windows(executor, rpc::RpcTimeouts().hold_ms * 1000),
+        start_us(executor->NowUs()),
+        last_tick_us(start_us) {
+    for (const Role role : kMemberRoles) {
+      for (int index = 0; index < ReplicasOf(role, job); ++index) {
+        MemberState state;
+        state.member.set_role(role);
+        state.member.set_index(index);
+        members.push_back(std::move(state));
+      }
+    }
+  }
+
+  absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request) REQUIRES(mutex);
+  absl::StatusOr<HeartbeatAnswer> Heartbeat(const HeartbeatRequest& request) REQUIRES(mutex);
+  absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
+  absl::StatusOr<StoreSetAnswer> StoreSet(const StoreSetRequest& request) REQUIRES(mutex);
+  absl::StatusOr<StoreGetAnswer> StoreGet(const StoreGetRequest& request) REQUIRES(mutex);
+  absl::StatusOr<FinishAnswer> Finish(const FinishRequest& request) REQUIRES(mutex);
+  absl::StatusOr<FailAnswer> Fail(const FailRequest& request) REQUIRES(mutex);
+  absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
+
+  MemberState* Find(Role role, uint32_t index) REQUIRES(mutex);
+  bool Ended() const REQUIRES(mutex) { return state == FINISHED || state == FAILED; }
+  void End(std::string reason) REQUIRES(mutex);
+  void Tick() EXCLUDES(mutex);
+
+  const std::string job_name;
+  const uint64_t fingerprint;
+  Executor* const executor;
+  const CoordinatorTimeouts timeouts;
+  rpc::AnswerWindows lease_windows;
+  const int64_t start_us;
+
+  Mutex mutex;
+  int64_t last_tick_us GUARDED_BY(mutex);
+  RunState state GUARDED_BY(mutex) = STARTING;
+  std::string stop_reason GUARDED_BY(mutex);
+  std::vector<MemberState> members GUARDED_BY(mutex);
+  SplitLeases leases GUARDED_BY(mutex);
+  std::map<std::string, std::string> store GUARDED_BY(mutex);
+  TrainProgress train GUARDED_BY(mutex);
+  bool has_result GUARDED_BY(mutex) = false;
+  RunResult result GUARDED_BY(mutex);
+};
+
+MemberState* CoordinatorEngine::Rep::Find(Role role, uint32_t index) {
+  for (MemberState& state : members) {
+    if (state.member.role() == role && state.member.index() == index) return &state;
+  }
+  return nullptr;
+}
+
+void CoordinatorEngine::Rep::End(std::string reason) {
+  if (Ended()) return;
+  state = FAILED;
+  stop_reason = std::move(reason);
+}
+
+absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
+  const Member& member = request.member();
+  const std::string name = MemberName(member.role(), member.index());
+  if (request.job_fingerprint() != fingerprint) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, " belongs to another job: its fingerprint is ", absl::Hex(request.job_fingerprint()),
+        ", that of '", job_name, "' is ", absl::Hex(fingerprint)));
+  }
+  MemberState* known = Find(member.role(), member.index());
+  if (known == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("job '", job_name, "' has no ", name));
+  }
+  if (known->registered &&
+      (known->member.pid() != member.pid() || known->member.address() != member.address())) {
+    return absl::FailedPreconditionError(absl::StrCat(name, " is already registered by process ",
+                                                      known->member.pid(), " at '",
+                                                      known->member.address(), "'"));
+  }
+  known->member = member;
+  known->registered = true;
+  known->last_heard_us = executor->NowUs();
+  const bool complete = std::all_of(members.begin(), members.end(),
+                                    [](const MemberState& m) { return m.registered; });
+  if (state == STARTING && complete) state = RUNNING;
+  RegisterAnswer answer;
+  answer.set_generation(kFirstGeneration);
+  return answer;
+}
+
+absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
+  MemberState* member = Find(request.role(), request.index());
+  if (member == nullptr || !member->registered || request.generation() != kFirstGeneration) {
+    return absl::FailedPreconditionError(absl::StrCat(MemberName(request.role(), request.index()),
+                                                      " of generation ", request.generation(),
+                                                      " is no member of job '", job_name, "'"));
+  }
+  member->last_heard_us = executor->NowUs();
+  if (request.has_train()) train = request.train();
+  if (request.has_loader()) {
+    member->loader = request.loader();
+    member->has_loader = true;
+  }
+  HeartbeatAnswer answer;
+  answer.set_generation(kFirstGeneration);
+  answer.set_state(state);
+  answer.set_stop_reason(stop_reason);
+  if (state != STARTING) {
+    for (const MemberState& each : members) *answer.add_members() = each.member;
+  }
+  if (Ended()) member->told_end = true;
+  return answer;
+}
+
+absl::StatusOr<LeaseSplitAnswer> CoordinatorEngine::Rep::LeaseSplit(
+    const LeaseSplitRequest& request) {
+  absl::StatusOr<absl::optional<uint32_t>> split =
+      leases.Lease(request.epoch(), request.num_splits());
+  if (!split.ok()) return split.status();
+  LeaseSplitAnswer answer;
+  answer.set_outcome(DONE);
+  if (split->has_value()) {
+    answer.set_split(**split);
+  } else {
+    answer.set_ended(true);
+  }
+  return answer;
+}
+
+absl::StatusOr<StoreSetAnswer> CoordinatorEngine::Rep::StoreSet(const StoreSetRequest& request) {
+  const auto [entry, inserted] = store.try_emplace(request.key(), request.value());
+  if (!inserted && entry->second != request.value()) {
+    return absl::AlreadyExistsError(absl::StrCat("'", request.key(), "' has another value"));
+  }
+  return StoreSetAnswer();
+}
+
+absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRequest& request) {
+  StoreGetAnswer answer;
+  const auto entry = store.find(request.key());
+  answer.set_found(entry != store.end());
+  if (answer.found()) answer.set_value(entry->second);
+  return answer;
+}
+
+absl::StatusOr<FinishAnswer> CoordinatorEngine::Rep::Finish(const FinishRequest& request) {
+  if (!Ended()) {
+    state = FINISHED;
+    result = request.result();
+    has_result = true;
+  }
+  return FinishAnswer();
+}
+
+absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& request) {
+  End(absl::StrCat(MemberName(request.role(), request.index()), ": ", request.reason()));
+  // It is about to exit, so nobody waits for it.
+  MemberState* member = Find(request.role(), request.index());
+  if (member != nullptr) member->told_end = true;
+  return FailAnswer();
+}
+
+absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&) {
+  const int64_t now_us = executor->NowUs();
+  StatusAnswer answer;
+  answer.set_job_name(job_name);
+  answer.set_state(state);
+  answer.set_stop_reason(stop_reason);
+  *answer.mutable_train() = train;
+  for (const MemberState& member : members) {
+    RoleStatus* role = answer.add_roles();
+    *role->mutable_member() = member.member;
+    if (member.registered) {
+      role->set_seconds_since_heartbeat(static_cast<double>(now_us - member.last_heard_us) * 1e-6);
+    }
+    if (member.has_loader) *role->mutable_loader() = member.loader;
+  }
+  if (has_result) *answer.mutable_result() = result;
+  answer.set_seconds(static_cast<double>(now_us - start_us) * 1e-6);
+  return answer;
+}
+
+void CoordinatorEngine::Rep::Tick() {
+  MutexLock lock(&mutex);
+  const int64_t now_us = executor->NowUs();
+  // When this process itself stood still, nobody could be heard: that time is nobody's silence.
+  const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
+  last_tick_us = now_us;
+  std::string missing;
+  for (MemberState& member : members) {
+    const std::string name = MemberName(member.member.role(), member.member.index());
+    if (!member.registered) {
+      absl::StrAppend(&missing, missing.empty() ? "" : ", ", name);
+      continue;
+    }
+    member.last_heard_us += stall_us;
+    if (now_us - member.last_heard_us > timeouts.heartbeat_timeout_ms * 1000) {
+      End(absl::StrCat(name, " (process ", member.member.pid(),
+                       ") is lost: nothing was heard of it for ",
+                       timeouts.heartbeat_timeout_ms / 1000, " s"));
+      member.told_end = true;
+    }
+  }
+  if (state == STARTING && now_us - start_us > timeouts.start_timeout_ms * 1000) {
+    End(absl::StrCat("after ", timeouts.start_timeout_ms / 1000, " s there is still no ", missing));
+  }
+}
+
+namespace {
+
+// Parses, runs `serve` under the engine's lock, and serialises.
+template <typename Request, typename Rep, typename Answer>
+absl::StatusOr<rpc::Message> Serve(Rep* rep, absl::StatusOr<Answer> (Rep::*serve)(const Request&),
+                                   const rpc::Message& message) {
+  Request request;
+  if (!request.ParseFromString(message.header)) {
+    return absl::InvalidArgumentError(absl::StrCat("malformed ", request.GetTypeName()));
+  }
+  absl::StatusOr<Answer> answer = absl::UnknownError("");
+  {
+    MutexLock lock(&rep->mutex);
+    answer = (rep->*serve)(request);
+  }
+  if (!answer.ok()) return answer.status();
+  rpc::Message reply;
+  reply.header = answer->SerializeAsString();
+  return reply;
+}
+
+// LeaseSplit, which a repeat must not run twice.
+template <typename Rep>
+void ServeLease(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
+  LeaseSplitRequest request;
+  if (!request.ParseFromString(message.header)) {
+    respond(absl::InvalidArgumentError("malformed LeaseSplitRequest"));
+    return;
+  }
+  if (request.envelope().job_fingerprint() != rep->fingerprint ||
+      request.envelope().generation() != kFirstGeneration) {
+    respond(absl::FailedPreconditionError("LeaseSplit of another job or generation"));
+    return;
+  }
+  const CallId& call = request.call();
+  rpc::AnswerWindow* window = rep->lease_windows.Get(call.sender(), 0);
+  if (window->Admit(call.number(), call.oldest_open(), std::move(respond)) ==
+      rpc::Admission::kRun) {
+    window->Finish(call.number(), Serve(rep, &Rep::LeaseSplit, message));
+  }
+}
+
+// Ticks for as long as the engine lives.
+template <typename Rep>
+void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
+  executor->PostAfter(kTickUs, [executor, weak] {
+    const std::shared_ptr<Rep> rep = weak.lock();
+    if (rep == nullptr) return;
+    rep->Tick();
+    TickLater(executor, weak);
+  });
+}
+
+}  // namespace
+
+CoordinatorEngine::CoordinatorEngine(const JobConfig& job, Executor* executor,
+                                     const CoordinatorTimeouts& timeouts)
+    : rep_(std::make_shared<Rep>(job, executor, timeouts)) {
+  TickLater(executor, std::weak_ptr<Rep>(rep_));
+}
+
+CoordinatorEngine::~CoordinatorEngine() = default;
+
+void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
+                               rpc::Callback respond) {
+  Rep* const rep = rep_.get();
+  if (method == kHeartbeat) {
+    respond(Serve(rep, &Rep::Heartbeat, request));
+  } else if (method == kLeaseSplit) {
+    ServeLease(rep, request, std::move(respond));
+  } else if (method == kRegister) {
+    respond(Serve(rep, &Rep::Register, request));
+  } else if (method == kStoreSet) {
+    respond(Serve(rep, &Rep::StoreSet, request));
+  } else if (method == kStoreGet) {
+    respond(Serve(rep, &Rep::StoreGet, request));
+  } else if (method == kFinish) {
+    respond(Serve(rep, &Rep::Finish, request));
+  } else if (method == kFail) {
+    respond(Serve(rep, &Rep::Fail, request));
+  } else if (method == kStatus) {
+    respond(Serve(rep, &Rep::Status, request));
+  } else {
+    respond(absl::UnimplementedError(absl::StrCat("the coordinator has no method ", method.path)));
+  }
+}
+
+bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
+  MutexLock lock(&rep_->mutex);
+  if (!rep_->Ended()) return false;
+  return std::all_of(rep_->members.begin(), rep_->members.end(), [](const MemberState& member) {
+    return !member.registered || member.told_end;
+  });
+}
+
+StatusAnswer CoordinatorEngine::Status() const {
+  MutexLock lock(&rep_->mutex);
+  return *rep_->Status(StatusRequest());
+}
+
+}  // namespace satrap

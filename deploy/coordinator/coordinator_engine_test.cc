@@ -1,0 +1,278 @@
+#include "deploy/coordinator/coordinator_engine.h"
+
+#include <string>
+#include <utility>
+
+#include "common/config/job_config.h"
+#include "common/role/coordinator_client.h"
+#include "common/testing/manual_executor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+JobConfig SmallJob() {
+  JobConfig job;
+  job.set_name("small");
+  job.mutable_data_loader()->set_replicas(1);
+  job.mutable_embedding_worker()->set_replicas(1);
+  job.mutable_embedding_ps()->set_replicas(2);
+  job.mutable_nn_worker()->set_replicas(1);
+  return job;
+}
+
+class CoordinatorEngineTest : public ::testing::Test {
+ protected:
+  template <typename Answer, typename Request>
+  absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
+    absl::StatusOr<Answer> result = absl::UnknownError("not answered");
+    rpc::Message message;
+    message.header = request.SerializeAsString();
+    engine_.Handle(method, std::move(message), [&](absl::StatusOr<rpc::Message> reply) {
+      if (!reply.ok()) {
+        result = reply.status();
+        return;
+      }
+      Answer answer;
+      EXPECT_TRUE(answer.ParseFromString(reply->header));
+      result = answer;
+    });
+    return result;
+  }
+
+  absl::Status Register(Role role, int index, int64_t pid = 100) {
+    RegisterRequest request;
+    request.mutable_member()->set_role(role);
+    request.mutable_member()->set_index(index);
+    request.mutable_member()->set_pid(pid);
+    request.mutable_member()->set_address(MemberAddress(role, index));
+    request.set_job_fingerprint(JobFingerprint(job_));
+    return Call<RegisterAnswer>(kRegister, request).status();
+  }
+  static std::string MemberAddress(Role role, int index) {
+    return "unix:/run/" + std::to_string(role) + "." + std::to_string(index);
+  }
+  void RegisterAll() {
+    EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
+    EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
+    EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
+    EXPECT_TRUE(Register(EMBEDDING_PS, 1).ok());
+    EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+  }
+  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t generation = 1) {
+    HeartbeatRequest request;
+    request.set_role(role);
+    request.set_index(index);
+    request.set_generation(generation);
+    return Call<HeartbeatAnswer>(kHeartbeat, request);
+  }
+  // All members' heartbeats but those of `silent`, once a second, for `seconds`.
+  void Beat(int seconds, Role silent) {
+    for (int i = 0; i < seconds; ++i) {
+      for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+        if (role != silent) {
+          EXPECT_TRUE(Heartbeat(role, 0).ok());
+        }
+      }
+      if (silent != EMBEDDING_PS) {
+        EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+      }
+      executor_.AdvanceBy(1000 * 1000);
+    }
+  }
+  void Fail(Role role, int index, const std::string& reason) {
+    FailRequest request;
+    request.set_role(role);
+    request.set_index(index);
+    request.set_reason(reason);
+    EXPECT_TRUE(Call<FailAnswer>(kFail, request).ok());
+  }
+  void Finish() {
+    FinishRequest request;
+    request.mutable_result()->set_samples(7);
+    EXPECT_TRUE(Call<FinishAnswer>(kFinish, request).ok());
+  }
+
+  const JobConfig job_ = SmallJob();
+  ManualExecutor executor_;
+  CoordinatorEngine engine_{job_, &executor_};
+};
+
+TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberHasRegistered) {
+  EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), STARTING);
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members_size(), 0);
+  RegisterAll();
+  const auto answer = Heartbeat(NN_WORKER, 0);
+  EXPECT_EQ(answer->state(), RUNNING);
+  ASSERT_EQ(answer->members_size(), 5);
+  for (const Member& member : answer->members()) {
+    EXPECT_EQ(member.address(), MemberAddress(member.role(), member.index()));
+  }
+}
+
+TEST_F(CoordinatorEngineTest, RefusesWhoDoesNotBelong) {
+  RegisterRequest stranger;
+  stranger.mutable_member()->set_role(NN_WORKER);
+  stranger.mutable_member()->set_index(0);
+  stranger.set_job_fingerprint(JobFingerprint(job_) + 1);
+  const absl::Status status = Call<RegisterAnswer>(kRegister, stranger).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("nn_worker 0 belongs to another job"));
+
+  EXPECT_THAT(Register(EMBEDDING_PS, 2).message(), HasSubstr("has no embedding_ps 2"));
+  EXPECT_THAT(Register(COORDINATOR, 0).message(), HasSubstr("has no coordinator"));
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 0).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(CoordinatorEngineTest, AnIndexBelongsToOneProcess) {
+  EXPECT_TRUE(Register(EMBEDDING_PS, 0, 100).ok());
+  EXPECT_TRUE(Register(EMBEDDING_PS, 0, 100).ok()) << "a repeated call";
+  const absl::Status status = Register(EMBEDDING_PS, 0, 101);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("already registered by process 100"));
+}
+
+TEST_F(CoordinatorEngineTest, AnotherGenerationIsRefused) {
+  RegisterAll();
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0, 2).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(CoordinatorEngineTest, AMemberSilentForMoreThanEightSecondsIsLost) {
+  RegisterAll();
+  Beat(8, EMBEDDING_WORKER);
+  EXPECT_EQ(engine_.Status().state(), RUNNING);
+  Beat(1, EMBEDDING_WORKER);
+  EXPECT_EQ(engine_.Status().state(), FAILED);
+  EXPECT_THAT(engine_.Status().stop_reason(), HasSubstr("embedding_worker 0"));
+  EXPECT_THAT(Heartbeat(NN_WORKER, 0)->stop_reason(), HasSubstr("embedding_worker 0"));
+}
+
+TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
+  RegisterAll();
+  Beat(5, NN_WORKER);
+  Beat(5, DATA_LOADER);
+  EXPECT_EQ(engine_.Status().state(), RUNNING);
+}
+
+TEST_F(CoordinatorEngineTest, WhoNeverRegistersIsNamedAfterTheStartTimeout) {
+  EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+  for (int i = 0; i < 601; ++i) {
+    EXPECT_TRUE(Heartbeat(NN_WORKER, 0).ok());
+    executor_.AdvanceBy(1000 * 1000);
+  }
+  EXPECT_EQ(engine_.Status().state(), FAILED);
+  EXPECT_THAT(engine_.Status().stop_reason(),
+              HasSubstr("no data_loader 0, embedding_worker 0, embedding_ps 0, embedding_ps 1"));
+}
+
+TEST_F(CoordinatorEngineTest, TheFirstCauseOfAFailureIsKept) {
+  RegisterAll();
+  Fail(DATA_LOADER, 0, "cannot open day_3");
+  Fail(NN_WORKER, 0, "the peer is away");
+  Finish();
+  EXPECT_EQ(engine_.Status().state(), FAILED);
+  EXPECT_EQ(engine_.Status().stop_reason(), "data_loader 0: cannot open day_3");
+}
+
+TEST_F(CoordinatorEngineTest, FinishedIsFinal) {
+  RegisterAll();
+  Finish();
+  Fail(NN_WORKER, 0, "too late");
+  executor_.AdvanceBy(60 * 1000 * 1000);
+  EXPECT_EQ(engine_.Status().state(), FINISHED);
+  EXPECT_EQ(engine_.Status().result().samples(), 7u);
+}
+
+TEST_F(CoordinatorEngineTest, KnowsWhenEveryoneHasHeardOfTheEnd) {
+  RegisterAll();
+  EXPECT_FALSE(engine_.EveryoneKnowsTheEnd());
+  Finish();
+  Heartbeat(DATA_LOADER, 0).IgnoreError();
+  Heartbeat(EMBEDDING_WORKER, 0).IgnoreError();
+  Heartbeat(EMBEDDING_PS, 0).IgnoreError();
+  Heartbeat(EMBEDDING_PS, 1).IgnoreError();
+  EXPECT_FALSE(engine_.EveryoneKnowsTheEnd());
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), FINISHED);
+  EXPECT_TRUE(engine_.EveryoneKnowsTheEnd());
+}
+
+TEST_F(CoordinatorEngineTest, KeepsWhatCollectivesStore) {
+  StoreSetRequest set;
+  set.set_key("rank/0");
+  set.set_value(std::string("\0address", 8));
+  StoreGetRequest get;
+  get.set_key("rank/0");
+  EXPECT_FALSE(Call<StoreGetAnswer>(kStoreGet, get)->found());
+  EXPECT_TRUE(Call<StoreSetAnswer>(kStoreSet, set).ok());
+  EXPECT_TRUE(Call<StoreSetAnswer>(kStoreSet, set).ok()) << "a repeated call";
+  EXPECT_EQ(Call<StoreGetAnswer>(kStoreGet, get)->value(), std::string("\0address", 8));
+  set.set_value("other");
+  EXPECT_EQ(Call<StoreSetAnswer>(kStoreSet, set).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(CoordinatorEngineTest, LeasesSplitsToMembersOfThisRunOnly) {
+  LeaseSplitRequest request;
+  request.mutable_call()->set_number(1);
+  request.mutable_call()->set_oldest_open(1);
+  request.set_num_splits(2);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  request.mutable_envelope()->set_job_fingerprint(JobFingerprint(job_));
+  request.mutable_envelope()->set_generation(kFirstGeneration);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 0u);
+}
+
+TEST_F(CoordinatorEngineTest, ARepeatedLeaseTakesNoSecondSplit) {
+  LeaseSplitRequest request;
+  request.mutable_envelope()->set_job_fingerprint(JobFingerprint(job_));
+  request.mutable_envelope()->set_generation(kFirstGeneration);
+  request.mutable_call()->set_number(1);
+  request.mutable_call()->set_oldest_open(1);
+  request.set_num_splits(2);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 0u);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 0u);
+  request.mutable_call()->set_number(2);
+  request.mutable_call()->set_oldest_open(2);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 1u);
+  request.mutable_call()->set_number(1);
+  request.mutable_call()->set_oldest_open(1);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->outcome(), OLD);
+}
+
+TEST_F(CoordinatorEngineTest, ShowsTheProgressThatHeartbeatsBring) {
+  RegisterAll();
+  HeartbeatRequest beat;
+  beat.set_role(NN_WORKER);
+  beat.set_generation(1);
+  beat.mutable_train()->set_step(12);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
+  HeartbeatRequest loader;
+  loader.set_role(DATA_LOADER);
+  loader.set_generation(1);
+  loader.mutable_loader()->set_quarantined(3);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loader).ok());
+  const StatusAnswer status = engine_.Status();
+  EXPECT_EQ(status.job_name(), "small");
+  EXPECT_EQ(status.train().step(), 12u);
+  EXPECT_EQ(status.roles(0).loader().quarantined(), 3u);
+}
+
+TEST_F(CoordinatorEngineTest, MalformedAndUnknownCallsAreAnswered) {
+  rpc::Message garbage;
+  garbage.header = "\xff\xff\xff";
+  absl::Status status;
+  engine_.Handle(kRegister, std::move(garbage),
+                 [&](absl::StatusOr<rpc::Message> reply) { status = reply.status(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  engine_.Handle({"/satrap.EmbeddingPs/Lookup", true}, rpc::Message(),
+                 [&](absl::StatusOr<rpc::Message> reply) { status = reply.status(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace satrap

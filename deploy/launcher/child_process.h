@@ -1,0 +1,52 @@
+// A ChildProcess is one program that the launcher has started.
+//
+// The child dies with its launcher, however that ends: the kernel kills it when the thread that
+// started it is gone (PR_SET_PDEATHSIG). So children are started by the launcher's main thread. It
+// is a process group of its own: Ctrl-C on the terminal reaches the launcher alone, which then
+// stops its children in order. Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
+#define SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+
+namespace satrap {
+
+class ChildProcess {
+ public:
+  // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty.
+  // NOT_FOUND if there is no such program; FAILED_PRECONDITION if the log cannot be made or the
+  // system refuses a process. REQUIRES: the main thread; no gRPC has been used in this process yet
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
+                                            const std::string& log_path);
+
+  pid_t pid() const { return pid_; }
+  // True once the process has ended; keeps how. Never blocks.
+  bool HasEnded();
+  // waitpid's status. REQUIRES: HasEnded()
+  int wait_status() const { return *wait_status_; }
+  void Signal(int signal);
+
+ private:
+  explicit ChildProcess(pid_t pid) : pid_(pid) {}
+
+  pid_t pid_;
+  absl::optional<int> wait_status_;
+};
+
+// "exited with code 1", "was killed by signal 9 (Killed)".
+std::string DescribeExit(int wait_status);
+
+// The last line of a log that says why: the last error in it, else its last line; empty if there is
+// none. At most `max_bytes` of the log's end are read.
+std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_

@@ -1,0 +1,130 @@
+// The launcher with programs of the test's own: shell scripts that sleep, fail or do not want to
+// go.
+
+#include "deploy/launcher/launcher.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kSleep[] = "exec sleep 60";
+
+class LauncherTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "launcher_test.XXXXXX";
+    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+    for (const char* role :
+         {"deploy/coordinator", "embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
+      SetProgram(role, kSleep);
+    }
+    auto folder = RunFolder::CreateAt(dir_ + "/run");
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    folder_ = *std::move(folder);
+    job_.set_name("scripts");
+    job_.mutable_nn_worker()->set_replicas(2);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  // What the processes of a role do. They write their pid into the run's folder first.
+  void SetProgram(const std::string& role, const std::string& script) {
+    const std::string name = fs::path(role).filename();
+    fs::create_directories(dir_ + "/bin/" + role);
+    const std::string path = dir_ + "/bin/" + role + "/" + name;
+    std::ofstream(path) << "#!/bin/sh\necho $$ > " << dir_ << "/" << name
+                        << "$(echo \"$2\" | tr -dc 0-9)\n"
+                        << script << "\n";
+    fs::permissions(path, fs::perms::owner_all);
+  }
+  pid_t PidOf(const std::string& process) const {
+    pid_t pid = 0;
+    while (pid == 0) std::ifstream(dir_ + "/" + process) >> pid;
+    return pid;
+  }
+  // Starts, does `then` once all processes run, and waits for the end.
+  RunEnd Run(const std::function<void()>& then) {
+    auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
+    EXPECT_TRUE(launcher.ok()) << launcher.status();
+    for (const char* process : {"coordinator0", "embedding_ps0", "embedding_worker0",
+                                "data_loader0", "nn_worker0", "nn_worker1"}) {
+      pids_[process] = PidOf(process);
+    }
+    then();
+    return (*launcher)->Wait([](const StatusAnswer&) { return true; });
+  }
+  void ExpectNobodyIsLeft() const {
+    for (const auto& [name, pid] : pids_) EXPECT_NE(kill(pid, 0), 0) << name << " still runs";
+  }
+
+  std::string dir_;
+  std::unique_ptr<RunFolder> folder_;
+  JobConfig job_;
+  std::map<std::string, pid_t> pids_;
+};
+
+TEST_F(LauncherTest, ADeadProcessEndsTheJobAndIsNamed) {
+  for (const std::string process : {"nn_worker1", "embedding_ps0", "coordinator0"}) {
+    if (process != "nn_worker1") {
+      TearDown();
+      SetUp();
+    }
+    const auto start = Clock::now();
+    const RunEnd end = Run([&] { kill(pids_[process], SIGKILL); });
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+    EXPECT_EQ(end.kind, RunEnd::FAILED);
+    EXPECT_THAT(end.message, HasSubstr("was killed by signal 9 (Killed)"));
+    const std::string name =
+        process == "nn_worker1" ? "nn_worker 1" : process.substr(0, process.size() - 1);
+    EXPECT_THAT(end.message, HasSubstr(name));
+    EXPECT_THAT(end.message, HasSubstr("/logs/"));
+    ExpectNobodyIsLeft();
+  }
+}
+
+TEST_F(LauncherTest, AFailureIsToldWithTheLastErrorOfTheLog) {
+  SetProgram("data_loader", "sleep 1; echo 'T error data_loader/0 no such file day_3'; exit 1");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 1"));
+  EXPECT_THAT(end.message, HasSubstr("no such file day_3"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, WhoDoesNotGoIsKilled) {
+  SetProgram("embedding_worker", "trap '' TERM\nwhile true; do sleep 1; done");
+  const RunEnd end = Run([&] { kill(pids_["embedding_ps0"], SIGKILL); });
+  EXPECT_THAT(end.message, HasSubstr("embedding_ps 0"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, ASignalEndsTheRunCleanly) {
+  const RunEnd end = Run([] { kill(getpid(), SIGINT); });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, AMissingProgramLeavesNothingRunning) {
+  fs::remove_all(dir_ + "/bin/nn_worker");
+  const auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
+  EXPECT_EQ(launcher.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(launcher.status().message(), HasSubstr("nn_worker/nn_worker"));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,61 @@
+// The folder of a run, and the folder of its sockets.
+//
+//   runs/deepfm-20260131-235959/     under the current folder, or as given
+//     job.textproto                  the resolved job: what the roles read
+//     logs/embedding_ps_0.log        one a process
+//     sockets -> a folder of mode 0700 in the system's temporary folder: the path of a Unix socket
+//                may have 107 bytes, and that of a run folder any number
+//     report.json, metrics.jsonl, quarantine, models: written by others
+//   runs/latest -> deepfm-20260131-235959
+//
+// The destructor removes the sockets, and nothing else. Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
+#define SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+class RunFolder {
+ public:
+  // Makes RUNS_DIR/NAME-YYYYmmdd-HHMMSS, with the local time, and the link `latest` to it.
+  // An error names what could not be made and why (no space, no permission).
+  static absl::StatusOr<std::unique_ptr<RunFolder>> CreateUnder(const std::string& runs_dir,
+                                                                const std::string& name);
+  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
+
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string JobPath() const;
+  std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
+  std::string SocketAddress(absl::string_view process) const;  // "unix:..."
+
+ private:
+  RunFolder(std::string path, std::string socket_dir)
+      : path_(std::move(path)), socket_dir_(std::move(socket_dir)) {}
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Fill(const std::string& path);
+
+  const std::string path_;
+  const std::string socket_dir_;
+};
+
+// Writes a whole file: under another name first, then renamed. Errors name the file and the cause.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// The run folder that `run` names: a path, or the name of a folder under `runs_dir`; empty: the
+// newest there. NOT_FOUND, saying where it looked.
+absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_

@@ -1,0 +1,105 @@
+#include "deploy/launcher/run_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+class RunFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "run_folder_test.XXXXXX";
+    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  static std::string SocketDirOf(const RunFolder& folder) {
+    return fs::read_symlink(folder.path() + "/sockets").string();
+  }
+  std::string dir_;
+};
+
+TEST_F(RunFolderTest, IsNamedByJobAndTimeAndIsTheLatest) {
+  const auto folder = RunFolder::CreateUnder(dir_ + "/runs", "demo");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_THAT((*folder)->path(), MatchesRegex(".*/runs/demo-[0-9]{8}-[0-9]{6}"));
+  EXPECT_TRUE(fs::is_directory((*folder)->path() + "/logs"));
+  EXPECT_TRUE(fs::equivalent(dir_ + "/runs/latest", (*folder)->path()));
+}
+
+TEST_F(RunFolderTest, RunsOfOneSecondHaveFoldersOfTheirOwn) {
+  const auto first = RunFolder::CreateUnder(dir_, "demo");
+  const auto second = RunFolder::CreateUnder(dir_, "demo");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE((*first)->path(), (*second)->path());
+  EXPECT_TRUE(fs::equivalent(dir_ + "/latest", (*second)->path()));
+}
+
+TEST_F(RunFolderTest, SocketsAreShortPrivateAndGoneAtTheEnd) {
+  std::string sockets;
+  {
+    const auto folder = RunFolder::CreateAt(dir_ + "/" + std::string(150, 'x'));
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    EXPECT_LT((*folder)->SocketAddress("embedding_worker_0").size(), 107u);
+    sockets = SocketDirOf(**folder);
+    struct stat info;
+    ASSERT_EQ(stat(sockets.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u);
+    std::ofstream(sockets + "/left_behind") << "x";
+  }
+  EXPECT_FALSE(fs::exists(sockets));
+}
+
+TEST_F(RunFolderTest, ARunIsNeverWrittenOverAnother) {
+  const std::string path = dir_ + "/mine";
+  {
+    const auto folder = RunFolder::CreateAt(path);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    ASSERT_TRUE(WriteFileAtomically((*folder)->JobPath(), "name: 'x'").ok());
+  }
+  const auto again = RunFolder::CreateAt(path);
+  EXPECT_EQ(again.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(again.status().message(), HasSubstr("holds a run already"));
+}
+
+TEST_F(RunFolderTest, NamesTheFolderThatCannotBeMade) {
+  std::ofstream(dir_ + "/file") << "x";
+  const auto folder = RunFolder::CreateAt(dir_ + "/file/run");
+  EXPECT_THAT(folder.status().message(), HasSubstr(dir_ + "/file/run"));
+}
+
+TEST_F(RunFolderTest, AFullDiskIsAnErrorThatNamesTheFile) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  fs::create_symlink("/dev/full", dir_ + "/report.json.new");
+  const absl::Status status = WriteFileAtomically(dir_ + "/report.json", "text");
+  EXPECT_THAT(status.message(), HasSubstr("report.json: No space left"));
+  EXPECT_FALSE(fs::exists(dir_ + "/report.json"));
+}
+
+TEST_F(RunFolderTest, RunsAreFoundByPathByNameAndAsTheNewest) {
+  EXPECT_THAT(FindRun("", dir_).status().message(), HasSubstr("there is no run under"));
+  EXPECT_EQ(FindRun("demo", dir_).status().code(), absl::StatusCode::kNotFound);
+  const auto folder = RunFolder::CreateUnder(dir_, "demo");
+  ASSERT_TRUE(folder.ok());
+  ASSERT_TRUE(WriteFileAtomically((*folder)->JobPath(), "").ok());
+  const std::string name = fs::path((*folder)->path()).filename();
+  EXPECT_EQ(*FindRun((*folder)->path(), dir_), (*folder)->path());
+  EXPECT_THAT(*FindRun(name, dir_), EndsWith(name));
+  EXPECT_THAT(*FindRun("", dir_), EndsWith(name));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,45 @@
+// The line that shows how a run goes on. On a terminal it is one line that is written over, with a
+// bar; elsewhere a plain line from time to time, and at once when the phase changes.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_REPORT_PROGRESS_LINE_H_
+#define SATRAP_DEPLOY_REPORT_PROGRESS_LINE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+// "training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 | staleness 1.8 (max
+// 4) | 12.0 s left": what is known of it.
+std::string ProgressText(const StatusAnswer& status);
+
+// The part of the run that is done, in [0, 1]; negative if it is not known.
+double ProgressFraction(const StatusAnswer& status);
+
+class ProgressLine {
+ public:
+  // Writes to the file descriptor `fd`, not owned.
+  ProgressLine(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
+
+  // Shows the status if there is something to show. `now_ms` is a clock that never goes back.
+  void Show(const StatusAnswer& status, int64_t now_ms);
+  // Ends the line, so that other output may follow.
+  void End();
+
+ private:
+  void Write(const std::string& text);
+
+  const int fd_;
+  const bool is_terminal_;
+  std::string last_phase_;
+  int64_t next_ms_ = 0;
+  bool line_open_ = false;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_REPORT_PROGRESS_LINE_H_

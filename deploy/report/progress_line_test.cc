@@ -1,0 +1,85 @@
+#include "deploy/report/progress_line.h"
+
+#include <unistd.h>
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+StatusAnswer Training() {
+  StatusAnswer status;
+  status.set_state(RUNNING);
+  TrainProgress* train = status.mutable_train();
+  train->set_phase("training");
+  train->set_step(120);
+  train->set_samples(250);
+  train->set_samples_per_second(54321);
+  train->set_window_loss(0.47123);
+  train->set_window_auc(0.73124);
+  train->set_staleness_max(4);
+  train->set_staleness_mean(1.8);
+  train->set_seconds_left(12);
+  train->set_expected_samples(1000);
+  return status;
+}
+
+// A pipe in place of a terminal.
+class ProgressLineTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(pipe(pipe_), 0); }
+  void TearDown() override { close(pipe_[0]); }
+  std::string Written() {
+    close(pipe_[1]);
+    std::string text(65536, '\0');
+    text.resize(read(pipe_[0], text.data(), text.size()));
+    return text;
+  }
+  int pipe_[2];
+};
+
+TEST_F(ProgressLineTest, ShowsWhatIsKnown) {
+  EXPECT_EQ(ProgressText(Training()),
+            "training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 | "
+            "staleness 1.8 (max 4) | 12.0 s left");
+  StatusAnswer status = Training();
+  status.mutable_train()->set_window_auc(std::nan(""));
+  status.mutable_train()->set_seconds_left(-1);
+  EXPECT_THAT(ProgressText(status), Not(HasSubstr("auc")));
+  EXPECT_THAT(ProgressText(status), Not(HasSubstr("left")));
+  EXPECT_EQ(ProgressText(StatusAnswer()), "starting");
+  close(pipe_[1]);
+}
+
+TEST_F(ProgressLineTest, PlainLinesComeSeldomUnlessThePhaseChanges) {
+  ProgressLine line(pipe_[1], /*is_terminal=*/false);
+  StatusAnswer status = Training();
+  line.Show(status, 0);
+  line.Show(status, 1000);
+  status.mutable_train()->set_phase("testing");
+  line.Show(status, 1100);
+  line.Show(status, 7000);
+  line.End();
+  const std::string text = Written();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_THAT(text, Not(HasSubstr("\r")));
+}
+
+TEST_F(ProgressLineTest, ATerminalGetsOneLineWithABar) {
+  ProgressLine line(pipe_[1], /*is_terminal=*/true);
+  line.Show(Training(), 0);
+  line.Show(Training(), 1000);
+  line.End();
+  const std::string text = Written();
+  EXPECT_THAT(text, HasSubstr("\r[#####...............]  25% training"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,165 @@
+#include "deploy/report/run_report.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "deploy/report/json.h"
+
+namespace satrap {
+namespace {
+
+double SamplesPerSecond(const RunResult& result) {
+  return result.train_seconds() > 0 ? static_cast<double>(result.samples()) / result.train_seconds()
+                                    : 0;
+}
+
+void WriteMetrics(absl::string_view key, const MetricValues& values, JsonWriter* json) {
+  json->Key(key);
+  json->BeginObject();
+  json->Field("samples", values.samples());
+  json->Field("auc", values.auc());
+  json->Field("logloss", values.logloss());
+  json->Field("normalised_entropy", values.normalised_entropy());
+  json->Field("calibration", values.calibration());
+  json->EndObject();
+}
+
+void WriteTables(const RunResult& result, JsonWriter* json) {
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  json->Key("tables");
+  json->BeginArray();
+  for (const TableStats& table : result.tables()) {
+    json->BeginObject();
+    json->StringField("name", table.name());
+    json->Field("rows", table.rows());
+    json->Field("bytes", table.bytes());
+    json->EndObject();
+    rows += table.rows();
+    bytes += table.bytes();
+  }
+  json->EndArray();
+  json->Field("rows", rows);
+  json->Field("bytes", bytes);
+}
+
+std::string MetricsText(const MetricValues& values) {
+  return absl::StrFormat("AUC %.5f, logloss %.5f, NE %.4f, calibration %.4f (%s samples)",
+                         values.auc(), values.logloss(), values.normalised_entropy(),
+                         values.calibration(), CountText(values.samples()));
+}
+
+}  // namespace
+
+RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds) {
+  RunReport report;
+  report.job_name = job.name();
+  report.action = job.action();
+  report.result = status.result();
+  report.wall_seconds = wall_seconds;
+  for (const RoleStatus& role : status.roles()) {
+    report.quarantined += role.loader().quarantined();
+    report.empty_lines += role.loader().empty_lines();
+  }
+  report.run_dir = job.run_dir();
+  return report;
+}
+
+std::string ReportJson(const RunReport& report) {
+  const RunResult& result = report.result;
+  JsonWriter json;
+  json.BeginObject();
+  json.StringField("job", report.job_name);
+  json.StringField("action", JobConfig::Action_Name(report.action));
+  json.Field("samples", result.samples());
+  json.Field("steps", result.steps());
+  json.Field("train_seconds", result.train_seconds());
+  json.Field("wall_seconds", report.wall_seconds);
+  json.Field("samples_per_second", SamplesPerSecond(result));
+  if (result.has_valid()) WriteMetrics("valid", result.valid(), &json);
+  if (result.has_test()) WriteMetrics("test", result.test(), &json);
+  if (report.bayes_auc.has_value()) json.Field("bayes_auc", *report.bayes_auc);
+  json.Field("quarantined", report.quarantined);
+  json.Field("empty_lines", report.empty_lines);
+  json.Field("skipped_steps", result.skipped_steps());
+  json.BoolField("stopped_early", result.stopped_early());
+  json.Field("best_step", result.best_step());
+  WriteTables(result, &json);
+  json.StringField("model_dir", result.model_dir());
+  json.StringField("run_dir", report.run_dir);
+  json.EndObject();
+  return json.text();
+}
+
+std::string ReportText(const RunReport& report) {
+  const RunResult& result = report.result;
+  std::string text;
+  if (report.action == JobConfig::TRAIN) {
+    absl::StrAppendFormat(&text, "trained      %s samples in %s: %s samples/s (%s steps)\n",
+                          CountText(result.samples()), DurationText(result.train_seconds()),
+                          CountText(static_cast<uint64_t>(SamplesPerSecond(result))),
+                          CountText(result.steps()));
+  }
+  absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
+  if (result.has_valid())
+    absl::StrAppend(&text, "validation   ", MetricsText(result.valid()), "\n");
+  if (result.has_test()) absl::StrAppend(&text, "test         ", MetricsText(result.test()), "\n");
+  if (report.bayes_auc.has_value()) {
+    absl::StrAppendFormat(&text, "Bayes        AUC %.5f, the most that any model can reach here\n",
+                          *report.bayes_auc);
+  }
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  for (const TableStats& table : result.tables()) {
+    absl::StrAppendFormat(&text, "table        %s: %s rows, %s\n", table.name(),
+                          CountText(table.rows()), BytesText(table.bytes()));
+    rows += table.rows();
+    bytes += table.bytes();
+  }
+  if (result.tables_size() > 1) {
+    absl::StrAppendFormat(&text, "tables       %s rows, %s\n", CountText(rows), BytesText(bytes));
+  }
+  if (report.quarantined > 0) {
+    absl::StrAppendFormat(&text, "quarantined  %s bad records, kept in %s/quarantine\n",
+                          CountText(report.quarantined), report.run_dir);
+  }
+  if (result.skipped_steps() > 0) {
+    absl::StrAppendFormat(&text, "skipped      %s steps whose gradients were not finite\n",
+                          CountText(result.skipped_steps()));
+  }
+  if (result.stopped_early())
+    absl::StrAppend(&text, "stopped      early, for want of a better validation\n");
+  if (!result.model_dir().empty()) {
+    absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
+                          result.best_step());
+  }
+  absl::StrAppendFormat(&text, "logs         %s/logs\n", report.run_dir);
+  return text;
+}
+
+std::string CountText(uint64_t count) {
+  std::string text = absl::StrCat(count);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, 1, ',');
+  return text;
+}
+
+std::string BytesText(uint64_t bytes) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+std::string DurationText(double seconds) {
+  if (seconds < 100) return absl::StrFormat("%.1f s", std::max(seconds, 0.0));
+  const auto whole = static_cast<int64_t>(seconds);
+  if (whole < 3600) return absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
+  return absl::StrFormat("%d h %02d min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace satrap

@@ -1,0 +1,76 @@
+#include "deploy/report/run_report.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunReport TrainedReport() {
+  JobConfig job;
+  job.set_name("demo");
+  job.set_run_dir("runs/demo-1");
+  StatusAnswer status;
+  RunResult* result = status.mutable_result();
+  result->set_samples(1000000);
+  result->set_steps(245);
+  result->set_train_seconds(20);
+  result->mutable_test()->set_samples(100);
+  result->mutable_test()->set_auc(0.8125);
+  result->mutable_test()->set_logloss(0.5);
+  for (const auto& [name, rows] : {std::pair<const char*, int>{"users", 10}, {"items", 20}}) {
+    TableStats* table = result->add_tables();
+    table->set_name(name);
+    table->set_rows(rows);
+    table->set_bytes(rows * 100);
+  }
+  status.add_roles()->mutable_loader()->set_quarantined(3);
+  status.add_roles()->mutable_loader()->set_quarantined(4);
+  return MakeRunReport(job, status, 30);
+}
+
+TEST(RunReport, SumsOverLoadersAndDividesByTrainingTimeOnly) {
+  const std::string json = ReportJson(TrainedReport());
+  EXPECT_THAT(json, HasSubstr(R"("quarantined":7,)"));
+  EXPECT_THAT(json, HasSubstr(R"("samples_per_second":50000,)"));
+  EXPECT_THAT(json, HasSubstr(R"("wall_seconds":30,)"));
+  EXPECT_THAT(json, HasSubstr(R"("tables":[{"name":"users","rows":10,"bytes":1000},)"));
+  EXPECT_THAT(json, HasSubstr(R"("rows":30,"bytes":3000,)"));
+}
+
+TEST(RunReport, SaysOnlyWhatWasMeasured) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("test":{"samples":100,"auc":0.8125,)"));
+  EXPECT_THAT(ReportJson(report), Not(HasSubstr("valid")));
+  EXPECT_THAT(ReportJson(report), Not(HasSubstr("bayes_auc")));
+  report.bayes_auc = 0.83;
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("bayes_auc":0.83,)"));
+  EXPECT_THAT(ReportText(report), HasSubstr("Bayes        AUC 0.83000"));
+}
+
+TEST(RunReport, AnAucOfOneClassIsNull) {
+  RunReport report = TrainedReport();
+  report.result.mutable_test()->set_auc(std::nan(""));
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("auc":null,)"));
+}
+
+TEST(RunReport, ReadsWellForPeople) {
+  EXPECT_THAT(ReportText(TrainedReport()),
+              HasSubstr("trained      1,000,000 samples in 20.0 s: 50,000 samples/s (245 steps)"));
+  EXPECT_EQ(CountText(0), "0");
+  EXPECT_EQ(CountText(999), "999");
+  EXPECT_EQ(CountText(1234567), "1,234,567");
+  EXPECT_EQ(BytesText(999), "999 B");
+  EXPECT_EQ(BytesText(1500000000), "1.5 GB");
+  EXPECT_EQ(DurationText(12.34), "12.3 s");
+  EXPECT_EQ(DurationText(200), "3 min 20 s");
+  EXPECT_EQ(DurationText(3720), "1 h 02 min");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,100 @@
+#include "tests/benchmark/table_probe.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "embedding_ps/optimizer/vectorize.h"
+
+namespace satrap {
+namespace {
+
+constexpr size_t kRowFloats = 2 * TableProbe::kDim;
+constexpr size_t kMaxAhead = 64;  // a power of two
+
+size_t HomeOf(uint64_t key, size_t num_slots) {
+  return static_cast<size_t>((static_cast<unsigned __int128>(key) * num_slots) >> 64);
+}
+
+template <typename Slot>
+float* FindRow(const Slot* slots, float* rows, size_t num_slots, uint64_t key) {
+  const Slot* slot = slots + HomeOf(key, num_slots);
+  while (slot->key != key) ++slot;
+  return rows + slot->row * kRowFloats;
+}
+
+template <typename Slot>
+SATRAP_VECTORIZE void LookupLoop(const Slot* slots, float* rows, size_t num_slots,
+                                 const uint64_t* keys, size_t n, size_t ahead, float* values) {
+  const float* found[kMaxAhead];
+  for (size_t i = 0; i < n + 2 * ahead; ++i) {
+    if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
+    if (i >= 2 * ahead) {
+      const size_t j = i - 2 * ahead;
+      std::memcpy(values + j * TableProbe::kDim, found[j % kMaxAhead],
+                  TableProbe::kDim * sizeof(float));
+    }
+    if (i >= ahead && i - ahead < n) {
+      const size_t j = i - ahead;
+      const float* const row = FindRow(slots, rows, num_slots, keys[j]);
+      found[j % kMaxAhead] = row;
+      __builtin_prefetch(row);
+    }
+  }
+}
+
+template <typename Slot>
+SATRAP_VECTORIZE void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
+                                 const uint64_t* keys, size_t n, size_t ahead,
+                                 const float* gradients, float learning_rate) {
+  float* found[kMaxAhead];
+  for (size_t i = 0; i < n + 2 * ahead; ++i) {
+    if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
+    if (i >= 2 * ahead) {
+      const size_t j = i - 2 * ahead;
+      float* __restrict const row = found[j % kMaxAhead];
+      const float* __restrict const gradient = gradients + j * TableProbe::kDim;
+      for (size_t e = 0; e < TableProbe::kDim; ++e) {
+        const float accumulator = row[TableProbe::kDim + e] + gradient[e] * gradient[e];
+        row[TableProbe::kDim + e] = accumulator;
+        row[e] -= learning_rate * gradient[e] / (std::sqrt(accumulator) + 1e-10f);
+      }
+    }
+    if (i >= ahead && i - ahead < n) {
+      const size_t j = i - ahead;
+      float* const row = FindRow(slots, rows, num_slots, keys[j]);
+      found[j % kMaxAhead] = row;
+      __builtin_prefetch(row, 1);
+      __builtin_prefetch(row + TableProbe::kDim, 1);
+    }
+  }
+}
+
+}  // namespace
+
+TableProbe::TableProbe(absl::Span<const uint64_t> keys)
+    : num_slots_(keys.size() * 4 / 3),
+      slots_((num_slots_ + 1024) * sizeof(Slot)),
+      rows_(keys.size() * kRowFloats * sizeof(float)) {
+  Slot* const slots = reinterpret_cast<Slot*>(slots_.data());
+  float* const rows = reinterpret_cast<float*>(rows_.data());
+  for (size_t i = 0; i < num_slots_ + 1024; ++i) slots[i].row = kEmpty;
+  for (size_t row = 0; row < keys.size(); ++row) {
+    Slot* slot = slots + HomeOf(keys[row], num_slots_);
+    while (slot->row != kEmpty) ++slot;
+    *slot = {keys[row], static_cast<uint32_t>(row)};
+    for (size_t e = 0; e < kDim; ++e) rows[row * kRowFloats + e] = 0.01f;
+  }
+}
+
+void TableProbe::Lookup(absl::Span<const uint64_t> keys, size_t ahead, float* values) const {
+  LookupLoop(reinterpret_cast<const Slot*>(slots_.data()), reinterpret_cast<float*>(rows_.data()),
+             num_slots_, keys.data(), keys.size(), ahead, values);
+}
+
+void TableProbe::Update(absl::Span<const uint64_t> keys, size_t ahead, const float* gradients,
+                        float learning_rate) {
+  UpdateLoop(reinterpret_cast<const Slot*>(slots_.data()), reinterpret_cast<float*>(rows_.data()),
+             num_slots_, keys.data(), keys.size(), ahead, gradients, learning_rate);
+}
+
+}  // namespace satrap

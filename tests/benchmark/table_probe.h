@@ -1,0 +1,48 @@
+// The bare loop that the embedding table is measured against: what the memory of this machine gives
+// a batched-prefetch loop that does nothing but find rows and use them. No locks, no growth, no
+// absent keys, one fixed dim.
+//
+// 16-byte slots {u64 key, u32 row} at load .75 in one flat array with linear probing; rows of 16
+// values and 16 accumulators, 128 bytes, aligned; huge pages asked for as the table does. Not
+// thread-safe.
+
+#ifndef SATRAP_TESTS_BENCHMARK_TABLE_PROBE_H_
+#define SATRAP_TESTS_BENCHMARK_TABLE_PROBE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "embedding_ps/table/page_block.h"
+
+namespace satrap {
+
+class TableProbe {
+ public:
+  static constexpr size_t kDim = 16;
+
+  // REQUIRES: keys are unique and uniform over u64
+  explicit TableProbe(absl::Span<const uint64_t> keys);
+
+  // Copies the values of `keys`, all present, to `values`, [keys.size(), kDim]. `ahead`: keys
+  // between a prefetch and its use.
+  void Lookup(absl::Span<const uint64_t> keys, size_t ahead, float* values) const;
+  // One Adagrad step a key; the same arithmetic as the table's.
+  void Update(absl::Span<const uint64_t> keys, size_t ahead, const float* gradients,
+              float learning_rate);
+
+ private:
+  struct Slot {
+    uint64_t key;
+    uint32_t row;
+  };
+  static constexpr uint32_t kEmpty = 0xffffffff;
+
+  size_t num_slots_;
+  PageBlock slots_;
+  PageBlock rows_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_TESTS_BENCHMARK_TABLE_PROBE_H_

@@ -1,0 +1,118 @@
+// Whole runs, every role a process: training in both modes, and what is done with a saved model.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "tests/integration/run_fixture.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class TrainTest : public RunFixture {
+ protected:
+  // Trains and returns the report.
+  std::string Train(const std::string& job, const std::string& run,
+                    const std::vector<std::string>& more = {}) {
+    std::vector<std::string> args = {"train",   job,        "--run_dir",
+                                     Path(run), "--report", Path(run + ".json")};
+    args.insert(args.end(), more.begin(), more.end());
+    const CommandEnd end = Satrap(args);
+    EXPECT_EQ(end.exit_code, 0) << end.err;
+    EXPECT_TRUE(ProcessesWith(Path(run)).empty());
+    EXPECT_FALSE(fs::exists(Path(run + "/sockets"))) << "the folder of sockets is removed";
+    const std::string report = ReadFile(Path(run + ".json"));
+    EXPECT_EQ(report, ReadFile(Path(run + "/report.json")));
+    return report;
+  }
+};
+
+TEST_F(TrainTest, BothModesLearnFromEverySampleOnce) {
+  const std::string job = WriteJob(20000);
+  for (const std::string mode : {"HYBRID", "SYNC"}) {
+    const std::string report = Train(job, mode, {"--set", "mode=" + mode});
+    EXPECT_EQ(JsonNumber(report, "samples"), 20000) << mode;
+    EXPECT_EQ(JsonNumber(report, "test.samples"), 4000);
+    EXPECT_EQ(JsonNumber(report, "valid.samples"), 2000);
+    EXPECT_EQ(JsonNumber(report, "quarantined"), 0);
+    EXPECT_GT(JsonNumber(report, "test.auc"), 0.6) << mode;
+    EXPECT_LT(JsonNumber(report, "test.auc"), JsonNumber(report, "bayes_auc") + 0.01);
+    EXPECT_EQ(JsonNumber(report, "tables.rows"), 19 + 19 + 99)
+        << "every id was seen but the last of each vocabulary, which has no weight";
+    EXPECT_GT(JsonNumber(report, "samples_per_second"), 0);
+    EXPECT_GE(JsonNumber(report, "wall_seconds"), JsonNumber(report, "train_seconds"));
+  }
+}
+
+TEST_F(TrainTest, ASavedModelIsEvaluatedAndPredictsTheSame) {
+  const std::string job = WriteJob(20000);
+  const std::string trained = Train(job, "run");
+  const CommandEnd evaluated = Satrap({"evaluate", Path("run"), "--run_dir", Path("evaluation"),
+                                       "--report", Path("evaluation.json")});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const std::string report = ReadFile(Path("evaluation.json"));
+  EXPECT_NEAR(JsonNumber(report, "test.auc"), JsonNumber(trained, "test.auc"), 1e-12);
+  EXPECT_NEAR(JsonNumber(report, "test.logloss"), JsonNumber(trained, "test.logloss"), 1e-9);
+}
+
+TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
+  std::string train;
+  for (int i = 0; i < 4000; ++i) absl::StrAppend(&train, i % 2, ",", i % 2 == 1 ? "a" : "b", "\n");
+  WriteFile("train.csv", train);
+  WriteFile("score.csv", "0,b\n1,a\n0,b\nnonsense\n1,b\n");
+  const std::string job = WriteFile("csv.textproto", R"(
+    name: "csv"
+    global_batch_size: 64
+    epochs: 3
+    data {
+      csv { columns { name: "label" kind: LABEL } columns { name: "word" kind: ID } }
+      train_files: "train.csv"
+      valid_files: "train.csv"
+      features { name: "word" table: "words" }
+    }
+    tables { name: "words" id: 0 segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } } }
+    model { layers { name: "logit" inputs: "*.linear" sum {} } }
+  )");
+  Train(job, "run", {"--set", "data_root=" + dir_});
+  const CommandEnd end =
+      Satrap({"predict", Path("run"), Path("score.csv"), "--run_dir", Path("prediction")});
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  const std::vector<std::string> lines = absl::StrSplit(end.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u) << end.out;
+  std::vector<double> scores(lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) ASSERT_TRUE(absl::SimpleAtod(lines[i], &scores[i]));
+  EXPECT_LT(scores[0], 0.4);
+  EXPECT_GT(scores[1], 0.6);
+  EXPECT_EQ(scores[2], scores[0]);
+  EXPECT_EQ(scores[3], scores[0]) << "the label plays no part";
+  EXPECT_THAT(end.err, HasSubstr("1 bad records have no line"));
+}
+
+TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
+  const std::string job = WriteJob(20000);
+  const Command command =
+      StartSatrap({"train", job, "--set", "epochs=100000", "--run_dir", Path("run")});
+  ASSERT_TRUE(WaitUntilTraining(Path("run")));
+  const CommandEnd running = Satrap({"status", Path("run")});
+  EXPECT_EQ(running.exit_code, 0);
+  EXPECT_THAT(running.out, HasSubstr("RUNNING"));
+  EXPECT_THAT(running.out, HasSubstr("nn_worker 1"));
+  EXPECT_THAT(running.out, HasSubstr("metrics at http://127.0.0.1:"));
+  kill(command.pid, SIGINT);
+  const CommandEnd stopped = WaitFor(command, 10);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_TRUE(ProcessesWith(Path("run")).empty());
+  EXPECT_THAT(Satrap({"status", Path("run")}).out, HasSubstr("has ended without a report"));
+}
+
+}  // namespace
+}  // namespace satrap
