@@ -25,7 +25,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
                                        [logger = runtime.logger()](const std::string& line) {
                                          logger.Warning(line);
                                        }));
-  runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
+  const auto progress = runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
     *heartbeat->mutable_loader() = streams->Progress();
   });
   RETURN_IF_ERROR(runtime.Join());
@@ -48,9 +48,12 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),
                       runtime.failure_sink());
   engine.Start();
-  runtime.WaitForFinish();
-  engine.Stop();
-  parse_executor.Stop();
+  // Parse threads hand parts to the engine, and the engine calls workers: both end before the
+  // channels do.
+  runtime.WaitForFinish([&] {
+    engine.Stop();
+    parse_executor.Stop();
+  });
   return absl::OkStatus();
 }
 

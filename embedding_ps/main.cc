@@ -7,6 +7,7 @@
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
 #include "common/status_macros.h"
+#include "common/thread_pool_executor.h"
 #include "embedding_ps/ps_engine.h"
 #include "embedding_ps/ps_metrics.h"
 
@@ -17,10 +18,13 @@ constexpr rpc::Method kMethods[] = {rpc::kLookup, rpc::kUpdate, rpc::kSaveTables
                                     rpc::kTableStats};
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
+  // One save or load runs at a time.
+  ThreadPoolExecutor disk_executor(1);
   PsEngine::Options options;
   options.envelope = runtime.envelope();
   options.index = runtime.index();
   options.executor = runtime.executor();
+  options.disk_executor = &disk_executor;
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
   engine->Preload();
@@ -29,6 +33,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   PsMetrics metrics(engine.get(), runtime.executor(), runtime.metrics());
   metrics.Start();
   runtime.WaitForFinish();
+  disk_executor.Stop();
   return absl::OkStatus();
 }
 

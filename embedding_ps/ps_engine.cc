@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/rpc/control_methods.h"
+#include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 #include "common/status_macros.h"
@@ -17,22 +18,10 @@
 namespace satrap {
 namespace {
 
-template <typename Header>
-rpc::Message MessageOf(const Header& header) {
-  return {header.SerializeAsString(), Buffer()};
-}
-
-template <typename Header>
-absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
-  Header header;
-  if (header.ParseFromString(bytes)) return header;
-  return absl::InvalidArgumentError(absl::StrCat("not a ", header.GetTypeName()));
-}
-
 rpc::Message UpdateDone() {
   UpdateAnswerHeader header;
   header.set_outcome(DONE);
-  return MessageOf(header);
+  return rpc::MessageOf(header);
 }
 
 absl::Status CheckStep(const StepHeader& step) {
@@ -79,7 +68,9 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
       windows_(options.executor, options.timeouts.hold_ms * 1000),
-      collector_(job.nn_worker().replicas()) {}
+      collector_(job.nn_worker().replicas()) {
+  CHECK(options_.executor != nullptr && options_.disk_executor != nullptr);
+}
 
 void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
   if (method == rpc::kUpdate) {
@@ -95,25 +86,20 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     respond(absl::UnimplementedError(absl::StrCat("the embedding PS has no method ", method.path)));
     return;
   }
-  options_.executor->Post(
-      [this, serve, request = std::move(request), respond = std::move(respond)]() mutable {
+  const bool is_disk_work = method == rpc::kSaveTables || method == rpc::kLoadTables;
+  (is_disk_work ? options_.disk_executor : options_.executor)
+      ->Post([this, serve, request = std::move(request), respond = std::move(respond)]() mutable {
         respond((this->*serve)(request));
       });
 }
 
 absl::Status PsEngine::CheckEnvelope(const Envelope& envelope) const {
-  if (envelope.job_fingerprint() == options_.envelope.job_fingerprint() &&
-      envelope.generation() == options_.envelope.generation()) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("embedding PS ", options_.index, " runs generation ",
-                   options_.envelope.generation(), " of job ", options_.envelope.job_fingerprint(),
-                   ", not ", envelope.generation(), " of ", envelope.job_fingerprint()));
+  return rpc::CheckEnvelope(envelope, options_.envelope,
+                            absl::StrCat("embedding PS ", options_.index));
 }
 
 absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const LookupHeader header, ParseHeader<LookupHeader>(request.header));
+  ASSIGN_OR_RETURN(const LookupHeader header, rpc::ParseHeader<LookupHeader>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
   if (header.has_step()) {
     MutexLock lock(&mutex_);
@@ -163,13 +149,13 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
     lookup_keys_ += keys_of_table[i].size();
     absent_keys_ += keys_of_table[i].size() - CountBits(presence);
   }
-  rpc::Message message = MessageOf(answer);
+  rpc::Message message = rpc::MessageOf(answer);
   message.payload = builder.Take();
   return message;
 }
 
 void PsEngine::Update(rpc::Message request, rpc::Callback respond) {
-  absl::StatusOr<UpdateHeader> header = ParseHeader<UpdateHeader>(request.header);
+  absl::StatusOr<UpdateHeader> header = rpc::ParseHeader<UpdateHeader>(request.header);
   absl::Status status = header.status();
   if (status.ok()) status = CheckEnvelope(header->envelope());
   if (status.ok() && header->ordered() != ordered_) {
@@ -261,7 +247,8 @@ void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint6
 }
 
 absl::StatusOr<rpc::Message> PsEngine::SaveTables(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const SaveTablesRequest header, ParseHeader<SaveTablesRequest>(request.header));
+  ASSIGN_OR_RETURN(const SaveTablesRequest header,
+                   rpc::ParseHeader<SaveTablesRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
   MutexLock lock(&disk_mutex_);
   SaveTablesAnswer answer;
@@ -271,11 +258,12 @@ absl::StatusOr<rpc::Message> PsEngine::SaveTables(const rpc::Message& request) {
         satrap::SaveTable(*table, options_.index, ownership_.num_ps, header.directory()));
     for (const SavedFile& file : files) *answer.add_files() = file;
   }
-  return MessageOf(answer);
+  return rpc::MessageOf(answer);
 }
 
 absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const LoadTablesRequest header, ParseHeader<LoadTablesRequest>(request.header));
+  ASSIGN_OR_RETURN(const LoadTablesRequest header,
+                   rpc::ParseHeader<LoadTablesRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
   {
     MutexLock lock(&mutex_);
@@ -284,7 +272,7 @@ absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
     }
   }
   RETURN_IF_ERROR(Load(header.directory()));
-  return MessageOf(LoadTablesAnswer());
+  return rpc::MessageOf(LoadTablesAnswer());
 }
 
 void PsEngine::Preload() {
@@ -301,11 +289,12 @@ absl::Status PsEngine::Load(const std::string& directory) {
 }
 
 absl::StatusOr<rpc::Message> PsEngine::AnswerStats(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const TableStatsRequest header, ParseHeader<TableStatsRequest>(request.header));
+  ASSIGN_OR_RETURN(const TableStatsRequest header,
+                   rpc::ParseHeader<TableStatsRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
   TableStatsAnswer answer;
   for (const TableStats& stats : Stats()) *answer.add_tables() = stats;
-  return MessageOf(answer);
+  return rpc::MessageOf(answer);
 }
 
 PsEngine::Counts PsEngine::counts() const {

@@ -8,11 +8,12 @@
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
 //                      order and applied (executor), then all are answered
+//   SaveTables, LoadTables  (disk executor) so that a long save delays no Lookup and no Update
 //
 // A caller that breaks the contract is answered INVALID_ARGUMENT, one of another job or generation
 // FAILED_PRECONDITION; neither changes anything.
 //
-// Thread-safe. Lookup and Update never block; SaveTables and LoadTables hold a thread of the
+// Thread-safe. Lookup and Update never block; SaveTables and LoadTables hold a thread of the disk
 // executor while they work.
 
 #ifndef SATRAP_EMBEDDING_PS_PS_ENGINE_H_
@@ -45,6 +46,7 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
+    Executor* disk_executor = nullptr;  // for tasks that block on files; may be the same
     rpc::RpcTimeouts timeouts;
   };
 
@@ -56,8 +58,8 @@ class PsEngine final : public rpc::Handler {
     uint64_t rows_created = 0;
   };
 
-  // INVALID_ARGUMENT as EmbeddingTable::Create. The executor is not owned; it must outlive the
-  // engine, and the engine its tasks.
+  // INVALID_ARGUMENT as EmbeddingTable::Create. The executors are not owned; they must
+  // outlive the engine, and the engine their tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
                                                           const Options& options);
 

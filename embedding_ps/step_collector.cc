@@ -48,6 +48,16 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
                                   const TableOwnership& ownership) {
   std::vector<SummedTable> sums(ownership.tables.size());
   std::vector<absl::flat_hash_map<uint64_t, size_t>> rows(ownership.tables.size());
+  std::vector<size_t> most_keys(ownership.tables.size());
+  for (const StepCollector::Part& part : parts) {
+    for (const TableGradient& from : part.update.tables) most_keys[from.table] += from.keys.size();
+  }
+  for (size_t table = 0; table < sums.size(); ++table) {
+    rows[table].reserve(most_keys[table]);
+    sums[table].keys.reserve(most_keys[table]);
+    sums[table].gradients.reserve(most_keys[table] * ownership.tables[table].row_values);
+    sums[table].sample_counts.reserve(most_keys[table]);
+  }
   for (const StepCollector::Part& part : parts) {
     for (const TableGradient& from : part.update.tables) {
       const size_t row_values = ownership.tables[from.table].row_values;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "embedding_worker/gradient_push.h"
 #include "embedding_worker/part_lookup.h"
@@ -19,23 +20,18 @@ Stream StreamOf(const Header& header) {
 }
 Stream StreamOf(const PushGradientsHeader&) { return TRAIN_STREAM; }
 
-template <typename Header>
-rpc::Message MessageOf(const Header& header) {
-  return {header.SerializeAsString(), Buffer()};
-}
-
 rpc::Message NextBatchWithoutPart(NextBatchAnswerHeader::Result result) {
   NextBatchAnswerHeader header;
   header.set_outcome(DONE);
   header.set_result(result);
-  return MessageOf(header);
+  return rpc::MessageOf(header);
 }
 
 template <typename AnswerHeader>
 rpc::Message Done() {
   AnswerHeader header;
   header.set_outcome(DONE);
-  return MessageOf(header);
+  return rpc::MessageOf(header);
 }
 
 void Finish(const PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
@@ -106,29 +102,27 @@ void EmbeddingWorkerEngine::Receive(rpc::AnswerWindows* windows, int num_senders
                                     rpc::Message request, rpc::Callback respond,
                                     void (EmbeddingWorkerEngine::*run)(const PendingAnswer&, Header,
                                                                        Buffer)) {
-  Header header;
-  if (!header.ParseFromString(request.header)) {
-    respond(absl::InvalidArgumentError("the header does not parse"));
+  absl::StatusOr<Header> header = rpc::ParseHeader<Header>(request.header);
+  if (!header.ok()) {
+    respond(header.status());
     return;
   }
-  const Envelope& envelope = options_.envelope;
-  if (header.envelope().job_fingerprint() != envelope.job_fingerprint() ||
-      header.envelope().generation() != envelope.generation()) {
-    respond(absl::FailedPreconditionError(
-        absl::StrCat("a call of {", header.envelope().ShortDebugString(), "} to a worker of {",
-                     envelope.ShortDebugString(), "}: another job or generation")));
+  const absl::Status status =
+      rpc::CheckEnvelope(header->envelope(), options_.envelope, "the embedding worker");
+  if (!status.ok()) {
+    respond(status);
     return;
   }
-  const CallId id = header.call();
+  const CallId id = header->call();
   if (id.sender() >= static_cast<uint32_t>(num_senders)) {
     respond(absl::InvalidArgumentError(
         absl::StrCat("call.sender: ", id.sender(), " of ", num_senders)));
     return;
   }
-  rpc::AnswerWindow* window = windows->Get(id.sender(), StreamOf(header));
+  rpc::AnswerWindow* window = windows->Get(id.sender(), StreamOf(*header));
   if (window->Admit(id.number(), id.oldest_open(), std::move(respond)) == rpc::Admission::kHandled)
     return;
-  (this->*run)({window, id.number(), id.sender()}, std::move(header), std::move(request.payload));
+  (this->*run)({window, id.number(), id.sender()}, *std::move(header), std::move(request.payload));
 }
 
 // ---- PutBatch
@@ -192,6 +186,11 @@ void EmbeddingWorkerEngine::Act(Stream stream, StreamQueue::Decisions decisions)
   for (const PendingAnswer& call : decisions.accepted) Finish(call, Done<PutBatchAnswerHeader>());
   for (const PartAsk& ask : decisions.ended)
     Finish(ask.call, NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
+  for (const PartAsk& ask : decisions.refused) {
+    Finish(ask.call, absl::InvalidArgumentError(absl::StrCat(
+                         "wanted: {", ask.wanted->ShortDebugString(),
+                         "} was handed out before, or its loader never sent it here")));
+  }
   for (StreamQueue::Delivery& delivery : decisions.deliveries) {
     options_.executor->Post(
         [this, stream, delivery = std::move(delivery)] { LookUp(stream, delivery); });
@@ -234,7 +233,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   }
   Act(stream, std::move(decisions));
   if (not_yet) return Finish(call, NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
-  // What is wanted by name is known to exist: that ask waits as long as it takes.
+  // What is wanted by name can still come, else it would be refused: that ask waits as long as it
+  // takes.
   if (!parked || IsOrdered(stream)) return;
   options_.executor->PostAfter(int64_t{1000} * header.wait_ms(), [this, stream, call] {
     bool withdrawn;
@@ -327,11 +327,12 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   update.set_part(part.description.id().part());
   update.set_ordered(IsOrdered(TRAIN_STREAM));
   update.set_dtype(ps_dtype_);
-  absl::StatusOr<std::vector<PsRequest>> requests =
+  absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
-  if (!requests.ok()) return Finish(call, requests.status());
+  if (!updates.ok()) return Finish(call, updates.status());
 
-  auto applied = [this, call](absl::StatusOr<std::vector<rpc::Message>> answers) {
+  auto applied = [this, call, saturated = updates->saturated_values](
+                     absl::StatusOr<std::vector<rpc::Message>> answers) {
     if (!answers.ok()) {
       options_.on_failure(answers.status());
       return Finish(call, answers.status());
@@ -339,11 +340,12 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     {
       MutexLock lock(&mutex_);
       ++counts_.pushes;
+      counts_.saturated_values += saturated;
     }
     Finish(call, Done<PushGradientsAnswerHeader>());
   };
-  if (requests->empty()) return applied(std::vector<rpc::Message>());
-  ps_.Call(rpc::kUpdate, *std::move(requests), std::move(applied));
+  if (updates->requests.empty()) return applied(std::vector<rpc::Message>());
+  ps_.Call(rpc::kUpdate, std::move(updates->requests), std::move(applied));
 }
 
 // ---- Bookkeeping

@@ -65,7 +65,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
     uint64_t ids = 0;
     uint64_t keys = 0;
-    uint64_t pushes = 0;  // applied so far
+    uint64_t pushes = 0;            // applied so far
+    uint64_t saturated_values = 0;  // in them: PlannedUpdates (gradient_push.h)
   };
 
   // INVALID_ARGUMENT if there are not as many channels as PSs. Nothing in `options` is owned; all

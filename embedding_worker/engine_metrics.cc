@@ -28,7 +28,10 @@ EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* exec
       parts_(registry->AddCounter("satrap_parts_total", "Parts planned")),
       ids_(registry->AddCounter("satrap_ids_total", "Ids of planned parts")),
       keys_(registry->AddCounter("satrap_keys_total", "Unique keys of planned parts")),
-      pushes_(registry->AddCounter("satrap_pushes_total", "PushGradients applied")) {}
+      pushes_(registry->AddCounter("satrap_pushes_total", "PushGradients applied")),
+      saturated_values_(
+          registry->AddCounter("satrap_saturated_values_total",
+                               "Values of gradients that were too large for an F16 on the wire")) {}
 
 void EngineMetrics::Start() {
   Update();
@@ -45,6 +48,7 @@ void EngineMetrics::Update() {
   RaiseTo(ids_, progress.ids);
   RaiseTo(keys_, progress.keys);
   RaiseTo(pushes_, progress.pushes);
+  RaiseTo(saturated_values_, progress.saturated_values);
 }
 
 }  // namespace satrap

@@ -1,9 +1,10 @@
 // EngineMetrics shows the progress of an EmbeddingWorkerEngine as metrics, brought up to date once
 // a second:
 //
-//   satrap_accepted_parts, satrap_held_puts, satrap_parked_asks, satrap_outstanding_parts   now
-//   satrap_parts_total, satrap_ids_total, satrap_keys_total, satrap_pushes_total            since
-//   the start
+//     now               satrap_accepted_parts, satrap_held_puts, satrap_parked_asks,
+//                       satrap_outstanding_parts
+//     since the start   satrap_parts_total, satrap_ids_total, satrap_keys_total,
+//                       satrap_pushes_total, satrap_saturated_values_total
 //
 // The ratio of keys to ids is the share of ids that are unique in their part.
 
@@ -37,6 +38,7 @@ class EngineMetrics {
   prometheus::Counter* const ids_;
   prometheus::Counter* const keys_;
   prometheus::Counter* const pushes_;
+  prometheus::Counter* const saturated_values_;
 };
 
 }  // namespace satrap

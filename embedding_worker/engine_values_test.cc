@@ -15,7 +15,6 @@ namespace satrap {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -131,17 +130,16 @@ TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
   }
 }
 
-TEST_F(EngineTest, ASumThatIsTooLargeForTheWireIsRefusedNotClamped) {
+TEST_F(EngineTest, ASumThatIsTooLargeForTheWireIsClampedAndCounted) {
   JobConfig job = TestJob();
   job.mutable_embedding_ps()->set_wire_dtype(F16);
   Start(job);
   PutTwoSamples(1);
   auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
-  push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1)[0] = 70000;
-  const Reply reply = Push(0, 1, push);
-  EXPECT_EQ(CodeOf(reply), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT((*reply)->status().message(), HasSubstr("F16"));
-  EXPECT_THAT(Updates(), IsEmpty());
+  push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1)[0] = -70000;
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), DONE);
+  EXPECT_THAT(Gradients().at({9, KeyIn("c", 5)}), ElementsAre(-65504));
+  EXPECT_EQ(engine_->progress().saturated_values, 1u);
 }
 
 TEST_F(EngineTest, UpdatesCarryThePushesStepAndCallAndTheCounts) {

@@ -1,6 +1,5 @@
 #include "embedding_worker/gradient_push.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -132,18 +131,24 @@ class KeySums {
   rpc::WireValues values_;
 };
 
-// True if an f16 is an infinity or NaN: a sum that was too large to be one. (f32 and bf16 reach as
-// far as the gradients themselves, which the NN worker has found finite.)
-bool HasOverflown(absl::Span<const uint16_t> halves) {
-  return std::any_of(halves.begin(), halves.end(),
-                     [](uint16_t half) { return (half & 0x7c00) == 0x7c00; });
+// Makes each infinity the largest finite f16 of its sign, and returns their number: sums that were
+// too large to be an f16. (f32 and bf16 reach as far as the gradients themselves, which the NN
+// worker has found finite.) A NaN stays one: a broken model must show.
+uint64_t Saturate(absl::Span<uint16_t> halves) {
+  constexpr uint16_t kInfinity = 0x7c00, kLargestFinite = 0x7bff, kSign = 0x8000;
+  uint64_t saturated = 0;
+  for (uint16_t& half : halves) {
+    if ((half & ~kSign & 0xffff) != kInfinity) continue;
+    half = static_cast<uint16_t>((half & kSign) | kLargestFinite);
+    ++saturated;
+  }
+  return saturated;
 }
 
-// The Update of one PS. `sums` is empty if no gradients are sent. INVALID_ARGUMENT if one does not
-// fit the wire.
-absl::StatusOr<PsRequest> MakeUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
-                                     const std::vector<KeySums>& sums, UpdateHeader update, int ps,
-                                     int num_ps) {
+// Adds the Update of PS `ps`. `sums` is empty if no gradients are sent.
+void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
+               const std::vector<KeySums>& sums, UpdateHeader update, int ps, int num_ps,
+               PlannedUpdates* updates) {
   rpc::PayloadBuilder builder;
   std::vector<int> tables;
   for (size_t t = 0; t < sums.size(); ++t) {
@@ -170,22 +175,18 @@ absl::StatusOr<PsRequest> MakeUpdate(const EmbeddingLayout& layout, const Lookup
                 to.counts().size_bytes());
     rpc::ConvertWire(sums[tables[i]].Of(run), update.dtype(),
                      builder.Fill<uint8_t>(to.gradients()).data());
-    if (update.dtype() == F16 && HasOverflown(builder.Fill<uint16_t>(to.gradients()))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "table ", to.table(),
-          ": a gradient is too large for F16: set embedding_ps.wire_dtype to BF16 or F32"));
+    if (update.dtype() == F16) {
+      updates->saturated_values += Saturate(builder.Fill<uint16_t>(to.gradients()));
     }
   }
-  return PsRequest{ps, {update.SerializeAsString(), builder.Take()}};
+  updates->requests.push_back({ps, {update.SerializeAsString(), builder.Take()}});
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<PsRequest>> MakeUpdates(const EmbeddingLayout& layout,
-                                                   const PlannedPart& part,
-                                                   const PushGradientsHeader& push,
-                                                   const Buffer& payload,
-                                                   const UpdateHeader& update, int num_ps) {
+absl::StatusOr<PlannedUpdates> MakeUpdates(const EmbeddingLayout& layout, const PlannedPart& part,
+                                           const PushGradientsHeader& push, const Buffer& payload,
+                                           const UpdateHeader& update, int num_ps) {
   std::vector<KeySums> sums;
   if (push.step().finite()) {
     PushedGradients gradients;
@@ -197,17 +198,16 @@ absl::StatusOr<std::vector<PsRequest>> MakeUpdates(const EmbeddingLayout& layout
       sums.emplace_back(layout, part, static_cast<int>(t), gradients);
     }
   }
-  std::vector<PsRequest> requests;
+  PlannedUpdates updates;
   for (int ps = 0; ps < num_ps; ++ps) {
     bool has_keys = false;
     for (size_t t = 0; t < sums.size() && !has_keys; ++t) {
       has_keys = part.plan.RunOf(static_cast<int>(t), ps, num_ps).size() > 0;
     }
     if (!has_keys && !update.ordered()) continue;
-    ASSIGN_OR_RETURN(PsRequest request, MakeUpdate(layout, part.plan, sums, update, ps, num_ps));
-    requests.push_back(std::move(request));
+    AddUpdate(layout, part.plan, sums, update, ps, num_ps, &updates);
   }
-  return requests;
+  return updates;
 }
 
 }  // namespace satrap

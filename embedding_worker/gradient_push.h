@@ -6,6 +6,7 @@
 #ifndef SATRAP_EMBEDDING_WORKER_GRADIENT_PUSH_H_
 #define SATRAP_EMBEDDING_WORKER_GRADIENT_PUSH_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,18 +18,23 @@
 
 namespace satrap {
 
+struct PlannedUpdates {
+  std::vector<PsRequest> requests;
+  // Values of gradients that were too large for an F16 and travel as the largest finite one of
+  // their sign. Many of them say that the job needs another wire dtype.
+  uint64_t saturated_values = 0;
+};
+
 // The Updates of a push, in the order of PSs. Each has the fields of `update`, whose dtype its
 // gradients have, and the tables of which the PS has keys. PSs without keys are left out unless
 // `update.ordered()`; with push.step().finite() false no PS has any.
 //
 // INVALID_ARGUMENT, naming the field, unless the push has the gradients of each table with sent
 // rows and of each POOLED feature (they may be left out for a table of no rows and a part of no
-// samples), once each and in the right shape; and if a sum is too large for the Updates' dtype.
-absl::StatusOr<std::vector<PsRequest>> MakeUpdates(const EmbeddingLayout& layout,
-                                                   const PlannedPart& part,
-                                                   const PushGradientsHeader& push,
-                                                   const Buffer& payload,
-                                                   const UpdateHeader& update, int num_ps);
+// samples), once each and in the right shape.
+absl::StatusOr<PlannedUpdates> MakeUpdates(const EmbeddingLayout& layout, const PlannedPart& part,
+                                           const PushGradientsHeader& push, const Buffer& payload,
+                                           const UpdateHeader& update, int num_ps);
 
 }  // namespace satrap
 

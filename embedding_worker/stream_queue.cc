@@ -37,8 +37,9 @@ absl::Status StreamQueue::Put(const PendingAnswer& call, std::shared_ptr<const P
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(id), ": loader ", call.sender, " has ended the epoch"));
   }
-  if (options_.ordered && IsKnown(id))
-    return absl::InvalidArgumentError(absl::StrCat(NameOf(id), ": sent twice"));
+  if (options_.ordered && (IsHere(id) || (id.epoch() == epoch_ && !CanCome(id)))) {
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(id), ": sent twice or out of order"));
+  }
   held_.push_back({call, std::move(part)});
   Settle(decisions);
   return absl::OkStatus();
@@ -55,7 +56,7 @@ absl::Status StreamQueue::End(uint32_t loader, uint32_t epoch, Decisions* decisi
 
 bool StreamQueue::AskFor(const PartAsk& ask, Decisions* decisions) {
   if (ask.epoch < epoch_) {
-    decisions->ended.push_back(ask);
+    (options_.ordered ? decisions->refused : decisions->ended).push_back(ask);
     return false;
   }
   parked_.push_back(ask);
@@ -78,11 +79,17 @@ bool StreamQueue::HasRoomFor(const PlannedPart& part) const {
   return std::count_if(accepted_.begin(), accepted_.end(), competes) < options_.room_parts;
 }
 
-bool StreamQueue::IsKnown(const PartId& id) const {
+bool StreamQueue::IsHere(const PartId& id) const {
   return std::any_of(accepted_.begin(), accepted_.end(),
                      [&](const auto& part) { return SamePart(part->description.id(), id); }) ||
          std::any_of(held_.begin(), held_.end(),
                      [&](const Held& held) { return SamePart(held.part->description.id(), id); });
+}
+
+// Of a part of the current epoch that is not here.
+bool StreamQueue::CanCome(const PartId& id) const {
+  const auto accepted = accepted_seqs_.find({id.lane(), id.part()});
+  return !AllEnded() && (accepted == accepted_seqs_.end() || id.seq() >= accepted->second);
 }
 
 bool StreamQueue::AllEnded() const {
@@ -97,6 +104,10 @@ bool StreamQueue::LetIn(Decisions* decisions) {
     if (held->part->description.id().epoch() != epoch_ || !HasRoomFor(*held->part)) {
       ++held;
       continue;
+    }
+    if (options_.ordered) {
+      const PartId& id = held->part->description.id();
+      accepted_seqs_[{id.lane(), id.part()}] = id.seq() + 1;
     }
     accepted_.push_back(std::move(held->part));
     decisions->accepted.push_back(held->call);
@@ -125,9 +136,24 @@ bool StreamQueue::Deliver(Decisions* decisions) {
   return changed;
 }
 
+bool StreamQueue::Refuse(Decisions* decisions) {
+  bool changed = false;
+  for (auto ask = parked_.begin(); ask != parked_.end();) {
+    if (!ask->wanted || ask->epoch != epoch_ || IsHere(*ask->wanted) || CanCome(*ask->wanted)) {
+      ++ask;
+      continue;
+    }
+    decisions->refused.push_back(*ask);
+    ask = parked_.erase(ask);
+    changed = true;
+  }
+  return changed;
+}
+
 bool StreamQueue::EndEpoch(Decisions* decisions) {
   if (!AllEnded() || !accepted_.empty()) return false;
   ended_loaders_.erase(epoch_++);
+  accepted_seqs_.clear();
   for (auto ask = parked_.begin(); ask != parked_.end();) {
     if (ask->epoch >= epoch_) {
       ++ask;
@@ -140,7 +166,7 @@ bool StreamQueue::EndEpoch(Decisions* decisions) {
 }
 
 void StreamQueue::Settle(Decisions* decisions) {
-  while (LetIn(decisions) || Deliver(decisions) || EndEpoch(decisions)) {
+  while (LetIn(decisions) || Deliver(decisions) || Refuse(decisions) || EndEpoch(decisions)) {
   }
 }
 

@@ -9,6 +9,8 @@
 //              parts of later epochs. Their PutBatch is not answered; what a loader keeps open
 //              bounds them.
 //   parked     asks for which there is no part yet, in order of arrival.
+//   refused    ordered asks for a part that was handed out or passed over: those of a (lane, part)
+//              come in ascending order of seq, and none comes after all end markers.
 //   ended      an epoch ends when each loader has sent its end marker and no part of it is left.
 //              Asks for it are told so, and the parts held for the next one are let in.
 //
@@ -22,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,12 +68,14 @@ class StreamQueue {
     std::vector<PendingAnswer> accepted;  // PutBatches to be answered DONE
     std::vector<Delivery> deliveries;     // parts that leave the queue
     std::vector<PartAsk> ended;           // to be answered ENDED
+    std::vector<PartAsk> refused;         // what they want cannot come: INVALID_ARGUMENT
   };
 
   explicit StreamQueue(const Options& options) : options_(options) {}
 
   // A part has arrived by PutBatch `call`. INVALID_ARGUMENT, and nothing happens, if its epoch has
-  // ended, its loader has ended that epoch, or (ordered) it was accepted before and is still here.
+  // ended, its loader has ended that epoch, or (ordered) it or a later one of its (lane, part) has
+  // come before.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 
@@ -78,7 +83,7 @@ class StreamQueue {
   // or the epoch is over.
   absl::Status End(uint32_t loader, uint32_t epoch, Decisions* decisions);
 
-  // Delivers, ends, or parks the ask. True if it was parked.
+  // Delivers, ends, refuses or parks the ask. True if it was parked.
   bool AskFor(const PartAsk& ask, Decisions* decisions);
 
   // Removes a parked ask. False if it is not parked any more.
@@ -96,18 +101,22 @@ class StreamQueue {
   };
 
   bool HasRoomFor(const PlannedPart& part) const;
-  bool IsKnown(const PartId& id) const;
+  bool IsHere(const PartId& id) const;
+  bool CanCome(const PartId& id) const;
   bool AllEnded() const;
   bool LetIn(Decisions* decisions);
   bool Deliver(Decisions* decisions);
+  bool Refuse(Decisions* decisions);
   bool EndEpoch(Decisions* decisions);
-  // Lets in, delivers and ends until nothing more happens.
+  // Lets in, delivers, refuses and ends until nothing more happens.
   void Settle(Decisions* decisions);
 
   const Options options_;
   uint32_t epoch_ = 0;
   std::list<std::shared_ptr<const PlannedPart>> accepted_;  // in order of arrival
   std::list<Held> held_;
+  // Ordered: one more than the last seq accepted in this epoch, by (lane, part).
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> accepted_seqs_;
   std::list<PartAsk> parked_;
   std::map<uint32_t, std::set<uint32_t>> ended_loaders_;  // by epoch, from the current one on
 };

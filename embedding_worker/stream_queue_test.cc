@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // Puts, ends and asks by short calls; what the queue decides is kept as text, such as "accept 3"
-// (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part) and "end 8".
+// (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part), "end 8" and "refuse 9".
 class QueueTest : public testing::Test {
  protected:
   void Start(bool ordered, int room_parts, int num_loaders) {
@@ -84,6 +84,8 @@ class QueueTest : public testing::Test {
     }
     for (const auto& ask : decisions.ended)
       decided_.push_back(absl::StrCat("end ", ask.call.number));
+    for (const auto& ask : decisions.refused)
+      decided_.push_back(absl::StrCat("refuse ", ask.call.number));
   }
 
   std::vector<std::string> decided_;
@@ -134,6 +136,39 @@ TEST_F(QueueTest, AnOrderedAskGetsOnlyItsPart) {
   EXPECT_THAT(Decided(), ElementsAre("accept 1"));
   ASSERT_TRUE(Put(2, Id(0, 1, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 2", "deliver 8: 0/1/0/0"));
+}
+
+TEST_F(QueueTest, AnOrderedAskForAPartThatWasHandedOutIsRefused) {
+  Start(true, 4, 1);
+  ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
+  EXPECT_FALSE(AskForPart(7, Id(0, 0, 0)));
+  EXPECT_FALSE(AskForPart(8, Id(0, 0, 0)));
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 0/0/0/0", "refuse 8"));
+  EXPECT_FALSE(Put(2, Id(0, 0, 0)).ok()) << "it cannot come again either";
+}
+
+TEST_F(QueueTest, AnOrderedAskForAPartThatWasPassedOverIsRefused) {
+  Start(true, 4, 1);
+  EXPECT_TRUE(AskForPart(7, Id(0, 0, 3)));
+  EXPECT_TRUE(AskForPart(8, Id(0, 0, 3, 1)));
+  ASSERT_TRUE(Put(1, Id(0, 0, 5)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "refuse 7"));
+  EXPECT_EQ(queue_->num_parked(), 1u) << "the other part of the batch can still come";
+}
+
+TEST_F(QueueTest, AnOrderedAskForAPartThatNoLoaderSentIsRefusedOnceAllHaveEnded) {
+  Start(true, 4, 2);
+  ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
+  EXPECT_TRUE(AskForPart(7, Id(0, 0, 1)));
+  ASSERT_TRUE(End(0, 0).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1"));
+  ASSERT_TRUE(End(1, 0).ok());
+  EXPECT_THAT(Decided(), ElementsAre("refuse 7"));
+  EXPECT_FALSE(AskForPart(8, Id(0, 0, 2)));
+  EXPECT_FALSE(AskForPart(9, Id(0, 0, 0)));
+  EXPECT_THAT(Decided(), ElementsAre("refuse 8", "deliver 9: 0/0/0/0"));
+  EXPECT_FALSE(AskForPart(10, Id(0, 0, 0))) << "of an epoch that is over";
+  EXPECT_THAT(Decided(), ElementsAre("refuse 10"));
 }
 
 TEST_F(QueueTest, AnEpochEndsWhenAllLoadersHaveEndedItAndItsPartsAreGone) {

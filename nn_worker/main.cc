@@ -1,13 +1,16 @@
 // The process of an NN worker: one rank of the dense network. It serves nothing.
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
 #include "common/role/role_runtime.h"
 #include "common/serial_executor.h"
 #include "common/status_macros.h"
@@ -68,10 +71,21 @@ uint64_t ExpectedSamples(const JobConfig& job) {
 // What rank 0 does when the engine has finished: completes the result and ends the run.
 absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
   const JobConfig& job = runtime.job();
+  if (job.action() == JobConfig::TRAIN && result.samples() == 0) {
+    // What was saved is the model that the run began with.
+    std::error_code error;
+    std::filesystem::remove_all(job.run_dir() + "/models", error);
+    return absl::FailedPreconditionError(
+        "no training samples: the training data has no records, or none of them is good");
+  }
   if (job.action() == JobConfig::PREDICT) {
     RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas()));
   }
   result.set_model_dir(store->last_saved());
+  if (!result.model_dir().empty()) {
+    ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(result.model_dir()));
+    result.set_model_digest(ModelDigest(manifest));
+  }
   ASSIGN_OR_RETURN(const std::vector<TableStats> tables, store->Stats());
   for (const TableStats& table : tables) *result.add_tables() = table;
   return runtime.Finish(result);
@@ -121,11 +135,10 @@ absl::Status RunNnWorker(RoleRuntime& runtime) {
       });
   progress.SetExpectedSamples(ExpectedSamples(job));
   RankMetrics metrics(runtime.metrics(), &progress);
-  if (leads) {
-    runtime.SetProgressSource([&progress](HeartbeatRequest* heartbeat) {
-      *heartbeat->mutable_train() = progress.Snapshot();
-    });
-  }
+  const auto registration =
+      runtime.SetProgressSource([&progress, leads](HeartbeatRequest* heartbeat) {
+        if (leads) *heartbeat->mutable_train() = progress.Snapshot();
+      });
 
   SerialExecutor executor(runtime.executor());
   std::promise<RunResult> finished;

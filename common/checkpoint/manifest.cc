@@ -1,6 +1,8 @@
 #include "common/checkpoint/manifest.h"
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,6 +53,18 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory) {
                                             "; this build reads ", kManifestVersion));
   }
   return manifest;
+}
+
+uint64_t ModelDigest(const CheckpointManifest& manifest) {
+  std::map<uint32_t, uint64_t> digest_of_table;
+  for (const SavedFile& file : manifest.table_files()) {
+    digest_of_table[file.table()] += file.rows_digest();
+  }
+  std::string text;
+  for (const auto& [table, digest] : digest_of_table)
+    absl::StrAppend(&text, table, ":", digest, ";");
+  absl::StrAppend(&text, "dense:", manifest.dense_crc32c());
+  return Xxh64(text);
 }
 
 uint64_t TableFingerprint(const TableConfig& table) {

@@ -25,6 +25,10 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
 // damaged or of another version.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory);
 
+// Equal for models with the same bits in every row and in the dense network, however many embedding
+// PSs saved them: XXH64 of each table's sum of rows_digest and of the dense file's checksum.
+uint64_t ModelDigest(const CheckpointManifest& manifest);
+
 // Equal for tables whose saved rows fit each other: XXH64 of a text of key space, segments, dims
 // and optimizer kinds. Learning rates, bounds and the like may change between save and load.
 uint64_t TableFingerprint(const TableConfig& table);

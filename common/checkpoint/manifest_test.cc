@@ -51,6 +51,24 @@ TEST_F(ManifestTest, AnotherVersionIsRefused) {
   EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(ModelDigest, NoticesARowOrTheDenseNetworkButNotHowRowsLieInFiles) {
+  CheckpointManifest one;
+  one.set_dense_crc32c(7);
+  one.add_table_files()->set_rows_digest(30);
+  CheckpointManifest two;
+  two.set_dense_crc32c(7);
+  two.add_table_files()->set_rows_digest(10);
+  two.add_table_files()->set_rows_digest(20);
+  EXPECT_EQ(ModelDigest(one), ModelDigest(two));
+  two.mutable_table_files(1)->set_rows_digest(21);
+  EXPECT_NE(ModelDigest(one), ModelDigest(two));
+  two.mutable_table_files(1)->set_rows_digest(20);
+  two.mutable_table_files(1)->set_table(1);
+  EXPECT_NE(ModelDigest(one), ModelDigest(two)) << "rows of another table";
+  one.set_dense_crc32c(8);
+  EXPECT_NE(ModelDigest(one), ModelDigest(two));
+}
+
 TEST(TableFingerprint, NoticesLayoutAndOptimizerKindButNoLearningRate) {
   TableConfig table;
   table.set_id(3);

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "common/status_macros.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
 namespace satrap {
@@ -19,6 +20,12 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+
+// Keeps the parser from printing: the caller says what is wrong.
+class NoErrorLines final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, int, const std::string&) override {}
+};
 
 // "name[selector]" of a path; the selector is empty without brackets.
 struct Step {
@@ -97,9 +104,10 @@ absl::Status AssignScalar(absl::string_view value, const FieldDescriptor* field,
     }
     text = quoted + "\"";
   }
-  if (google::protobuf::TextFormat::ParseFieldValueFromString(text, field, message)) {
-    return absl::OkStatus();
-  }
+  NoErrorLines no_lines;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&no_lines);
+  if (parser.ParseFieldValueFromString(text, field, message)) return absl::OkStatus();
   std::string expected = field->cpp_type_name();
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     std::vector<std::string> names;

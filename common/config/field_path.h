@@ -1,11 +1,11 @@
 // Setting one field of a message by a path, as `--set` does.
 //
-//   seed=7
-//   embedding_ps.replicas=4
-//   tables[name=user].segments[0].dim=8        an element by the value of one of its fields, or by
-//   its position model.layers[name=deep].mlp.units=64,32    a repeated field takes its elements
-//   separated by commas dense_optimizer.sgd=                       an empty value makes a message
-//   field present (choosing it in a oneof)
+//     seed=7
+//     embedding_ps.replicas=4
+//     tables[name=user].segments[0].dim=8        an element, by a field's value or by position
+//     model.layers[name=deep].mlp.units=64,32    a repeated field takes elements between commas
+//     dense_optimizer.sgd=                       an empty value makes a message field present,
+//                                                choosing it in a oneof
 //
 // Enums are given by name. Thread-safe: functions of their arguments.
 

@@ -74,6 +74,9 @@ TEST_F(SetFieldTest, NamesTheFieldsThereAreForAnUnknownOne) {
 TEST_F(SetFieldTest, RefusesWhatIsNotAValueOfTheField) {
   EXPECT_THAT(ErrorOf("seed=seven"), HasSubstr("'seven' is no value of seed"));
   EXPECT_THAT(ErrorOf("seed"), HasSubstr("expected path=value"));
+  ::testing::internal::CaptureStderr();
+  ErrorOf("seed=seven");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "the status says it all";
   EXPECT_THAT(ErrorOf("tables[name=nobody].l2=1"), HasSubstr("no element of tables"));
   EXPECT_THAT(ErrorOf("tables[9].l2=1"), HasSubstr("there are 2 elements"));
   EXPECT_THAT(ErrorOf("tables.l2=1"), HasSubstr("name an element in brackets"));

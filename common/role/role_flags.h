@@ -18,6 +18,11 @@
 
 namespace satrap {
 
+// What the last error in the log of a role holds if the role ended because of others: it is the
+// echo of a failure, not its cause.
+inline constexpr char kRunHasFailed[] = "the run has failed: ";
+inline constexpr char kCoordinatorIsSilent[] = " has not answered for ";
+
 struct RoleFlags {
   std::string config;       // the resolved job's file; required
   int role_index = 0;       // 0 .. replicas - 1

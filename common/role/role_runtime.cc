@@ -20,6 +20,7 @@
 #include "common/config/job_config.h"
 #include "common/metrics/metrics.h"
 #include "common/mutex.h"
+#include "common/process_memory.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/status_macros.h"
@@ -81,7 +82,9 @@ struct RoleRuntime::Rep {
   absl::Status Connect();
   // Ends the process without destructors: other threads may be anywhere.
   [[noreturn]] void ExitNow(int code, absl::string_view message);
-  void ReportFailure(absl::Status status);
+  // False, having done nothing, if the run has finished: calls then break off, which is nobody's
+  // failure.
+  bool ReportFailure(absl::Status status);
   void Wake();
 
   // The control thread: signals, failures, heartbeats, the end.
@@ -123,8 +126,10 @@ struct RoleRuntime::Rep {
   absl::Status failure GUARDED_BY(mutex);
   absl::optional<absl::StatusOr<rpc::Message>> heartbeat_answer GUARDED_BY(mutex);
   std::vector<Member> members GUARDED_BY(mutex);
-  ProgressSource progress_source GUARDED_BY(mutex);
   std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels GUARDED_BY(mutex);
+
+  Mutex progress_mutex;
+  ProgressSource progress_source GUARDED_BY(progress_mutex);
 
   // Last, so that their callbacks are over before anything else goes.
   std::unique_ptr<rpc::GrpcChannel> coordinator_channel;
@@ -169,15 +174,16 @@ void RoleRuntime::Rep::Wake() {
   CHECK(write(wake_fd, &one, sizeof(one)) == sizeof(one)) << std::strerror(errno);
 }
 
-void RoleRuntime::Rep::ReportFailure(absl::Status status) {
+bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   CHECK(!status.ok());
   {
     MutexLock lock(&mutex);
-    // After the end calls break off, which is nobody's failure.
-    if (!failure.ok() || state == FINISHED) return;
+    if (!failure.ok()) return true;
+    if (state == FINISHED) return false;
     failure = std::move(status);
   }
   Wake();
+  return true;
 }
 
 void RoleRuntime::Rep::Control() {
@@ -242,14 +248,16 @@ void RoleRuntime::Rep::HandleFailure() {
 
 void RoleRuntime::Rep::SendHeartbeat() {
   HeartbeatRequest request;
-  ProgressSource source;
   int64_t period_ms;
   {
     MutexLock lock(&mutex);
-    source = progress_source;
     period_ms = state == STARTING ? kStartingHeartbeatPeriodMs : kHeartbeatPeriodMs;
   }
-  if (source) source(&request);
+  {
+    // Held across the call: what the source refers to may go once it is taken away.
+    MutexLock lock(&progress_mutex);
+    if (progress_source) progress_source(&request);
+  }
   request.set_role(role);
   request.set_index(flags.role_index);
   request.set_generation(envelope.generation());
@@ -281,7 +289,7 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   }
   last_answer_ms = NowMs();
   if (answer.state() == FAILED) {
-    ExitNow(1, absl::StrCat("the run has failed: ", answer.stop_reason()));
+    ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
   }
   MutexLock lock(&mutex);
   if (answer.state() == FINISHED && state != FINISHED) finished_ms = NowMs();
@@ -292,7 +300,7 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
 
 void RoleRuntime::Rep::CheckSilence(int64_t now_ms) {
   if (now_ms - last_answer_ms > kHeartbeatTimeoutMs) {
-    ExitNow(1, absl::StrCat("the coordinator at ", flags.coordinator, " has not answered for ",
+    ExitNow(1, absl::StrCat("the coordinator at ", flags.coordinator, kCoordinatorIsSilent,
                             kHeartbeatTimeoutMs / 1000, " s"));
   }
   MutexLock lock(&mutex);
@@ -354,9 +362,15 @@ absl::Status RoleRuntime::Serve(std::initializer_list<rpc::GrpcServer::Service> 
   return absl::OkStatus();
 }
 
-void RoleRuntime::SetProgressSource(ProgressSource source) {
-  MutexLock lock(&rep_->mutex);
+RoleRuntime::ProgressRegistration RoleRuntime::SetProgressSource(ProgressSource source) {
+  MutexLock lock(&rep_->progress_mutex);
   rep_->progress_source = std::move(source);
+  return ProgressRegistration(rep_.get());
+}
+
+RoleRuntime::ProgressRegistration::~ProgressRegistration() {
+  MutexLock lock(&rep_->progress_mutex);
+  rep_->progress_source = nullptr;
 }
 
 absl::Status RoleRuntime::Join() {
@@ -414,12 +428,13 @@ absl::Status RoleRuntime::Finish(const RunResult& result) {
   return absl::OkStatus();
 }
 
-void RoleRuntime::WaitForFinish() {
+void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
   {
     MutexLock lock(&rep_->mutex);
     rep_->waiting_for_finish = true;
     while (rep_->state != FINISHED) rep_->changed.Wait(&rep_->mutex);
   }
+  if (stop_engine) stop_engine();
   std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels;
   {
     MutexLock lock(&rep_->mutex);
@@ -443,6 +458,7 @@ int StartFailed(Role role, const absl::Status& status) {
 
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
+  KeepFreedMemory();
   const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
   if (!flags.ok()) {
     return StartFailed(role, flags.status());
@@ -451,7 +467,8 @@ int RunRole(Role role, int argc, char** argv,
   if (!runtime.ok()) return StartFailed(role, runtime.status());
   const absl::Status status = body(**runtime);
   if (status.ok()) return 0;
-  (*runtime)->failure_sink()(status);
+  RoleRuntime::Rep* const rep = (*runtime)->rep_.get();
+  if (!rep->ReportFailure(status)) rep->ExitNow(1, status.message());
   // The control thread tells the coordinator and ends the process.
   while (true) pause();
 }

@@ -2,16 +2,17 @@
 // metrics endpoint, server, the coordinator's heartbeats, connections to the peers, and the end.
 // A role's main is
 //
-//   int main(int argc, char** argv) {
-//     return satrap::RunRole(satrap::EMBEDDING_PS, argc, argv, [](satrap::RoleRuntime& runtime) {
-//       PsEngine engine(runtime.job(), runtime.index(), runtime.executor(),
-//       runtime.failure_sink()); RETURN_IF_ERROR(engine.Load(...));        // slow things: before
-//       Join, nobody waits yet RETURN_IF_ERROR(runtime.Serve({{kPsMethods, &engine}}));
-//       RETURN_IF_ERROR(runtime.Join());          // from here on every role is there
-//       runtime.WaitForFinish();                  // afterwards nothing calls the engine any more
+//     absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
+//       PsEngine engine(runtime.job(), runtime.executor(), runtime.failure_sink());
+//       RETURN_IF_ERROR(engine.Load(path));  // slow things come before Join: nobody waits yet
+//       RETURN_IF_ERROR(runtime.Serve({{kPsMethods, &engine}}));
+//       RETURN_IF_ERROR(runtime.Join());     // from here on every role is there
+//       runtime.WaitForFinish();             // afterwards nothing calls the engine any more
 //       return absl::OkStatus();
-//     });
-//   }
+//     }
+//     int main(int argc, char** argv) {
+//       return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs);
+//     }
 //
 // A role whose engine needs its peers joins first, makes its channels and engine, and serves then:
 // calls of its peers wait for the server.
@@ -49,6 +50,9 @@
 namespace satrap {
 
 class RoleRuntime {
+ private:
+  struct Rep;
+
  public:
   // Loads the job, starts log, metrics endpoint and executor, and connects to the coordinator.
   // SIGTERM and SIGINT are the runtime's from here on. REQUIRES: no other thread has been started
@@ -76,7 +80,20 @@ class RoleRuntime {
   // Fills what a heartbeat tells of this role's progress (`train` or `loader`); called once a
   // second from a thread of the runtime, it must not block.
   using ProgressSource = std::function<void(HeartbeatRequest*)>;
-  void SetProgressSource(ProgressSource source);
+  // Takes the source away when it is destroyed, and waits for a call that is under way.
+  class ProgressRegistration {
+   public:
+    ~ProgressRegistration();
+    ProgressRegistration(const ProgressRegistration&) = delete;
+    ProgressRegistration& operator=(const ProgressRegistration&) = delete;
+
+   private:
+    friend class RoleRuntime;
+    explicit ProgressRegistration(Rep* rep) : rep_(rep) {}
+    Rep* const rep_;
+  };
+  // Must not outlive the runtime, nor what the source refers to. REQUIRES: one at a time
+  [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
   // Registers at the coordinator and waits until every role of the job has done so.
   // FAILED_PRECONDITION if the coordinator refuses: another job's, or the index is taken.
@@ -94,20 +111,22 @@ class RoleRuntime {
   // Rank 0 ends the run: all roles see FINISHED and exit 0.
   absl::Status Finish(const RunResult& result);
 
-  // Waits for FINISHED, then stops the server and the executor and ends all channels to peers: no
-  // call, task, timer or callback reaches an engine any more. Does not return after any other
-  // ending.
-  void WaitForFinish();
+  // Waits for FINISHED, calls `stop_engine` if there is one, then stops the server and the executor
+  // and ends all channels to peers: no call, task, timer or callback reaches an engine any more.
+  // `stop_engine` is for engines that call peers from threads of their own: they must have ended
+  // when it returns. Does not return after any other ending.
+  void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 
  private:
-  struct Rep;
+  friend int RunRole(Role role, int argc, char** argv,
+                     absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
   explicit RoleRuntime(std::unique_ptr<Rep> rep);
   const std::unique_ptr<Rep> rep_;
 };
 
 // Parses the flags, starts the runtime and calls `body`; returns the process's exit code: 0 if
-// `body` returned OK, else 1, the error having been logged and told to the coordinator.
-// REQUIRES: no other thread has been started in this process
+// `body` returned OK, else 1, the error having been logged and, unless the run has finished, told
+// to the coordinator. REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
 

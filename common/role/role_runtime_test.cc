@@ -147,6 +147,33 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
       ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
+TEST_F(RoleRuntimeTest, AnErrorAfterTheEndIsLoggedAndExits1) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                const absl::Status finished = runtime.Finish(RunResult());
+                if (!finished.ok()) return finished;
+                runtime.WaitForFinish();
+                return absl::DataLossError("the last file is not written");
+              }),
+              ::testing::ExitedWithCode(1), "error +nn_worker/0 the last file is not written");
+}
+
+TEST_F(RoleRuntimeTest, AProgressSourceIsNotCalledOnceItsRegistrationIsGone) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                {
+                  const auto registration =
+                      runtime.SetProgressSource([](HeartbeatRequest*) { abort(); });
+                }
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetState(FINISHED);
+                runtime.WaitForFinish();
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(0), "");
+}
+
 TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();

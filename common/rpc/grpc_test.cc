@@ -33,8 +33,8 @@ constexpr Method kMethods[] = {kEcho, kPlain, kPark};
 class TempFolder {
  public:
   TempFolder() {
-    char name[] = "/tmp/satrap_test_XXXXXX";
-    path_ = ::mkdtemp(name);
+    std::string pattern = std::filesystem::temp_directory_path() / "satrap_test_XXXXXX";
+    path_ = ::mkdtemp(pattern.data());
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }
   std::string SocketAddress(const std::string& name) const { return "unix:" + path_ + "/" + name; }

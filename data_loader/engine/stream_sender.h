@@ -4,8 +4,8 @@
 //   - a part's worker is chosen before the first attempt and kept: by WorkerOfPart if ordered, else
 //     in turn;
 //   - ordered: the next part of a (lane, part) leaves only when the last one was accepted;
-//   - when all parts of an epoch were accepted, every worker is told so (a PutBatch without a
-//   part),
+//   - when all parts of an epoch were accepted, every worker is told so by a PutBatch without a
+//   part,
 //     and when all have answered, the next epoch begins.
 //
 // Thread-safe. Callbacks of sources and channels may come on any thread, also when the sender is

@@ -26,7 +26,7 @@
 namespace satrap {
 namespace {
 
-const char* const kPrograms[] = {"table", "rpc", "parse"};
+const char* const kPrograms[] = {"table", "rpc", "parse", "graph", "plan"};
 
 struct DeepFmOptions {
   double seconds = 20;

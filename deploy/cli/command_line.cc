@@ -38,10 +38,12 @@ constexpr CommandInfo kCommands[] = {
      "Scores FILE, which has the format of the run's data, with the model of the run: one\n"
      "probability a line, in the order of the records, to the standard output or to --output."},
     {"status", Command::kStatus, 0, 1, "[RUN]", "",
-     "Says what a run is doing, or how it ended. By default the newest under ./runs."},
+     "Says what a run is doing, or how it ended. By default the newest training under ./runs."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
-     "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse or deepfm; the flags\n"
-     "of deepfm are --seconds N, --warmup_seconds N, --wire f32|f16|bf16, --mlp 400,400,400,\n"
+     "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan or "
+     "deepfm;\n"
+     "the flags of deepfm are --seconds N, --warmup_seconds N, --wire f32|f16|bf16, --mlp "
+     "400,400,400,\n"
      "--from_file FILE (Criteo TSV), and --set."},
     {"help", Command::kHelp, 0, 1, "[COMMAND]", "", "Explains a command."},
 };

@@ -12,6 +12,8 @@
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/launcher/run_folder.h"
+#include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/rank/part_layout.h"
 
 namespace satrap {
 namespace {
@@ -52,14 +54,22 @@ absl::Status CheckData(const JobConfig& job, const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " reads '", file, "': say in which folder it lies with --set data_root=DIR"));
   }
-  std::string problems;
+  // Streams that are taken from the same files have the same problem.
+  std::vector<std::string> problems;
   for (const Stream stream : StreamsOf(job)) {
     const auto splits = ListSplits(job, stream);
     if (splits.ok()) continue;
-    absl::StrAppend(&problems, problems.empty() ? "" : "\n",
-                    std::string(splits.status().message()));
+    const std::string problem(splits.status().message());
+    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
+      problems.push_back(problem);
+    }
   }
-  return problems.empty() ? absl::OkStatus() : absl::NotFoundError(problems);
+  return problems.empty() ? absl::OkStatus() : absl::NotFoundError(absl::StrJoin(problems, "\n"));
+}
+
+// What every NN worker would refuse.
+absl::Status CheckModel(const JobConfig& job) {
+  return BuildGraph(job.model(), MakePartLayout(job).inputs).status();
 }
 
 }  // namespace
@@ -86,6 +96,7 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
   if (!job.data_root().empty()) {
     job.set_data_root(fs::absolute(job.data_root()).lexically_normal().string());
   }
+  RETURN_IF_ERROR(CheckModel(job));
   RETURN_IF_ERROR(CheckData(job, path));
   return job;
 }

@@ -1,5 +1,5 @@
-// From what the user typed to the job that is run: the file found, overrides applied, data files
-// looked at before anything is started.
+// From what the user typed to the job that is run: the file found, overrides applied, the model's
+// graph and the data files looked at before anything is started.
 
 #ifndef SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
 #define SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
@@ -18,7 +18,8 @@ namespace satrap {
 absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
 
 // Loads the job (common/config/job_config.h), makes its data_root absolute, and checks that its
-// data files are there. Errors have every problem that was found, one a line.
+// model fits its inputs and its data files are there. INVALID_ARGUMENT naming the layer that does
+// not fit; errors of the job and of data files have every problem that was found, one a line.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir);
 

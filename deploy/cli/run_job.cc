@@ -30,7 +30,9 @@ int64_t NowMs() {
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const CommandLine& line) {
   if (!line.run_dir.empty()) return RunFolder::CreateAt(line.run_dir);
-  return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name());
+  // `latest` is what the next command begins with: a run that has a model.
+  return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name(),
+                                job.action() == JobConfig::TRAIN);
 }
 
 absl::StatusOr<RunReport> WriteReport(const JobConfig& job, const CommandLine& line,
@@ -86,6 +88,9 @@ absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
   });
   progress.End();
   const double wall_seconds = static_cast<double>(NowMs() - start_ms) * 1e-3;
+  if (run.end.kind == RunEnd::FAILED) {
+    RETURN_IF_ERROR(WriteFileAtomically(job.run_dir() + "/failure.txt", run.end.message + "\n"));
+  }
   if (run.end.kind != RunEnd::FINISHED) return run;
   ASSIGN_OR_RETURN(run.report, WriteReport(job, line, run.end.last_status, wall_seconds));
   return run;

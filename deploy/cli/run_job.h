@@ -29,7 +29,8 @@ struct JobRun {
 absl::StatusOr<std::string> ProgramsDir();
 
 // Makes the run folder (line.run_dir, or under ./runs), runs the job, shows its progress on stderr,
-// and writes report.json into the run folder and to line.report. `watch`, if given, sees each
+// and writes report.json into the run folder and to line.report, or, if the run fails, its cause
+// into failure.txt in the run folder. `watch`, if given, sees each
 // status; the run is STOPPED, without a report, when it returns false.
 // An error says why the run could not begin, or the report not be written.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,

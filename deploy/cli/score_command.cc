@@ -35,6 +35,23 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   return job;
 }
 
+absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
+  const std::string& typed = line.arguments[1];
+  std::error_code error;
+  if (!std::filesystem::exists(typed, error)) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", typed, ": there is no such file"));
+  }
+  const std::string file = std::filesystem::absolute(typed, error).string();
+  ASSIGN_OR_RETURN(JobConfig job,
+                   JobOfRun(line, "PREDICT", {absl::StrCat("data.test_files=", file)}));
+  if (job.data().has_synthetic()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot predict ", typed, ": run ", line.arguments[0],
+                     " was trained on the synthetic log, which is not the format of any file"));
+  }
+  return job;
+}
+
 absl::Status CopyPredictions(const std::string& from, const std::string& output) {
   std::error_code error;
   if (!output.empty()) {
@@ -61,9 +78,7 @@ int EvaluateCommand(const CommandLine& line) {
 }
 
 int PredictCommand(const CommandLine& line) {
-  std::error_code error;
-  const std::string file = std::filesystem::absolute(line.arguments[1], error).string();
-  const auto job = JobOfRun(line, "PREDICT", {absl::StrCat("data.test_files=", file)});
+  const auto job = PredictionJob(line);
   if (!job.ok()) return PrintError(job.status());
   const absl::StatusOr<JobRun> run = RunJob(*job, line);
   if (!run.ok()) return PrintError(run.status());

@@ -71,6 +71,11 @@ int StatusCommand(const CommandLine& line) {
     printf("run %s has finished:\n%s", run_dir->c_str(), report->c_str());
     return 0;
   }
+  const auto failure = ReadWholeFile(*run_dir + "/failure.txt");
+  if (failure.ok()) {
+    printf("run %s has failed: %s", run_dir->c_str(), failure->c_str());
+    return 0;
+  }
   printf("run %s has ended without a report; its logs are in %s/logs\n", run_dir->c_str(),
          run_dir->c_str());
   return 0;

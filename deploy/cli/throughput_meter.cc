@@ -47,6 +47,7 @@ bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
     start_seconds_ = now_seconds;
   }
   if (first_loss_ == 0) first_loss_ = train.window_loss();
+  const double rate = RateOf(train, now_seconds);
   last_samples_ = train.samples();
   last_seconds_ = now_seconds;
   last_loss_ = train.window_loss();
@@ -59,8 +60,16 @@ bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
     first_cpu_ = last_cpu_;
     return true;
   }
-  rates_.push_back(train.samples_per_second());
+  rates_.push_back(rate);
   return now_seconds - first_seconds_ < seconds_;
+}
+
+// The rank's own window, or, where its epochs are too short for one, what was seen from here.
+double ThroughputMeter::RateOf(const TrainProgress& train, double now_seconds) const {
+  if (train.samples_per_second() > 0 || now_seconds <= last_seconds_) {
+    return train.samples_per_second();
+  }
+  return static_cast<double>(train.samples() - last_samples_) / (now_seconds - last_seconds_);
 }
 
 double ThroughputMeter::MedianRate() const {

@@ -37,6 +37,7 @@ class ThroughputMeter {
   std::map<std::string, double> CpuPerSampleUs() const;
 
  private:
+  double RateOf(const TrainProgress& train, double now_seconds) const;
   std::map<std::string, double> CpuSeconds(const StatusAnswer& status) const;
 
   const double warmup_seconds_;

@@ -36,6 +36,13 @@ TEST(ThroughputMeter, MeasuresAfterTheWarmUpOnly) {
   EXPECT_EQ(meter.last_loss(), 0.4);
 }
 
+TEST(ThroughputMeter, TakesItsOwnRateWhereTheRankReportsNone) {
+  ThroughputMeter meter(0, 100);
+  EXPECT_TRUE(meter.Add(AfterStep(1, 0, 0), 1));
+  EXPECT_TRUE(meter.Add(AfterStep(5, 0, 0), 3));
+  EXPECT_EQ(meter.MedianRate(), 200);
+}
+
 TEST(ThroughputMeter, CountsTheProcessorTimeOfRoles) {
   ThroughputMeter meter(0, 100);
   StatusAnswer before = AfterStep(1, 1, 1);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +39,18 @@ std::string Timestamp() {
   return text;
 }
 
+// Errors name `shown_path`. Pipes and devices cannot `sync`.
+absl::Status WriteTo(const std::string& path, const std::string& shown_path,
+                     absl::string_view content, bool sync) {
+  FILE* file = fopen(path.c_str(), "we");
+  if (file == nullptr) return FailedErrno("write", shown_path);
+  const bool written = fwrite(content.data(), 1, content.size(), file) == content.size() &&
+                       fflush(file) == 0 && (!sync || fsync(fileno(file)) == 0);
+  const absl::Status status = written ? absl::OkStatus() : FailedErrno("write", shown_path);
+  fclose(file);
+  return status;
+}
+
 // Points `link` at `target`, replacing what it pointed at before in one step.
 absl::Status ReplaceLink(const std::string& target, const std::string& link) {
   const std::string fresh = absl::StrCat(link, ".", getpid());
@@ -65,7 +78,8 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& pa
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::string& runs_dir,
-                                                                  const std::string& name) {
+                                                                  const std::string& name,
+                                                                  bool is_latest) {
   std::error_code error;
   fs::create_directories(runs_dir, error);
   if (error) return Failed("make folder", runs_dir, error.message());
@@ -76,7 +90,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::str
     if (error) return Failed("make folder", runs_dir + "/" + run, error.message());
     run = absl::StrCat(first, "-", attempt);
   }
-  RETURN_IF_ERROR(ReplaceLink(run, runs_dir + "/latest"));
+  if (is_latest) RETURN_IF_ERROR(ReplaceLink(run, runs_dir + "/latest"));
   return Fill(fs::absolute(runs_dir + "/" + run).lexically_normal().string());
 }
 
@@ -85,10 +99,17 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateAt(const std::string
   const std::string absolute = fs::absolute(path).lexically_normal().string();
   fs::create_directories(absolute, error);
   if (error) return Failed("make folder", absolute, error.message());
-  if (fs::exists(absolute + "/job.textproto", error)) {
+  // Whoever makes the job's file has the folder.
+  const std::string job_path = absolute + "/job.textproto";
+  const int job_file = open(job_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (job_file < 0 && errno == EEXIST) {
     return absl::FailedPreconditionError(absl::StrCat(absolute, " holds a run already"));
   }
-  return Fill(absolute);
+  if (job_file < 0) return FailedErrno("make file", job_path);
+  close(job_file);
+  auto folder = Fill(absolute);
+  if (!folder.ok()) unlink(job_path.c_str());
+  return folder;
 }
 
 RunFolder::~RunFolder() {
@@ -108,13 +129,12 @@ std::string RunFolder::SocketAddress(absl::string_view process) const {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return WriteTo(path, path, content, /*sync=*/false);
+  }
   const std::string fresh = absl::StrCat(path, ".new");
-  FILE* file = fopen(fresh.c_str(), "we");
-  if (file == nullptr) return FailedErrno("write", path);
-  const bool written = fwrite(content.data(), 1, content.size(), file) == content.size() &&
-                       fflush(file) == 0 && fsync(fileno(file)) == 0;
-  const absl::Status status = written ? absl::OkStatus() : FailedErrno("write", path);
-  fclose(file);
+  const absl::Status status = WriteTo(fresh, path, content, /*sync=*/true);
   if (!status.ok()) {
     unlink(fresh.c_str());
     return status;

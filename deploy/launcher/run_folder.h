@@ -5,8 +5,8 @@
 //     logs/embedding_ps_0.log        one a process
 //     sockets -> a folder of mode 0700 in the system's temporary folder: the path of a Unix socket
 //                may have 107 bytes, and that of a run folder any number
-//     report.json, metrics.jsonl, quarantine, models: written by others
-//   runs/latest -> deepfm-20260131-235959
+//     report.json, failure.txt, metrics.jsonl, quarantine, models: written by others
+//   runs/latest -> deepfm-20260131-235959     the newest training
 //
 // The destructor removes the sockets, and nothing else. Not thread-safe.
 
@@ -24,11 +24,13 @@ namespace satrap {
 
 class RunFolder {
  public:
-  // Makes RUNS_DIR/NAME-YYYYmmdd-HHMMSS, with the local time, and the link `latest` to it.
-  // An error names what could not be made and why (no space, no permission).
+  // Makes RUNS_DIR/NAME-YYYYmmdd-HHMMSS, with the local time, and if `is_latest` the link `latest`
+  // to it. An error names what could not be made and why (no space, no permission).
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateUnder(const std::string& runs_dir,
-                                                                const std::string& name);
-  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already.
+                                                                const std::string& name,
+                                                                bool is_latest);
+  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already, be it one
+  // that is just beginning: of two processes one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
   ~RunFolder();
@@ -49,11 +51,12 @@ class RunFolder {
   const std::string socket_dir_;
 };
 
-// Writes a whole file: under another name first, then renamed. Errors name the file and the cause.
+// Writes a whole file: under another name first, then renamed. What is there and is no regular file
+// (a link, a pipe, a device) stays, and is written to. Errors name the file and the cause.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; empty: the
-// newest there. NOT_FOUND, saying where it looked.
+// newest training there. NOT_FOUND, saying where it looked.
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
 
 }  // namespace satrap

@@ -1,5 +1,6 @@
 #include "deploy/launcher/run_folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ class RunFolderTest : public ::testing::Test {
 };
 
 TEST_F(RunFolderTest, IsNamedByJobAndTimeAndIsTheLatest) {
-  const auto folder = RunFolder::CreateUnder(dir_ + "/runs", "demo");
+  const auto folder = RunFolder::CreateUnder(dir_ + "/runs", "demo", true);
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_THAT((*folder)->path(), MatchesRegex(".*/runs/demo-[0-9]{8}-[0-9]{6}"));
   EXPECT_TRUE(fs::is_directory((*folder)->path() + "/logs"));
@@ -41,8 +42,8 @@ TEST_F(RunFolderTest, IsNamedByJobAndTimeAndIsTheLatest) {
 }
 
 TEST_F(RunFolderTest, RunsOfOneSecondHaveFoldersOfTheirOwn) {
-  const auto first = RunFolder::CreateUnder(dir_, "demo");
-  const auto second = RunFolder::CreateUnder(dir_, "demo");
+  const auto first = RunFolder::CreateUnder(dir_, "demo", true);
+  const auto second = RunFolder::CreateUnder(dir_, "demo", true);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE((*first)->path(), (*second)->path());
   EXPECT_TRUE(fs::equivalent(dir_ + "/latest", (*second)->path()));
@@ -75,6 +76,38 @@ TEST_F(RunFolderTest, ARunIsNeverWrittenOverAnother) {
   EXPECT_THAT(again.status().message(), HasSubstr("holds a run already"));
 }
 
+TEST_F(RunFolderTest, OfTwoRunsThatBeginAtOnceOneGetsTheFolder) {
+  const auto first = RunFolder::CreateAt(dir_ + "/mine");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = RunFolder::CreateAt(dir_ + "/mine");
+  EXPECT_THAT(second.status().message(), HasSubstr("holds a run already"));
+  EXPECT_TRUE(fs::exists(SocketDirOf(**first)));
+}
+
+TEST_F(RunFolderTest, OnlyATrainingIsTheLatest) {
+  const auto training = RunFolder::CreateUnder(dir_, "demo", true);
+  const auto evaluation = RunFolder::CreateUnder(dir_, "demo-evaluate", false);
+  ASSERT_TRUE(training.ok() && evaluation.ok());
+  EXPECT_TRUE(fs::equivalent(dir_ + "/latest", (*training)->path()));
+}
+
+TEST_F(RunFolderTest, WhatIsNoRegularFileIsWrittenToAndStays) {
+  const std::string fifo = dir_ + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int reader = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(WriteFileAtomically(fifo, "report").ok());
+  char text[16] = "";
+  EXPECT_EQ(read(reader, text, sizeof(text)), 6);
+  close(reader);
+  EXPECT_STREQ(text, "report");
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  fs::create_symlink(dir_ + "/target", dir_ + "/link");
+  EXPECT_TRUE(WriteFileAtomically(dir_ + "/link", "report").ok());
+  EXPECT_TRUE(fs::is_symlink(dir_ + "/link"));
+  EXPECT_EQ(fs::file_size(dir_ + "/target"), 6u);
+}
+
 TEST_F(RunFolderTest, NamesTheFolderThatCannotBeMade) {
   std::ofstream(dir_ + "/file") << "x";
   const auto folder = RunFolder::CreateAt(dir_ + "/file/run");
@@ -92,7 +125,7 @@ TEST_F(RunFolderTest, AFullDiskIsAnErrorThatNamesTheFile) {
 TEST_F(RunFolderTest, RunsAreFoundByPathByNameAndAsTheNewest) {
   EXPECT_THAT(FindRun("", dir_).status().message(), HasSubstr("there is no run under"));
   EXPECT_EQ(FindRun("demo", dir_).status().code(), absl::StatusCode::kNotFound);
-  const auto folder = RunFolder::CreateUnder(dir_, "demo");
+  const auto folder = RunFolder::CreateUnder(dir_, "demo", true);
   ASSERT_TRUE(folder.ok());
   ASSERT_TRUE(WriteFileAtomically((*folder)->JobPath(), "").ok());
   const std::string name = fs::path((*folder)->path()).filename();

@@ -62,6 +62,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     report.quarantined += role.loader().quarantined();
     report.empty_lines += role.loader().empty_lines();
   }
+  report.reproducible = job.reproducible();
   report.run_dir = job.run_dir();
   return report;
 }
@@ -87,6 +88,7 @@ std::string ReportJson(const RunReport& report) {
   json.Field("best_step", result.best_step());
   WriteTables(result, &json);
   json.StringField("model_dir", result.model_dir());
+  json.StringField("model_digest", absl::StrFormat("%016x", result.model_digest()));
   json.StringField("run_dir", report.run_dir);
   json.EndObject();
   return json.text();
@@ -133,6 +135,10 @@ std::string ReportText(const RunReport& report) {
   if (!result.model_dir().empty()) {
     absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
                           result.best_step());
+  }
+  if (report.reproducible) {
+    absl::StrAppendFormat(&text, "digest       %016x, the same on every run of this job\n",
+                          result.model_digest());
   }
   absl::StrAppendFormat(&text, "logs         %s/logs\n", report.run_dir);
   return text;

@@ -22,6 +22,7 @@ struct RunReport {
   absl::optional<double> bayes_auc;
   uint64_t quarantined = 0;  // bad records, over all loaders and streams
   uint64_t empty_lines = 0;
+  bool reproducible = false;
   std::string run_dir;
 };
 
@@ -33,7 +34,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
 //   empty_lines, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
-//   (their sums), model_dir, run_dir.
+//   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 
 // The same for a terminal, some lines, the last with its line end.

@@ -53,6 +53,16 @@ TEST(RunReport, SaysOnlyWhatWasMeasured) {
   EXPECT_THAT(ReportText(report), HasSubstr("Bayes        AUC 0.83000"));
 }
 
+TEST(RunReport, ShowsTheDigestOfAReproducibleRun) {
+  RunReport report = TrainedReport();
+  report.result.set_model_digest(0xabc);
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("model_digest":"0000000000000abc",)"));
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("digest")));
+  report.reproducible = true;
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("digest       0000000000000abc, the same on every run"));
+}
+
 TEST(RunReport, AnAucOfOneClassIsNull) {
   RunReport report = TrainedReport();
   report.result.mutable_test()->set_auc(std::nan(""));

@@ -36,12 +36,17 @@ std::string HeaderOf(const EmbeddingTable& table, uint32_t first, uint32_t last,
 }
 
 absl::Status AppendBlock(const EmbeddingTable& table, absl::Span<const uint64_t> keys,
-                         DurableFile* file) {
+                         DurableFile* file, uint64_t* rows_digest) {
   const size_t floats = table.layout().num_floats();
   std::string body(keys.size() * (sizeof(uint64_t) + floats * sizeof(float)), '\0');
   std::memcpy(body.data(), keys.data(), keys.size() * sizeof(uint64_t));
   std::vector<float> rows(keys.size() * floats);
   table.ReadRows(keys, absl::MakeSpan(rows));
+  const size_t row_bytes = floats * sizeof(float);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto* row = reinterpret_cast<const char*>(rows.data() + i * floats);
+    *rows_digest += Xxh64(absl::string_view(row, row_bytes), keys[i]);
+  }
   std::memcpy(body.data() + keys.size() * sizeof(uint64_t), rows.data(),
               rows.size() * sizeof(float));
   std::string head;
@@ -60,14 +65,16 @@ absl::StatusOr<SavedFile> SaveRange(const EmbeddingTable& table, int first, int 
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
                    DurableFile::Create(directory + "/" + saved.name()));
   RETURN_IF_ERROR(file->Append(HeaderOf(table, first, last, keys.size())));
+  uint64_t rows_digest = 0;
   for (size_t from = 0; from < keys.size(); from += kRowsPerBlock) {
     const absl::Span<const uint64_t> block = absl::MakeConstSpan(keys).subspan(from, kRowsPerBlock);
-    RETURN_IF_ERROR(AppendBlock(table, block, file.get()));
+    RETURN_IF_ERROR(AppendBlock(table, block, file.get(), &rows_digest));
   }
   RETURN_IF_ERROR(file->Commit());
   saved.set_rows(keys.size());
   saved.set_bytes(file->size_bytes());
   saved.set_crc32c(file->crc32c());
+  saved.set_rows_digest(rows_digest);
   saved.set_table(table.config().id());
   saved.set_first_partition(first);
   saved.set_last_partition(last);

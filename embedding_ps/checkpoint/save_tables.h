@@ -2,11 +2,11 @@
 //
 // A file is a header and blocks, all numbers little-endian (docs/formats.md, "Saved rows"):
 //
-//   header, 64 bytes: "SATRROW1"  u32 table  u32 first partition  u32 last partition  u32 floats a
-//   row
-//                     u64 table fingerprint  u64 rows  u32 CRC32C of the 40 bytes before  zeros
-//   block:            u32 rows n  u32 CRC32C of what follows  u64 key [n]  f32 row [n, floats a
-//   row]
+//     header, 64 bytes:  "SATRROW1"  u32 table  u32 first partition  u32 last partition
+//                        u32 floats a row  u64 table fingerprint  u64 rows
+//                        u32 CRC32C of the 40 bytes before  zeros
+//     block:             u32 rows n  u32 CRC32C of what follows
+//                        u64 key [n]  f32 row [n, floats a row]
 //
 // Keys ascend through the file. Thread-safe.
 

@@ -119,6 +119,14 @@ TEST(EmbeddingTableTest, EveryKeyIsLegal) {
   EXPECT_EQ(table->rows(), 5);
 }
 
+// The wire promises unique keys; a peer that breaks the promise must not break the index.
+TEST(EmbeddingTableTest, ARepeatedKeyStillHasOneRow) {
+  const auto table = NewTable();
+  table->Update({42, 42}, Gradients(2, 1), {}, UpdateContext());
+  EXPECT_EQ(table->rows(), 1);
+  EXPECT_EQ(table->Keys(0, kNumPartitions - 1), std::vector<uint64_t>{42});
+}
+
 TEST(EmbeddingTableTest, AnEmptyCallIsNothing) {
   const auto table = NewTable();
   EXPECT_EQ(table->Update({}, {}, {}, UpdateContext()), 0);

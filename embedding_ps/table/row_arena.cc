@@ -1,7 +1,6 @@
 #include "embedding_ps/table/row_arena.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "common/check.h"
 
@@ -26,7 +25,7 @@ RowArena::RowArena(size_t stride_bytes)
 }
 
 uint32_t RowArena::Add() {
-  CHECK(num_rows_ < std::numeric_limits<uint32_t>::max()) << "a shard is full: use more shards";
+  CHECK(num_rows_ < kMaxRows) << "a shard is full: use more shards";
   if ((num_rows_ >> chunk_shift_) == chunks_.size()) {
     const size_t small_bytes = chunks_.empty() ? kHugePageBytes : 0;
     chunks_.emplace_back(stride_bytes_ << chunk_shift_, small_bytes);

@@ -18,13 +18,15 @@ namespace satrap {
 
 class RowArena {
  public:
+  static constexpr uint32_t kMaxRows = 0xfffffffe;
+
   // REQUIRES: stride_bytes > 0, a multiple of 8
   explicit RowArena(size_t stride_bytes);
 
   uint32_t num_rows() const { return num_rows_; }
 
   // Makes a row, all zero, and returns its number.
-  // REQUIRES: num_rows() < 2^32 - 1
+  // REQUIRES: num_rows() < kMaxRows
   uint32_t Add();
 
   // REQUIRES: row < num_rows()

@@ -47,7 +47,7 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
 void RowIndex::Insert(uint64_t hash, uint32_t row) {
   if (size_ >= max_size_) Resize(home_lines_ + home_lines_ / 4, overflow_lines_);
   while (true) {
-    Slot* place = slots_ + HomeOf(hash);
+    Slot* place = slots_ + HomeLine(hash) * kLineSlots;
     while (place->inverse > ~hash) ++place;
     Slot* empty = place;
     while (empty->row_plus_one != 0) ++empty;
@@ -79,7 +79,7 @@ bool RowIndex::CopyTo(RowIndex* to) const {
   Slot* next = to->slots_;  // the first slot that may still be empty
   for (const Slot* slot = slots_; slot != slots_ + num_slots_; ++slot) {
     if (slot->row_plus_one == 0) continue;
-    next = std::max(next, to->slots_ + to->HomeOf(~slot->inverse));
+    next = std::max(next, to->slots_ + to->HomeLine(~slot->inverse) * kLineSlots);
     if (next == end) return false;
     *next++ = *slot;
   }

@@ -21,7 +21,9 @@ namespace satrap {
 
 class RowIndex {
  public:
+  // No rows: row numbers are below both.
   static constexpr uint32_t kAbsent = 0xffffffff;
+  static constexpr uint32_t kFurther = 0xfffffffe;
 
   // Room for `reserve_rows` before it grows first.
   explicit RowIndex(size_t reserve_rows = 0);
@@ -33,24 +35,35 @@ class RowIndex {
   size_t size() const { return size_; }
   size_t bytes() const { return block_.size(); }
 
-  const void* Line(uint64_t hash) const { return slots_ + HomeOf(hash); }
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(slots_ + HomeOf(hash)); }
-
   // The row of the key with `hash`, or kAbsent.
   uint32_t Find(uint64_t hash) const {
-    // Slots of lower hashes come first, empty ones last: the number of the former is the place of
-    // the hash in its line.
-    const uint64_t inverse = ~hash;
-    for (const Slot* line = slots_ + HomeOf(hash);; line += kLineSlots) {
-      const size_t place = size_t{line[0].inverse > inverse} + size_t{line[1].inverse > inverse} +
-                           size_t{line[2].inverse > inverse} + size_t{line[3].inverse > inverse};
-      if (place == kLineSlots) continue;
-      // An empty slot has row_plus_one 0, which gives kAbsent.
-      return line[place].inverse == inverse ? line[place].row_plus_one - 1 : kAbsent;
+    uint32_t row;
+    for (size_t line = HomeLine(hash); (row = FindInLine(line, hash)) == kFurther; ++line) {
     }
+    return row;
   }
 
-  // REQUIRES: Find(hash) == kAbsent, row != kAbsent
+  // Find in steps, for a caller that looks for many keys and has memory fetch some lines while it
+  // searches others. Lines are good until the next Insert.
+  size_t HomeLine(uint64_t hash) const {
+    return static_cast<size_t>((static_cast<unsigned __int128>(hash) * home_lines_) >> 64);
+  }
+  const void* LineAddress(size_t line) const { return slots_ + line * kLineSlots; }
+  // As Find, or kFurther if the answer lies in a later line.
+  // REQUIRES: line is HomeLine(hash), or the line behind one that gave kFurther
+  uint32_t FindInLine(size_t line, uint64_t hash) const {
+    // Slots of lower hashes come first, empty ones last: the number of the former is the place of
+    // the hash.
+    const Slot* const slots = slots_ + line * kLineSlots;
+    const uint64_t inverse = ~hash;
+    const size_t place = size_t{slots[0].inverse > inverse} + size_t{slots[1].inverse > inverse} +
+                         size_t{slots[2].inverse > inverse} + size_t{slots[3].inverse > inverse};
+    if (place == kLineSlots) return kFurther;
+    // An empty slot has row_plus_one 0, which gives kAbsent.
+    return slots[place].inverse == inverse ? slots[place].row_plus_one - 1 : kAbsent;
+  }
+
+  // REQUIRES: Find(hash) == kAbsent, row < kFurther
   void Insert(uint64_t hash, uint32_t row);
 
   // Calls visit(key, row) for every key, in an order that depends on the keys only.
@@ -72,10 +85,6 @@ class RowIndex {
   // Makes the keys of one id space, which are Mix64 of ids, not hash to their neighbours.
   static constexpr uint64_t kSalt = 0x9e3779b97f4a7c15ULL;
 
-  size_t HomeOf(uint64_t hash) const {
-    return static_cast<size_t>((static_cast<unsigned __int128>(hash) * home_lines_) >> 64) *
-           kLineSlots;
-  }
   void Allocate(size_t home_lines, size_t overflow_lines);
   void Resize(size_t home_lines, size_t overflow_lines);
   bool CopyTo(RowIndex* to) const;

@@ -57,8 +57,8 @@ TEST(RowIndexTest, HashesThatCrowdAtTheEndFindRoom) {
 
 TEST(RowIndexTest, LargestRowNumberIsKept) {
   RowIndex index;
-  Put(&index, 5, RowIndex::kAbsent - 1);
-  EXPECT_EQ(index.Find(RowIndex::HashOf(5)), RowIndex::kAbsent - 1);
+  Put(&index, 5, RowIndex::kFurther - 1);
+  EXPECT_EQ(index.Find(RowIndex::HashOf(5)), RowIndex::kFurther - 1);
 }
 
 TEST(RowIndexTest, ForEachVisitsEveryKeyOnceInAnOrderOfTheKeysOnly) {

@@ -20,8 +20,8 @@ TEST(RowLayoutTest, StrideIsAlignedWhereThatCostsLittle) {
   EXPECT_EQ(RowLayout({{16, 16}}).stride_bytes(), 128u);          // no cost
   EXPECT_EQ(RowLayout({{15, 15}}).stride_bytes(), 128u);          // 120 bytes
   EXPECT_EQ(RowLayout({{16, 16}, {1, 1}}).stride_bytes(), 136u);  // whole lines would cost 41 %
-            EXPECT_EQ(RowLayout({{1, 0}}).stride_bytes(), 8u);
-            EXPECT_EQ(RowLayout({{1, 1}}).stride_bytes(), 8u);
+  EXPECT_EQ(RowLayout({{1, 0}}).stride_bytes(), 8u);
+  EXPECT_EQ(RowLayout({{1, 1}}).stride_bytes(), 8u);
 }
 
 }  // namespace

@@ -9,34 +9,23 @@
 namespace satrap {
 namespace {
 
-// Keys go through the stages of a lookup in blocks, each stage a short loop of its own: a prefetch whose address misses
-// the TLB occupies the core until it is translated, and the fewer instructions lie between two of them, the more are
-// translated at once. A stage works kLead blocks behind the one before it, so that memory fetches while the core works.
-#ifndef KB
-#define KB 16
-#define KL 2
-#endif
-constexpr size_t kBlock = KB;
-constexpr size_t kLead = KL;
-constexpr size_t kRing = 256;
+// Keys go through the stages of a lookup in blocks, each stage a short loop of its own. The first
+// touch of a cache line is a load: a prefetch that misses the TLB while others do is dropped. Loads
+// do not retire before their data is there, so the fewer instructions lie between them, the more
+// are under way at once.
+constexpr size_t kBlock = 128;
 constexpr size_t kCacheLineBytes = 64;
 
-#ifdef TOUCH
-inline void Bring(const void* p) { uint64_t v; asm volatile("movq (%1), %0" : "=r"(v) : "r"(p)); }
-#else
-inline void Bring(const void* p) { __builtin_prefetch(p); }
-#endif
-void Prefetch(const float* floats, size_t bytes) {
+void Touch(const void* address) { (void)*static_cast<const volatile uint8_t*>(address); }
+
+// Calls visit(address) for an address in each cache line of `size` bytes.
+template <typename Visitor>
+void ForEachLine(const float* floats, size_t size, Visitor visit) {
   const auto begin = reinterpret_cast<uintptr_t>(floats);
-  for (uintptr_t line = begin / kCacheLineBytes; line * kCacheLineBytes < begin + bytes; ++line) {
-    __builtin_prefetch(reinterpret_cast<const void*>(line * kCacheLineBytes));
-  }
-}
-void PrefetchRow(const float* floats, size_t bytes) {
-  if (floats == nullptr) return;
-  const auto begin = reinterpret_cast<uintptr_t>(floats);
-  for (uintptr_t line = begin / kCacheLineBytes; line * kCacheLineBytes < begin + bytes; ++line) {
-    Bring(reinterpret_cast<const void*>(line * kCacheLineBytes));
+  visit(reinterpret_cast<const void*>(begin));
+  for (uintptr_t at = (begin / kCacheLineBytes + 1) * kCacheLineBytes; at < begin + size;
+       at += kCacheLineBytes) {
+    visit(reinterpret_cast<const void*>(at));
   }
 }
 
@@ -49,35 +38,51 @@ template <typename Absent, typename Visitor>
 void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                             size_t touched_bytes, const Companion& companion, Absent absent,
                             Visitor visit) const {
-  uint64_t hashes[kRing];
-  float* rows[kRing];
-  const size_t n = positions.size();
-  // Calls stage(i) for the keys of block `b`, if there is one.
-  const auto for_block = [n](size_t b, auto stage) {
-    for (size_t i = b * kBlock, end = std::min(n, i + kBlock); i < end; ++i) stage(i);
-  };
-  const size_t num_blocks = (n + kBlock - 1) / kBlock;
-  for (size_t b = 0; b < num_blocks + 2 * kLead; ++b) {
-    for_block(b, [&](size_t i) { hashes[i % kRing] = RowIndex::HashOf(keys[positions[i]]); });
-    for_block(b, [&](size_t i) { Bring(index_.Line(hashes[i % kRing])); });
-    if (b < kLead) continue;
-    for_block(b - kLead, [&](size_t i) {
-      const uint32_t row = index_.Find(hashes[i % kRing]);
-      rows[i % kRing] = row == RowIndex::kAbsent ? absent(hashes[i % kRing]) : arena_.Row(row);
-    });
-    for_block(b - kLead, [&](size_t i) { PrefetchRow(rows[i % kRing], touched_bytes); });
-    for_block(b - kLead, [&](size_t i) {
-      Prefetch(companion.floats + positions[i] * companion.width,
-               companion.width * sizeof(float));
-    });
-    if (b < 2 * kLead) continue;
-    for_block(b - 2 * kLead, [&](size_t i) { visit(positions[i], rows[i % kRing]); });
+  uint64_t hashes[kBlock];
+  size_t lines[kBlock];
+  uint32_t found[kBlock];
+  float* rows[kBlock];
+  uint8_t further[kBlock];
+  for (; !positions.empty(); positions.remove_prefix(std::min(kBlock, positions.size()))) {
+    const size_t n = std::min(kBlock, positions.size());
+    const uint32_t* const at = positions.data();
+    for (size_t i = 0; i < n; ++i) {
+      hashes[i] = RowIndex::HashOf(keys[at[i]]);
+      lines[i] = index_.HomeLine(hashes[i]);
+    }
+    for (size_t i = 0; i < n; ++i) Touch(index_.LineAddress(lines[i]));
+    size_t num_further = 0;
+    for (size_t i = 0; i < n; ++i) {
+      found[i] = index_.FindInLine(lines[i], hashes[i]);
+      further[num_further] = static_cast<uint8_t>(i);
+      num_further += found[i] == RowIndex::kFurther;
+    }
+    for (size_t f = 0; f < num_further; ++f) Touch(index_.LineAddress(++lines[further[f]]));
+    for (size_t f = 0; f < num_further; ++f) {
+      const size_t i = further[f];
+      while ((found[i] = index_.FindInLine(lines[i], hashes[i])) == RowIndex::kFurther) ++lines[i];
+    }
+    for (size_t i = 0; i < n; ++i) {
+      rows[i] = found[i] == RowIndex::kAbsent ? absent(hashes[i]) : arena_.Row(found[i]);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      if (rows[i] != nullptr) ForEachLine(rows[i], touched_bytes, Touch);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      ForEachLine(companion.floats + at[i] * companion.width, companion.width * sizeof(float),
+                  [](const void* address) { __builtin_prefetch(address); });
+    }
+    for (size_t i = 0; i < n; ++i) visit(at[i], rows[i]);
   }
 }
 
-float* TableShard::AddRow(uint64_t hash) {
-  const uint32_t row = arena_.Add();
+float* TableShard::AddRow(uint64_t hash, bool init) {
+  // A caller that breaks its promise of unique keys gets one row for them, not two.
+  uint32_t row = index_.Find(hash);
+  if (row != RowIndex::kAbsent) return arena_.Row(row);
+  row = arena_.Add();
   index_.Insert(hash, row);
+  if (init) rule_.InitRow(RowIndex::KeyOf(hash), arena_.Row(row));
   return arena_.Row(row);
 }
 
@@ -101,6 +106,7 @@ void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32
       });
 }
 
+// The analysis does not see that a lambda runs where the lock is held.
 int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                            const float* gradients, absl::Span<const uint32_t> sample_counts,
                            const UpdateContext& context) {
@@ -110,11 +116,7 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, rule_.layout().num_floats() * sizeof(float), {gradients, num_values},
-      [&](uint64_t hash) {
-        float* const row = AddRow(hash);
-        rule_.InitRow(RowIndex::KeyOf(hash), row);
-        return row;
-      },
+      [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [&](uint32_t position, float* row) {
         step.Apply(gradients + position * num_values,
                    sample_counts.empty() ? 0 : sample_counts[position], row);
@@ -128,11 +130,7 @@ int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, rule_.layout().num_floats() * sizeof(float), {nullptr, 0},
-      [&](uint64_t hash) {
-        float* const row = AddRow(hash);
-        rule_.InitRow(RowIndex::KeyOf(hash), row);
-        return row;
-      },
+      [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [](uint32_t, float*) {});
   return arena_.num_rows() - rows_before;
 }
@@ -156,7 +154,7 @@ void TableShard::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uin
   MutexLock lock(&mutex_);
   ForEachRow(
       keys, positions, num_floats * sizeof(float), {rows, num_floats},
-      [&](uint64_t hash) { return AddRow(hash); },
+      [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/false); },
       [&](uint32_t position, float* row) {
         std::memcpy(row, rows + position * num_floats, num_floats * sizeof(float));
       });

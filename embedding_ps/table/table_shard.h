@@ -56,13 +56,14 @@ class TableShard {
     size_t width;
   };
   // Calls visit(position, row) for each position in turn, row null if absent, with the first
-  // `touched_bytes` of the row and its part of `companion` on their way to the cache.
-  // `absent(hash)` is called earlier for an absent key and may make its row and return it.
+  // `touched_bytes` of the row and its part of `companion` in the cache. `absent(hash)` is called
+  // earlier for an absent key and may make its row and return it.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   size_t touched_bytes, const Companion& companion, Absent absent,
                   Visitor visit) const REQUIRES(mutex_);
-  float* AddRow(uint64_t hash) REQUIRES(mutex_);
+  // The row of an absent key, made now; all zero unless `init`.
+  float* AddRow(uint64_t hash, bool init) REQUIRES(mutex_);
 
   const RowRule& rule_;
   mutable Mutex mutex_;

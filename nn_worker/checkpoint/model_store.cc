@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr char kDenseFile[] = "dense.bin";
 constexpr char kStepPrefix[] = "step_";
-// A save or a load of tables moves as many bytes as there are; a PS that dies is noticed elsewhere.
+// A save or a load of tables moves as many bytes as there are: an hour is enough for terabytes. A
+// PS that dies meanwhile is noticed sooner, by its connection and by the coordinator.
 constexpr int64_t kControlTimeoutMs = 3'600'000;
 
 // Answers of calls that are made at the same time.
@@ -119,6 +120,13 @@ absl::StatusOr<std::vector<std::string>> ModelStore::CallAll(
 }
 
 absl::Status ModelStore::Save(uint64_t step, const MetricValues& valid, absl::string_view dense) {
+  const absl::Status status = SaveWhole(step, valid, dense);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("saving the model: ", status.message()));
+}
+
+absl::Status ModelStore::SaveWhole(uint64_t step, const MetricValues& valid,
+                                   absl::string_view dense) {
   const std::string directory =
       (ModelsDir(job_.run_dir()) / absl::StrFormat("%s%010d", kStepPrefix, step)).string();
   std::error_code error;

@@ -1,10 +1,10 @@
 // The saved models of a run:
 //
-//   RUN/models/step_N/        a model, N in ten digits
-//     table_*.rows            the rows, written by the embedding PSs (docs/formats.md, "Saved
-//     rows") dense.bin               the dense network (nn_worker/graph/dense_checkpoint.h)
-//     manifest                what the model is made of (common/checkpoint/manifest.h)
-//   RUN/models/best           a link to the newest of them
+//     RUN/models/step_N/        a model, N in ten digits
+//       table_*.rows            rows, by the embedding PSs (docs/formats.md, "Saved rows")
+//       dense.bin               the dense network (nn_worker/graph/dense_checkpoint.h)
+//       manifest                what the model is made of (common/checkpoint/manifest.h)
+//     RUN/models/best           a link to the newest of them
 //
 // The manifest's rename is the commit: a folder without one is no model. The link is replaced after
 // it, and only then is the model before removed: at any moment of a run that has saved a model,
@@ -35,8 +35,9 @@ class ModelStore {
   ModelStore(const JobConfig& job, const Envelope& envelope,
              std::vector<rpc::Channel*> embedding_ps);
 
-  // Saves tables and `dense` (Network::Save()) as the run's model. On failure the model before is
-  // still there. REQUIRES: no Update is under way
+  // Saves tables and `dense` (Network::Save()) as the run's model. On failure, whose message
+  // begins with "saving the model: ", the model before is still there. REQUIRES: no Update is under
+  // way
   absl::Status Save(uint64_t step, const MetricValues& valid, absl::string_view dense);
 
   // The folder of the last Save that succeeded; empty before one has.
@@ -51,6 +52,7 @@ class ModelStore {
   absl::StatusOr<std::vector<TableStats>> Stats();
 
  private:
+  absl::Status SaveWhole(uint64_t step, const MetricValues& valid, absl::string_view dense);
   // Sends each PS the same request, all at once, and waits for the answers.
   absl::StatusOr<std::vector<std::string>> CallAll(const rpc::Method& method,
                                                    const google::protobuf::MessageLite& request);

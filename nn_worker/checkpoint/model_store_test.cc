@@ -122,6 +122,7 @@ TEST_F(ModelStoreTest, ASaveThatFailsLeavesTheModelBefore) {
   const absl::Status status = store_->Save(2, Valid(.7), "b");
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("embedding_ps 1"), std::string::npos);
+  EXPECT_EQ(status.message().find("saving the model: "), 0u) << status;
   ps1_.fails = false;
   EXPECT_EQ(*store_->Load(*FindSavedModel(run_)), "a");
 }

@@ -2,12 +2,16 @@
 // the ranks' collective.
 //
 // One training step of a rank (samples may be 0; every rank makes the same calls):
-//   write the inputs of the part into input_view(i)          [pooled segments straight to where the
-//   first layer reads] Forward(samples, pass) Loss(labels, weights, mask) [dlogits, as a SUM over
-//   samples, not a mean] Backward() read input_gradient(i)                                   [sums
-//   too: scatter them to the rows] collective->AllReduceSum(reduction())                    [the
-//   parameter gradients and kExtraSums values of the caller] Step(step, global_weight, factor), or
-//   nothing if the step does not count
+//
+//     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
+//                                                reads
+//     Forward(samples, pass)
+//     Loss(labels, weights, mask)                dlogits are a sum over samples, not a mean
+//     Backward()
+//     read input_gradient(i)                     sums too: scatter them to the rows
+//     collective->AllReduceSum(reduction())      the parameter gradients and kExtraSums values of
+//                                                the caller
+//     Step(step, global_weight, factor)          or nothing if the step does not count
 //
 // Memory. One flat buffer each for parameters, gradients and optimizer state, allocated with all
 // workspace in Create for `max_samples`. Parameters begin at multiples of 16 values; the gaps are

@@ -34,14 +34,9 @@ EmbeddingWorkerClient::EmbeddingWorkerClient(int rank, const Envelope& envelope,
       timeouts_(timeouts),
       executor_(executor),
       workers_(std::move(workers)),
-      on_failure_(std::move(on_failure)) {}
-
-rpc::CallNumbers* EmbeddingWorkerClient::NumbersOf(const rpc::Method& method, int worker,
-                                                   Stream stream) {
-  auto& numbers = numbers_[std::make_tuple(std::string(method.path), worker, int{stream})];
-  if (numbers == nullptr) numbers = std::make_unique<rpc::CallNumbers>();
-  return numbers.get();
-}
+      on_failure_(std::move(on_failure)),
+      next_numbers_(workers_.size()),
+      ack_numbers_(workers_.size()) {}
 
 template <typename Header>
 void EmbeddingWorkerClient::Send(const rpc::Method& method, int worker, rpc::CallNumbers* numbers,
@@ -84,8 +79,8 @@ void EmbeddingWorkerClient::NextBatch(const Ask& ask, uint64_t step,
     *header.mutable_wanted() = *ask.wanted;
     header.set_step(step);
   }
-  Send(rpc::kNextBatch, ask.worker, NumbersOf(rpc::kNextBatch, ask.worker, ask.stream),
-       std::move(header), Buffer(),
+  Send(rpc::kNextBatch, ask.worker, &next_numbers_[ask.worker][ask.stream], std::move(header),
+       Buffer(),
        [this, ordered, worker = ask.worker, done = std::move(done)](rpc::Message answer) mutable {
          PartInput input;
          if (!input.header.ParseFromString(answer.header) || !input.header.has_result()) {
@@ -118,7 +113,7 @@ void EmbeddingWorkerClient::Ack(int worker, Stream stream, uint64_t handle,
   AckHeader header;
   header.set_stream(stream);
   header.set_handle(handle);
-  Send(rpc::kAck, worker, NumbersOf(rpc::kAck, worker, stream), std::move(header), Buffer(),
+  Send(rpc::kAck, worker, &ack_numbers_[worker][stream], std::move(header), Buffer(),
        [done = std::move(done)](rpc::Message) mutable { done(); });
 }
 

@@ -13,11 +13,9 @@
 #ifndef SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
 #define SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
-#include <tuple>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -57,7 +55,8 @@ class EmbeddingWorkerClient {
   template <typename Header>
   void Send(const rpc::Method& method, int worker, rpc::CallNumbers* numbers, Header header,
             Buffer payload, absl::AnyInvocable<void(rpc::Message)> done);
-  rpc::CallNumbers* NumbersOf(const rpc::Method& method, int worker, Stream stream);
+  // Numbers of one method, by worker and stream.
+  using NumbersByStream = std::vector<std::array<rpc::CallNumbers, Stream_ARRAYSIZE>>;
 
   const uint32_t rank_;
   const Envelope envelope_;
@@ -66,8 +65,8 @@ class EmbeddingWorkerClient {
   const std::vector<rpc::Channel*> workers_;
   const FailureSink on_failure_;
   rpc::CallNumbers push_numbers_;
-  // By method path, worker and stream.
-  std::map<std::tuple<std::string, int, int>, std::unique_ptr<rpc::CallNumbers>> numbers_;
+  NumbersByStream next_numbers_;
+  NumbersByStream ack_numbers_;
 };
 
 }  // namespace satrap

@@ -248,8 +248,8 @@ std::string RunCase(const std::string& address_kind, Pairs* pairs, int in_flight
 }
 
 void Run(double seconds) {
-  char folder[] = "/tmp/rpc_benchmark_XXXXXX";
-  CHECK(::mkdtemp(folder) != nullptr);
+  std::string folder = std::filesystem::temp_directory_path() / "rpc_benchmark_XXXXXX";
+  CHECK(::mkdtemp(folder.data()) != nullptr);
   const std::string prefix = absl::StrFormat("unix:%s/", folder);
   std::vector<std::string> cases;
   {

@@ -4,9 +4,10 @@
 //   table_benchmark [--rows=10000000] [--linear] [--call_keys=16384] [--calls=600]
 //
 // Both hold the same random keys; each call takes `call_keys` random existing ones. The probe's
-// prefetch distance is tuned first. Table and probe then take turns; medians over the rounds are
-// printed as one JSON line. With another dim than the probe's 16, or a second segment (--linear),
-// only the table's rates mean something.
+// prefetch distance is tuned first; then table and probe take turns, call by call, and the medians
+// are printed as one JSON line. Time is that of the thread's processor. With --linear the table's
+// rows have a second segment of one value, as a model with linear weights has; the probe's rows
+// stay 16 wide.
 
 #include <time.h>
 
@@ -98,11 +99,11 @@ class TableBenchmark {
         "\"lookups_per_second\":%.0f,\"probe_lookups_per_second\":%.0f,\"lookup_ratio\":%.3f,"
         "\"updates_per_second\":%.0f,\"probe_updates_per_second\":%.0f,\"update_ratio\":%.3f,"
         "\"probe_ahead\":[%zu,%zu],\"inserts_per_second\":%.0f,\"bytes\":%lld,"
-        "\"index_bytes_per_row\":%.1f}\n",
+        "\"overhead_bytes_per_row\":%.1f}\n",
         static_cast<long long>(table_->rows()), row_values_,
         static_cast<long long>(flags_.call_keys), lookup, bare_lookup, lookup / bare_lookup, update,
         bare_update, update / bare_update, lookup_ahead, update_ahead, inserts_per_second_,
-        static_cast<long long>(table_->bytes()), IndexBytesPerRow());
+        static_cast<long long>(table_->bytes()), OverheadBytesPerRow());
   }
 
  private:
@@ -123,7 +124,8 @@ class TableBenchmark {
     inserts_per_second_ = static_cast<double>(keys_.size()) / (SecondsNow() - start);
   }
 
-  double IndexBytesPerRow() const {
+  // Index and metadata, and the rest of the last huge page of each shard.
+  double OverheadBytesPerRow() const {
     const double arena = static_cast<double>(table_->layout().stride_bytes()) * table_->rows();
     return (static_cast<double>(table_->bytes()) - arena) / static_cast<double>(table_->rows());
   }

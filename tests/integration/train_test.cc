@@ -1,7 +1,7 @@
 // Whole runs, every role a process: training in both modes, and what is done with a saved model.
 
-#include <algorithm>
-#include <cmath>
+#include <signal.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -53,6 +53,27 @@ TEST_F(TrainTest, BothModesLearnFromEverySampleOnce) {
   }
 }
 
+TEST_F(TrainTest, AReproducibleRunHasTheSameBitsWithAnyNumberOfServices) {
+  const std::string job = WriteJob(10000, "mode: SYNC reproducible: true");
+  const auto digest_of = [&](const std::string& run, const std::vector<std::string>& sets) {
+    std::vector<std::string> more;
+    for (const std::string& assignment : sets) {
+      more.push_back("--set");
+      more.push_back(assignment);
+    }
+    const std::string report = Train(job, run, more);
+    EXPECT_EQ(JsonNumber(report, "samples"), 10000);
+    const std::string name = R"("model_digest":")";
+    return report.substr(report.find(name) + name.size(), 16);
+  };
+  const std::string first = digest_of("first", {});
+  EXPECT_NE(first, std::string(16, '0'));
+  EXPECT_EQ(digest_of("ps", {"embedding_ps.replicas=4"}), first);
+  EXPECT_EQ(digest_of("worker", {"embedding_worker.replicas=1"}), first);
+  EXPECT_EQ(digest_of("loader", {"data_loader.replicas=2"}), first);
+  EXPECT_NE(digest_of("seed", {"seed=2"}), first);
+}
+
 TEST_F(TrainTest, ASavedModelIsEvaluatedAndPredictsTheSame) {
   const std::string job = WriteJob(20000);
   const std::string trained = Train(job, "run");
@@ -62,6 +83,23 @@ TEST_F(TrainTest, ASavedModelIsEvaluatedAndPredictsTheSame) {
   const std::string report = ReadFile(Path("evaluation.json"));
   EXPECT_NEAR(JsonNumber(report, "test.auc"), JsonNumber(trained, "test.auc"), 1e-12);
   EXPECT_NEAR(JsonNumber(report, "test.logloss"), JsonNumber(trained, "test.logloss"), 1e-9);
+}
+
+TEST_F(TrainTest, AModelSavedBeforeAKillIsWhole) {
+  const std::string job = WriteJob(20000, "epochs: 100000");
+  const Command command = StartSatrap({"train", job, "--run_dir", Path("run")});
+  ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("run/models/best")); }, 60));
+  kill(command.pid, SIGKILL);
+  WaitFor(command, 10);
+  const CommandEnd evaluated = Satrap(
+      {"evaluate", Path("run"), "--run_dir", Path("evaluation"), "--report", Path("e.json")});
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_GT(JsonNumber(ReadFile(Path("e.json")), "test.auc"), 0.6);
+  const CommandEnd continued =
+      Satrap({"train", job, "--init_from", Path("run"), "--set", "epochs=1", "--run_dir",
+              Path("continued"), "--report", Path("c.json")});
+  EXPECT_EQ(continued.exit_code, 0) << continued.err;
+  EXPECT_GT(JsonNumber(ReadFile(Path("c.json")), "test.auc"), 0.6);
 }
 
 TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {

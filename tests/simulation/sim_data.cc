@@ -68,7 +68,13 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     }
   }
   shape.transfer = static_cast<FeatureConfig::Transfer>(random.Below(3));
+  shape.has_non_finite_steps = random.Below(3) == 0;
+  shape.max_steps = random.Below(4) == 0 ? Draw(&random, 1, 12) : 0;
   return shape;
+}
+
+bool IsFiniteStep(const WorldShape& shape, uint64_t step) {
+  return !shape.has_non_finite_steps || RandomBits(shape.seed, step, 78) % 4 != 0;
 }
 
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row) {
@@ -99,6 +105,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.set_seed(shape.seed);
   job.set_global_batch_size(shape.global_batch_size);
   job.set_epochs(shape.epochs);
+  job.set_max_steps(shape.max_steps);
   job.set_lanes(shape.lanes);
   job.set_max_staleness(shape.max_staleness);
   job.mutable_data_loader()->set_replicas(shape.loaders);

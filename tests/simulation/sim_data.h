@@ -29,6 +29,8 @@ struct WorldShape {
   // Rows of each split, by stream.
   std::vector<std::vector<int>> split_rows;
   FeatureConfig::Transfer transfer = FeatureConfig::AUTO;  // of the multi-valued feature
+  bool has_non_finite_steps = false;
+  int max_steps = 0;  // 0: no limit
 
   // Draws a world; `ordered` is drawn too.
   static WorldShape Draw(uint64_t seed);
@@ -40,6 +42,10 @@ struct SimSample {
   uint64_t single = 0;
   std::vector<uint64_t> several;
 };
+
+// Whether the gradients of counted step `step` (from 0) are finite. A step that is not counts and
+// changes no value.
+bool IsFiniteStep(const WorldShape& shape, uint64_t step);
 
 // REQUIRES: row < shape.split_rows[stream][split]
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);

@@ -31,7 +31,7 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
     }
   }
   if (weight == 0) return;
-  ++result->steps;
+  if (!IsFiniteStep(shape, result->steps++)) return;
   for (const auto& [key, gradient] : gradients) {
     Row row = RowOf(*result, key);
     for (int d = 0; d < kRowValues; ++d) row[d] -= kRowLearningRate * gradient[d] / weight;
@@ -54,7 +54,7 @@ std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int la
   return batches;
 }
 
-OracleResult TrainOracle(const WorldShape& shape) {
+OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps) {
   OracleResult result;
   for (int epoch = 0; epoch < shape.epochs; ++epoch) {
     std::vector<std::vector<std::vector<uint64_t>>> lanes;
@@ -65,6 +65,7 @@ OracleResult TrainOracle(const WorldShape& shape) {
     }
     for (size_t seq = 0; seq < longest; ++seq) {
       for (const auto& lane : lanes) {
+        if (result.steps == max_steps) return result;
         if (seq < lane.size()) TrainBatch(shape, lane[seq], &result);
       }
     }

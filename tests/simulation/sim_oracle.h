@@ -14,7 +14,7 @@
 namespace satrap::simulation {
 
 struct OracleResult {
-  // Table "rows" by key. Keys that no counted step has trained are absent.
+  // Table "rows" by key. Keys that no counted finite step has trained are absent.
   std::map<uint64_t, std::array<double, kRowValues>> rows;
   uint64_t steps = 0;  // counted
 };
@@ -22,8 +22,8 @@ struct OracleResult {
 // The batches of one lane in one epoch: ids of samples. At least one batch, perhaps of no sample.
 std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane);
 
-// REQUIRES: shape.ordered
-OracleResult TrainOracle(const WorldShape& shape);
+// Trains until the data or `max_steps` counted steps have ended. REQUIRES: shape.ordered
+OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps);
 
 }  // namespace satrap::simulation
 

@@ -252,40 +252,44 @@ void SimTraining::FinishStep() {
   std::vector<Joiner> joiners(shape_.ranks);
   joiners.swap(joiners_);
   const bool counts = shared.weight > 0;
-  if (counts) ++counted_steps_;
+  const bool finite = !counts || IsFiniteStep(shape_, counted_steps_);
+  counted_steps_ += counts ? 1 : 0;
+  non_finite_steps_ += finite ? 0 : 1;
   for (int rank = 0; rank < shape_.ranks; ++rank) {
     StepResult result;
     result.samples = shared.samples;
     result.weight = shared.weight;
     result.idle_ranks = shared.idle_ranks;
     result.stop = shared.stop;
-    if (counts && joiners[rank].part.has_value()) {
+    result.finite = finite;
+    if (counts && finite && joiners[rank].part.has_value()) {
       result.gradients = MakeGradients(rank, *joiners[rank].part, decoded[rank], shared.weight);
       if (!decoded[rank].samples.empty()) ++pushes_[rank];
-      if (!shape_.ordered) {
-        for (const SimSample& sample : decoded[rank].samples) {
-          for (int f = 0; f < 2; ++f) {
-            std::vector<uint64_t> keys;
-            if (f == 0) keys.push_back(SingleKey(sample.single));
-            if (f == 1) {
-              for (const uint64_t id : sample.several) keys.push_back(SeveralKey(id));
-            }
-            for (const uint64_t key : keys) {
-              auto& row =
-                  expected_rows_.emplace(key, std::vector<double>(kRowValues, kInitialValue))
-                      .first->second;
-              for (int d = 0; d < kRowValues; ++d) {
-                row[d] -= kRowLearningRate * SampleGradient(sample, f, d, 0, 0) / shared.weight;
-              }
-            }
-          }
-        }
-      }
+      if (!shape_.ordered) ExpectRows(decoded[rank], shared.weight);
     }
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
                      [done = std::move(joiners[rank].done), result = std::move(result)]() mutable {
                        done(std::move(result));
                      });
+  }
+}
+
+void SimTraining::ExpectRows(const Decoded& decoded, float weight) {
+  for (const SimSample& sample : decoded.samples) {
+    for (int f = 0; f < 2; ++f) {
+      std::vector<uint64_t> keys;
+      if (f == 0) keys.push_back(SingleKey(sample.single));
+      if (f == 1) {
+        for (const uint64_t id : sample.several) keys.push_back(SeveralKey(id));
+      }
+      for (const uint64_t key : keys) {
+        auto& row = expected_rows_.emplace(key, std::vector<double>(kRowValues, kInitialValue))
+                        .first->second;
+        for (int d = 0; d < kRowValues; ++d) {
+          row[d] -= kRowLearningRate * SampleGradient(sample, f, d, 0, 0) / weight;
+        }
+      }
+    }
   }
 }
 

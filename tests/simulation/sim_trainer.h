@@ -30,6 +30,8 @@ class SimTraining {
 
   // What has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
+  // Of them, those whose gradients were not finite.
+  uint64_t non_finite_steps() const { return non_finite_steps_; }
   // Times that each train sample was in a step's part (counted or not).
   const std::map<uint64_t, int>& trained() const { return trained_; }
   // Times that each sample was scored, by (stream, pass).
@@ -61,6 +63,8 @@ class SimTraining {
 
   void Join(int rank, Joiner joiner);
   void FinishStep();
+  // The effect of a part's step on the rows, as far as it is known without the order of steps.
+  void ExpectRows(const Decoded& decoded, float weight);
   Decoded Decode(const PartInput& part);
   PartGradients MakeGradients(int rank, const PartInput& part, const Decoded& decoded,
                               float weight);
@@ -75,6 +79,7 @@ class SimTraining {
   std::vector<absl::AnyInvocable<void()>> barrier_;
   std::vector<bool> at_barrier_;
   uint64_t counted_steps_ = 0;
+  uint64_t non_finite_steps_ = 0;
   std::map<uint64_t, int> trained_;
   std::map<std::pair<int, uint64_t>, std::map<uint64_t, int>> scored_;
   std::vector<uint64_t> pushes_;

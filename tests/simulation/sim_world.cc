@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "common/check.h"
 #include "common/config/job_config.h"
-
 #include "common/hash.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
@@ -31,6 +30,7 @@ namespace {
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 constexpr int64_t kMaxEvents = 4000000;
 constexpr double kTolerance = 1e-3;
+constexpr uint64_t kNoLimit = ~uint64_t{0};
 
 // Short, so that a simulated minute holds many retries; a peer is never given up.
 rpc::RpcTimeouts SimTimeouts() {
@@ -131,6 +131,7 @@ class World {
       options.envelope = envelope_;
       options.index = i;
       options.executor = &loop_;
+      options.disk_executor = &loop_;
       options.timeouts = SimTimeouts();
       auto engine = PsEngine::Create(job_, options);
       CHECK_OK(engine.status());
@@ -230,17 +231,29 @@ class World {
   }
 
   void CheckEnd() {
-    for (const RunResult& result : results_) {
-      if (result.steps() != training_.counted_steps()) {
-        Violate(absl::StrCat("a rank counts ", result.steps(), " steps, the trainer ",
-                             training_.counted_steps()));
-      }
-    }
+    CheckSteps();
     CheckSamples();
     CheckRows();
   }
 
-  // Every train sample once an epoch, every evaluation sample once a pass.
+  // Training ends at max_steps, but for the parts that ranks hold by then; steps that are not
+  // finite are counted as such.
+  void CheckSteps() {
+    const uint64_t steps = training_.counted_steps();
+    const auto held = static_cast<uint64_t>(shape_.ranks * shape_.max_staleness);
+    if (EndedEarly() && steps > shape_.max_steps + held) {
+      Violate(absl::StrCat(steps, " steps with max_steps ", shape_.max_steps));
+    }
+    for (const RunResult& result : results_) {
+      if (result.steps() != steps || result.skipped_steps() != training_.non_finite_steps()) {
+        Violate(absl::StrCat("a rank tells ", result.steps(), " steps, ", result.skipped_steps(),
+                             " not finite, of ", steps, " and ", training_.non_finite_steps()));
+      }
+    }
+  }
+
+  // Every train sample once an epoch, unless max_steps ended training before that; every evaluation
+  // sample once a pass.
   void CheckSamples() {
     for (int stream = 0; stream < 3; ++stream) {
       std::set<uint64_t> ids;
@@ -251,23 +264,28 @@ class World {
         }
       }
       if (stream == TRAIN_STREAM) {
-        CheckTimes(ids, training_.trained(), shape_.epochs, "trained");
+        CheckTimes(ids, training_.trained(), EndedEarly() ? 0 : shape_.epochs, shape_.epochs,
+                   "trained");
         for (const auto& [id, times] : training_.trained()) result_.trained_samples += times;
         continue;
       }
       for (const auto& [pass, scored] : training_.scored()) {
         if (pass.first == stream)
-          CheckTimes(ids, scored, 1, absl::StrCat("scored in pass ", pass.second));
+          CheckTimes(ids, scored, 1, 1, absl::StrCat("scored in pass ", pass.second));
       }
     }
   }
-  void CheckTimes(const std::set<uint64_t>& ids, const std::map<uint64_t, int>& seen, int times,
-                  const std::string& what) {
+  bool EndedEarly() const {
+    return shape_.max_steps > 0 &&
+           training_.counted_steps() >= static_cast<uint64_t>(shape_.max_steps);
+  }
+  void CheckTimes(const std::set<uint64_t>& ids, const std::map<uint64_t, int>& seen, int at_least,
+                  int at_most, const std::string& what) {
     for (const uint64_t id : ids) {
       const auto at = seen.find(id);
       const int got = at == seen.end() ? 0 : at->second;
-      if (got != times)
-        Violate(absl::StrCat("sample ", id, " was ", what, " ", got, " times, not ", times));
+      if (got < at_least || got > at_most)
+        Violate(absl::StrCat("sample ", id, " was ", what, " ", got, " times, not ", at_most));
     }
     if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist were ", what));
   }
@@ -310,7 +328,8 @@ class World {
   void CheckRows() {
     std::map<uint64_t, std::vector<double>> expected;
     if (shape_.ordered) {
-      const OracleResult oracle = TrainOracle(shape_);
+      const OracleResult oracle =
+          TrainOracle(shape_, shape_.max_steps > 0 ? training_.counted_steps() : kNoLimit);
       if (oracle.steps != training_.counted_steps()) {
         Violate(absl::StrCat("the oracle makes ", oracle.steps, " steps, not ",
                              training_.counted_steps()));
@@ -386,12 +405,13 @@ std::string Describe(const WorldShape& shape) {
   std::string splits;
   for (const auto& rows : shape.split_rows)
     absl::StrAppend(&splits, " [", absl::StrJoin(rows, " "), "]");
-  return absl::StrCat("seed ", shape.seed, shape.ordered ? " sync" : " hybrid", ": ", shape.loaders,
-                      " loaders, ", shape.workers, " embedding workers, ", shape.ps, " PSs, ",
-                      shape.ranks, " ranks, ", shape.lanes, " lanes, staleness ",
-                      shape.max_staleness, ", ", shape.epochs, " epochs, batch ",
-                      shape.global_batch_size, ", room ", shape.room_parts, ", evaluation every ",
-                      shape.evaluate_every_steps, " steps, splits", splits);
+  return absl::StrCat(
+      "seed ", shape.seed, shape.ordered ? " sync" : " hybrid", ": ", shape.loaders, " loaders, ",
+      shape.workers, " embedding workers, ", shape.ps, " PSs, ", shape.ranks, " ranks, ",
+      shape.lanes, " lanes, staleness ", shape.max_staleness, ", ", shape.epochs, " epochs, batch ",
+      shape.global_batch_size, ", room ", shape.room_parts, ", evaluation every ",
+      shape.evaluate_every_steps, " steps, ", shape.has_non_finite_steps ? "not all finite, " : "",
+      "max_steps ", shape.max_steps, ", splits", splits);
 }
 
 }  // namespace satrap::simulation

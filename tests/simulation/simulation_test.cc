@@ -43,8 +43,10 @@ TEST(Simulation, TheSeedsReachBothModesAndEachNumberOfRoles) {
     seen.insert("ranks " + std::to_string(shape.ranks));
     seen.insert("lanes " + std::to_string(shape.lanes));
     seen.insert("staleness " + std::to_string(shape.max_staleness));
+    seen.insert(shape.has_non_finite_steps ? "some steps not finite" : "all steps finite");
+    seen.insert(shape.max_steps > 0 ? "max_steps" : "all steps");
   }
-  EXPECT_EQ(seen.size(), 2u + 2 + 2 + 2 + 3 + 3 + 3);
+  EXPECT_EQ(seen.size(), 2u + 2 + 2 + 2 + 3 + 3 + 3 + 2 + 2);
 }
 
 // The number of seeds up to `limit` until a planted fault is found; 0 if it is not.
@@ -78,7 +80,7 @@ TEST(SimOracle, TrainsABatchAsWorkedOutByHand) {
     if (sample.weight > 0 && sample.several.empty()) break;
   }
   const SimSample sample = MakeSample(shape, TRAIN_STREAM, 0, 0);
-  const OracleResult result = TrainOracle(shape);
+  const OracleResult result = TrainOracle(shape, 100);
   EXPECT_EQ(result.steps, 1u);
   ASSERT_EQ(result.rows.size(), 1u);
   // Values begin at 1; weight cancels: 1 - 0.5 * (drawn + 0.25 * 1).

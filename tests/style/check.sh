@@ -165,7 +165,7 @@ case "$rule" in
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT
-    files '*.h' '*.cc' | { grep -vE '^(common/config|tests)/|_test\.cc$' || true; } |
+    files '*.h' '*.cc' | { grep -vE '^(common/config/(validate|field_path|config_reference)|tests/)|_test\.cc$' || true; } |
       xargs -r -d '\n' cat >"$readers"
     check_fields | apply_allowed
     ;;

@@ -1,0 +1,133 @@
+#include "embedding_ps/ps_engine_test_fixture.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.h"
+#include "common/hash.h"
+#include "common/rpc/hot_methods.h"
+#include "common/rpc/payload.h"
+
+namespace satrap {
+
+Envelope ThisRun() {
+  Envelope envelope;
+  envelope.set_job_fingerprint(77);
+  envelope.set_generation(1);
+  return envelope;
+}
+
+JobConfig PsTestJob(JobConfig::Mode mode, int ranks, int num_ps) {
+  JobConfig job;
+  job.set_mode(mode);
+  job.mutable_nn_worker()->set_replicas(ranks);
+  job.mutable_embedding_ps()->set_replicas(num_ps);
+  TableConfig* table = job.add_tables();
+  table->set_name("ids");
+  table->set_id(kTable);
+  for (const int dim : {2, 1}) {
+    SegmentConfig* segment = table->add_segments();
+    segment->set_name(dim == 2 ? "embedding" : "linear");
+    segment->set_dim(dim);
+    segment->mutable_initializer()->mutable_constant()->set_value(1);
+    segment->mutable_optimizer()->mutable_sgd();
+    segment->mutable_optimizer()->set_learning_rate(1);
+  }
+  return job;
+}
+
+Pss::Pss(const JobConfig& job, Executor* disk_executor) {
+  for (int i = 0; i < job.embedding_ps().replicas(); ++i) {
+    PsEngine::Options options;
+    options.envelope = ThisRun();
+    options.index = i;
+    options.executor = &executor_;
+    options.disk_executor = disk_executor != nullptr ? disk_executor : &executor_;
+    auto engine = PsEngine::Create(job, options);
+    CHECK(engine.ok()) << engine.status().ToString();
+    engines_.push_back(*std::move(engine));
+  }
+}
+
+void Pss::Call(int ps, const rpc::Method& method, rpc::Message request, Answers* answers) {
+  engines_[ps]->Handle(method, std::move(request), [answers](absl::StatusOr<rpc::Message> got) {
+    answers->push_back(std::move(got));
+  });
+  executor_.RunReady();
+}
+
+absl::StatusOr<rpc::Message> Pss::CallAndWait(int ps, const rpc::Method& method,
+                                              rpc::Message request) {
+  Answers answers;
+  Call(ps, method, std::move(request), &answers);
+  CHECK(answers.size() == 1) << answers.size() << " answers";
+  return answers[0];
+}
+
+std::map<uint64_t, std::vector<float>> Pss::Rows(const std::vector<uint64_t>& keys, bool training) {
+  std::map<uint64_t, std::vector<float>> rows;
+  for (const uint64_t key : keys) {
+    const int ps = PsOfPartition(PartitionOf(key), static_cast<int>(engines_.size()));
+    rows[key] = *Values(CallAndWait(ps, rpc::kLookup, LookupOf({key}, training)));
+  }
+  return rows;
+}
+
+rpc::Message Pss::LookupOf(const std::vector<uint64_t>& keys, bool training,
+                           absl::optional<uint64_t> step) {
+  LookupHeader header;
+  *header.mutable_envelope() = ThisRun();
+  header.set_training(training);
+  if (step.has_value()) header.set_step(*step);
+  TableKeys* table = header.add_tables();
+  table->set_table(kTable);
+  table->set_num_keys(keys.size());
+  rpc::PayloadBuilder builder;
+  builder.Reserve<uint64_t>(keys.size(), table->mutable_keys());
+  builder.Allocate();
+  std::copy(keys.begin(), keys.end(), builder.Fill<uint64_t>(table->keys()).begin());
+  return {header.SerializeAsString(), builder.Take()};
+}
+
+absl::StatusOr<std::vector<float>> Pss::Values(const absl::StatusOr<rpc::Message>& answer) {
+  if (!answer.ok()) return answer.status();
+  LookupAnswerHeader header;
+  CHECK(header.ParseFromString(answer->header));
+  const auto wire =
+      rpc::WireView(answer->payload, header.tables(0).values(), header.dtype(),
+                    header.tables(0).num_keys() * header.tables(0).row_values(), "values");
+  CHECK(wire.ok()) << wire.status().ToString();
+  std::vector<float> values(wire->count);
+  rpc::DecodeWire(*wire, absl::MakeSpan(values));
+  return values;
+}
+
+UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
+                    const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
+                    WireDtype dtype) {
+  UpdateCall call;
+  *call.header.mutable_envelope() = ThisRun();
+  call.header.mutable_call()->set_sender(rank);
+  call.header.mutable_call()->set_number(step + 1);
+  call.header.mutable_call()->set_oldest_open(step + 1);
+  call.header.mutable_step()->set_step(step);
+  call.header.mutable_step()->set_global_weight(1);
+  call.header.set_part(rank);
+  call.header.set_ordered(mode == JobConfig::SYNC);
+  call.header.set_dtype(dtype);
+  if (keys.empty()) return call;
+  TableUpdate* table = call.header.add_tables();
+  table->set_table(kTable);
+  table->set_num_keys(keys.size());
+  table->set_row_values(kValues);
+  rpc::PayloadBuilder builder;
+  builder.Reserve<uint64_t>(keys.size(), table->mutable_keys());
+  builder.Reserve(dtype, gradients.size(), table->mutable_gradients());
+  builder.Allocate();
+  std::copy(keys.begin(), keys.end(), builder.Fill<uint64_t>(table->keys()).begin());
+  rpc::EncodeWire(gradients, dtype, builder.Fill<uint8_t>(table->gradients()).data());
+  call.payload = builder.Take();
+  return call;
+}
+
+}  // namespace satrap

@@ -1,0 +1,73 @@
+// What tests of the PsEngine share: a job with one small table, its embedding PSs in one thread,
+// and calls to them.
+
+#ifndef SATRAP_EMBEDDING_PS_PS_ENGINE_TEST_FIXTURE_H_
+#define SATRAP_EMBEDDING_PS_PS_ENGINE_TEST_FIXTURE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/rpc/rpc.h"
+#include "common/testing/manual_executor.h"
+#include "embedding_ps/ps_engine.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+inline constexpr uint32_t kTable = 4;
+inline constexpr size_t kValues = 3;
+
+Envelope ThisRun();
+
+// One table of segments of dims 2 and 1 that begin at 1, plain SGD with rate 1: a row is 1 minus
+// the sum of its normalised gradients.
+JobConfig PsTestJob(JobConfig::Mode mode, int ranks, int num_ps);
+
+using Answers = std::vector<absl::StatusOr<rpc::Message>>;
+
+// The embedding PSs of one job, and a caller of them.
+class Pss {
+ public:
+  // `disk_executor` is not owned; the calls' own if null.
+  explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr);
+
+  PsEngine& engine(int i = 0) { return *engines_[i]; }
+  ManualExecutor& executor() { return executor_; }
+
+  // Calls PS `ps`; the answer comes to `answers` when there is one.
+  void Call(int ps, const rpc::Method& method, rpc::Message request, Answers* answers);
+  absl::StatusOr<rpc::Message> CallAndWait(int ps, const rpc::Method& method, rpc::Message request);
+
+  // Values of `keys`, each asked of the PS that owns it.
+  std::map<uint64_t, std::vector<float>> Rows(const std::vector<uint64_t>& keys,
+                                              bool training = true);
+
+  static rpc::Message LookupOf(const std::vector<uint64_t>& keys, bool training = true,
+                               absl::optional<uint64_t> step = absl::nullopt);
+  static absl::StatusOr<std::vector<float>> Values(const absl::StatusOr<rpc::Message>& answer);
+
+ private:
+  ManualExecutor executor_;
+  std::vector<std::unique_ptr<PsEngine>> engines_;
+};
+
+// An Update under construction, right in all points until a test makes it wrong.
+struct UpdateCall {
+  UpdateHeader header;
+  Buffer payload;
+
+  rpc::Message Message() const { return {header.SerializeAsString(), payload}; }
+};
+
+UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
+                    const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
+                    WireDtype dtype = F32);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_PS_ENGINE_TEST_FIXTURE_H_
