@@ -8,11 +8,10 @@
 //   PushGradients  window -> sums by key along the part's plan * -> Update to the PSs -> answer
 //   Ack            window -> answer
 //
-// Steps with a star are tasks of the executor; the others run where the call came in.
-//
-// What it holds is bounded: accepted parts by room_parts; held ones by what loaders keep open;
-// outstanding ones (handed out, neither pushed nor released) by the ranks' permits; kept answers by
-// what ranks keep open.
+// Steps with a star are tasks of the executor; the others run where the call came in. What it holds
+// is bounded: accepted parts by room_parts; held ones by what loaders keep open; outstanding ones
+// (handed out, neither pushed nor released) by the ranks' permits; kept answers by what ranks keep
+// open.
 //
 // A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND, one of another job
 // or generation FAILED_PRECONDITION; neither changes anything. A PS that cannot be reached or

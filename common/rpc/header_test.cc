@@ -5,7 +5,7 @@
 namespace satrap::rpc {
 namespace {
 
-Envelope Run(uint64_t job, uint64_t generation) {
+Envelope RunOf(uint64_t job, uint64_t generation) {
   Envelope envelope;
   envelope.set_job_fingerprint(job);
   envelope.set_generation(generation);
@@ -27,9 +27,9 @@ TEST(Header, BytesThatAreNoneAreRefusedByItsName) {
 }
 
 TEST(Header, OnlyCallsOfTheSameJobAndGenerationAreOfThisRun) {
-  EXPECT_TRUE(CheckEnvelope(Run(7, 1), Run(7, 1), "receiver").ok());
-  for (const Envelope& other : {Run(8, 1), Run(7, 2)}) {
-    const absl::Status status = CheckEnvelope(other, Run(7, 1), "embedding PS 3");
+  EXPECT_TRUE(CheckEnvelope(RunOf(7, 1), RunOf(7, 1), "receiver").ok());
+  for (const Envelope& other : {RunOf(8, 1), RunOf(7, 2)}) {
+    const absl::Status status = CheckEnvelope(other, RunOf(7, 1), "embedding PS 3");
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_NE(status.message().find("embedding PS 3"), absl::string_view::npos);
   }

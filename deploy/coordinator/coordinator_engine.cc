@@ -40,6 +40,7 @@ struct CoordinatorEngine::Rep {
   Rep(const JobConfig& job, Executor* executor, const CoordinatorTimeouts& timeouts)
       : job_name(job.name()),
         fingerprint(JobFingerprint(job)),
+        epochs(static_cast<uint64_t>(job.epochs())),
         executor(executor),
         timeouts(timeouts),
         lease_windows(executor, rpc::RpcTimeouts().hold_ms * 1000),
@@ -65,12 +66,14 @@ struct CoordinatorEngine::Rep {
   absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
 
   MemberState* Find(Role role, uint32_t index) REQUIRES(mutex);
+  void EstimateSamples(TrainProgress* progress) const REQUIRES(mutex);
   bool Ended() const REQUIRES(mutex) { return state == FINISHED || state == FAILED; }
   void End(std::string reason) REQUIRES(mutex);
   void Tick() EXCLUDES(mutex);
 
   const std::string job_name;
   const uint64_t fingerprint;
+  const uint64_t epochs;
   Executor* const executor;
   const CoordinatorTimeouts timeouts;
   rpc::AnswerWindows lease_windows;
@@ -202,6 +205,25 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   return FailAnswer();
 }
 
+// Where rank 0 cannot know how many samples there are, the loaders estimate it from what they have
+// read: each of them that of a whole epoch.
+void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
+  if (progress->expected_samples() > 0) return;
+  uint64_t sum = 0;
+  uint64_t loaders = 0;
+  for (const MemberState& member : members) {
+    if (member.loader.expected_train_samples() == 0) continue;
+    sum += member.loader.expected_train_samples();
+    ++loaders;
+  }
+  if (loaders == 0) return;
+  const uint64_t expected = sum / loaders * epochs;
+  progress->set_expected_samples(expected);
+  if (progress->samples_per_second() <= 0) return;
+  const uint64_t left = expected - std::min(expected, progress->samples());
+  progress->set_seconds_left(static_cast<double>(left) / progress->samples_per_second());
+}
+
 absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&) {
   const int64_t now_us = executor->NowUs();
   StatusAnswer answer;
@@ -209,6 +231,7 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   answer.set_state(state);
   answer.set_stop_reason(stop_reason);
   *answer.mutable_train() = train;
+  EstimateSamples(answer.mutable_train());
   for (const MemberState& member : members) {
     RoleStatus* role = answer.add_roles();
     *role->mutable_member() = member.member;

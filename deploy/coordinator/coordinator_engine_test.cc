@@ -102,6 +102,30 @@ class CoordinatorEngineTest : public ::testing::Test {
   CoordinatorEngine engine_{job_, &executor_};
 };
 
+TEST_F(CoordinatorEngineTest, TakesTheNumberOfSamplesFromTheLoadersWhereRank0DoesNotKnowIt) {
+  RegisterAll();
+  HeartbeatRequest loader;
+  loader.set_role(DATA_LOADER);
+  loader.set_index(0);
+  loader.set_generation(1);
+  loader.mutable_loader()->set_expected_train_samples(5000);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loader).ok());
+  HeartbeatRequest rank;
+  rank.set_role(NN_WORKER);
+  rank.set_index(0);
+  rank.set_generation(1);
+  rank.mutable_train()->set_samples(2000);
+  rank.mutable_train()->set_samples_per_second(100);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, rank).ok());
+  EXPECT_EQ(engine_.Status().train().expected_samples(), 5000u);
+  EXPECT_EQ(engine_.Status().train().seconds_left(), 30);
+  rank.mutable_train()->set_expected_samples(2500);
+  rank.mutable_train()->set_seconds_left(5);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, rank).ok());
+  EXPECT_EQ(engine_.Status().train().expected_samples(), 2500u);
+  EXPECT_EQ(engine_.Status().train().seconds_left(), 5);
+}
+
 TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberHasRegistered) {
   EXPECT_TRUE(Register(NN_WORKER, 0).ok());
   EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), STARTING);

@@ -32,8 +32,9 @@ constexpr int64_t kStatusPatienceMs = 1000;
 constexpr int64_t kSettleMs = 700;
 // After FINISHED: how long roles may take to end by themselves.
 constexpr int64_t kFinishMs = 20000;
-// Between SIGTERM and SIGKILL.
+// Between SIGTERM and SIGKILL. Of a failed run nothing is worth waiting for.
 constexpr int64_t kTermMs = 2000;
+constexpr int64_t kFailedTermMs = 500;
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -74,9 +75,21 @@ std::string ShownPath(const std::string& path) {
   return relative.string();
 }
 
+// Whether the last error of the process's log has `words`.
+bool Says(const RoleProcess& process, absl::string_view words) {
+  return absl::StrContains(LastErrorOf(process.log_path), words);
+}
+
+// A process that went because the run had failed is no cause.
+bool IsEcho(const RoleProcess& process) {
+  return process.ended_badly() && Says(process, kRunHasFailed);
+}
+
 }  // namespace
 
 struct Launcher::Rep {
+  Rep();
+  ~Rep();
   absl::Status StartAll(const JobConfig& job, const RunFolder& folder, const std::string& bin_dir);
   absl::Status StartOne(const RunFolder& folder, const std::string& bin_dir, Role role, int index);
   int SleepUntilSignal(int64_t ms);
@@ -84,9 +97,11 @@ struct Launcher::Rep {
   void AskStatus();
   bool AllRolesEnded();
   void WaitForRolesToEnd(int64_t patience_ms);
-  void EndAll();
+  void EndAll(int64_t term_ms);
   void Settle();
+  const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts);
   std::string Cause();
+  std::string CauseTold(const RoleProcess* first);
   std::string Blame(const RoleProcess& process);
   RunEnd Finish();
 
@@ -94,8 +109,24 @@ struct Launcher::Rep {
   std::string coordinator_address;
   std::unique_ptr<rpc::GrpcChannel> channel;
   StatusAnswer status;
+  bool coordinator_answers = false;  // to the last question
   int64_t next_status_ms = 0;
+  int64_t failed_ms = 0;  // when `status` was FAILED first
+  sigset_t signals_before;
 };
+
+Launcher::Rep::Rep() {
+  const sigset_t signals = LauncherSignals();
+  CHECK(sigprocmask(SIG_BLOCK, &signals, &signals_before) == 0);
+}
+
+Launcher::Rep::~Rep() {
+  // What came while processes were being ended has had its effect.
+  const sigset_t signals = LauncherSignals();
+  const timespec now = {0, 0};
+  while (sigtimedwait(&signals, nullptr, &now) > 0) continue;
+  CHECK(sigprocmask(SIG_SETMASK, &signals_before, nullptr) == 0);
+}
 
 absl::Status Launcher::Rep::StartOne(const RunFolder& folder, const std::string& bin_dir, Role role,
                                      int index) {
@@ -132,12 +163,10 @@ absl::Status Launcher::Rep::StartAll(const JobConfig& job, const RunFolder& fold
 absl::StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const JobConfig& job,
                                                           const RunFolder& folder,
                                                           const std::string& bin_dir) {
-  const sigset_t signals = LauncherSignals();
-  CHECK(sigprocmask(SIG_BLOCK, &signals, nullptr) == 0);
   auto rep = std::make_unique<Rep>();
   const absl::Status status = rep->StartAll(job, folder, bin_dir);
   if (!status.ok()) {
-    rep->EndAll();
+    rep->EndAll(kFailedTermMs);
     return status;
   }
   return std::unique_ptr<Launcher>(new Launcher(std::move(rep)));
@@ -145,7 +174,7 @@ absl::StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const JobConfig& job,
 
 Launcher::Launcher(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 
-Launcher::~Launcher() { rep_->EndAll(); }
+Launcher::~Launcher() { rep_->EndAll(kTermMs); }
 
 // Returns the signal that asks the launcher to stop, or 0.
 int Launcher::Rep::SleepUntilSignal(int64_t ms) {
@@ -166,7 +195,9 @@ void Launcher::Rep::Reap() {
 void Launcher::Rep::AskStatus() {
   CoordinatorClient client(channel.get(), kStatusPatienceMs);
   const absl::StatusOr<StatusAnswer> answer = client.Status();
+  coordinator_answers = answer.ok();
   if (answer.ok()) status = *answer;
+  if (status.state() == FAILED && failed_ms == 0) failed_ms = NowMs();
   next_status_ms = NowMs() + kStatusPeriodMs;
 }
 
@@ -185,9 +216,9 @@ void Launcher::Rep::WaitForRolesToEnd(int64_t patience_ms) {
   }
 }
 
-void Launcher::Rep::EndAll() {
+void Launcher::Rep::EndAll(int64_t term_ms) {
   for (const auto& [signal, patience_ms] :
-       {std::pair<int, int64_t>{SIGTERM, kTermMs}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
+       {std::pair<int, int64_t>{SIGTERM, term_ms}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
     Reap();
     for (RoleProcess& process : processes) process.process.Signal(signal);
     const int64_t deadline_ms = NowMs() + patience_ms;
@@ -208,36 +239,65 @@ void Launcher::Rep::Settle() {
 
 std::string Launcher::Rep::Blame(const RoleProcess& process) {
   std::string message = absl::StrCat(process.name, " ", DescribeExit(process.process.wait_status()),
+                                     process.ended_well() ? " before the run was over" : "",
                                      "; its log is ", ShownPath(process.log_path));
   const std::string last = LastErrorOf(process.log_path);
   if (!last.empty()) absl::StrAppend(&message, "\n  it says: ", last);
   return message;
 }
 
-// A process killed by a signal is a cause; else what the coordinator was told first; else the first
-// process that ended badly.
-std::string Launcher::Rep::Cause() {
-  const RoleProcess* killed = nullptr;
+// Of the processes that ended and that count, the first. Null if there is none.
+const RoleProcess* Launcher::Rep::FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) {
   const RoleProcess* first = nullptr;
   for (const RoleProcess& process : processes) {
-    if (!process.ended) continue;
-    if (WIFSIGNALED(process.process.wait_status()) &&
-        (killed == nullptr || process.ended_ms < killed->ended_ms)) {
-      killed = &process;
-    }
-    if (first == nullptr || process.ended_ms < first->ended_ms) first = &process;
+    if (!process.ended || (first != nullptr && first->ended_ms <= process.ended_ms)) continue;
+    if (counts(process)) first = &process;
   }
-  if (killed != nullptr) return Blame(*killed);
-  if (status.state() == FAILED) {
-    for (const RoleProcess& process : processes) {
-      if (!absl::StartsWith(status.stop_reason(), process.name + ":")) continue;
-      return absl::StrCat(status.stop_reason(), "\n  ", process.name, " ",
-                          process.ended ? DescribeExit(process.process.wait_status()) : "was ended",
-                          "; its log is ", ShownPath(process.log_path));
-    }
-    return absl::StrCat(status.stop_reason(), "\n  logs are in ",
+  return first;
+}
+
+// The cause where the coordinator was told one. `first`, if not null, ended by itself; it is the
+// cause if it was gone before the process that the coordinator was told of: that one missed it.
+std::string Launcher::Rep::CauseTold(const RoleProcess* first) {
+  const std::string& reason = status.stop_reason();
+  const auto told =
+      std::find_if(processes.begin(), processes.end(), [&reason](const RoleProcess& process) {
+        return absl::StartsWith(reason, absl::StrCat(process.name, ":")) ||
+               absl::StartsWith(reason, absl::StrCat(process.name, " (process "));
+      });
+  const bool is_told = told != processes.end();
+  if (first != nullptr && first->ended_ms <= failed_ms && !(is_told && first == &*told)) {
+    const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
+    // Nobody ends well because of others.
+    if (before || first->ended_well()) return Blame(*first);
+  }
+  if (!is_told) {
+    return absl::StrCat(reason, "\n  logs are in ",
                         ShownPath(std::filesystem::path(processes.front().log_path).parent_path()));
   }
+  return absl::StrCat(reason, "\n  ", told->name, " ",
+                      told->ended ? DescribeExit(told->process.wait_status()) : "was ended",
+                      "; its log is ", ShownPath(told->log_path));
+}
+
+// A process killed by a signal is a cause; else a coordinator that lives and does not answer; else
+// what the coordinator was told first; else the first process that ended.
+std::string Launcher::Rep::Cause() {
+  const RoleProcess* killed = FirstEnded(
+      [](const RoleProcess& process) { return WIFSIGNALED(process.process.wait_status()); });
+  if (killed != nullptr) return Blame(*killed);
+  const RoleProcess* first =
+      FirstEnded([](const RoleProcess& process) { return !IsEcho(process); });
+  const RoleProcess& coordinator = processes.front();
+  if (first != nullptr && !coordinator.ended && !coordinator_answers &&
+      Says(*first, kCoordinatorIsSilent)) {
+    return absl::StrCat(coordinator.name, " (process ", coordinator.process.pid(),
+                        ") is there and does not answer; its log is ",
+                        ShownPath(coordinator.log_path), "\n  ", first->name,
+                        " says: ", LastErrorOf(first->log_path));
+  }
+  if (status.state() == FAILED) return CauseTold(first);
+  if (first == nullptr) first = FirstEnded([](const RoleProcess&) { return true; });
   CHECK(first != nullptr);
   return Blame(*first);
 }
@@ -293,7 +353,7 @@ RunEnd Launcher::Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status) {
     break;
   }
   end.last_status = rep.status;
-  rep.EndAll();
+  rep.EndAll(end.kind == RunEnd::FAILED ? kFailedTermMs : kTermMs);
   return end;
 }
 

@@ -6,8 +6,8 @@
 // SIGTERM, and SIGKILL if they do not go; and if the launcher itself is killed, the kernel kills
 // them.
 //
-// Not thread-safe: everything is for the main thread, which blocks SIGINT, SIGTERM and SIGCHLD from
-// Start on.
+// Not thread-safe: everything is for the main thread, in which SIGINT, SIGTERM and SIGCHLD are
+// blocked for as long as the launcher lives.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
 #define SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
@@ -32,7 +32,7 @@ struct RunEnd {
     INTERRUPTED,
   };
   Kind kind = FAILED;
-  // FAILED: what went wrong, naming role, exit and log. INTERRUPTED: by which signal.
+  // FAILED: what went wrong first, naming role, exit and log. INTERRUPTED: by which signal.
   std::string message;
   StatusAnswer last_status;  // the coordinator's last answer
   std::vector<std::string> warnings;

@@ -106,6 +106,42 @@ TEST_F(LauncherTest, AFailureIsToldWithTheLastErrorOfTheLog) {
   ExpectNobodyIsLeft();
 }
 
+TEST_F(LauncherTest, AProcessThatEndsWellBeforeTheRunIsNamed) {
+  SetProgram("embedding_worker", "sleep 1; exit 0");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("embedding_worker 0 exited with code 0 before the run was"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, OfTwoThatEndTheFirstIsNamed) {
+  SetProgram("nn_worker", "sleep 1; exit 1");
+  SetProgram("embedding_ps", "sleep 0.8; exit 0");
+  const RunEnd end = Run([] {});
+  EXPECT_THAT(end.message, HasSubstr("embedding_ps 0 exited with code 0"));
+}
+
+TEST_F(LauncherTest, ACoordinatorThatLivesAndDoesNotAnswerIsNamed) {
+  SetProgram("nn_worker",
+             "sleep 1; echo 'T error nn_worker/0 the coordinator at unix:c has not answered for 8 "
+             "s'; exit 1");
+  const RunEnd end = Run([] {});
+  EXPECT_THAT(end.message, HasSubstr("coordinator (process "));
+  EXPECT_THAT(end.message, HasSubstr("does not answer"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, SignalsAreAsBeforeOnceTheLauncherIsGone) {
+  sigset_t before;
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, nullptr, &before), 0);
+  Run([] { kill(getpid(), SIGTERM); });
+  sigset_t after;
+  ASSERT_EQ(sigprocmask(SIG_BLOCK, nullptr, &after), 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+    EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
+  }
+}
+
 TEST_F(LauncherTest, WhoDoesNotGoIsKilled) {
   SetProgram("embedding_worker", "trap '' TERM\nwhile true; do sleep 1; done");
   const RunEnd end = Run([&] { kill(pids_["embedding_ps0"], SIGKILL); });

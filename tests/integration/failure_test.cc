@@ -75,6 +75,61 @@ INSTANTIATE_TEST_SUITE_P(EachRole, KillTest,
                                            "embedding_ps", "nn_worker"),
                          [](const auto& info) { return std::string(info.param); });
 
+class TerminatedRoleTest : public FailureTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(TerminatedRoleTest, EndsTheJobAndIsNamed) {
+  const std::string role = GetParam();
+  const Command command = StartEndlessRun();
+  const pid_t pid = ProcessOf(role, 0);
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGTERM);
+  const CommandEnd end = WaitFor(command, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  const std::string name = role == "coordinator" ? role : role + " 0";
+  EXPECT_THAT(end.err,
+              HasSubstr(absl::StrCat("the job failed: ", name, " exited with code 0 before")));
+  EXPECT_TRUE(NobodyIsLeft());
+  EXPECT_THAT(ReadFile(Path("run/failure.txt")), HasSubstr(name));
+  EXPECT_THAT(Satrap({"status", Path("run")}).out,
+              AllOf(HasSubstr("has failed: "), HasSubstr(name)));
+}
+
+INSTANTIATE_TEST_SUITE_P(SomeRoles, TerminatedRoleTest,
+                         ::testing::Values("coordinator", "data_loader", "embedding_ps",
+                                           "nn_worker"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(FailureTest, ASilentCoordinatorIsNamed) {
+  const Command command = StartEndlessRun();
+  const pid_t pid = ProcessOf("coordinator", 0);
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGSTOP);
+  const CommandEnd end = WaitFor(command, 2 * kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the job failed: coordinator (process "),
+                             HasSubstr("does not answer")));
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+TEST_F(FailureTest, AModelThatDoesNotFitIsRefusedBeforeAnythingStarts) {
+  const std::string job = WriteJob(1000);
+  const CommandEnd inputs =
+      Satrap({"validate", job, "--set", "model.layers[0].inputs=nosuch.linear"});
+  EXPECT_EQ(inputs.exit_code, 1);
+  EXPECT_THAT(inputs.err, AllOf(HasSubstr("linear"), HasSubstr("nosuch.linear")));
+  const CommandEnd units = Satrap(
+      {"train", job, "--set", "model.layers[name=deep].mlp.units=-5", "--run_dir", Path("run")});
+  EXPECT_EQ(units.exit_code, 1);
+  EXPECT_THAT(units.err, AllOf(HasSubstr("deep"), HasSubstr("-5")));
+  EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
+}
+
+TEST_F(FailureTest, AValueThatIsNoneIsOneMessage) {
+  const CommandEnd end = Satrap({"validate", WriteJob(1000), "--set", "seed=seven"});
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_EQ(end.err.find("libprotobuf"), std::string::npos) << end.err;
+}
+
 TEST_F(FailureTest, NobodyOutlivesAKilledLauncher) {
   const Command command = StartEndlessRun();
   kill(command.pid, SIGKILL);

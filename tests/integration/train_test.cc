@@ -18,6 +18,39 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
+constexpr char kCsvJob[] = R"(
+  name: "csv"
+  global_batch_size: 64
+  epochs: 3
+  data {
+    csv { columns { name: "label" kind: LABEL } columns { name: "word" kind: ID } }
+    train_files: "train.csv"
+    valid_files: "train.csv"
+    features { name: "word" table: "words" }
+  }
+  tables {
+    name: "words"
+    id: 0
+    segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } }
+  }
+  model { layers { name: "logit" inputs: "*.linear" sum {} } }
+)";
+
+// The share of pairs of a positive and a negative that the scores have in order; equal ones count
+// half.
+double AucOf(const std::vector<double>& scores, const std::vector<int>& labels) {
+  double pairs = 0;
+  double in_order = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (size_t j = 0; j < scores.size(); ++j) {
+      if (labels[i] == 0 || labels[j] == 1) continue;
+      pairs += 1;
+      in_order += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
+    }
+  }
+  return in_order / pairs;
+}
+
 class TrainTest : public RunFixture {
  protected:
   // Trains and returns the report.
@@ -102,24 +135,66 @@ TEST_F(TrainTest, AModelSavedBeforeAKillIsWhole) {
   EXPECT_GT(JsonNumber(ReadFile(Path("c.json")), "test.auc"), 0.6);
 }
 
+TEST_F(TrainTest, PredictRefusesWhatItCannotScore) {
+  const std::string job = WriteJob(2000);
+  Train(job, "run");
+  const CommandEnd missing = Satrap({"predict", Path("run"), Path("nothing.csv")});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("nothing.csv"));
+  const CommandEnd synthetic = Satrap({"predict", Path("run"), WriteFile("rows.csv", "0,a\n")});
+  EXPECT_EQ(synthetic.exit_code, 1);
+  EXPECT_THAT(synthetic.err, HasSubstr("synthetic"));
+  EXPECT_EQ(synthetic.out, "");
+}
+
+TEST_F(TrainTest, TrainingOnNothingIsAnError) {
+  WriteFile("train.csv", "");
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
+  const CommandEnd end = Satrap({"train", job, "--set", "data_root=" + dir_, "--set",
+                                 "data.valid_files=", "--run_dir", Path("run")});
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, HasSubstr("no training samples"));
+  EXPECT_FALSE(fs::exists(Path("run/models/best")));
+  EXPECT_FALSE(fs::exists(Path("run/report.json")));
+}
+
+TEST_F(TrainTest, PredictionsHaveTheAucThatEvaluateReports) {
+  std::string rows;
+  std::vector<int> labels;
+  // Each word has clicks and others, in a share of its own.
+  for (int i = 0; i < 3000; ++i) {
+    const int word = i * 7 % 50;
+    labels.push_back((i * 31 + i / 50) % 60 < word ? 1 : 0);
+    absl::StrAppend(&rows, labels.back(), ",w", word, "\n");
+  }
+  WriteFile("train.csv", rows);
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
+  Train(job, "run", {"--set", "data_root=" + dir_});
+  const CommandEnd evaluated =
+      Satrap({"evaluate", Path("run"), "--set", "data.test_files=train.csv", "--run_dir",
+              Path("evaluation"), "--report", Path("e.json")});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const CommandEnd predicted =
+      Satrap({"predict", Path("run"), Path("train.csv"), "--run_dir", Path("prediction")});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  std::vector<double> scores;
+  for (const auto line : absl::StrSplit(predicted.out, '\n', absl::SkipEmpty())) {
+    scores.emplace_back();
+    ASSERT_TRUE(absl::SimpleAtod(line, &scores.back()));
+  }
+  ASSERT_EQ(scores.size(), labels.size());
+  const double auc = AucOf(scores, labels);
+  EXPECT_GT(auc, 0.6);
+  EXPECT_LT(auc, 0.99);
+  EXPECT_NEAR(JsonNumber(ReadFile(Path("e.json")), "test.auc"), auc, 1e-6);
+}
+
 TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   std::string train;
   for (int i = 0; i < 4000; ++i) absl::StrAppend(&train, i % 2, ",", i % 2 == 1 ? "a" : "b", "\n");
   WriteFile("train.csv", train);
   WriteFile("score.csv", "0,b\n1,a\n0,b\nnonsense\n1,b\n");
-  const std::string job = WriteFile("csv.textproto", R"(
-    name: "csv"
-    global_batch_size: 64
-    epochs: 3
-    data {
-      csv { columns { name: "label" kind: LABEL } columns { name: "word" kind: ID } }
-      train_files: "train.csv"
-      valid_files: "train.csv"
-      features { name: "word" table: "words" }
-    }
-    tables { name: "words" id: 0 segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } } }
-    model { layers { name: "logit" inputs: "*.linear" sum {} } }
-  )");
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
   Train(job, "run", {"--set", "data_root=" + dir_});
   const CommandEnd end =
       Satrap({"predict", Path("run"), Path("score.csv"), "--run_dir", Path("prediction")});

@@ -240,7 +240,8 @@ class World {
   // finite are counted as such.
   void CheckSteps() {
     const uint64_t steps = training_.counted_steps();
-    const auto held = static_cast<uint64_t>(shape_.ranks * shape_.max_staleness);
+    const auto held =
+        static_cast<uint64_t>(shape_.ordered ? 0 : shape_.ranks * shape_.max_staleness - 1);
     if (EndedEarly() && steps > shape_.max_steps + held) {
       Violate(absl::StrCat(steps, " steps with max_steps ", shape_.max_steps));
     }
