@@ -92,7 +92,10 @@ using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
   std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) abort();
   std::ofstream(dir + "/job.textproto") << kJob;
-  const std::string address = "unix:" + dir + "/coordinator";
+  // Relative, because a path of a socket may not be longer than 107 bytes, and that of the folder
+  // may.
+  if (chdir(dir.c_str()) != 0) abort();
+  const std::string address = "unix:coordinator";
   FakeCoordinator coordinator;
   // Threads that start before the role must leave its signals alone, as the role's own do.
   sigset_t signals;

@@ -80,7 +80,8 @@ std::string ProgramsDir() {
 }  // namespace
 
 void RunFixture::SetUp() {
-  dir_ = ::testing::TempDir() + "satrap_run.XXXXXX";
+  // Short, because a path of a socket may not be longer than 107 bytes.
+  dir_ = (fs::temp_directory_path() / "satrap_run.XXXXXX").string();
   ASSERT_NE(mkdtemp(dir_.data()), nullptr);
 }
 
