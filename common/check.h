@@ -28,13 +28,16 @@ struct Voidify {
 
 }  // namespace satrap::internal
 
+// An expression that `<<` must follow: no parentheses around it.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define CHECK(condition)                        \
   (condition) ? (void)0                         \
               : ::satrap::internal::Voidify() & \
                     ::satrap::internal::CheckFailure(#condition, __FILE__, __LINE__).stream()
+// NOLINTEND(bugprone-macro-parentheses)
 #define CHECK_OK(expression) CHECK_OK_(expression, __COUNTER__)
-#define CHECK_OK_(expression, n) CHECK_OK__(expression, n)
-#define CHECK_OK__(expression, n)                        \
+#define CHECK_OK_(expression, n) CHECK_OK_NAMED_(expression, n)
+#define CHECK_OK_NAMED_(expression, n)                   \
   if (const auto& check_status_##n = (expression); true) \
   CHECK(check_status_##n.ok()) << ::satrap::internal::StatusText(check_status_##n)
 

@@ -29,6 +29,8 @@
 namespace satrap {
 
 // The ids of one feature of a part, each as the number of its row. Refers to memory of the caller.
+// Samples [b, e) of it alone are subspans: of `offsets`, which then need not begin at 0, with rows
+// and weights whole; of rows and weights where there are no offsets.
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]

@@ -19,9 +19,12 @@
 #define ASSIGN_OR_RETURN_NAME_(a, b) ASSIGN_OR_RETURN_CONCAT_(a, b)
 #define ASSIGN_OR_RETURN(lhs, expression) \
   ASSIGN_OR_RETURN_(ASSIGN_OR_RETURN_NAME_(status_or_, __COUNTER__), lhs, expression)
+// `lhs` may be a declaration: no parentheses around it.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define ASSIGN_OR_RETURN_(result, lhs, expression) \
   auto result = (expression);                      \
   if (!result.ok()) return result.status();        \
   lhs = std::move(result).value()
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // SATRAP_COMMON_STATUS_MACROS_H_

@@ -1,6 +1,5 @@
 #include "common/thread_pool_executor.h"
 
-#include <chrono>
 #include <deque>
 #include <map>
 #include <thread>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/mutex.h"
 
 namespace satrap {
@@ -22,11 +22,6 @@ struct ThreadPoolExecutor::Rep {
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
   // Touched by the constructor and Stop only.
   std::vector<std::thread> threads;
-
-  static int64_t NowUs() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-  }
 
   void RunTasks() {
     while (true) {
@@ -46,7 +41,7 @@ struct ThreadPoolExecutor::Rep {
   void RunTimers() {
     MutexLock lock(&mutex);
     while (!stopping) {
-      const int64_t now_us = NowUs();
+      const int64_t now_us = MonotonicUs();
       while (!timers.empty() && timers.begin()->first <= now_us) {
         tasks.push_back(std::move(timers.begin()->second));
         timers.erase(timers.begin());
@@ -81,14 +76,14 @@ void ThreadPoolExecutor::Post(Task task) {
 }
 
 void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
-  const int64_t due_us = NowUs() + delay_us;
+  const int64_t due_us = MonotonicUs() + delay_us;
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
 }
 
-int64_t ThreadPoolExecutor::NowUs() const { return Rep::NowUs(); }
+int64_t ThreadPoolExecutor::NowUs() const { return MonotonicUs(); }
 
 void ThreadPoolExecutor::Stop() {
   {

@@ -64,6 +64,12 @@ void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_exec
   to->sources.push_back(parts_.back().get());
 }
 
+size_t LoaderStreams::ready_parts() const {
+  size_t parts = 0;
+  for (const auto& source : parts_) parts += source->ready_parts();
+  return parts;
+}
+
 void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
   CHECK(streams_.empty());
   const uint32_t loaders = static_cast<uint32_t>(job_.data_loader().replicas());

@@ -6,6 +6,7 @@
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -44,6 +45,9 @@ class LoaderStreams {
 
   LoaderProgress Progress() const { return progress_->Snapshot(); }
 
+  // Parts of all streams that are made and have not been taken. REQUIRES: after MakeSources
+  size_t ready_parts() const;
+
  private:
   LoaderStreams(const JobConfig& job, int index);
 
@@ -55,7 +59,7 @@ class LoaderStreams {
   std::unique_ptr<ReadProgress> progress_;
   std::shared_ptr<const StreamPlan> plans_[3];  // by Stream; null: the job has no such stream
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
-  std::vector<std::unique_ptr<PartSource>> parts_;
+  std::vector<std::unique_ptr<ParsedPartSource>> parts_;
   std::vector<LoaderEngine::StreamSources> streams_;
 };
 

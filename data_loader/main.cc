@@ -13,6 +13,7 @@
 #include "common/thread_pool_executor.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease.h"
+#include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
 
 namespace satrap {
@@ -48,6 +49,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),
                       runtime.failure_sink());
   engine.Start();
+  LoaderMetrics metrics(streams.get(), &engine, runtime.executor(), runtime.metrics());
+  metrics.Start();
   // Parse threads hand parts to the engine, and the engine calls workers: both end before the
   // channels do.
   runtime.WaitForFinish([&] {

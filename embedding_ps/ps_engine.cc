@@ -175,13 +175,24 @@ void PsEngine::Update(rpc::Message request, rpc::Callback respond) {
   if (window->Admit(call.number(), call.oldest_open(), std::move(respond)) ==
       rpc::Admission::kHandled)
     return;
+  bool loading;
+  {
+    MutexLock lock(&mutex_);
+    loading = loads_ > 0;
+    ++open_updates_;
+  }
+  if (loading) {
+    FinishUpdate(call.sender(), call.number(),
+                 absl::InvalidArgumentError("an Update while rows are being loaded"));
+    return;
+  }
   options_.executor->Post(
-      [this, window, header = *std::move(header), payload = std::move(request.payload)] {
+      [this, header = *std::move(header), payload = std::move(request.payload)] {
         absl::StatusOr<DecodedUpdate> update = DecodeUpdate(header, payload, ownership_);
         absl::Status invalid = update.status();
         if (invalid.ok()) invalid = CheckStep(header.step());
         if (!invalid.ok()) {
-          window->Finish(header.call().number(), invalid);
+          FinishUpdate(header.call().sender(), header.call().number(), invalid);
         } else if (ordered_) {
           UpdateOrdered(header, *std::move(update));
         } else {
@@ -197,7 +208,15 @@ void PsEngine::UpdateUnordered(const UpdateHeader& header, DecodedUpdate update)
     }
   }
   ++updates_;
-  windows_.Get(header.call().sender(), TRAIN_STREAM)->Finish(header.call().number(), UpdateDone());
+  FinishUpdate(header.call().sender(), header.call().number(), UpdateDone());
+}
+
+void PsEngine::FinishUpdate(uint32_t rank, uint64_t number, absl::StatusOr<rpc::Message> answer) {
+  {
+    MutexLock lock(&mutex_);
+    --open_updates_;
+  }
+  windows_.Get(rank, TRAIN_STREAM)->Finish(number, std::move(answer));
 }
 
 void PsEngine::UpdateOrdered(const UpdateHeader& header, DecodedUpdate update) {
@@ -210,7 +229,7 @@ void PsEngine::UpdateOrdered(const UpdateHeader& header, DecodedUpdate update) {
     if (status.ok()) complete = collector_.TakeIfComplete();
   }
   if (!status.ok()) {
-    windows_.Get(header.call().sender(), TRAIN_STREAM)->Finish(header.call().number(), status);
+    FinishUpdate(header.call().sender(), header.call().number(), status);
     return;
   }
   if (complete.has_value()) ApplyStep(*complete);
@@ -232,7 +251,7 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
     ++applied_steps_;
   }
   for (const StepCollector::Part& part : step.parts) {
-    windows_.Get(part.rank, TRAIN_STREAM)->Finish(part.number, UpdateDone());
+    FinishUpdate(part.rank, part.number, UpdateDone());
   }
 }
 
@@ -267,11 +286,18 @@ absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
   {
     MutexLock lock(&mutex_);
-    if (collector_.num_parts() > 0 || collector_.step() != applied_steps_) {
-      return absl::FailedPreconditionError("a step is being applied");
+    if (open_updates_ > 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rows cannot be loaded while ", open_updates_, " Updates are outstanding"));
     }
+    ++loads_;
   }
-  RETURN_IF_ERROR(Load(header.directory()));
+  const absl::Status status = Load(header.directory());
+  {
+    MutexLock lock(&mutex_);
+    --loads_;
+  }
+  if (!status.ok()) return status;
   return rpc::MessageOf(LoadTablesAnswer());
 }
 

@@ -8,7 +8,9 @@
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
 //                      order and applied (executor), then all are answered
-//   SaveTables, LoadTables  (disk executor) so that a long save delays no Lookup and no Update
+//   SaveTables, LoadTables  (disk executor) so that a long save delays no Lookup and no Update;
+//           a load is answered FAILED_PRECONDITION while Updates are outstanding, and an Update
+//           that comes while it runs INVALID_ARGUMENT
 //
 // A caller that breaks the contract is answered INVALID_ARGUMENT, one of another job or generation
 // FAILED_PRECONDITION; neither changes anything.
@@ -86,6 +88,8 @@ class PsEngine final : public rpc::Handler {
   void UpdateUnordered(const UpdateHeader& header, DecodedUpdate update);
   void UpdateOrdered(const UpdateHeader& header, DecodedUpdate update);
   void ApplyStep(const StepCollector::Complete& step);
+  // Answers an Update that the window has admitted.
+  void FinishUpdate(uint32_t rank, uint64_t number, absl::StatusOr<rpc::Message> answer);
   void Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
              absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
   absl::StatusOr<rpc::Message> SaveTables(const rpc::Message& request);
@@ -106,6 +110,9 @@ class PsEngine final : public rpc::Handler {
   // Ordered steps whose values are in the tables: collector_.step(), less the step that is being
   // applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_) = 0;
+  // A load may begin while no Update is open, and an Update while no load runs.
+  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted by a window and not yet answered
+  int loads_ GUARDED_BY(mutex_) = 0;
 
   std::atomic<uint64_t> lookup_keys_{0};
   std::atomic<uint64_t> absent_keys_{0};

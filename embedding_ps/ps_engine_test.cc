@@ -1,7 +1,14 @@
 #include "embedding_ps/ps_engine.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/rpc/control_methods.h"
@@ -225,6 +232,60 @@ TEST(PsEngineTest, ASaveThatRunsDelaysNoLookupAndNoUpdate) {
   ASSERT_TRUE(saved[0].ok()) << saved[0].status();
   ASSERT_TRUE(answer.ParseFromString(saved[0]->header));
   EXPECT_EQ(answer.files_size(), 1);
+}
+
+rpc::Message LoadOf(const std::string& directory) {
+  LoadTablesRequest load;
+  *load.mutable_envelope() = ThisRun();
+  load.set_directory(directory);
+  return rpc::MessageOf(load);
+}
+
+TEST(PsEngineTest, ALoadIsRefusedWhileAnUpdateIsOutstandingAndNotAfterIt) {
+  ManualExecutor disk_executor;
+  Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), &disk_executor);
+  Answers updated, loaded;
+  const auto keep = [](Answers* answers) {
+    return [answers](absl::StatusOr<rpc::Message> got) { answers->push_back(std::move(got)); };
+  };
+  const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {1, 2, 3});
+  pss.engine().Handle(rpc::kUpdate, call.Message(), keep(&updated));  // it has not run
+  pss.engine().Handle(rpc::kLoadTables, LoadOf("nowhere"), keep(&loaded));
+  disk_executor.RunReady();
+  ASSERT_EQ(loaded.size(), 1u);
+  EXPECT_EQ(loaded[0].status().code(), absl::StatusCode::kFailedPrecondition);
+
+  pss.executor().RunReady();
+  ASSERT_EQ(updated.size(), 1u);
+  EXPECT_TRUE(updated[0].ok()) << updated[0].status();
+  pss.engine().Handle(rpc::kLoadTables, LoadOf("nowhere"), keep(&loaded));
+  disk_executor.RunReady();
+  ASSERT_EQ(loaded.size(), 2u);
+  EXPECT_EQ(loaded[1].status().code(), absl::StatusCode::kNotFound) << "it was tried";
+}
+
+// The manifest is a pipe: the load runs until the test closes it.
+TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRuns) {
+  std::string directory = testing::TempDir() + "ps_engine_test_XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const std::string manifest = directory + "/manifest";
+  ASSERT_EQ(mkfifo(manifest.c_str(), 0600), 0);
+  ManualExecutor disk_executor;
+  Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), &disk_executor);
+  Answers loaded;
+  pss.Call(0, rpc::kLoadTables, LoadOf(directory), &loaded);
+  std::thread disk([&] { disk_executor.RunReady(); });
+  const int pipe = open(manifest.c_str(), O_WRONLY);  // waits for the load to open it
+  UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {1, 2, 3});
+  const absl::Status refused = pss.CallAndWait(0, rpc::kUpdate, call.Message()).status();
+  close(pipe);
+  disk.join();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  ASSERT_EQ(loaded.size(), 1u);
+  EXPECT_EQ(loaded[0].status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(pss.engine().Stats()[0].rows(), 0u);
+  call.header.mutable_call()->set_number(2);
+  EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
 }
 
 TEST(PsEngineTest, RefusesAJobWhoseTableIsNotValid) {

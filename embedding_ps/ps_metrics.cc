@@ -5,10 +5,6 @@ namespace {
 
 constexpr int64_t kPeriodUs = 1'000'000;
 
-void RaiseTo(prometheus::Counter* counter, uint64_t value) {
-  counter->Increment(static_cast<double>(value) - counter->Value());
-}
-
 }  // namespace
 
 PsMetrics::PsMetrics(const PsEngine* engine, Executor* executor, MetricsRegistry* registry)

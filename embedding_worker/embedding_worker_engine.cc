@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/part_placement.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
+#include "common/status_macros.h"
 #include "embedding_worker/gradient_push.h"
 #include "embedding_worker/part_lookup.h"
 
@@ -38,6 +40,16 @@ void Finish(const PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   call.window->Finish(call.number, std::move(answer));
 }
 
+// Whether the part of an ordered stream belongs to this worker.
+absl::Status CheckPlacement(absl::string_view field, const PartId& id, int this_worker,
+                            int num_workers) {
+  const int worker = WorkerOfPart(id.lane(), id.seq(), id.part(), num_workers);
+  if (worker == this_worker) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, ": ", Stream_Name(id.stream()), ", lane ", id.lane(), ", seq ", id.seq(), ", part ",
+      id.part(), " belongs to embedding worker ", worker, ", not to ", this_worker));
+}
+
 StreamQueue::Options QueueOptions(const JobConfig& job, bool ordered,
                                   StreamQueue::RoomScope ordered_room) {
   StreamQueue::Options options;
@@ -64,6 +76,7 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
     : layout_(EmbeddingLayout::Make(job)),
       options_(std::move(options)),
       mode_(job.mode()),
+      num_workers_(job.embedding_worker().replicas()),
       num_loaders_(job.data_loader().replicas()),
       num_ranks_(job.nn_worker().replicas()),
       nn_dtype_(job.embedding_worker().wire_dtype()),
@@ -136,7 +149,8 @@ absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) 
     return absl::InvalidArgumentError(
         absl::StrCat("part.id.part: ", id.part(), " of ", num_ranks_));
   }
-  return absl::OkStatus();
+  if (!IsOrdered(id.stream())) return absl::OkStatus();
+  return CheckPlacement("part.id", id, options_.index, num_workers_);
 }
 
 void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeader header,
@@ -209,7 +223,8 @@ absl::Status EmbeddingWorkerEngine::CheckNextBatch(const NextBatchHeader& header
       (header.wanted().stream() != header.stream() || header.wanted().epoch() != header.epoch())) {
     return absl::InvalidArgumentError("wanted: another stream or epoch than the header's");
   }
-  return absl::OkStatus();
+  if (!ordered) return absl::OkStatus();
+  return CheckPlacement("wanted", header.wanted(), options_.index, num_workers_);
 }
 
 void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHeader header,
@@ -281,10 +296,8 @@ void EmbeddingWorkerEngine::AnswerPart(const StreamQueue::Delivery& delivery, ui
 
 // ---- Ack and PushGradients
 
-absl::StatusOr<EmbeddingWorkerEngine::Outstanding> EmbeddingWorkerEngine::Release(uint64_t handle,
-                                                                                  uint32_t rank,
-                                                                                  Stream stream) {
-  MutexLock lock(&mutex_);
+absl::StatusOr<EmbeddingWorkerEngine::Outstanding> EmbeddingWorkerEngine::Find(
+    uint64_t handle, uint32_t rank, Stream stream) const {
   const auto found = outstanding_.find(handle);
   if (found == outstanding_.end() || found->second.rank != rank) {
     return absl::NotFoundError(absl::StrCat("handle: ", handle, " is not open at rank ", rank));
@@ -293,13 +306,18 @@ absl::StatusOr<EmbeddingWorkerEngine::Outstanding> EmbeddingWorkerEngine::Releas
     return absl::InvalidArgumentError(
         absl::StrCat("handle: ", handle, " is of ", Stream_Name(found->second.stream)));
   }
-  Outstanding outstanding = std::move(found->second);
-  outstanding_.erase(found);
-  return outstanding;
+  return found->second;
+}
+
+absl::Status EmbeddingWorkerEngine::Release(uint64_t handle, uint32_t rank, Stream stream) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(Find(handle, rank, stream).status());
+  outstanding_.erase(handle);
+  return absl::OkStatus();
 }
 
 void EmbeddingWorkerEngine::RunAck(const PendingAnswer& call, AckHeader header, Buffer) {
-  const absl::Status status = Release(header.handle(), call.sender, header.stream()).status();
+  const absl::Status status = Release(header.handle(), call.sender, header.stream());
   if (!status.ok()) return Finish(call, status);
   Finish(call, Done<AckAnswerHeader>());
 }
@@ -317,7 +335,11 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     return Finish(
         call, absl::InvalidArgumentError("step: a push needs a step and a global_weight over 0"));
   }
-  absl::StatusOr<Outstanding> outstanding = Release(header.handle(), call.sender, TRAIN_STREAM);
+  absl::StatusOr<Outstanding> outstanding;
+  {
+    MutexLock lock(&mutex_);
+    outstanding = Find(header.handle(), call.sender, TRAIN_STREAM);
+  }
   if (!outstanding.ok()) return Finish(call, outstanding.status());
   const PlannedPart& part = *outstanding->part;
   UpdateHeader update;
@@ -330,6 +352,9 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
   if (!updates.ok()) return Finish(call, updates.status());
+  // Only now, so that a malformed push changes nothing; of two pushes of one part, one gets here.
+  const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
+  if (!released.ok()) return Finish(call, released);
 
   auto applied = [this, call, saturated = updates->saturated_values](
                      absl::StatusOr<std::vector<rpc::Message>> answers) {

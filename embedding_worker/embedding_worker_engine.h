@@ -48,6 +48,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
  public:
   struct Options {
     Envelope envelope;              // of this run
+    int index = 0;                  // of this embedding worker
     std::vector<rpc::Channel*> ps;  // by index of the embedding PS
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
@@ -89,8 +90,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
 
   EmbeddingWorkerEngine(const JobConfig& job, Options options);
 
-  // Parses the header, checks the envelope and the sender, and runs the call if its window admits
-  // it.
+  // Parses the header, checks envelope and sender, and runs the call if its window admits it.
   template <typename Header>
   void Receive(rpc::AnswerWindows* windows, int num_senders, rpc::Message request,
                rpc::Callback respond,
@@ -113,18 +113,20 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   void AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,
                   const std::vector<rpc::Message>& answers);
 
-  // Takes the part out. NOT_FOUND unless the handle is outstanding at `rank`, INVALID_ARGUMENT
-  // unless of `stream`.
-  absl::StatusOr<Outstanding> Release(uint64_t handle, uint32_t rank, Stream stream);
+  // NOT_FOUND unless the handle is outstanding at `rank`, INVALID_ARGUMENT unless of `stream`.
+  absl::StatusOr<Outstanding> Find(uint64_t handle, uint32_t rank, Stream stream) const
+      REQUIRES(mutex_);
+  // Takes the part out. Errors as Find.
+  absl::Status Release(uint64_t handle, uint32_t rank, Stream stream) EXCLUDES(mutex_);
 
   std::unique_ptr<PlanScratch> TakeScratch();
   void ReturnScratch(std::unique_ptr<PlanScratch> scratch);
-
   bool IsOrdered(Stream stream) const { return stream == TRAIN_STREAM && mode_ == JobConfig::SYNC; }
 
   const EmbeddingLayout layout_;
   const Options options_;
   const JobConfig::Mode mode_;
+  const int num_workers_;
   const int num_loaders_;
   const int num_ranks_;
   const WireDtype nn_dtype_;  // to and from NN workers
@@ -139,10 +141,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   std::array<StreamQueue, 3> queues_ GUARDED_BY(mutex_);                       // by Stream
   absl::flat_hash_map<uint64_t, Outstanding> outstanding_ GUARDED_BY(mutex_);  // by handle
   uint64_t next_handle_ GUARDED_BY(mutex_) = 1;
-  std::vector<std::unique_ptr<PlanScratch>> scratch_
-      GUARDED_BY(mutex_);  // not in use; at most one a thread
-  Progress counts_
-      GUARDED_BY(mutex_);  // the running counts; the others are filled in by progress()
+  std::vector<std::unique_ptr<PlanScratch>> scratch_ GUARDED_BY(mutex_);  // at most one a thread
+  Progress counts_ GUARDED_BY(mutex_);  // the running counts; progress() fills in the others
 };
 
 }  // namespace satrap

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/part_placement.h"
 #include "common/rpc/hot_methods.h"
 #include "embedding_worker/engine_test_fixture.h"
 #include "gmock/gmock.h"
@@ -255,6 +258,38 @@ TEST_F(OrderedEngineTest, AStepThatIsNotFiniteSendsEmptyUpdates) {
   EXPECT_FALSE(Updates()[0].header.step().finite());
 }
 
+// Of three workers, each for the parts that WorkerOfPart gives it.
+TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsAnAskForIt) {
+  JobConfig job = TestJob();
+  job.set_mode(JobConfig::SYNC);
+  job.mutable_embedding_worker()->set_replicas(3);
+  job.mutable_embedding_worker()->set_room_parts(100);
+  Start(job, /*index=*/1);
+  int refused = 0;
+  for (uint32_t seq = 0; seq < 12; ++seq) {
+    const PutMessage part = Of(2, seq);
+    const int right = WorkerOfPart(2, seq, 1, 3);
+    const Reply put = Put(seq + 1, part);
+    const Reply ask = NextOrdered(1, seq + 1, part.first.part().id(), seq);
+    if (right == 1) {
+      EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(put).outcome(), DONE);
+      EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(ask).result(), NextBatchAnswerHeader::PART);
+      continue;
+    }
+    ++refused;
+    for (const Reply& reply : {put, ask}) {
+      ASSERT_EQ(CodeOf(reply), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(
+          std::string((*reply)->status().message()),
+          HasSubstr(absl::StrCat("TRAIN_STREAM, lane 2, seq ", seq,
+                                 ", part 1 belongs to embedding worker ", right, ", not to ", 1)));
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 12);
+  EXPECT_EQ(engine_->progress().held_puts + engine_->progress().parked_asks, 0u);
+}
+
 TEST_F(OrderedEngineTest, EvaluationStreamsAreUnordered) {
   StartOrdered();
   Put(1, TwoSamples(VALID_STREAM, 0, 0));
@@ -298,7 +333,7 @@ TEST_F(EngineTest, AMalformedPartIsRefusedByNameAndNotQueued) {
   EXPECT_EQ(engine_->progress().accepted_parts, 0u);
 }
 
-TEST_F(EngineTest, AMalformedPushAppliesNothing) {
+TEST_F(EngineTest, AMalformedPushAppliesNothingAndLeavesThePartOutstanding) {
   const auto damage = [](int kind, PushGradientsHeader* push) {
     switch (kind) {
       case 0:
@@ -320,13 +355,17 @@ TEST_F(EngineTest, AMalformedPushAppliesNothing) {
     }
   };
   Start(TestJob());
+  PutTwoSamples(1);
+  const auto part = HeaderOf<NextBatchAnswerHeader>(Next(0, 1));
   for (int kind = 0; kind < 8; ++kind) {
-    PutTwoSamples(kind + 1);
-    auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, kind + 1)));
+    auto push = PushOf(part);
     damage(kind, &push.first);
     EXPECT_EQ(CodeOf(Push(0, kind + 1, push)), absl::StatusCode::kInvalidArgument) << kind;
+    EXPECT_EQ(engine_->progress().outstanding_parts, 1u) << kind;
   }
   EXPECT_THAT(Updates(), IsEmpty());
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 9, PushOf(part))).outcome(), DONE);
+  EXPECT_EQ(engine_->progress().outstanding_parts, 0u);
 }
 
 TEST_F(EngineTest, UnknownSendersAndMethodsAreRefused) {

@@ -8,10 +8,6 @@ constexpr int64_t kPeriodUs = 1'000'000;
 
 void Set(prometheus::Gauge* gauge, size_t value) { gauge->Set(static_cast<double>(value)); }
 
-void RaiseTo(prometheus::Counter* counter, uint64_t value) {
-  counter->Increment(static_cast<double>(value) - counter->Value());
-}
-
 }  // namespace
 
 EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* executor,

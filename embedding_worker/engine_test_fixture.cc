@@ -124,8 +124,9 @@ absl::StatusCode CodeOf(const Reply& reply) {
   return reply->has_value() ? (*reply)->status().code() : absl::StatusCode::kOk;
 }
 
-void EngineTest::Start(const JobConfig& job) {
+void EngineTest::Start(const JobConfig& job, int index) {
   EmbeddingWorkerEngine::Options options;
+  options.index = index;
   envelope_.set_job_fingerprint(kTestFingerprint);
   envelope_.set_generation(5);
   options.envelope = envelope_;

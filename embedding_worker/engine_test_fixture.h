@@ -84,7 +84,7 @@ class EngineTest : public testing::Test {
   using PutMessage = std::pair<PutBatchHeader, Buffer>;
   using PushMessage = std::pair<PushGradientsHeader, Buffer>;
 
-  void Start(const JobConfig& job);
+  void Start(const JobConfig& job, int index = 0);
 
   // One attempt of a call, on which the engine then works until it has nothing to do.
   template <typename Header>

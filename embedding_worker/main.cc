@@ -18,6 +18,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   RETURN_IF_ERROR(runtime.Join());
   EmbeddingWorkerEngine::Options options;
   options.envelope = runtime.envelope();
+  options.index = runtime.index();
   options.executor = runtime.executor();
   options.on_failure = runtime.failure_sink();
   for (int ps = 0; ps < runtime.job().embedding_ps().replicas(); ++ps) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -64,17 +65,17 @@ class RowMatrix {
       data_ = reinterpret_cast<const float*>(runs[0].values.bytes);
       return;
     }
-    decoded_.resize(num_values);
+    decoded_ = std::make_unique_for_overwrite<float[]>(num_values);  // the runs cover all of it
     for (const RowRun& run : runs) {
       rpc::DecodeWire(run.values,
-                      absl::MakeSpan(decoded_).subspan(run.begin * row_values, run.values.count));
+                      absl::MakeSpan(decoded_.get() + run.begin * row_values, run.values.count));
     }
-    data_ = decoded_.data();
+    data_ = decoded_.get();
   }
   const float* data() const { return data_; }
 
  private:
-  std::vector<float> decoded_;
+  std::unique_ptr<float[]> decoded_;
   const float* data_;
 };
 

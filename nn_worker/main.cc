@@ -15,6 +15,7 @@
 #include "common/serial_executor.h"
 #include "common/status_macros.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/checkpoint/model_store.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
@@ -79,7 +80,8 @@ absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
         "no training samples: the training data has no records, or none of them is good");
   }
   if (job.action() == JobConfig::PREDICT) {
-    RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas()));
+    RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas(),
+                                         job.data_loader().replicas()));
   }
   result.set_model_dir(store->last_saved());
   if (!result.model_dir().empty()) {
@@ -91,12 +93,11 @@ absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
   return runtime.Finish(result);
 }
 
-absl::Status RunNnWorker(RoleRuntime& runtime) {
+absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
-  RETURN_IF_ERROR(runtime.Join());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Collective> collective, MakeCollective(runtime));
-  const std::unique_ptr<Backend> backend = NewCpuBackend(job.nn_worker().compute_threads());
+  ForkJoinPool pool(job.nn_worker().compute_threads());
+  const std::unique_ptr<Backend> backend = NewCpuBackend(&pool);
 
   const PartLayout layout = MakePartLayout(job);
   NetworkOptions network_options;
@@ -106,7 +107,7 @@ absl::Status RunNnWorker(RoleRuntime& runtime) {
   network_options.seed = job.seed();
   network_options.max_samples = MaxSamplesOfPart(job);
   network_options.backend = backend.get();
-  network_options.collective = collective.get();
+  network_options.collective = collective;
   ASSIGN_OR_RETURN(const std::unique_ptr<Network> network, Network::Create(network_options));
 
   ModelStore store(job, runtime.envelope(), ChannelsTo(EMBEDDING_PS, runtime));
@@ -118,7 +119,8 @@ absl::Status RunNnWorker(RoleRuntime& runtime) {
   trainer_options.layout = &layout;
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
   trainer_options.network = network.get();
-  trainer_options.collective = collective.get();
+  trainer_options.collective = collective;
+  trainer_options.pool = &pool;
   trainer_options.store = leads ? &store : nullptr;
   trainer_options.predictions = predictions.get();
   NetworkTrainer trainer(trainer_options);
@@ -149,6 +151,14 @@ absl::Status RunNnWorker(RoleRuntime& runtime) {
   engine.Start();
   if (leads) RETURN_IF_ERROR(EndRun(runtime, &store, finished.get_future().get()));
   runtime.WaitForFinish();
+  return absl::OkStatus();
+}
+
+absl::Status RunNnWorker(RoleRuntime& runtime) {
+  RETURN_IF_ERROR(runtime.Join());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Collective> collective, MakeCollective(runtime));
+  // The other ranks see the end of a collective at once, and would blame their connections.
+  runtime.ExitUnlessOk(RunRank(runtime, collective.get()));
   return absl::OkStatus();
 }
 

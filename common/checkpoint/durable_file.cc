@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/crc32c.h"
+#include "common/file_error.h"
 
 namespace satrap {
 namespace {
@@ -26,29 +24,10 @@ absl::Status SyncFolderOf(const std::string& path) {
 
 }  // namespace
 
-absl::Status FileError(absl::string_view doing, const std::string& path) {
-  const int error = errno;
-  const std::string text = absl::StrCat("cannot ", doing, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return absl::ResourceExhaustedError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(text);
-    default:
-      return absl::DataLossError(text);
-  }
-}
-
 absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path) {
   const std::string partial = path + ".partial";
   FILE* file = std::fopen(partial.c_str(), "wbe");
-  if (file == nullptr) return FileError("create", partial);
+  if (file == nullptr) return FileError("create", path);
   return std::unique_ptr<DurableFile>(new DurableFile(path, file));
 }
 
@@ -63,7 +42,7 @@ DurableFile::~DurableFile() {
 
 absl::Status DurableFile::Append(absl::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-    return FileError("write", partial_path_);
+    return FileError("write", path_);
   }
   size_bytes_ += bytes.size();
   crc32c_ = ExtendCrc32c(crc32c_, bytes);
@@ -71,10 +50,10 @@ absl::Status DurableFile::Append(absl::string_view bytes) {
 }
 
 absl::Status DurableFile::Commit() {
-  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0)
-    return FileError("write", partial_path_);
-  if (std::rename(partial_path_.c_str(), path_.c_str()) != 0)
-    return FileError("rename", partial_path_);
+  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0 ||
+      std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
+    return FileError("write", path_);
+  }
   std::fclose(std::exchange(file_, nullptr));
   return SyncFolderOf(path_);
 }

@@ -1,5 +1,6 @@
 // A DurableFile appears whole under its name or not at all: it is written beside it, synced, and
-// renamed.
+// renamed. What had the name before, be it a link, is replaced; for a path that a user typed, which
+// may be a pipe or a device, there is WriteFileAtomically (deploy/launcher/run_folder.h).
 //
 // Thread-compatible.
 
@@ -19,8 +20,8 @@ namespace satrap {
 
 class DurableFile {
  public:
-  // Begins PATH.partial, replacing an old one. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED or
-  // NOT_FOUND, naming the file.
+  // Begins PATH.partial, replacing an old one. Errors as FileError (common/file_error.h), naming
+  // PATH.
   static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path);
   // Removes PATH.partial unless Commit succeeded.
   ~DurableFile();
@@ -45,9 +46,6 @@ class DurableFile {
   uint64_t size_bytes_ = 0;
   uint32_t crc32c_ = 0;
 };
-
-// The error of a file operation that has just failed, from errno.
-absl::Status FileError(absl::string_view doing, const std::string& path);
 
 }  // namespace satrap
 

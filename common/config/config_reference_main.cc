@@ -20,7 +20,6 @@ namespace satrap {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::SourceLocation;
 
@@ -94,7 +93,8 @@ void PrintMessage(const Descriptor* message, absl::flat_hash_set<std::string>* p
         const std::string meaning = CommentOf(field->enum_type()->value(j));
         if (!meaning.empty()) {
           absl::StrAppend(&comment, comment.empty() ? "" : " ", "`",
-                          field->enum_type()->value(j)->name(), "`: ", meaning, ".");
+                          field->enum_type()->value(j)->name(),
+                          "`: ", absl::StripSuffix(meaning, "."), ".");
         }
       }
     }

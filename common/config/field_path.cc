@@ -8,6 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/config/text_format.h"
+#include "common/near_match.h"
 #include "common/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -49,18 +51,13 @@ absl::Status ParseStep(absl::string_view text, Step* step) {
   return absl::OkStatus();
 }
 
-std::string FieldNames(const Descriptor& descriptor) {
-  std::vector<std::string> names;
-  for (int i = 0; i < descriptor.field_count(); ++i) names.push_back(descriptor.field(i)->name());
-  return absl::StrJoin(names, ", ");
-}
-
 absl::StatusOr<const FieldDescriptor*> FindField(const Message& message, const std::string& name) {
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
   if (field != nullptr) return field;
-  return absl::InvalidArgumentError(absl::StrCat("no field '", name, "' in ",
-                                                 message.GetDescriptor()->name(), "; it has ",
-                                                 FieldNames(*message.GetDescriptor())));
+  const std::vector<std::string> names = FieldNames(*message.GetDescriptor());
+  return absl::InvalidArgumentError(
+      absl::StrCat("no field '", name, "' in ", message.GetDescriptor()->name(), "; it has ",
+                   absl::StrJoin(names, ", "), DidYouMean(name, names)));
 }
 
 // The element of a repeated message field that `selector` picks.
@@ -114,7 +111,7 @@ absl::Status AssignScalar(absl::string_view value, const FieldDescriptor* field,
     for (int i = 0; i < field->enum_type()->value_count(); ++i) {
       names.push_back(field->enum_type()->value(i)->name());
     }
-    expected = absl::StrCat("one of ", absl::StrJoin(names, ", "));
+    expected = absl::StrCat("one of ", absl::StrJoin(names, ", "), DidYouMean(value, names));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("'", value, "' is no value of ", field->name(), ": expected ", expected));
@@ -189,7 +186,7 @@ absl::Status SetField(absl::string_view assignment, Message* message) {
   if (equals == absl::string_view::npos || equals == 0) {
     return absl::InvalidArgumentError(absl::StrCat("--set ", assignment, ": expected path=value"));
   }
-  const absl::Status status =
+  absl::Status status =
       SetFieldSteps(assignment.substr(0, equals), assignment.substr(equals + 1), message);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("--set ", assignment, ": ", status.message()));

@@ -7,7 +7,9 @@
 namespace satrap {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 class SetFieldTest : public testing::Test {
  protected:
@@ -68,7 +70,15 @@ TEST_F(SetFieldTest, ChoosesAMessageOfAOneofByAnEmptyValue) {
 
 TEST_F(SetFieldTest, NamesTheFieldsThereAreForAnUnknownOne) {
   EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), HasSubstr("no field 'replica'"));
-  EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), HasSubstr("replicas"));
+  EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), HasSubstr("it has replicas, "));
+}
+
+TEST_F(SetFieldTest, SaysWhatWasProbablyMeant) {
+  EXPECT_THAT(ErrorOf("epocs=3"), EndsWith("; did you mean epochs?"));
+  EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), EndsWith("; did you mean replicas?"));
+  EXPECT_THAT(ErrorOf("tables[nam=user].l2=1"), EndsWith("; did you mean name?"));
+  EXPECT_THAT(ErrorOf("mode=SINC"), EndsWith("; did you mean SYNC?"));
+  EXPECT_THAT(ErrorOf("nothing_like_it=4"), Not(HasSubstr("did you mean")));
 }
 
 TEST_F(SetFieldTest, RefusesWhatIsNotAValueOfTheField) {

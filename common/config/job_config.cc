@@ -1,12 +1,18 @@
 #include "common/config/job_config.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/check.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
 #include "common/config/validate_job.h"
 #include "common/hash.h"
+#include "common/near_match.h"
 #include "common/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -14,16 +20,28 @@
 namespace satrap {
 namespace {
 
+std::vector<std::string> ZooModels(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".textproto") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 absl::Status ExpandZooModel(const std::string& install_dir, JobConfig* job) {
   if (!job->model().has_zoo() || job->model().layers_size() > 0) return absl::OkStatus();
   const std::string& zoo = job->model().zoo();
-  if (zoo.find('/') != std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model.zoo: '", zoo, "' is not the name of a zoo model"));
+  const std::string folder = install_dir + "/nn_worker/models";
+  const std::vector<std::string> names = ZooModels(folder);
+  if (std::find(names.begin(), names.end(), zoo) == names.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("model.zoo: there is no model '", zoo, "' in ", folder, ", which has ",
+                     names.empty() ? "none" : absl::StrJoin(names, ", "), DidYouMean(zoo, names)));
   }
   ModelConfig graph;
-  const absl::Status status =
-      ParseTextFile(absl::StrCat(install_dir, "/nn_worker/models/", zoo, ".textproto"), &graph);
+  const absl::Status status = ParseTextFile(absl::StrCat(folder, "/", zoo, ".textproto"), &graph);
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat("model.zoo: ", status.message()));
   }

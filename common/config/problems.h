@@ -30,6 +30,12 @@ class Problems {
     Add(path, absl::StrCat("must be in [", low, ", ", high, "], got ", value));
   }
 
+  // Adds "PATH: must be finite, got VALUE" unless it is.
+  void Finite(absl::string_view path, double value) {
+    if (std::isfinite(value)) return;
+    Add(path, absl::StrCat("must be finite, got ", value));
+  }
+
   // Adds "PATH: must be finite and positive, got VALUE" unless it is.
   void Positive(absl::string_view path, double value) {
     if (std::isfinite(value) && value > 0) return;
@@ -40,6 +46,12 @@ class Problems {
   void NotNegative(absl::string_view path, double value) {
     if (std::isfinite(value) && value >= 0) return;
     Add(path, absl::StrCat("must be finite and not negative, got ", value));
+  }
+
+  // Adds "PATH: must be in [0, 1), got VALUE" unless it is: the decay rate of a moving mean.
+  void Decay(absl::string_view path, double value) {
+    if (value >= 0 && value < 1) return;
+    Add(path, absl::StrCat("must be in [0, 1), got ", value));
   }
 
   // OK, or INVALID_ARGUMENT with one line a problem, in the order they were found.

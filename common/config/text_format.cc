@@ -1,13 +1,14 @@
 #include "common/config/text_format.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/file_error.h"
+#include "common/near_match.h"
 #include "common/status_macros.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -16,13 +17,27 @@
 namespace satrap {
 namespace {
 
+// The parser tells of an unknown field in words alone: 'Message type "T" has no field named "F".'
+// What to add if another field of T was probably meant; else nothing.
+std::string MeantField(const std::string& message, const google::protobuf::DescriptorPool& pool) {
+  const std::vector<std::string> words = absl::StrSplit(message, '"');
+  if (words.size() != 5 || words[2] != " has no field named ") return "";
+  const google::protobuf::Descriptor* type = pool.FindMessageTypeByName(words[1]);
+  return type == nullptr ? "" : DidYouMean(words[3], FieldNames(*type));
+}
+
 class ErrorLines final : public google::protobuf::io::ErrorCollector {
  public:
-  explicit ErrorLines(absl::string_view name) : name_(name) {}
+  // `pool` has the types of the message that is read.
+  ErrorLines(absl::string_view name, const google::protobuf::DescriptorPool* pool)
+      : name_(name), pool_(pool) {}
 
   // The tokenizer counts lines and columns from 0; people count from 1.
   void AddError(int line, int column, const std::string& message) override {
-    lines_.push_back(absl::StrCat(name_, ":", line + 1, ":", column + 1, ": ", message));
+    const std::string meant = MeantField(message, *pool_);
+    lines_.push_back(absl::StrCat(name_, ":", line + 1, ":", column + 1, ": ",
+                                  meant.empty() ? message : absl::StripSuffix(message, "."),
+                                  meant));
   }
   void AddWarning(int line, int column, const std::string& message) override {
     AddError(line, column, message);
@@ -31,6 +46,7 @@ class ErrorLines final : public google::protobuf::io::ErrorCollector {
 
  private:
   const std::string name_;
+  const google::protobuf::DescriptorPool* const pool_;
   std::vector<std::string> lines_;
 };
 
@@ -38,7 +54,7 @@ class ErrorLines final : public google::protobuf::io::ErrorCollector {
 
 absl::Status ParseText(absl::string_view text, absl::string_view name,
                        google::protobuf::Message* message) {
-  ErrorLines errors(name);
+  ErrorLines errors(name, message->GetDescriptor()->file()->pool());
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
@@ -48,23 +64,24 @@ absl::Status ParseText(absl::string_view text, absl::string_view name,
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (file == nullptr) {
-    const std::string text = absl::StrCat("cannot open ", path, ": ", std::strerror(errno));
-    return errno == EACCES ? absl::PermissionDeniedError(text) : absl::NotFoundError(text);
-  }
+  if (file == nullptr) return FileError("open", path);
   std::string content;
   char chunk[1 << 16];
   size_t size = 0;
   while ((size = std::fread(chunk, 1, sizeof(chunk), file.get())) > 0) content.append(chunk, size);
-  if (std::ferror(file.get()) != 0) {
-    return absl::DataLossError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
-  }
+  if (std::ferror(file.get()) != 0) return FileError("read", path);
   return content;
 }
 
 absl::Status ParseTextFile(const std::string& path, google::protobuf::Message* message) {
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   return ParseText(text, path, message);
+}
+
+std::vector<std::string> FieldNames(const google::protobuf::Descriptor& descriptor) {
+  std::vector<std::string> names;
+  for (int i = 0; i < descriptor.field_count(); ++i) names.push_back(descriptor.field(i)->name());
+  return names;
 }
 
 std::string ToText(const google::protobuf::Message& message) {

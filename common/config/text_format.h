@@ -6,26 +6,31 @@
 #define SATRAP_COMMON_CONFIG_TEXT_FORMAT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace satrap {
 
 // Reads `text` into `*message`, replacing its content. INVALID_ARGUMENT with one line per error,
 // "NAME:LINE:COLUMN: what", for syntax errors, unknown fields, unknown enum values and repeated
-// singular fields;
+// singular fields; the line of an unknown field ends with the one that was probably meant.
 // `*message` is then unspecified.
 absl::Status ParseText(absl::string_view text, absl::string_view name,
                        google::protobuf::Message* message);
 
-// As ParseText, from a file. NOT_FOUND or PERMISSION_DENIED, naming the file, if it cannot be read.
+// As ParseText, from a file; errors as ReadWholeFile if it cannot be read.
 absl::Status ParseTextFile(const std::string& path, google::protobuf::Message* message);
 
-// The whole content of a file. NOT_FOUND, PERMISSION_DENIED or DATA_LOSS, naming it.
+// The whole content of a file. Errors as FileError (common/file_error.h), naming it.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
+
+// The names of a message's fields, in the order of their declaration.
+std::vector<std::string> FieldNames(const google::protobuf::Descriptor& descriptor);
 
 // `message` as text that ParseText reads back.
 std::string ToText(const google::protobuf::Message& message);

@@ -11,6 +11,7 @@
 namespace satrap {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 TEST(ParseText, NamesLineAndColumnOfAnUnknownField) {
@@ -19,6 +20,16 @@ TEST(ParseText, NamesLineAndColumnOfAnUnknownField) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("x.textproto:2:"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("nmae"));
+}
+
+TEST(ParseText, SaysWhichFieldWasProbablyMeant) {
+  JobConfig job;
+  EXPECT_THAT(std::string(ParseText("epocs: 3", "x", &job).message()),
+              EndsWith(" has no field named \"epocs\"; did you mean epochs?"));
+  EXPECT_THAT(std::string(ParseText("embedding_ps { replica: 3 }", "x", &job).message()),
+              EndsWith("; did you mean replicas?"));
+  EXPECT_THAT(std::string(ParseText("nothing_like_it: 3", "x", &job).message()),
+              EndsWith(" has no field named \"nothing_like_it\"."));
 }
 
 TEST(ParseText, RefusesAFieldGivenTwice) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -15,11 +16,19 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 std::string FewNames(std::vector<std::string> names) {
+  if (names.empty()) return "none";
   if (names.size() > 40) {
     names.resize(40);
     names.push_back("...");
   }
   return absl::StrJoin(names, ", ");
+}
+
+std::vector<std::string> FormatNames() {
+  std::vector<std::string> names;
+  const auto* formats = DataConfig::descriptor()->FindOneofByName("format");
+  for (int i = 0; i < formats->field_count(); ++i) names.push_back(formats->field(i)->name());
+  return names;
 }
 
 void ValidateCsv(const CsvFormat& csv, Problems* problems) {
@@ -28,11 +37,11 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
                   absl::StrCat("must be one byte, got '", csv.separator(), "'"));
   }
   absl::flat_hash_set<std::string> names;
-  int labels = 0;
+  absl::flat_hash_map<int, int> count_of_kind;
   for (int i = 0; i < csv.columns_size(); ++i) {
     const ColumnConfig& column = csv.columns(i);
     const std::string path = absl::StrCat("data.csv.columns[", i, "]");
-    if (column.kind() == ColumnConfig::LABEL) ++labels;
+    ++count_of_kind[column.kind()];
     if (column.name().empty() && column.kind() != ColumnConfig::IGNORE) {
       problems->Add(path, "has no name");
     }
@@ -40,14 +49,25 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
       problems->Add(path, absl::StrCat("the name '", column.name(), "' is taken"));
     }
     if (column.kind() == ColumnConfig::MULTI_ID && column.separator().size() != 1) {
-      problems->Add(absl::StrCat(path, ".separator"), "must be one byte");
+      problems->Add(absl::StrCat(path, ".separator"),
+                    absl::StrCat("must be one byte, got '", column.separator(), "'"));
     }
     if (column.value_separator().size() > 1) {
-      problems->Add(absl::StrCat(path, ".value_separator"), "must be one byte or empty");
+      problems->Add(
+          absl::StrCat(path, ".value_separator"),
+          absl::StrCat("must be one byte or empty, got '", column.value_separator(), "'"));
     }
   }
-  if (labels != 1) {
-    problems->Add("data.csv.columns", absl::StrCat("need exactly one LABEL, got ", labels));
+  if (count_of_kind[ColumnConfig::LABEL] != 1) {
+    problems->Add("data.csv.columns",
+                  absl::StrCat("need exactly one LABEL, got ", count_of_kind[ColumnConfig::LABEL]));
+  }
+  // A record has one of each: a second column would silently replace the first.
+  for (const auto kind : {ColumnConfig::WEIGHT, ColumnConfig::GROUP, ColumnConfig::TIME}) {
+    if (count_of_kind[kind] <= 1) continue;
+    problems->Add("data.csv.columns",
+                  absl::StrCat("take at most one ", ColumnConfig::Kind_Name(kind), ", got ",
+                               count_of_kind[kind]));
   }
 }
 
@@ -64,9 +84,39 @@ void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
                   synthetic.vocabulary_sizes_size());
   problems->Range(absl::StrCat(path, ".interaction_dim"), synthetic.interaction_dim(), 1, 1024);
   problems->NotNegative(absl::StrCat(path, ".zipf_exponent"), synthetic.zipf_exponent());
+  problems->NotNegative(absl::StrCat(path, ".linear_stddev"), synthetic.linear_stddev());
+  problems->NotNegative(absl::StrCat(path, ".interaction_stddev"), synthetic.interaction_stddev());
+  problems->NotNegative(absl::StrCat(path, ".numeric_stddev"), synthetic.numeric_stddev());
+  problems->Finite(absl::StrCat(path, ".bias"), synthetic.bias());
+  problems->Range(absl::StrCat(path, ".cycle_batches"), synthetic.cycle_batches(), 0, 1 << 20);
+  if (!(synthetic.random_label_rate() <= 1)) {
+    problems->Add(absl::StrCat(path, ".random_label_rate"),
+                  absl::StrCat("must be at most 1, got ", synthetic.random_label_rate()));
+  }
   for (int i = 0; i < synthetic.vocabulary_sizes_size(); ++i) {
     problems->Range<int64_t>(absl::StrCat(path, ".vocabulary_sizes[", i, "]"),
                              synthetic.vocabulary_sizes(i), 1, int64_t{1} << 48);
+  }
+}
+
+void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
+  problems->Finite(absl::StrCat(path, ".missing_value"), numeric.missing_value());
+  switch (numeric.transform()) {
+    case NumericConfig::IDENTITY:
+    case NumericConfig::LOG1P:
+      break;
+    case NumericConfig::MIN_MAX:
+      problems->Finite(absl::StrCat(path, ".min"), numeric.min());
+      problems->Finite(absl::StrCat(path, ".max"), numeric.max());
+      if (numeric.max() <= numeric.min()) {
+        problems->Add(path, absl::StrCat("max must be above min, got ", numeric.max(), " and ",
+                                         numeric.min()));
+      }
+      break;
+    case NumericConfig::STANDARDISE:
+      problems->Finite(absl::StrCat(path, ".mean"), numeric.mean());
+      problems->Positive(absl::StrCat(path, ".stddev"), numeric.stddev());
+      break;
   }
 }
 
@@ -82,13 +132,7 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
       problems->Add(path, absl::StrCat("no numeric column '", ColumnOf(numeric), "'; there are ",
                                        FewNames(columns.numerics)));
     }
-    if (numeric.transform() == NumericConfig::MIN_MAX && !(numeric.max() > numeric.min())) {
-      problems->Add(
-          path, absl::StrCat("max must be above min, got ", numeric.max(), " and ", numeric.min()));
-    }
-    if (numeric.transform() == NumericConfig::STANDARDISE) {
-      problems->Positive(absl::StrCat(path, ".stddev"), numeric.stddev());
-    }
+    ValidateTransform(numeric, path, problems);
   }
 }
 
@@ -102,10 +146,16 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
   }
   if (feature.has_bucketize()) {
     const auto& boundaries = feature.bucketize().boundaries();
-    if (boundaries.empty() || !std::is_sorted(boundaries.begin(), boundaries.end())) {
-      problems->Add(absl::StrCat(path, ".bucketize.boundaries"), "must be ascending and not empty");
+    const bool finite = std::all_of(boundaries.begin(), boundaries.end(),
+                                    [](float boundary) { return std::isfinite(boundary); });
+    if (boundaries.empty() || !finite || !std::is_sorted(boundaries.begin(), boundaries.end())) {
+      problems->Add(absl::StrCat(path, ".bucketize.boundaries"),
+                    absl::StrCat("must be finite, ascending and not empty, got [",
+                                 absl::StrJoin(boundaries, ", "), "]"));
     }
   }
+  problems->Range<int64_t>(absl::StrCat(path, ".preload_ids"), feature.preload_ids(), 0,
+                           int64_t{1} << 40);
   if (feature.pooling() == FeatureConfig::NONE) {
     problems->Range(absl::StrCat(path, ".max_length"), feature.max_length(), 1, 65536);
     if (feature.transfer() == FeatureConfig::POOLED) {
@@ -179,19 +229,22 @@ ColumnNames ColumnsOf(const DataConfig& data) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
-    problems->Add("data", "needs one of criteo_tsv, csv, libsvm, libffm, synthetic");
+    problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }
   if (data.has_csv()) ValidateCsv(data.csv(), problems);
-  if (data.has_libffm())
+  if (data.has_libffm()) {
     problems->Range("data.libffm.num_fields", data.libffm().num_fields(), 1, 65536);
+  }
   if (data.has_synthetic()) {
     ValidateSynthetic(data.synthetic(), problems);
   } else if (job.action() == JobConfig::TRAIN && data.train_files_size() == 0) {
     problems->Add("data.train_files", "must not be empty");
   } else if (job.action() != JobConfig::TRAIN && data.test_files_size() == 0 &&
              data.seeded_split().test_fraction() <= 0) {
-    problems->Add("data.test_files", "must not be empty");
+    problems->Add("data.test_files",
+                  "must not be empty to evaluate or predict; "
+                  "--set data.test_files=FILE names some");
   }
   const double valid = data.seeded_split().valid_fraction();
   const double test = data.seeded_split().test_fraction();

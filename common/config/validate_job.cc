@@ -34,6 +34,10 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0,
                            int64_t{1} << 60);
   problems->Range("evaluation.patience", job.evaluation().patience(), 0, 1000000);
+  // It begins the name of the run's folder.
+  if (absl::StrContains(job.name(), '/')) {
+    problems->Add("name", absl::StrCat("must not hold a '/', got '", job.name(), "'"));
+  }
   if (job.reproducible() && job.mode() != JobConfig::SYNC) {
     problems->Add("reproducible", "needs mode SYNC, got HYBRID");
   }
@@ -53,8 +57,9 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
 // the network.
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
-  if (model.layers_size() == 0)
+  if (model.layers_size() == 0) {
     problems->Add("model.layers", "must not be empty (or set model.zoo)");
+  }
   absl::flat_hash_set<std::string> names;
   for (int i = 0; i < model.layers_size(); ++i) {
     const LayerConfig& layer = model.layers(i);
@@ -66,10 +71,29 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
     if (layer.kind_case() == LayerConfig::KIND_NOT_SET) problems->Add(path, "has no kind");
     if (layer.inputs_size() == 0) problems->Add(path, "has no inputs");
   }
-  problems->Positive("dense_optimizer.learning_rate", job.dense_optimizer().learning_rate());
-  problems->NotNegative("dense_optimizer.l2", job.dense_optimizer().l2());
-  problems->Range<int64_t>("dense_optimizer.warmup_steps", job.dense_optimizer().warmup_steps(), 0,
+}
+
+void ValidateDenseOptimizer(const DenseOptimizerConfig& optimizer, Problems* problems) {
+  problems->Positive("dense_optimizer.learning_rate", optimizer.learning_rate());
+  problems->NotNegative("dense_optimizer.l2", optimizer.l2());
+  problems->Range<int64_t>("dense_optimizer.warmup_steps", optimizer.warmup_steps(), 0,
                            int64_t{1} << 60);
+  switch (optimizer.kind_case()) {
+    case DenseOptimizerConfig::kAdagrad:
+      problems->NotNegative("dense_optimizer.adagrad.initial_accumulator",
+                            optimizer.adagrad().initial_accumulator());
+      // With epsilon 0 the first zero gradient would divide 0 by 0.
+      problems->Positive("dense_optimizer.adagrad.epsilon", optimizer.adagrad().epsilon());
+      break;
+    case DenseOptimizerConfig::kAdam:
+      problems->Decay("dense_optimizer.adam.beta1", optimizer.adam().beta1());
+      problems->Decay("dense_optimizer.adam.beta2", optimizer.adam().beta2());
+      problems->Positive("dense_optimizer.adam.epsilon", optimizer.adam().epsilon());
+      break;
+    case DenseOptimizerConfig::kSgd:
+    case DenseOptimizerConfig::KIND_NOT_SET:
+      break;
+  }
 }
 
 }  // namespace
@@ -81,6 +105,7 @@ absl::Status ValidateJob(const JobConfig& job) {
   ValidateData(job, &problems);
   ValidateTables(job, &problems);
   ValidateModel(job, &problems);
+  ValidateDenseOptimizer(job.dense_optimizer(), &problems);
   if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
     problems.Add("init_from", "is needed to evaluate or predict");
   }

@@ -1,15 +1,9 @@
-#include <cmath>
-
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
 namespace {
-
-void ValidateBeta(const std::string& path, double beta, Problems* problems) {
-  if (!(beta >= 0 && beta < 1)) problems->Add(path, absl::StrCat("must be in [0, 1), got ", beta));
-}
 
 void ValidateOptimizer(const SparseOptimizerConfig& optimizer, const std::string& path,
                        Problems* problems) {
@@ -27,8 +21,8 @@ void ValidateOptimizer(const SparseOptimizerConfig& optimizer, const std::string
                          optimizer.rowwise_adagrad().epsilon());
       break;
     case SparseOptimizerConfig::kAdam:
-      ValidateBeta(absl::StrCat(path, ".adam.beta1"), optimizer.adam().beta1(), problems);
-      ValidateBeta(absl::StrCat(path, ".adam.beta2"), optimizer.adam().beta2(), problems);
+      problems->Decay(absl::StrCat(path, ".adam.beta1"), optimizer.adam().beta1());
+      problems->Decay(absl::StrCat(path, ".adam.beta2"), optimizer.adam().beta2());
       problems->Positive(absl::StrCat(path, ".adam.epsilon"), optimizer.adam().epsilon());
       break;
     case SparseOptimizerConfig::kSgd:
@@ -39,13 +33,27 @@ void ValidateOptimizer(const SparseOptimizerConfig& optimizer, const std::string
 
 void ValidateInitializer(const InitializerConfig& initializer, const std::string& path,
                          Problems* problems) {
-  if (initializer.has_uniform() && !(initializer.uniform().low() <= initializer.uniform().high())) {
-    problems->Add(absl::StrCat(path, ".uniform"),
-                  absl::StrCat("low must not be above high, got ", initializer.uniform().low(),
-                               " and ", initializer.uniform().high()));
-  }
-  if (initializer.has_normal()) {
-    problems->NotNegative(absl::StrCat(path, ".normal.stddev"), initializer.normal().stddev());
+  switch (initializer.kind_case()) {
+    case InitializerConfig::kConstant:
+      problems->Finite(absl::StrCat(path, ".constant.value"), initializer.constant().value());
+      break;
+    case InitializerConfig::kUniform: {
+      const float low = initializer.uniform().low();
+      const float high = initializer.uniform().high();
+      problems->Finite(absl::StrCat(path, ".uniform.low"), low);
+      problems->Finite(absl::StrCat(path, ".uniform.high"), high);
+      if (low > high) {
+        problems->Add(absl::StrCat(path, ".uniform"),
+                      absl::StrCat("low must not be above high, got ", low, " and ", high));
+      }
+      break;
+    }
+    case InitializerConfig::kNormal:
+      problems->Finite(absl::StrCat(path, ".normal.mean"), initializer.normal().mean());
+      problems->NotNegative(absl::StrCat(path, ".normal.stddev"), initializer.normal().stddev());
+      break;
+    case InitializerConfig::KIND_NOT_SET:
+      break;
   }
 }
 

@@ -57,6 +57,10 @@ std::string MetricsRegistry::Text() const {
   return prometheus::TextSerializer().Serialize(rep_->registry->Collect());
 }
 
+void RaiseTo(prometheus::Counter* counter, uint64_t value) {
+  counter->Increment(static_cast<double>(value) - counter->Value());
+}
+
 std::vector<double> LatencyBounds() {
   std::vector<double> bounds;
   for (double bound = 100e-6; bound < 20; bound *= 2) bounds.push_back(bound);

@@ -14,6 +14,7 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,10 @@ class MetricsRegistry {
   struct Rep;
   const std::shared_ptr<Rep> rep_;
 };
+
+// Makes `counter` show a count that is kept elsewhere, which was `value` when it was last looked
+// at; one that shows more already stays. REQUIRES: one thread at a time
+void RaiseTo(prometheus::Counter* counter, uint64_t value);
 
 // Upper ends of histogram buckets for latencies in seconds: 100 us to 13 s, doubling.
 std::vector<double> LatencyBounds();

@@ -53,6 +53,17 @@ TEST(MetricsTest, TheSameNameAndLabelsAreTheSameMetric) {
             registry.AddCounter("satrap_y_total", "Y", {{"method", "b"}}));
 }
 
+TEST(MetricsTest, ACounterIsRaisedToACountThatIsKeptElsewhere) {
+  MetricsRegistry registry("data_loader", 0);
+  prometheus::Counter* const counter = registry.AddCounter("satrap_records_total", "Records");
+  for (const uint64_t value : {7, 7, 12}) {
+    RaiseTo(counter, value);
+    EXPECT_EQ(counter->Value(), static_cast<double>(value));
+  }
+  RaiseTo(counter, 3);
+  EXPECT_EQ(counter->Value(), 12) << "it never falls";
+}
+
 TEST(MetricsTest, HistogramsCountByBucket) {
   MetricsRegistry registry("nn_worker", 0);
   auto* seconds = registry.AddHistogram("satrap_step_seconds", "Step", {.1, 1});

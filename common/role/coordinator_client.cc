@@ -1,12 +1,12 @@
 #include "common/role/coordinator_client.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/clock.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
 
@@ -17,12 +17,6 @@ namespace {
 constexpr int64_t kAttemptTimeoutMs = 2000;
 // Between two attempts, and between two looks at a key that is not there yet.
 constexpr int64_t kRetryPauseMs = 20;
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // The answer of one attempt, waited for by the calling thread. Shared with the channel's callback,
 // which runs later than the wait if the channel breaks its own deadline.
@@ -60,9 +54,9 @@ void Pause(int64_t pause_ms) {
 absl::Status CoordinatorClient::Call(const rpc::Method& method,
                                      const google::protobuf::MessageLite& request,
                                      google::protobuf::MessageLite* answer) {
-  const int64_t deadline_ms = NowMs() + patience_ms_;
+  const int64_t deadline_ms = MonotonicMs() + patience_ms_;
   while (true) {
-    const int64_t left_ms = std::max<int64_t>(deadline_ms - NowMs(), 1);
+    const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 1);
     absl::StatusOr<rpc::Message> message = CallOnce(channel_, method, request.SerializeAsString(),
                                                     std::min(kAttemptTimeoutMs, left_ms));
     if (message.ok()) {
@@ -71,7 +65,7 @@ absl::Status CoordinatorClient::Call(const rpc::Method& method,
     }
     const bool lost =
         absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status());
-    if (!lost || NowMs() >= deadline_ms) {
+    if (!lost || MonotonicMs() >= deadline_ms) {
       return absl::Status(message.status().code(),
                           absl::StrCat("coordinator: ", message.status().message()));
     }
@@ -118,12 +112,12 @@ absl::Status CoordinatorClient::Set(const std::string& key, const std::string& v
 absl::StatusOr<std::string> CoordinatorClient::Get(const std::string& key, int64_t timeout_ms) {
   StoreGetRequest request;
   request.set_key(key);
-  const int64_t deadline_ms = NowMs() + timeout_ms;
+  const int64_t deadline_ms = MonotonicMs() + timeout_ms;
   while (true) {
     StoreGetAnswer answer;
     RETURN_IF_ERROR(Call(kStoreGet, request, &answer));
     if (answer.found()) return answer.value();
-    if (NowMs() >= deadline_ms) {
+    if (MonotonicMs() >= deadline_ms) {
       return absl::DeadlineExceededError(
           absl::StrCat("nobody set '", key, "' within ", timeout_ms, " ms"));
     }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/config/job_config.h"
 #include "common/metrics/metrics.h"
 #include "common/mutex.h"
@@ -39,12 +39,9 @@ constexpr int64_t kStartingHeartbeatPeriodMs = 100;
 // After FINISHED a role has this long to come to WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;
 constexpr int64_t kServerDrainMs = 500;
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+// While the coordinator's answers count the control thread looks at the clock at least this often:
+// if a look is late by as much, this process has stood still, which is not the coordinator's fault.
+constexpr int64_t kLookMs = 1000;
 
 int ThreadsOf(Role role, const JobConfig& job) {
   switch (role) {
@@ -89,6 +86,7 @@ struct RoleRuntime::Rep {
 
   // The control thread: signals, failures, heartbeats, the end.
   void Control();
+  int64_t WaitMs(int64_t now_ms);
   void HandleSignal();
   void HandleFailure();
   void SendHeartbeat();
@@ -186,15 +184,31 @@ bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   return true;
 }
 
+// How long the control thread may wait for a signal or a Wake; -1 if nothing else is due.
+int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
+  MutexLock lock(&mutex);
+  if (state == FINISHED) {
+    if (waiting_for_finish) return -1;
+    return std::max<int64_t>(finished_ms + kFinishGraceMs + 1 - now_ms, 0);
+  }
+  if (!registered) return -1;
+  if (heartbeat_in_flight) return kLookMs;
+  return std::clamp<int64_t>(next_heartbeat_ms - now_ms, 0, kLookMs);
+}
+
 void RoleRuntime::Rep::Control() {
   while (true) {
-    const int64_t before_ms = NowMs();
-    const int64_t wait_ms = std::clamp<int64_t>(next_heartbeat_ms - before_ms, 1, 1000);
+    const int64_t before_ms = MonotonicMs();
+    const int64_t wait_ms = WaitMs(before_ms);
     pollfd fds[] = {{signal_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
     poll(fds, 2, static_cast<int>(wait_ms));
-    const int64_t now_ms = NowMs();
-    // While this process itself stood still the coordinator could not be heard.
-    last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - 1000);
+    const int64_t now_ms = MonotonicMs();
+    if (wait_ms < 0) {
+      last_answer_ms = now_ms;  // none was waited for
+    } else {
+      // While this process itself stood still the coordinator could not be heard.
+      last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - kLookMs);
+    }
     if (fds[0].revents != 0) HandleSignal();
     if (fds[1].revents != 0) {
       uint64_t count;
@@ -264,7 +278,7 @@ void RoleRuntime::Rep::SendHeartbeat() {
   rpc::Message message;
   message.header = request.SerializeAsString();
   heartbeat_in_flight = true;
-  next_heartbeat_ms = NowMs() + period_ms;
+  next_heartbeat_ms = MonotonicMs() + period_ms;
   coordinator_channel->Call(kHeartbeat, std::move(message), kHeartbeatAttemptMs,
                             [this](absl::StatusOr<rpc::Message> answer) {
                               {
@@ -287,12 +301,12 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   if (!answer.ParseFromString(message->header)) {
     ExitNow(1, "the coordinator's heartbeat answer is malformed");
   }
-  last_answer_ms = NowMs();
+  last_answer_ms = MonotonicMs();
   if (answer.state() == FAILED) {
     ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
   }
   MutexLock lock(&mutex);
-  if (answer.state() == FINISHED && state != FINISHED) finished_ms = NowMs();
+  if (answer.state() == FINISHED && state != FINISHED) finished_ms = MonotonicMs();
   if (state == STARTING) members.assign(answer.members().begin(), answer.members().end());
   state = answer.state();
   changed.NotifyAll();
@@ -332,7 +346,7 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   rep->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
   rep->wake_fd = eventfd(0, EFD_CLOEXEC);
   CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
-  rep->last_answer_ms = NowMs();
+  rep->last_answer_ms = MonotonicMs();
   rep->control = std::thread([raw = rep.get()] { raw->Control(); });
   return std::unique_ptr<RoleRuntime>(new RoleRuntime(std::move(rep)));
 }
@@ -352,6 +366,13 @@ CoordinatorClient* RoleRuntime::coordinator() { return rep_->coordinator.get(); 
 
 std::function<void(absl::Status)> RoleRuntime::failure_sink() {
   return [rep = rep_.get()](absl::Status status) { rep->ReportFailure(std::move(status)); };
+}
+
+void RoleRuntime::ExitUnlessOk(const absl::Status& status) {
+  if (status.ok()) return;
+  if (!rep_->ReportFailure(status)) rep_->ExitNow(1, status.message());
+  // The control thread tells the coordinator and ends the process.
+  while (true) pause();
 }
 
 absl::Status RoleRuntime::Serve(std::initializer_list<rpc::GrpcServer::Service> services) {
@@ -465,12 +486,8 @@ int RunRole(Role role, int argc, char** argv,
   }
   auto runtime = RoleRuntime::Start(role, *flags);
   if (!runtime.ok()) return StartFailed(role, runtime.status());
-  const absl::Status status = body(**runtime);
-  if (status.ok()) return 0;
-  RoleRuntime::Rep* const rep = (*runtime)->rep_.get();
-  if (!rep->ReportFailure(status)) rep->ExitNow(1, status.message());
-  // The control thread tells the coordinator and ends the process.
-  while (true) pause();
+  (*runtime)->ExitUnlessOk(body(**runtime));
+  return 0;
 }
 
 }  // namespace satrap

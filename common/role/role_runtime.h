@@ -71,6 +71,10 @@ class RoleRuntime {
   MetricsRegistry* metrics();
   // Where engines report what must end the job. Never blocks; the first report counts.
   std::function<void(absl::Status)> failure_sink();
+  // Returns if `status` is OK. Else it is the end as of an error of the body, without return: told
+  // to the coordinator before anything of the caller's goes. For a body that owns what peers would
+  // miss at once (a collective) and would report first; it calls this while it still has it.
+  void ExitUnlessOk(const absl::Status& status);
 
   // Starts the server at flags().listen. Handlers must live until WaitForFinish has returned.
   // FAILED_PRECONDITION if the address is in use; INVALID_ARGUMENT if there is no --listen.
@@ -118,15 +122,14 @@ class RoleRuntime {
   void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 
  private:
-  friend int RunRole(Role role, int argc, char** argv,
-                     absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
   explicit RoleRuntime(std::unique_ptr<Rep> rep);
   const std::unique_ptr<Rep> rep_;
 };
 
-// Parses the flags, starts the runtime and calls `body`; returns the process's exit code: 0 if
-// `body` returned OK, else 1, the error having been logged and, unless the run has finished, told
-// to the coordinator. REQUIRES: no other thread has been started in this process
+// Parses the flags, starts the runtime and calls `body`; returns 0 if `body` returned OK, else the
+// process exits with 1, the error having been logged and, unless the run has finished, told to the
+// coordinator; what `body` owned is gone by then (see ExitUnlessOk). REQUIRES: no other thread has
+// been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
 

@@ -4,6 +4,7 @@
 #include "common/role/role_runtime.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -48,7 +49,7 @@ class FakeCoordinator final : public rpc::Handler {
       member_ = call.member();
       answer.header = RegisterAnswer().SerializeAsString();
     } else if (method == kHeartbeat) {
-      if (silent()) return;
+      if (silent()) return KeepUnanswered(std::move(respond));
       HeartbeatAnswer beat;
       MutexLock lock(&mutex_);
       beat.set_state(state_);
@@ -72,13 +73,26 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     silent_ = true;
   }
+  // Waits until heartbeats were left without an answer.
+  void AwaitUnanswered(size_t count) {
+    MutexLock lock(&mutex_);
+    while (unanswered_.size() < count) changed_.Wait(&mutex_);
+  }
+
+ private:
   bool silent() {
     MutexLock lock(&mutex_);
     return silent_;
   }
+  void KeepUnanswered(rpc::Callback respond) {
+    MutexLock lock(&mutex_);
+    unanswered_.push_back(std::move(respond));
+    changed_.NotifyAll();
+  }
 
- private:
   Mutex mutex_;
+  CondVar changed_;
+  std::vector<rpc::Callback> unanswered_ GUARDED_BY(mutex_);
   bool silent_ GUARDED_BY(mutex_) = false;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
   Member member_ GUARDED_BY(mutex_);
@@ -150,6 +164,23 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
       ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
+// Ends the process otherwise than the runtime does.
+struct ExitsWhenItGoes {
+  ~ExitsWhenItGoes() { _exit(7); }
+};
+
+TEST_F(RoleRuntimeTest, AnErrorIsToldBeforeAnythingOfTheBodyGoes) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                const ExitsWhenItGoes owned;
+                runtime.ExitUnlessOk(absl::OkStatus());
+                runtime.ExitUnlessOk(absl::DataLossError("the model is damaged"));
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(1), "coordinator was told: the model is damaged");
+}
+
 TEST_F(RoleRuntimeTest, AnErrorAfterTheEndIsLoggedAndExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 const absl::Status joined = runtime.Join();
@@ -175,6 +206,55 @@ TEST_F(RoleRuntimeTest, AProgressSourceIsNotCalledOnceItsRegistrationIsGone) {
                 return absl::OkStatus();
               }),
               ::testing::ExitedWithCode(0), "");
+}
+
+// How often threads of this process have gone to sleep within 300 ms of the runtime's timer.
+int64_t SleepsIn300Ms(RoleRuntime& runtime) {
+  Mutex mutex;
+  CondVar changed;
+  bool over = false;
+  rusage before;
+  getrusage(RUSAGE_SELF, &before);
+  runtime.executor()->PostAfter(300 * 1000, [&] {
+    MutexLock lock(&mutex);
+    over = true;
+    changed.NotifyAll();
+  });
+  MutexLock lock(&mutex);
+  while (!over) changed.Wait(&mutex);
+  rusage after;
+  getrusage(RUSAGE_SELF, &after);
+  return after.ru_nvcsw - before.ru_nvcsw;
+}
+
+TEST_F(RoleRuntimeTest, NothingPollsBeforeTheRoleJoins) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const int64_t sleeps = SleepsIn300Ms(runtime);
+                fprintf(stderr, "%s sleeps: %d\n", sleeps < 100 ? "few" : "many",
+                        static_cast<int>(sleeps));
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                const absl::Status finished = runtime.Finish(RunResult());
+                runtime.WaitForFinish();
+                return finished;
+              }),
+              ::testing::ExitedWithCode(0), "few sleeps");
+}
+
+TEST_F(RoleRuntimeTest, NothingPollsWhileTheCoordinatorIsSilent) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.FallSilent();
+                coordinator.AwaitUnanswered(1);
+                // Until the next heartbeat is overdue.
+                for (int i = 0; i < 4; ++i) SleepsIn300Ms(runtime);
+                const int64_t sleeps = SleepsIn300Ms(runtime);
+                fprintf(stderr, "%s sleeps: %d\n", sleeps < 100 ? "few" : "many",
+                        static_cast<int>(sleeps));
+                _exit(0);
+              }),
+              ::testing::ExitedWithCode(0), "few sleeps");
 }
 
 TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {

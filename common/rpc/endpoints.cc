@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
+#include "common/file_error.h"
 #include "common/status_macros.h"
 
 namespace satrap::rpc {
@@ -38,10 +39,6 @@ absl::optional<std::string> SocketPath(absl::string_view address) {
 int MaxMessageBytes(const EndpointOptions& options) {
   return static_cast<int>(
       std::min<int64_t>(options.max_message_bytes, std::numeric_limits<int>::max()));
-}
-
-absl::Status FileError(absl::string_view what, absl::string_view path) {
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
 }
 
 absl::Status RemoveStaleSocket(const std::string& path) {

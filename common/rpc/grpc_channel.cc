@@ -7,18 +7,30 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
 #include "common/rpc/grpc_message.h"
 #include "common/status_macros.h"
 
 namespace satrap::rpc {
+namespace {
+
+// gRPC's own text names neither the call nor the cure.
+absl::Status TooLarge(absl::string_view message, const Method& method, absl::string_view sizes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(message, " ", method.path, " is larger than max_message_bytes (", sizes,
+                   "): raise max_message_bytes, or lower global_batch_size"));
+}
+
+}  // namespace
 
 struct GrpcChannel::Rep {
   // One call; deletes itself when its callback has returned.
   class UnaryCall;
 
-  explicit Rep(std::shared_ptr<grpc::Channel> channel) : stub(std::move(channel)) {}
+  Rep(std::shared_ptr<grpc::Channel> channel, int64_t max_message_bytes)
+      : stub(std::move(channel)), max_message_bytes(max_message_bytes) {}
 
   // False, and it is not added, once the channel is closing.
   bool Add(UnaryCall* call) {
@@ -40,6 +52,7 @@ struct GrpcChannel::Rep {
   }
 
   grpc::GenericStub stub;
+  const int64_t max_message_bytes;
   Mutex mutex;
   CondVar all_left;
   bool closing GUARDED_BY(mutex) = false;
@@ -56,8 +69,15 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     context_.set_wait_for_ready(true);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
     request_ = ToByteBuffer(method_, request);
-    if (!rep_->Add(this)) {
-      done_(absl::CancelledError("channel is closed"));
+    absl::Status status;
+    if (static_cast<int64_t>(request_.Length()) > rep_->max_message_bytes) {
+      status = TooLarge("request of", method_,
+                        absl::StrCat(request_.Length(), " vs. ", rep_->max_message_bytes));
+    } else if (!rep_->Add(this)) {
+      status = absl::CancelledError("channel is closed");
+    }
+    if (!status.ok()) {
+      done_(std::move(status));
       delete this;
       return;
     }
@@ -79,6 +99,11 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
 
  private:
   absl::StatusOr<Message> Answer(const grpc::Status& status) const {
+    if (IsMessageTooLarge(status)) {
+      // Requests are checked before they go, so what could not be sent is the answer.
+      const bool is_answer = absl::StartsWith(status.error_message(), "Sent");
+      return TooLarge(is_answer ? "answer to" : "message of", method_, status.error_message());
+    }
     if (!status.ok()) return FromGrpcStatus(status);
     absl::StatusOr<Message> message = FromByteBuffer(method_, answer_);
     if (!message.ok()) {
@@ -99,7 +124,8 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
 absl::StatusOr<std::unique_ptr<GrpcChannel>> GrpcChannel::Create(const std::string& address,
                                                                  const EndpointOptions& options) {
   ASSIGN_OR_RETURN(auto channel, NewChannel(address, options));
-  return std::unique_ptr<GrpcChannel>(new GrpcChannel(std::make_unique<Rep>(std::move(channel))));
+  return std::unique_ptr<GrpcChannel>(
+      new GrpcChannel(std::make_unique<Rep>(std::move(channel), options.max_message_bytes)));
 }
 
 GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}

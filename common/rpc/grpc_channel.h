@@ -27,8 +27,9 @@ class GrpcChannel final : public Channel {
   // returned. REQUIRES: not called from a callback.
   ~GrpcChannel() override;
 
-  // Besides what Channel says: RESOURCE_EXHAUSTED if a message is too large, INTERNAL if the answer
-  // is malformed.
+  // Besides what Channel says: RESOURCE_EXHAUSTED, naming method, bytes and the fields of the job
+  // that cure it, if the request, which is not sent then, or the answer is larger than
+  // max_message_bytes; INTERNAL if the answer is malformed.
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

@@ -24,6 +24,9 @@ absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuf
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
+// Whether gRPC, at either end, refused a message for its size.
+bool IsMessageTooLarge(const grpc::Status& status);
+
 }  // namespace satrap::rpc
 
 #endif  // SATRAP_COMMON_RPC_GRPC_MESSAGE_H_

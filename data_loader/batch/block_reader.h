@@ -33,7 +33,8 @@ struct FileBlockOptions {
   const RecordFilter* filter = nullptr;
   Parser* parser = nullptr;
   ReadProgress* progress = nullptr;
-  // Bad records are counted and kept where they are read for the first time only.
+  // Bad records are counted and kept, and empty lines and comments counted, where they are read for
+  // the first time only.
   bool report_bad = true;
 };
 

@@ -8,6 +8,10 @@
 namespace satrap {
 namespace {
 
+// Good records that are counted at once: few, so that the share of bad ones, which all readers of a
+// stream are judged by, is never far from the truth.
+constexpr uint64_t kCountedRecords = 256;
+
 class FileBlockReader final : public BlockReader {
  public:
   FileBlockReader(std::string path, uint32_t split_index, const FileBlockOptions& options,
@@ -22,11 +26,8 @@ class FileBlockReader final : public BlockReader {
     bool more = true;
     while (more && block->records.rows() == 0) {
       block->index = position_ / options_.block_rows;
-      ReadCounts counts;
-      absl::StatusOr<bool> read = ReadBlock(&block->records, &counts);
-      counts.disk_bytes = lines_->disk_bytes() - counted_bytes_;
-      counted_bytes_ += counts.disk_bytes;
-      options_.progress->Add(options_.stream, counts);
+      const absl::StatusOr<bool> read = ReadBlock(&block->records);
+      Count();
       if (!read.ok()) return read.status();
       more = *read;
     }
@@ -35,7 +36,7 @@ class FileBlockReader final : public BlockReader {
 
  private:
   // Reads to the end of the block that `position_` lies in; false at the end of the split.
-  absl::StatusOr<bool> ReadBlock(RecordBlock* records, ReadCounts* counts) {
+  absl::StatusOr<bool> ReadBlock(RecordBlock* records) {
     const uint64_t end = (position_ / options_.block_rows + 1) * options_.block_rows;
     LineReader::Line line;
     while (position_ < end) {
@@ -45,33 +46,44 @@ class FileBlockReader final : public BlockReader {
                                                : options_.parser->Parse(line.text, records);
       switch (result.kind) {
         case ParseResult::kRecord:
-          ++counts->scanned;
+          ++counts_.scanned;
           if (options_.filter->Keeps(split_index_, position_)) {
-            ++counts->records;
+            ++counts_.records;
           } else {
             records->DropLastRow();
           }
           ++position_;
+          if (counts_.scanned == kCountedRecords) Count();
           break;
         case ParseResult::kEmpty:
-          ++counts->empty_lines;
+          if (options_.report_bad) ++counts_.empty_lines;
           break;
         case ParseResult::kComment:
-          ++counts->comments;
+          if (options_.report_bad) ++counts_.comments;
           break;
         case ParseResult::kBad:
-          if (options_.report_bad) RETURN_IF_ERROR(ReportBad(line, result.reason, counts));
+          if (options_.report_bad) {
+            RETURN_IF_ERROR(ReportBad(line, result.reason, records->rows()));
+          }
           break;
       }
     }
     return true;
   }
 
-  absl::Status ReportBad(const LineReader::Line& line, const char* reason, ReadCounts* counts) {
-    // What was read before it counts towards the share of bad records.
-    options_.progress->Add(options_.stream, std::exchange(*counts, ReadCounts()));
-    return options_.progress->AddBad(
-        {path_, line.offset, line.number, options_.stream, reason, line.text});
+  // Adds what was read since the last time to the loader's counts.
+  void Count() {
+    counts_.disk_bytes = lines_->disk_bytes() - counted_bytes_;
+    counted_bytes_ += counts_.disk_bytes;
+    options_.progress->Add(options_.stream, std::exchange(counts_, ReadCounts()));
+  }
+
+  // `index`: the stream's records in the block so far.
+  absl::Status ReportBad(const LineReader::Line& line, const char* reason, uint64_t index) {
+    Count();  // what was read before it counts towards the share of bad records
+    return options_.progress->AddBad({path_, line.offset, line.number, options_.stream, reason,
+                                      line.text, split_index_, position_ / options_.block_rows,
+                                      index});
   }
 
   const std::string path_;
@@ -79,6 +91,7 @@ class FileBlockReader final : public BlockReader {
   const FileBlockOptions options_;
   const std::unique_ptr<LineReader> lines_;
   uint64_t position_ = 0;  // good records read of the split
+  ReadCounts counts_;      // not yet added to the loader's
   uint64_t counted_bytes_ = 0;
 };
 

@@ -214,4 +214,9 @@ ParsedPartSource::~ParsedPartSource() { rep_->Stop(); }
 
 void ParsedPartSource::Next(Callback done) { rep_->Ask(std::move(done)); }
 
+size_t ParsedPartSource::ready_parts() const {
+  MutexLock lock(&rep_->mutex);
+  return rep_->ready.size();
+}
+
 }  // namespace satrap

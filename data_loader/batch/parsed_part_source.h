@@ -34,6 +34,9 @@ class ParsedPartSource final : public PartSource {
 
   void Next(Callback done) override;
 
+  // Parts that are made and have not been asked for.
+  size_t ready_parts() const;
+
  private:
   struct Rep;
   const std::shared_ptr<Rep> rep_;

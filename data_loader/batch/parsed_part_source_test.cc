@@ -93,6 +93,7 @@ TEST_F(ParsedPartSourceTest, ReadsAheadUpToItsCapacity) {
   EXPECT_EQ(Next(), "e0 s0 p0 n5");
   // Of two batches one part is taken, three wait, so a third batch was begun.
   EXPECT_EQ(progress_.Snapshot().records(), 30u);
+  EXPECT_EQ(source_->ready_parts(), 5u);
 }
 
 TEST_F(ParsedPartSourceTest, WaitsForTheSupplyWithoutHoldingAThread) {

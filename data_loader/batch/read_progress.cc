@@ -5,8 +5,11 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/check.h"
+#include "common/file_error.h"
 #include "common/status_macros.h"
 
 namespace satrap {
@@ -24,13 +27,24 @@ std::string PathIn(const ReadProgress::Options& options, absl::string_view suffi
   return absl::StrCat(options.quarantine_dir, "/loader-", options.loader_index, suffix);
 }
 
+// A file's name without what separates fields and lines.
+std::string OneField(absl::string_view path) {
+  return absl::StrReplaceAll(path, {{"\t", "\\t"}, {"\n", "\\n"}});
+}
+
 // The first ten, then those whose count is a power of two.
 bool IsLogged(uint64_t count) { return count <= kLoggedAtFirst || (count & (count - 1)) == 0; }
+
+absl::StatusOr<FILE*> Create(const std::string& path) {
+  FILE* file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) return FileError("write", path);
+  return file;
+}
 
 absl::Status Write(FILE* file, absl::string_view text, const std::string& path) {
   // Flushed at once: bad records are rare, and a process that is killed must not lose them.
   if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+    return FileError("write", path);
   }
   return absl::OkStatus();
 }
@@ -55,43 +69,59 @@ void ReadProgress::Add(Stream stream, const ReadCounts& counts) {
 }
 
 absl::Status ReadProgress::AddBad(const BadLine& bad) {
-  MutexLock lock(&mutex_);
-  ++bad_;
-  Counts& counts = counts_[bad.stream];
-  ++counts.bad;
-  if (options_.log && IsLogged(bad_)) {
+  uint64_t count;
+  absl::Status too_many;
+  {
+    MutexLock lock(&mutex_);
+    count = ++bad_;
+    Counts& counts = counts_[bad.stream];
+    ++counts.bad;
+    if (counts.read.scanned + counts.bad >= kMinRecordsForFraction) {
+      too_many = CheckFraction(bad.stream);
+    }
+  }
+  if (options_.log && IsLogged(count)) {
     options_.log(absl::StrCat("bad record: ", bad.path, " byte ", bad.offset, " line ", bad.line,
-                              ": ", bad.reason, " (", bad_, " so far)"));
+                              ": ", bad.reason, " (", count, " so far)"));
   }
   RETURN_IF_ERROR(Keep(bad));
-  if (counts.read.scanned + counts.bad < kMinRecordsForFraction) return absl::OkStatus();
-  return CheckFraction(bad.stream);
+  return too_many;
+}
+
+void ReadProgress::AddReader(Stream stream) {
+  MutexLock lock(&mutex_);
+  ++counts_[stream].readers;
+}
+
+absl::Status ReadProgress::EndReader(Stream stream) {
+  MutexLock lock(&mutex_);
+  CHECK(counts_[stream].readers > 0);
+  if (--counts_[stream].readers > 0) return absl::OkStatus();
+  return CheckFraction(stream);
 }
 
 absl::Status ReadProgress::Keep(const BadLine& bad) {
   if (options_.quarantine_dir.empty()) return absl::OkStatus();
   const std::string lines_path = PathIn(options_, ".txt");
   const std::string places_path = PathIn(options_, ".tsv");
+  MutexLock files_lock(&files_mutex_);
   if (lines_ == nullptr) {
     if (mkdir(options_.quarantine_dir.c_str(), 0755) != 0 && errno != EEXIST) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", options_.quarantine_dir));
+      return FileError("make", options_.quarantine_dir);
     }
-    lines_ = std::fopen(lines_path.c_str(), "we");
-    if (lines_ != nullptr) places_ = std::fopen(places_path.c_str(), "we");
     if (places_ == nullptr) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", lines_path));
+      ASSIGN_OR_RETURN(places_, Create(places_path));
     }
+    ASSIGN_OR_RETURN(lines_, Create(lines_path));
+    MutexLock lock(&mutex_);
+    keeps_lines_ = true;
   }
   RETURN_IF_ERROR(Write(lines_, absl::StrCat(bad.text, "\n"), lines_path));
   return Write(places_,
-               absl::StrCat(bad.path, "\t", bad.offset, "\t", bad.line, "\t",
-                            StreamName(bad.stream), "\t", bad.reason, "\n"),
+               absl::StrCat(OneField(bad.path), "\t", bad.offset, "\t", bad.line, "\t",
+                            StreamName(bad.stream), "\t", bad.reason, "\t", bad.split, "\t",
+                            bad.block, "\t", bad.index, "\n"),
                places_path);
-}
-
-absl::Status ReadProgress::CheckBadFraction(Stream stream) const {
-  MutexLock lock(&mutex_);
-  return CheckFraction(stream);
 }
 
 absl::Status ReadProgress::CheckFraction(Stream stream) const {
@@ -119,7 +149,7 @@ LoaderProgress ReadProgress::Snapshot() const {
   progress.set_quarantined(bad_);
   progress.set_empty_lines(empty);
   progress.set_bytes(bytes);
-  if (lines_ != nullptr) progress.set_quarantine_file(PathIn(options_, ".txt"));
+  if (keeps_lines_) progress.set_quarantine_file(PathIn(options_, ".txt"));
   const ReadCounts& train = counts_[TRAIN_STREAM].read;
   uint64_t expected = options_.train_rows;
   if (expected == 0 && train.disk_bytes > 0) {

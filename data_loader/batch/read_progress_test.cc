@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,15 +21,25 @@ TEST(ReadProgressTest, KeepsBadLinesAndTheirPlaces) {
   options.log = [&](const std::string& line) { logged.push_back(line); };
   ReadProgress progress(options);
   EXPECT_EQ(progress.Snapshot().quarantine_file(), "");
-  ASSERT_TRUE(progress.AddBad({"day_0", 120, 3, TRAIN_STREAM, "a NUL byte", "x\ty"}).ok());
+  ASSERT_TRUE(progress.AddBad({"day_0", 120, 3, TRAIN_STREAM, "a NUL byte", "x\ty", 4, 5, 6}).ok());
   ASSERT_TRUE(progress.AddBad({"day_1", 7, 0, TEST_STREAM, "not 40 columns", "z"}).ok());
   EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.txt"), "x\ty\nz\n");
   EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.tsv"),
-            "day_0\t120\t3\ttrain\ta NUL byte\nday_1\t7\t0\ttest\tnot 40 columns\n");
+            "day_0\t120\t3\ttrain\ta NUL byte\t4\t5\t6\n"
+            "day_1\t7\t0\ttest\tnot 40 columns\t0\t0\t0\n");
   EXPECT_EQ(progress.quarantined(), 2u);
   EXPECT_EQ(progress.Snapshot().quarantine_file(), dir.path() + "/quarantine/loader-2.txt");
   ASSERT_EQ(logged.size(), 2u);
   EXPECT_NE(logged[0].find("day_0 byte 120 line 3: a NUL byte"), std::string::npos);
+}
+
+TEST(ReadProgressTest, AFilesNameTakesOneFieldOfALine) {
+  TempDir dir;
+  ReadProgress::Options options;
+  options.quarantine_dir = dir.path();
+  ReadProgress progress(options);
+  ASSERT_TRUE(progress.AddBad({"a\tb\nc", 0, 1, TEST_STREAM, "bad", "x"}).ok());
+  EXPECT_EQ(TempDir::Read(dir.path() + "/loader-0.tsv"), "a\\tb\\nc\t0\t1\ttest\tbad\t0\t0\t0\n");
 }
 
 TEST(ReadProgressTest, LogsASampleOfManyBadRecords) {
@@ -47,10 +59,24 @@ TEST(ReadProgressTest, MoreThanTheShareOfTenThousandRecordsIsAnError) {
   counts.records = counts.scanned = 7499;
   progress.Add(TRAIN_STREAM, counts);
   for (int i = 0; i < 2499; ++i) ASSERT_TRUE(progress.AddBad(BadLine()).ok());
-  EXPECT_TRUE(progress.CheckBadFraction(TRAIN_STREAM).ok());
   EXPECT_TRUE(progress.AddBad(BadLine()).ok()) << "2,500 of 9,999 is more, but of too few";
   EXPECT_EQ(progress.AddBad(BadLine()).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(progress.CheckBadFraction(TEST_STREAM).ok()) << "each stream has its own share";
+  progress.AddReader(TEST_STREAM);
+  EXPECT_TRUE(progress.EndReader(TEST_STREAM).ok()) << "each stream has its own share";
+}
+
+TEST(ReadProgressTest, AStreamOfFewRecordsIsJudgedWhenItsLastReaderEnds) {
+  ReadProgress::Options options;
+  options.max_bad_fraction = 0.25;
+  ReadProgress progress(options);
+  for (int i = 0; i < 3; ++i) progress.AddReader(TRAIN_STREAM);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(progress.AddBad(BadLine()).ok());
+  EXPECT_TRUE(progress.EndReader(TRAIN_STREAM).ok()) << "others have not read yet";
+  ReadCounts counts;
+  counts.records = counts.scanned = 8;
+  progress.Add(TRAIN_STREAM, counts);
+  EXPECT_TRUE(progress.EndReader(TRAIN_STREAM).ok());
+  EXPECT_EQ(progress.EndReader(TRAIN_STREAM).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(ReadProgressTest, ALineThatCannotBeKeptIsAnError) {
@@ -59,6 +85,22 @@ TEST(ReadProgressTest, ALineThatCannotBeKeptIsAnError) {
   options.quarantine_dir = dir.Write("a_file", "") + "/quarantine";
   ReadProgress progress(options);
   EXPECT_FALSE(progress.AddBad(BadLine()).ok());
+  EXPECT_FALSE(progress.AddBad(BadLine()).ok()) << "and stays one";
+}
+
+TEST(ReadProgressTest, OneFileThatCannotBeMadeIsAnErrorEachTime) {
+  for (const char* taken : {"loader-0.tsv", "loader-0.txt"}) {
+    TempDir dir;
+    std::filesystem::create_directory(dir.path() + "/" + taken);
+    ReadProgress::Options options;
+    options.quarantine_dir = dir.path();
+    ReadProgress progress(options);
+    for (int i = 0; i < 2; ++i) {
+      const absl::Status status = progress.AddBad(BadLine());
+      EXPECT_NE(status.message().find(taken), std::string::npos) << status;
+    }
+    EXPECT_EQ(progress.Snapshot().quarantine_file(), "");
+  }
 }
 
 TEST(ReadProgressTest, EstimatesTheRecordsOfAnEpochFromBytes) {

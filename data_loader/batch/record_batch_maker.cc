@@ -16,7 +16,9 @@ class RecordBatchMaker final : public BatchMaker {
       : plan_(std::move(plan)),
         batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
         // The last batch of a lane must say that it is, so one record more has to be known.
-        needed_(batch_size_ + (plan_->ordered ? 1 : 0)) {
+        needed_(batch_size_ + (plan_->ordered ? 1 : 0)),
+        reads_first_epoch_(plan_->reports_bad) {
+    if (reads_first_epoch_) plan_->progress->AddReader(plan_->stream);
     if (plan_->click_log == nullptr) parser_ = NewParser(plan_->job.data(), plan_->stream);
   }
 
@@ -52,8 +54,8 @@ class RecordBatchMaker final : public BatchMaker {
       Emit(true, parts);
       return Result::kBatch;
     }
-    if (plan_->reports_bad && epoch_ == 0) {
-      RETURN_IF_ERROR(plan_->progress->CheckBadFraction(plan_->stream));
+    if (std::exchange(reads_first_epoch_, false)) {
+      RETURN_IF_ERROR(plan_->progress->EndReader(plan_->stream));
     }
     return Result::kEnd;
   }
@@ -95,7 +97,7 @@ class RecordBatchMaker final : public BatchMaker {
     options.filter = &plan_->filter;
     options.parser = parser_.get();
     options.progress = plan_->progress;
-    options.report_bad = plan_->reports_bad && epoch_ == 0;
+    options.report_bad = reads_first_epoch_;
     ASSIGN_OR_RETURN(reader_, NewFileBlockReader(split, split_, options));
     return absl::OkStatus();
   }
@@ -128,6 +130,7 @@ class RecordBatchMaker final : public BatchMaker {
   const std::shared_ptr<const StreamPlan> plan_;
   const uint64_t batch_size_;
   const uint64_t needed_;
+  bool reads_first_epoch_;  // and counts the bad records in it
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;

@@ -29,6 +29,17 @@ void LoaderEngine::Start() {
   for (const auto& sender : senders_) sender->Start();
 }
 
+LoaderEngine::Counts LoaderEngine::counts() const {
+  Counts sum;
+  for (const auto& sender : senders_) {
+    const StreamSender::Counts counts = sender->counts();
+    sum.parts += counts.parts;
+    sum.samples += counts.samples;
+    sum.open_parts += counts.open_parts;
+  }
+  return sum;
+}
+
 void LoaderEngine::Stop() {
   for (const auto& sender : senders_) sender->Stop();
 }

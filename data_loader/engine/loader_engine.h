@@ -59,6 +59,14 @@ class LoaderEngine {
   // REQUIRES: once
   void Start();
 
+  struct Counts {
+    uint64_t parts = 0;     // accepted by embedding workers, since the start
+    uint64_t samples = 0;   // of these parts
+    size_t open_parts = 0;  // taken from the sources and not yet accepted
+  };
+  // Of all streams.
+  Counts counts() const;
+
   // Nothing new is sent from now on, and calls that are open are given up without a report: their
   // workers may or may not have the part. Idempotent.
   void Stop();

@@ -1,6 +1,5 @@
 // A PartSource gives the parts of one stream at one loader (of one lane of it, where the stream is
-// ordered), epoch after epoch. Implementations: ParsedPartSource (batch/parsed_part_source.h) and
-// that of tests/simulation.
+// ordered), epoch after epoch. Implemented by ParsedPartSource (batch/parsed_part_source.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
 #define SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_

@@ -47,6 +47,15 @@ uint32_t StreamSender::epochs_sent() const {
   return epoch_;
 }
 
+StreamSender::Counts StreamSender::counts() const {
+  MutexLock lock(&mutex_);
+  Counts counts;
+  counts.parts = accepted_parts_;
+  counts.samples = accepted_samples_;
+  for (const Source& source : sources_) counts.open_parts += source.open_parts;
+  return counts;
+}
+
 void StreamSender::GiveUpCalls() {
   const auto calls = std::exchange(calls_, {});
   for (const auto& [number, call] : calls) call->Cancel();
@@ -115,20 +124,22 @@ void StreamSender::Send(size_t s, Part part) {
     worker = next_worker_;
     next_worker_ = (next_worker_ + 1) % workers_.size();
   }
-  const Cargo cargo = {false, s, id.part()};
+  const Cargo cargo = {false, s, id.part(), part.header.part().samples()};
   Put(worker, std::move(part), cargo);
 }
 
-void StreamSender::Accepted(size_t s, uint32_t index, Effects* effects) {
-  Source& source = sources_[s];
+void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
+  ++accepted_parts_;
+  accepted_samples_ += cargo.samples;
+  Source& source = sources_[cargo.source];
   --source.open_parts;
   if (options_.ordered) {
-    Slot& slot = source.slots[index];
+    Slot& slot = source.slots[cargo.part];
     slot.busy = !slot.waiting.empty();
     if (slot.busy) {
       Part next = std::move(slot.waiting.front());
       slot.waiting.pop_front();
-      Send(s, std::move(next));
+      Send(cargo.source, std::move(next));
     }
   }
   Ask(effects);
@@ -146,7 +157,7 @@ void StreamSender::EndEpochIfDone() {
     Part end;
     end.header.set_stream(options_.stream);
     end.header.set_epoch(epoch_);
-    Put(worker, std::move(end), Cargo{true, 0, 0});
+    Put(worker, std::move(end), Cargo{true, 0, 0, 0});
   }
 }
 
@@ -171,7 +182,8 @@ void StreamSender::Put(size_t worker, Part part, const Cargo& cargo) {
                cargo](const absl::StatusOr<rpc::Message>& answer) {
     if (auto sender = self.lock()) sender->PutAnswered(worker, number, cargo, answer);
   };
-  // Under the lock, which `done` takes: it never runs inside this call.
+  // Under the lock, which `done` takes: it never runs inside this call. So no call begins after
+  // Stop has returned, when channels may go. The header is small and the payload is not copied.
   calls_[number] =
       rpc::StartReliableCall(executor_, workers_[worker], rpc::kPutBatch, options_.timeouts,
                              std::move(make_request), std::move(done));
@@ -197,7 +209,7 @@ void StreamSender::PutAnswered(size_t worker, uint64_t number, const Cargo& carg
     } else if (cargo.is_end) {
       EndAccepted(&effects);
     } else {
-      Accepted(cargo.source, cargo.part, &effects);
+      Accepted(cargo, &effects);
     }
   }
   for (Task& effect : effects) effect();

@@ -60,6 +60,13 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   // The epochs that every worker knows to be ended.
   uint32_t epochs_sent() const;
 
+  struct Counts {
+    uint64_t parts = 0;     // accepted by their workers, since the start
+    uint64_t samples = 0;   // of these parts
+    size_t open_parts = 0;  // taken from the sources and not yet accepted
+  };
+  Counts counts() const;
+
  private:
   // Parts of one (lane, part) that wait for the one that is on its way.
   struct Slot {
@@ -74,6 +81,14 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     std::map<uint32_t, Slot> slots;  // by PartId.part; ordered only
   };
 
+  // What a PutBatch carries: the end of the epoch, or a part of a source.
+  struct Cargo {
+    bool is_end = false;
+    size_t source = 0;
+    uint32_t part = 0;  // PartId.part
+    uint32_t samples = 0;
+  };
+
   // What has to happen without the lock: asks of sources, and the report of a failure.
   using Effects = std::vector<Task>;
 
@@ -81,16 +96,10 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   void Ask(Effects* effects) REQUIRES(mutex_);
   void GotPart(size_t source, absl::StatusOr<absl::optional<Part>> part);
   void Send(size_t source, Part part) REQUIRES(mutex_);
-  void Accepted(size_t source, uint32_t part, Effects* effects) REQUIRES(mutex_);
+  void Accepted(const Cargo& cargo, Effects* effects) REQUIRES(mutex_);
   void EndEpochIfDone() REQUIRES(mutex_);
   void EndAccepted(Effects* effects) REQUIRES(mutex_);
 
-  // What a PutBatch carries: the end of the epoch, or a part of a source.
-  struct Cargo {
-    bool is_end = false;
-    size_t source = 0;
-    uint32_t part = 0;  // PartId.part
-  };
   void Put(size_t worker, Part part, const Cargo& cargo) REQUIRES(mutex_);
   void PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
                    const absl::StatusOr<rpc::Message>& answer);
@@ -107,6 +116,8 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   std::vector<Source> sources_ GUARDED_BY(mutex_);
   // Open ones, by number.
   std::map<uint64_t, std::shared_ptr<rpc::CallHandle>> calls_ GUARDED_BY(mutex_);
+  uint64_t accepted_parts_ GUARDED_BY(mutex_) = 0;
+  uint64_t accepted_samples_ GUARDED_BY(mutex_) = 0;
   uint32_t epoch_ GUARDED_BY(mutex_) = 0;
   size_t next_worker_ GUARDED_BY(mutex_) = 0;
   size_t ends_open_ GUARDED_BY(mutex_) = 0;

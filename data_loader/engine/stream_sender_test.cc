@@ -153,6 +153,8 @@ TEST_F(StreamSenderTest, TheEndIsToldToEveryWorkerWhenAllPartsAreAccepted) {
   Answer(0, DONE, 1);
   EXPECT_TRUE(Open(0).empty()) << "two epochs, and no more";
   EXPECT_EQ(sender_->epochs_sent(), 2u);
+  EXPECT_EQ(sender_->counts().parts, 4u) << "the ends are no parts";
+  EXPECT_EQ(sender_->counts().open_parts, 0u);
   EXPECT_TRUE(failures_.empty());
 }
 
@@ -166,6 +168,8 @@ TEST_F(StreamSenderTest, OrderedTheNextPartOfALaneLeavesWhenTheLastWasAccepted) 
   Answer(3);
   EXPECT_EQ(Open().back(), "e0 l0 s2 p1");
   EXPECT_EQ(Open().size(), 4u);
+  EXPECT_EQ(sender_->counts().parts, 2u);
+  EXPECT_EQ(sender_->counts().open_parts, 10u) << "those that wait for their slot too";
 }
 
 TEST_F(StreamSenderTest, OrderedPartsGoToTheWorkerOfTheirPlace) {

@@ -52,19 +52,17 @@ inline void ScanLine(const char* line, uint32_t size, Tabs* tabs) {
 }
 
 class CriteoTsvParser final : public Parser {
- public:
-  ParseResult Parse(absl::string_view line, RecordBlock* block) override {
-    if (line.empty()) return {ParseResult::kEmpty, nullptr};
+ private:
+  const char* ParseRow(absl::string_view line, RecordBlock* block) override {
     const char* text = line.data();
     const uint32_t size = static_cast<uint32_t>(line.size());
     Tabs tabs;
     ScanLine(text, size, &tabs);
-    if (tabs.has_nul) return BadRecord("a NUL byte");
-    if (tabs.count != kColumns - 1) return BadRecord("not 40 columns");
+    if (tabs.has_nul) return "a NUL byte";
+    if (tabs.count != kColumns - 1) return "not 40 columns";
     if (tabs.positions[0] != 1 || (text[0] != '0' && text[0] != '1')) {
-      return BadRecord("the label is neither 0 nor 1");
+      return "the label is neither 0 nor 1";
     }
-    block->BeginRow();
     block->set_label(text[0] == '1' ? 1.0f : 0.0f);
     float* numerics = block->row_numerics();
     for (int i = 0; i < kNumerics; ++i) {
@@ -73,8 +71,7 @@ class CriteoTsvParser final : public Parser {
       if (field_size == 0) {
         numerics[i] = kMissingNumeric;
       } else if (!ParseNumber(absl::string_view(text + from, field_size), false, &numerics[i])) {
-        block->AbandonRow();
-        return BadRecord("an integer column holds no number");
+        return "an integer column holds no number";
       }
     }
     tabs.positions[kColumns - 1] = size;  // the last field ends with the line
@@ -85,8 +82,7 @@ class CriteoTsvParser final : public Parser {
       ids[i] = StringId(text + from, field_size);
       if (field_size == 0) block->SetMissing(static_cast<size_t>(i));
     }
-    block->CommitRow();
-    return {};
+    return nullptr;
   }
 };
 

@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -87,10 +86,10 @@ absl::string_view Trim(absl::string_view text) {
 class CsvParser final : public Parser {
  public:
   CsvParser(const CsvFormat& format, Stream stream)
-      : separator_(format.separator()[0]),
+      : Parser(format.comment_prefix()),
+        separator_(format.separator()[0]),
         header_(format.header()),
-        trim_(format.trim()),
-        comment_prefix_(format.comment_prefix()) {
+        trim_(format.trim()) {
     size_t ids = 0, lists = 0, numerics = 0;
     for (const ColumnConfig& config : format.columns()) {
       Column column = MakeColumn(config, stream);
@@ -123,25 +122,9 @@ class CsvParser final : public Parser {
                                                    absl::StrJoin(expected, ", ")));
   }
 
-  ParseResult Parse(absl::string_view line, RecordBlock* block) override {
-    if (line.empty()) return {ParseResult::kEmpty, nullptr};
-    if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
-      return {ParseResult::kComment, nullptr};
-    }
-    if (std::memchr(line.data(), 0, line.size()) != nullptr) return BadRecord("a NUL byte");
-    block->BeginRow();
-    const char* reason = ParseFields(line, block);
-    if (reason != nullptr) {
-      block->AbandonRow();
-      return BadRecord(reason);
-    }
-    block->CommitRow();
-    return {};
-  }
-
  private:
-  // Null, or the reason why the record is bad.
-  const char* ParseFields(absl::string_view line, RecordBlock* block) const {
+  const char* ParseRow(absl::string_view line, RecordBlock* block) override {
+    if (std::memchr(line.data(), 0, line.size()) != nullptr) return "a NUL byte";
     const char* at = line.data();
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
@@ -157,6 +140,7 @@ class CsvParser final : public Parser {
     return at == nullptr ? nullptr : "too many columns";
   }
 
+  // Null, or the reason why the record is bad; so does ParseList.
   static const char* ParseField(const Column& column, absl::string_view field, RecordBlock* block) {
     switch (column.kind) {
       case ColumnConfig::IGNORE:
@@ -220,7 +204,6 @@ class CsvParser final : public Parser {
   const char separator_;
   const bool header_;
   const bool trim_;
-  const std::string comment_prefix_;
   std::vector<Column> columns_;
 };
 

@@ -11,24 +11,10 @@ class LibffmParser final : public Parser {
   explicit LibffmParser(const LibffmFormat& format)
       : num_fields_(static_cast<uint64_t>(format.num_fields())) {}
 
-  ParseResult Parse(absl::string_view line, RecordBlock* block) override {
-    if (line.empty()) return {ParseResult::kEmpty, nullptr};
-    block->BeginRow();
-    const char* reason = ParseTokens(line, block);
-    if (reason != nullptr) {
-      block->AbandonRow();
-      return BadRecord(reason);
-    }
-    block->CommitRow();
-    return {};
-  }
-
  private:
-  const char* ParseTokens(absl::string_view line, RecordBlock* block) const {
+  const char* ParseRow(absl::string_view line, RecordBlock* block) override {
+    if (!TakeBinaryLabel(&line, block)) return "an unknown label";
     absl::string_view token;
-    float label;
-    if (!NextToken(&line, &token) || !ParseBinaryLabel(token, &label)) return "an unknown label";
-    block->set_label(label);
     while (NextToken(&line, &token)) {
       const size_t first = token.find(':');
       const size_t second = first == absl::string_view::npos ? first : token.find(':', first + 1);

@@ -7,25 +7,10 @@ namespace satrap {
 namespace {
 
 class LibsvmParser final : public Parser {
- public:
-  ParseResult Parse(absl::string_view line, RecordBlock* block) override {
-    if (line.empty()) return {ParseResult::kEmpty, nullptr};
-    block->BeginRow();
-    const char* reason = ParseTokens(line, block);
-    if (reason != nullptr) {
-      block->AbandonRow();
-      return BadRecord(reason);
-    }
-    block->CommitRow();
-    return {};
-  }
-
  private:
-  static const char* ParseTokens(absl::string_view line, RecordBlock* block) {
+  const char* ParseRow(absl::string_view line, RecordBlock* block) override {
+    if (!TakeBinaryLabel(&line, block)) return "an unknown label";
     absl::string_view token;
-    float label;
-    if (!NextToken(&line, &token) || !ParseBinaryLabel(token, &label)) return "an unknown label";
-    block->set_label(label);
     while (NextToken(&line, &token)) {
       const size_t colon = token.find(':');
       uint64_t index;

@@ -2,7 +2,8 @@
 
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <cstdlib>
+#include <string>
 
 namespace satrap {
 namespace {
@@ -54,11 +55,8 @@ bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
   float magnitude = 0;
   const std::from_chars_result result = std::from_chars(at, end, magnitude);
   if (result.ec == std::errc::result_out_of_range) {
-    // Either way: too small is 0, too large is no finite number.
-    double wide = 0;
-    const std::from_chars_result again = std::from_chars(at, end, wide);
-    if (again.ec != std::errc() || wide > std::numeric_limits<float>::max()) return false;
-    magnitude = static_cast<float>(wide);
+    // Too small or too large: from_chars does not say which; strtof gives 0 or infinity.
+    magnitude = std::strtof(std::string(at, end).c_str(), nullptr);
   } else if (result.ec != std::errc() || result.ptr != end) {
     return false;
   }

@@ -19,6 +19,8 @@ TEST(NumberTest, ReadsDecimalNumbers) {
       {"1e3", 1000.0f},
       {"2.5E-1", 0.25f},
       {"1e-60", 0.0f},
+      {"1e-400", 0.0f},  // less than a double holds
+      {"1e-99999999999", 0.0f},
       {"340282346638528859811704183484516925440", 3.40282347e38f}};
   for (const auto& [text, expected] : cases) {
     float value = 99;
@@ -29,8 +31,8 @@ TEST(NumberTest, ReadsDecimalNumbers) {
 
 TEST(NumberTest, RefusesWhatIsNoNumber) {
   for (const char* text :
-       {"",      "-",   "+",   ".",    "a",  "1a",  "1 ", " 1",  "--1",  "+-1",
-        "1.2.3", "nan", "inf", "0x1f", "1e", "1e+", "e5", "1,5", "1e60", "12345678a"}) {
+       {"",    "-",   "+",    ".",  "a",   "1a", "1 ",  " 1",   "--1",   "+-1",      "1.2.3",
+        "nan", "inf", "0x1f", "1e", "1e+", "e5", "1,5", "1e60", "1e400", "12345678a"}) {
     float value;
     EXPECT_FALSE(ParseNumber(text, true, &value)) << text;
   }

@@ -5,6 +5,7 @@
 #define SATRAP_DATA_LOADER_PARSER_TOKENS_H_
 
 #include "absl/strings/string_view.h"
+#include "data_loader/parser/record_block.h"
 
 namespace satrap {
 
@@ -19,10 +20,13 @@ inline bool NextToken(absl::string_view* line, absl::string_view* token) {
   return true;
 }
 
-// 1 or +1; 0 or -1. False for anything else.
-inline bool ParseBinaryLabel(absl::string_view token, float* label) {
+// Takes the label off `*line` and sets it in the row under construction: 1 or +1; 0 or -1. False
+// if the first token is none of these.
+inline bool TakeBinaryLabel(absl::string_view* line, RecordBlock* block) {
+  absl::string_view token;
+  if (!NextToken(line, &token)) return false;
   const bool positive = token == "1" || token == "+1";
-  *label = positive ? 1.0f : 0.0f;
+  block->set_label(positive ? 1.0f : 0.0f);
   return positive || token == "0" || token == "-1";
 }
 

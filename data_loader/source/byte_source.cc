@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/file_error.h"
 #include "common/status_macros.h"
 
 namespace satrap {
@@ -32,7 +33,7 @@ class PlainFile final : public ByteSource {
     do {
       got = pread(fd_, to, size, static_cast<off_t>(at_));
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+    if (got < 0) return FileError("read", path_);
     at_ += static_cast<uint64_t>(got);
     return static_cast<size_t>(got);
   }
@@ -167,7 +168,7 @@ class ZstdFile final : public ByteSource {
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path,
                                                            Compression compression, uint64_t from) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+  if (fd < 0) return FileError("read", path);
   std::unique_ptr<ByteSource> file = std::make_unique<PlainFile>(path, fd, from);
   switch (compression) {
     case Compression::kNone:

@@ -14,9 +14,10 @@ constexpr size_t kChunkBytes = 256 << 10;
 
 }  // namespace
 
-LineReader::LineReader(std::unique_ptr<ByteSource> source, uint64_t offset, uint64_t end,
-                       bool count_lines)
+LineReader::LineReader(std::unique_ptr<ByteSource> source, bool plain, uint64_t offset,
+                       uint64_t end, bool count_lines)
     : source_(std::move(source)),
+      plain_(plain),
       end_(end),
       buffer_(kChunkBytes),
       offset_(offset),
@@ -30,8 +31,10 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split)
   const uint64_t end = plain ? split.to : std::numeric_limits<uint64_t>::max();
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source,
                    OpenByteSource(split.path, split.compression, from));
-  std::unique_ptr<LineReader> reader(new LineReader(std::move(source), from, end, split.from == 0));
+  std::unique_ptr<LineReader> reader(
+      new LineReader(std::move(source), plain, from, end, split.from == 0));
   if (split.from > 0) RETURN_IF_ERROR(reader->SkipLine());
+  reader->first_offset_ = reader->offset_;
   return reader;
 }
 

@@ -40,11 +40,13 @@ class LineReader {
   // The next line; false at the end of the split. Errors as ByteSource::Read.
   absl::StatusOr<bool> Next(Line* line);
 
-  // Bytes on disk that were read for this split.
-  uint64_t disk_bytes() const { return source_->disk_bytes(); }
+  // Bytes on disk that the lines given so far take; of a compressed file, those that were read. The
+  // splits of a file together have its size.
+  uint64_t disk_bytes() const { return plain_ ? offset_ - first_offset_ : source_->disk_bytes(); }
 
  private:
-  LineReader(std::unique_ptr<ByteSource> source, uint64_t offset, uint64_t end, bool count_lines);
+  LineReader(std::unique_ptr<ByteSource> source, bool plain, uint64_t offset, uint64_t end,
+             bool count_lines);
 
   enum class End { kNewline, kEndOfFile, kNotFound };
   // Bytes of the line that begins the unread bytes. Not found: it is longer than a line may be, and
@@ -56,12 +58,14 @@ class LineReader {
   absl::Status SkipLine();
 
   const std::unique_ptr<ByteSource> source_;
+  const bool plain_;
   const uint64_t end_;  // lines that begin here or later belong to the next split
   std::vector<char> buffer_;
   size_t begin_ = 0;  // unread bytes are buffer_[begin_, limit_)
   size_t limit_ = 0;
-  uint64_t offset_;      // of buffer_[begin_] in the file
-  uint64_t number_ = 0;  // of lines given, while counted
+  uint64_t offset_;            // of buffer_[begin_] in the file
+  uint64_t first_offset_ = 0;  // of the split's first line
+  uint64_t number_ = 0;        // of lines given, while counted
   const bool count_lines_;
   std::string long_line_;
 };

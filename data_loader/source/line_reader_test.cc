@@ -63,6 +63,21 @@ TEST(LineReaderTest, SaysWhereALineBegins) {
   EXPECT_EQ(line.number, 0u) << "not known in the middle of a file";
 }
 
+TEST(LineReaderTest, TheSplitsOfAFileTogetherTakeItsBytes) {
+  TempDir dir;
+  const std::string text = "a\nbb\r\n\nccc\ndddd\ne";
+  const std::string path = dir.Write("a", text);
+  uint64_t bytes = 0;
+  for (uint64_t from = 0; from < text.size(); from += 3) {
+    const auto reader = LineReader::Open(Split{path, Compression::kNone, from, from + 3});
+    EXPECT_EQ((*reader)->disk_bytes(), 0u) << "no line was given yet";
+    LineReader::Line line;
+    while (*(*reader)->Next(&line)) continue;
+    bytes += (*reader)->disk_bytes();
+  }
+  EXPECT_EQ(bytes, text.size());
+}
+
 TEST(LineReaderTest, ALineOverTheLimitIsMarkedAndTheNextOneIsRead) {
   TempDir dir;
   const std::string at_limit(kMaxLineBytes, 'x');

@@ -12,29 +12,25 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/file_error.h"
 #include "common/status_macros.h"
 
 namespace satrap {
 namespace {
 
-absl::Status FileError(const std::string& path, int error) {
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
-}
-
 // The regular files that match, by name. `field` is the job's field, for messages.
 absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
                                                const std::string& data_root, const char* field) {
   const bool absolute = !pattern.empty() && pattern[0] == '/';
-  const std::string full =
-      absolute || data_root.empty() ? pattern : absl::StrCat(data_root, "/", pattern);
+  const std::string folder = absolute || data_root.empty() ? "" : data_root + "/";
   glob_t found;
   std::memset(&found, 0, sizeof(found));
-  const int error = glob(full.c_str(), GLOB_NOSORT, nullptr, &found);
+  const int error = glob((GlobOf(folder) + pattern).c_str(), GLOB_NOSORT, nullptr, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (error == GLOB_NOSPACE) return absl::ResourceExhaustedError("no memory to list files");
   if (paths.empty()) {
-    return absl::NotFoundError(absl::StrCat(field, ": no file matches ", full));
+    return absl::NotFoundError(absl::StrCat(field, ": no file matches ", folder, pattern));
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -42,12 +38,12 @@ absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
 
 absl::StatusOr<Compression> SniffCompression(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FileError(path, errno);
+  if (fd < 0) return FileError("read", path);
   unsigned char magic[4] = {0, 0, 0, 0};
   const ssize_t size = pread(fd, magic, sizeof(magic), 0);
   const int error = errno;
   close(fd);
-  if (size < 0) return FileError(path, error);
+  if (size < 0) return FileError("read", path, error);
   if (size >= 2 && magic[0] == 0x1f && magic[1] == 0x8b) return Compression::kGzip;
   if (size >= 4 && std::memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0) return Compression::kZstd;
   return Compression::kNone;
@@ -56,7 +52,7 @@ absl::StatusOr<Compression> SniffCompression(const std::string& path) {
 absl::Status AppendSplitsOfFile(const std::string& path, uint64_t split_bytes,
                                 std::vector<Split>* splits) {
   struct stat status;
-  if (stat(path.c_str(), &status) != 0) return FileError(path, errno);
+  if (stat(path.c_str(), &status) != 0) return FileError("read", path);
   if (!S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
@@ -86,6 +82,15 @@ std::vector<Split> SyntheticSplits(const JobConfig& job, Stream stream) {
 }
 
 }  // namespace
+
+std::string GlobOf(const std::string& name) {
+  std::string glob;
+  for (const char c : name) {
+    if (std::strchr("*?[]\\", c) != nullptr) glob += '\\';
+    glob += c;
+  }
+  return glob;
+}
 
 bool IsSeededStream(const DataConfig& data, Stream stream) {
   if (data.has_synthetic()) return false;

@@ -28,6 +28,9 @@ struct Split {
   uint64_t to = 0;
 };
 
+// A glob that matches `name` and nothing else.
+std::string GlobOf(const std::string& name);
+
 // Whether `stream` is taken from the train files by DataConfig.seeded_split.
 bool IsSeededStream(const DataConfig& data, Stream stream);
 

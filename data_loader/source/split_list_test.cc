@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+
 #include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
@@ -29,6 +32,44 @@ TEST(SplitListTest, CutsPlainFilesBySizeInTheOrderOfTheirNames) {
   EXPECT_EQ((*splits)[1].path, dir.path() + "/b.txt");
   EXPECT_EQ((*splits)[3].from, 8u);
   EXPECT_EQ((*splits)[3].to, 10u);
+}
+
+TEST(SplitListTest, TheFolderOfTheDataIsNoGlob) {
+  TempDir dir;
+  const std::string root = dir.path() + "/run[1]*\\";
+  std::filesystem::create_directory(root);
+  dir.Write("run[1]*\\/a.txt", "0123");
+  JobConfig job = JobIn(dir);
+  job.set_data_root(root);
+  for (const char* glob : {"a.*", "a.txt"}) {
+    job.mutable_data()->clear_train_files();
+    job.mutable_data()->add_train_files(glob);
+    const auto splits = ListSplits(job, TRAIN_STREAM);
+    ASSERT_TRUE(splits.ok()) << splits.status();
+    ASSERT_EQ(splits->size(), 1u);
+    EXPECT_EQ((*splits)[0].path, root + "/a.txt");
+  }
+  job.mutable_data()->add_train_files("b.*");
+  EXPECT_NE(ListSplits(job, TRAIN_STREAM).status().message().find(root + "/b.*"),
+            std::string::npos);
+}
+
+TEST(SplitListTest, TheGlobOfANameMatchesThatNameOnly) {
+  TempDir dir;
+  JobConfig job = JobIn(dir);
+  for (const std::string name :
+       {"a[1].txt", "a*.txt", "a?.txt", "a\\*.txt", "a1.txt", "a[!1].txt"}) {
+    dir.Write(name, "0123");
+  }
+  for (const std::string name :
+       {"a[1].txt", "a*.txt", "a?.txt", "a\\*.txt", "a1.txt", "a[!1].txt"}) {
+    job.mutable_data()->clear_test_files();
+    job.mutable_data()->add_test_files(GlobOf(name));
+    const auto splits = ListSplits(job, TEST_STREAM);
+    ASSERT_TRUE(splits.ok()) << splits.status();
+    ASSERT_EQ(splits->size(), 1u) << name;
+    EXPECT_EQ((*splits)[0].path, dir.path() + "/" + name);
+  }
 }
 
 TEST(SplitListTest, ACompressedFileIsOneSplitWhateverItsNameSays) {

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -16,6 +14,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/clock.h"
+#include "common/file_error.h"
+#include "common/near_match.h"
 #include "common/status_macros.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
@@ -35,10 +36,6 @@ struct DeepFmOptions {
   std::string mlp = "400,400,400";
   std::string from_file;
 };
-
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags) {
   DeepFmOptions options;
@@ -114,10 +111,10 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options, line), line.install_dir));
   ThroughputMeter meter(options.warmup_seconds, options.seconds);
   ASSIGN_OR_RETURN(const JobRun run, RunJob(job, line, [&meter](const StatusAnswer& status) {
-                     return meter.Add(status, NowSeconds());
+                     return meter.Add(status, MonotonicSeconds());
                    }));
-  if (run.end.kind == RunEnd::FAILED) return absl::AbortedError(run.end.message);
-  if (run.end.kind == RunEnd::INTERRUPTED) return ExitCodeOf(run.end.kind);
+  const int code = PrintEnd(run.end);
+  if (code != 0) return code;
   if (meter.num_windows() == 0) return absl::AbortedError("the run ended during the warm-up");
   PrintDeepFm(options, meter, run.run_dir);
   return 0;
@@ -132,8 +129,7 @@ absl::Status ExecBenchmark(const std::string& name, const std::vector<std::strin
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
   execv(argv[0], argv.data());
-  return absl::NotFoundError(
-      absl::StrCat("cannot start ", args[0], ": ", std::generic_category().message(errno)));
+  return FileError("start", args[0]);
 }
 
 }  // namespace
@@ -149,10 +145,9 @@ int BenchCommand(const CommandLine& line) {
   }
   std::vector<std::string> names(std::begin(kPrograms), std::end(kPrograms));
   names.push_back("deepfm");
-  const std::string near = NearMatch(name, names);
-  return PrintError(absl::NotFoundError(
-      absl::StrCat("there is no benchmark '", name, "', but ", absl::StrJoin(names, ", "),
-                   near.empty() ? "" : absl::StrCat("; did you mean ", near, "?"))));
+  return PrintError(
+      absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
+                                       absl::StrJoin(names, ", "), DidYouMean(name, names))));
 }
 
 }  // namespace satrap

@@ -1,6 +1,5 @@
 #include "deploy/cli/command_line.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -8,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/near_match.h"
 #include "common/status_macros.h"
 
 namespace satrap {
@@ -69,36 +69,14 @@ bool TakesFlag(const CommandInfo& info, absl::string_view flag) {
   return absl::StrContains(absl::StrCat(" ", info.flags, " "), absl::StrCat(" ", flag, " "));
 }
 
-int EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-std::string DidYouMean(absl::string_view typed, const std::vector<std::string>& candidates,
-                       absl::string_view prefix = "") {
-  const std::string near = NearMatch(typed, candidates);
-  if (near.empty()) return "";
-  return absl::StrCat("; did you mean ", prefix, near, "?");
-}
-
 absl::StatusOr<const CommandInfo*> CommandOf(const std::string& name) {
   const CommandInfo* info = FindCommand(name);
   if (info != nullptr) return info;
   std::vector<std::string> names = {"test"};
   for (const CommandInfo& each : kCommands) names.push_back(each.name);
-  return absl::InvalidArgumentError(absl::StrCat("there is no command '", name, "'",
-                                                 DidYouMean(name, names), " Commands are ",
-                                                 absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat("there is no command '", name, "'; commands are ",
+                                                 absl::StrJoin(names, ", "),
+                                                 DidYouMean(name, names)));
 }
 
 // Takes the value of the flag at args[*i], which may be in the next argument.
@@ -109,6 +87,22 @@ absl::StatusOr<std::string> TakeValue(const std::vector<std::string>& args, size
     return absl::InvalidArgumentError(absl::StrCat(args[*i], " needs a value"));
   }
   return args[++*i];
+}
+
+// The fields that are the command's to set.
+absl::Status CheckSet(const CommandInfo& info, const std::string& set) {
+  const std::string field = set.substr(0, set.find('='));
+  if (field == "action") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", set, ": the command says what is done: satrap train JOB, ",
+                     "satrap evaluate RUN or satrap predict RUN FILE"));
+  }
+  if (field == "run_dir") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--set ", set, ": ",
+        TakesFlag(info, "run_dir") ? "use --run_dir DIR" : "this command chooses the folder"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& args, size_t* i,
@@ -132,6 +126,8 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
         absl::StrCat("'", info.name, "' has no flag --", name, DidYouMean(name, known, "--")));
   }
   ASSIGN_OR_RETURN(const std::string value, TakeValue(args, i));
+  if (value.empty()) return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
+  if (name == "set") RETURN_IF_ERROR(CheckSet(info, value));
   if (name == "set") line->sets.push_back(value);
   if (name == "report") line->report = value;
   if (name == "run_dir") line->run_dir = value;
@@ -141,21 +137,6 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
 }
 
 }  // namespace
-
-std::string NearMatch(absl::string_view typed, const std::vector<std::string>& candidates) {
-  std::string best;
-  int best_distance = typed.size() > 7 ? 4 : 3;
-  for (const std::string& candidate : candidates) {
-    const int distance = EditDistance(typed, candidate);
-    // Two short words with nothing in common are no match.
-    if (distance >= static_cast<int>(candidate.size())) continue;
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
 
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args) {
   CommandLine line;

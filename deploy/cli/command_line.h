@@ -35,9 +35,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 // The help of one command, or of all if there is no such command.
 std::string HelpText(absl::string_view command_name);
 
-// The candidate that is at most two edits (three for long words) away from `typed`, or empty.
-std::string NearMatch(absl::string_view typed, const std::vector<std::string>& candidates);
-
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_CLI_COMMAND_LINE_H_

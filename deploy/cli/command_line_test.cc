@@ -41,7 +41,7 @@ TEST(ParseCommandLine, GivesABenchmarkItsOwnFlags) {
 TEST(ParseCommandLine, SaysWhatWasProbablyMeant) {
   EXPECT_THAT(ErrorOf({"trian", "demo"}), HasSubstr("did you mean train?"));
   EXPECT_THAT(ErrorOf({"train", "demo", "--raport=x"}), HasSubstr("did you mean --report?"));
-  EXPECT_THAT(ErrorOf({"frobnicate"}), HasSubstr("Commands are"));
+  EXPECT_THAT(ErrorOf({"frobnicate"}), HasSubstr("'frobnicate'; commands are"));
   EXPECT_THAT(ErrorOf({"frobnicate"}), Not(HasSubstr("did you mean")));
 }
 
@@ -52,6 +52,20 @@ TEST(ParseCommandLine, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf({"status", "--report=x"}), HasSubstr("'status' has no flag --report"));
 }
 
+TEST(ParseCommandLine, RefusesAnEmptyValue) {
+  EXPECT_THAT(ErrorOf({"train", "a", "--report="}), HasSubstr("--report needs a value"));
+  EXPECT_THAT(ErrorOf({"train", "a", "--run_dir", ""}), HasSubstr("--run_dir needs a value"));
+  EXPECT_THAT(ErrorOf({"predict", "a", "b", "--output="}), HasSubstr("--output needs a value"));
+}
+
+TEST(ParseCommandLine, RefusesToSetWhatTheCommandSets) {
+  EXPECT_THAT(ErrorOf({"train", "a", "--set", "run_dir=x"}), HasSubstr("use --run_dir DIR"));
+  EXPECT_THAT(ErrorOf({"bench", "deepfm", "--set", "run_dir=x"}), Not(HasSubstr("--run_dir DIR")));
+  EXPECT_THAT(ErrorOf({"train", "a", "--set", "action=EVALUATE"}),
+              HasSubstr("satrap evaluate RUN"));
+  EXPECT_EQ(ErrorOf({"train", "a", "--set", "data.test_files="}), "");
+}
+
 TEST(ParseCommandLine, HelpIsACommandAndAFlag) {
   EXPECT_EQ(ParseCommandLine({})->command, Command::kHelp);
   EXPECT_EQ(ParseCommandLine({"train", "--help"})->command, Command::kHelp);
@@ -60,11 +74,6 @@ TEST(ParseCommandLine, HelpIsACommandAndAFlag) {
   EXPECT_THAT(HelpText("train"), HasSubstr("--init_from"));
   EXPECT_THAT(HelpText("predict"), Not(HasSubstr("--init_from")));
   EXPECT_THAT(HelpText(""), HasSubstr("predict RUN FILE"));
-}
-
-TEST(NearMatch, NeedsLikeness) {
-  EXPECT_EQ(NearMatch("demo_rl", {"demo", "demo_lr", "adult_fm"}), "demo_lr");
-  EXPECT_EQ(NearMatch("xyz", {"fm", "lr"}), "");
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/config/job_config.h"
+#include "common/near_match.h"
 #include "common/status_macros.h"
 #include "data_loader/source/split_list.h"
-#include "deploy/cli/command_line.h"
 #include "deploy/launcher/run_folder.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/rank/part_layout.h"
@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kJobSuffix[] = ".textproto";
-constexpr char kRunsDir[] = "runs";
 
 std::vector<std::string> InstalledJobs(const std::string& jobs_dir) {
   std::vector<std::string> names;
@@ -83,18 +82,22 @@ absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::strin
     if (fs::is_regular_file(path, error)) return path;
   }
   const std::vector<std::string> names = InstalledJobs(jobs_dir);
-  const std::string near = NearMatch(job, names);
   return absl::NotFoundError(
       absl::StrCat("no job '", job, "': it is no file, and not among the jobs of ", jobs_dir, " (",
-                   absl::StrJoin(names, ", "), ")",
-                   near.empty() ? "" : absl::StrCat("; did you mean ", near, "?")));
+                   absl::StrJoin(names, ", "), ")", DidYouMean(job, names)));
 }
 
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
   if (!job.data_root().empty()) {
-    job.set_data_root(fs::absolute(job.data_root()).lexically_normal().string());
+    // Without the empty name that a slash at the end would be.
+    const fs::path root = fs::absolute(job.data_root()).lexically_normal();
+    job.set_data_root((root.has_filename() ? root : root.parent_path()).string());
+  }
+  if (!job.init_from().empty()) {
+    ASSIGN_OR_RETURN(const std::string model, FindModel(job.init_from()));
+    job.set_init_from(model);
   }
   RETURN_IF_ERROR(CheckModel(job));
   RETURN_IF_ERROR(CheckData(job, path));
@@ -104,7 +107,12 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
 absl::StatusOr<std::string> FindModel(const std::string& run) {
   std::error_code error;
   if (fs::is_regular_file(run + "/manifest", error)) return fs::canonical(run, error).string();
-  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(run, kRunsDir));
+  const auto found = FindRun(run, kRunsDir);
+  if (!found.ok() && fs::is_directory(run, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no saved model in ", run, ": it is neither a run nor a model's folder"));
+  }
+  ASSIGN_OR_RETURN(const std::string run_dir, found);
   const std::string best = run_dir + "/models/best";
   if (!fs::is_directory(best, error)) {
     return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));

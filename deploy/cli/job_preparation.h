@@ -17,14 +17,15 @@ namespace satrap {
 // without ".textproto". NOT_FOUND, saying where it looked and what was probably meant.
 absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
 
-// Loads the job (common/config/job_config.h), makes its data_root absolute, and checks that its
-// model fits its inputs and its data files are there. INVALID_ARGUMENT naming the layer that does
+// Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
+// by the folder of the model that it names (FindModel), and checks that its model fits its inputs
+// and its data files are there. INVALID_ARGUMENT naming the layer that does
 // not fit; errors of the job and of data files have every problem that was found, one a line.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir);
 
 // The folder of the model that `run` names: a run's best model (FindRun), or a model's own folder.
-// NOT_FOUND if the run has saved none.
+// NOT_FOUND if there is none.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
 }  // namespace satrap

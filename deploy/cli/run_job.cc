@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,6 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/check.h"
+#include "common/clock.h"
 #include "common/status_macros.h"
 #include "data_loader/synthetic/bayes_auc.h"
 #include "deploy/launcher/run_folder.h"
@@ -18,14 +19,7 @@
 namespace satrap {
 namespace {
 
-constexpr char kRunsDir[] = "runs";
 constexpr int kInterrupted = 130;
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const CommandLine& line) {
@@ -35,16 +29,18 @@ absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                 job.action() == JobConfig::TRAIN);
 }
 
-absl::StatusOr<RunReport> WriteReport(const JobConfig& job, const CommandLine& line,
-                                      const StatusAnswer& status, double wall_seconds) {
+RunReport MakeReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds) {
   RunReport report = MakeRunReport(job, status, wall_seconds);
   if (job.data().has_synthetic() && report.result.has_test()) {
     report.bayes_auc = ComputeBayesAuc(job.data().synthetic()).of_test_labels;
   }
-  const std::string json = ReportJson(report) + "\n";
-  RETURN_IF_ERROR(WriteFileAtomically(job.run_dir() + "/report.json", json));
-  if (!line.report.empty()) RETURN_IF_ERROR(WriteFileAtomically(line.report, json));
   return report;
+}
+
+absl::Status WriteReport(const RunReport& report, const std::string& file) {
+  const std::string json = ReportJson(report) + "\n";
+  RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
+  return file.empty() ? absl::OkStatus() : WriteFileAtomically(file, json);
 }
 
 }  // namespace
@@ -72,7 +68,10 @@ absl::StatusOr<std::string> ProgramsDir() {
 
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
                               std::function<bool(const StatusAnswer&)> watch) {
-  const int64_t start_ms = NowMs();
+  const int64_t start_ms = MonotonicMs();
+  for (const std::string& file : {line.report, line.output}) {
+    if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
+  }
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
   ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeRunFolder(job, line));
   job.set_run_dir(folder->path());
@@ -83,38 +82,47 @@ absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
   JobRun run;
   run.run_dir = folder->path();
   run.end = launcher->Wait([&](const StatusAnswer& status) {
-    progress.Show(status, NowMs());
+    progress.Show(status, MonotonicMs());
     return watch == nullptr || watch(status);
   });
   progress.End();
-  const double wall_seconds = static_cast<double>(NowMs() - start_ms) * 1e-3;
+  const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
   if (run.end.kind == RunEnd::FAILED) {
-    RETURN_IF_ERROR(WriteFileAtomically(job.run_dir() + "/failure.txt", run.end.message + "\n"));
+    // On a full disk the cause must still be told.
+    const absl::Status written =
+        WriteFileAtomically(job.run_dir() + "/failure.txt", run.end.message + "\n");
+    if (!written.ok()) run.end.warnings.emplace_back(written.message());
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
-  ASSIGN_OR_RETURN(run.report, WriteReport(job, line, run.end.last_status, wall_seconds));
+  run.report = MakeReport(job, run.end.last_status, wall_seconds);
+  run.report_written = WriteReport(*run.report, line.report);
+  const std::string late = launcher->LateSignal();
+  if (!late.empty()) {
+    run.end.warnings.push_back(
+        absl::StrCat(late, " came after the run had finished; its result is complete"));
+  }
   return run;
+}
+
+int PrintEnd(const RunEnd& end) {
+  for (const std::string& warning : end.warnings) {
+    fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
+  }
+  if (end.kind == RunEnd::FAILED) {
+    fprintf(stderr, "satrap: the job failed: %s\n", end.message.c_str());
+  }
+  if (end.kind == RunEnd::INTERRUPTED) {
+    fprintf(stderr, "satrap: stopped by %s; no process is left\n", end.message.c_str());
+  }
+  return ExitCodeOf(end.kind);
 }
 
 int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
   const absl::StatusOr<JobRun> run = RunJob(job, line);
   if (!run.ok()) return PrintError(run.status());
-  for (const std::string& warning : run->end.warnings) {
-    fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
-  }
-  switch (run->end.kind) {
-    case RunEnd::FINISHED:
-    case RunEnd::STOPPED:
-      fprintf(stderr, "%s", ReportText(run->report).c_str());
-      break;
-    case RunEnd::FAILED:
-      fprintf(stderr, "satrap: the job failed: %s\n", run->end.message.c_str());
-      break;
-    case RunEnd::INTERRUPTED:
-      fprintf(stderr, "satrap: stopped by %s; no process is left\n", run->end.message.c_str());
-      break;
-  }
-  return ExitCodeOf(run->end.kind);
+  const int code = PrintEnd(run->end);
+  if (run->report.has_value()) fprintf(stderr, "%s", ReportText(*run->report).c_str());
+  return run->report_written.ok() ? code : PrintError(run->report_written);
 }
 
 int PrintError(const absl::Status& status) {

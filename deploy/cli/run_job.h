@@ -8,7 +8,9 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/launcher/launcher.h"
 #include "deploy/report/run_report.h"
@@ -22,7 +24,8 @@ int ExitCodeOf(RunEnd::Kind kind);
 struct JobRun {
   std::string run_dir;
   RunEnd end;
-  RunReport report;  // if end.kind is FINISHED
+  absl::optional<RunReport> report;  // there is one if end.kind is FINISHED, and only then
+  absl::Status report_written;       // why report.json or line.report is missing or old
 };
 
 // Where the program itself lies: the folder that holds the roles' programs.
@@ -32,11 +35,15 @@ absl::StatusOr<std::string> ProgramsDir();
 // and writes report.json into the run folder and to line.report, or, if the run fails, its cause
 // into failure.txt in the run folder. `watch`, if given, sees each
 // status; the run is STOPPED, without a report, when it returns false.
-// An error says why the run could not begin, or the report not be written.
+// An error says why the run could not begin: line.report and line.output are looked at first.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
                               std::function<bool(const StatusAnswer&)> watch = nullptr);
 
-// RunJob, then its warnings, failure or report on the terminal. Returns the exit code.
+// The warnings of a run's end on stderr, and why it failed or what stopped it. Returns the exit
+// code.
+int PrintEnd(const RunEnd& end);
+
+// RunJob, then its end (PrintEnd) and its report on stderr. Returns the exit code.
 int RunJobAndReport(const JobConfig& job, const CommandLine& line);
 
 // One message on stderr, "satrap: ...". Returns 1.

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "data_loader/source/split_list.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
@@ -18,8 +19,6 @@
 
 namespace satrap {
 namespace {
-
-constexpr char kRunsDir[] = "runs";
 
 // The job of a run, with `action` and its model, and with `sets` after those of the run.
 absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& action,
@@ -42,8 +41,13 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
     return absl::NotFoundError(absl::StrCat("cannot read ", typed, ": there is no such file"));
   }
   const std::string file = std::filesystem::absolute(typed, error).string();
+  if (file.find_first_of(",\n") != std::string::npos) {
+    // It would be taken for a list of files.
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
+  }
   ASSIGN_OR_RETURN(JobConfig job,
-                   JobOfRun(line, "PREDICT", {absl::StrCat("data.test_files=", file)}));
+                   JobOfRun(line, "PREDICT", {absl::StrCat("data.test_files=", GlobOf(file))}));
   if (job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot predict ", typed, ": run ", line.arguments[0],
@@ -82,17 +86,16 @@ int PredictCommand(const CommandLine& line) {
   if (!job.ok()) return PrintError(job.status());
   const absl::StatusOr<JobRun> run = RunJob(*job, line);
   if (!run.ok()) return PrintError(run.status());
-  if (run->end.kind != RunEnd::FINISHED) {
-    fprintf(stderr, "satrap: the prediction failed: %s\n", run->end.message.c_str());
-    return ExitCodeOf(run->end.kind);
-  }
-  if (run->report.quarantined > 0) {
-    fprintf(stderr, "satrap: %llu bad records have no line in the output\n",
-            static_cast<unsigned long long>(run->report.quarantined));
+  const int code = PrintEnd(run->end);
+  if (code != 0) return code;
+  if (run->report->quarantined > 0) {
+    fprintf(stderr, "satrap: %llu bad records have the line nan in the output\n",
+            static_cast<unsigned long long>(run->report->quarantined));
   }
   const absl::Status copied =
-      CopyPredictions(run->report.run_dir + "/predictions.txt", line.output);
-  return copied.ok() ? 0 : PrintError(copied);
+      CopyPredictions(run->report->run_dir + "/predictions.txt", line.output);
+  if (!copied.ok()) return PrintError(copied);
+  return run->report_written.ok() ? 0 : PrintError(run->report_written);
 }
 
 }  // namespace satrap

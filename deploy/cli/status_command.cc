@@ -21,7 +21,6 @@
 namespace satrap {
 namespace {
 
-constexpr char kRunsDir[] = "runs";
 constexpr int64_t kPatienceMs = 2000;
 
 absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
@@ -15,13 +16,9 @@ int TrainCommand(const CommandLine& line) {
   const std::string name = line.command == Command::kDemo ? "demo" : line.arguments[0];
   const auto path = FindJobFile(name, line.install_dir);
   if (!path.ok()) return PrintError(path.status());
-  CommandLine with_model = line;
-  if (!line.init_from.empty()) {
-    const auto model = FindModel(line.init_from);
-    if (!model.ok()) return PrintError(model.status());
-    with_model.sets.push_back(absl::StrCat("init_from=", *model));
-  }
-  const auto job = PrepareJob(*path, with_model.sets, line.install_dir);
+  std::vector<std::string> sets = line.sets;
+  if (!line.init_from.empty()) sets.push_back(absl::StrCat("init_from=", line.init_from));
+  const auto job = PrepareJob(*path, sets, line.install_dir);
   if (!job.ok()) return PrintError(job.status());
   return RunJobAndReport(*job, line);
 }

@@ -10,13 +10,13 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/file_error.h"
 
 namespace satrap {
 namespace {
@@ -48,15 +48,12 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (log < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write log ", log_path, ": ", std::generic_category().message(errno)));
-  }
+  if (log < 0) return FileError("write log", log_path);
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
+    const absl::Status status = FileError("start", args[0]);
     close(log);
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot make a pipe: ", std::generic_category().message(errno)));
+    return status;
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
@@ -69,9 +66,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   close(report[0]);
   if (!failed) return ChildProcess(pid);
   if (pid > 0) waitpid(pid, nullptr, 0);
-  const std::string why = std::generic_category().message(pid < 0 ? fork_error : error);
-  const std::string message = absl::StrCat("cannot start ", args[0], ": ", why);
-  return error == ENOENT ? absl::NotFoundError(message) : absl::FailedPreconditionError(message);
+  return FileError("start", args[0], pid < 0 ? fork_error : error);
 }
 
 bool ChildProcess::HasEnded() {

@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
@@ -36,12 +36,6 @@ constexpr int64_t kFinishMs = 20000;
 constexpr int64_t kTermMs = 2000;
 constexpr int64_t kFailedTermMs = 500;
 
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 struct RoleProcess {
   Role role;
   int index;
@@ -55,11 +49,23 @@ struct RoleProcess {
   bool ended_badly() const { return ended && process.wait_status() != 0; }
 };
 
-sigset_t LauncherSignals() {
+// The signals that ask the launcher to stop, without those that whoever started it wants ignored
+// (nohup): a signal that is blocked comes even so.
+sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  for (const int signal : {SIGHUP, SIGQUIT}) {
+    struct sigaction action;
+    CHECK(sigaction(signal, nullptr, &action) == 0);
+    if (action.sa_handler != SIG_IGN) sigaddset(&signals, signal);
+  }
+  return signals;
+}
+
+sigset_t LauncherSignals() {
+  sigset_t signals = StopSignals();
   sigaddset(&signals, SIGCHLD);
   return signals;
 }
@@ -92,7 +98,7 @@ struct Launcher::Rep {
   ~Rep();
   absl::Status StartAll(const JobConfig& job, const RunFolder& folder, const std::string& bin_dir);
   absl::Status StartOne(const RunFolder& folder, const std::string& bin_dir, Role role, int index);
-  int SleepUntilSignal(int64_t ms);
+  void SleepUntilSignal(int64_t ms);
   void Reap();
   void AskStatus();
   bool AllRolesEnded();
@@ -110,6 +116,7 @@ struct Launcher::Rep {
   std::unique_ptr<rpc::GrpcChannel> channel;
   StatusAnswer status;
   bool coordinator_answers = false;  // to the last question
+  int stop_signal = 0;               // the first that asked the launcher to stop
   int64_t next_status_ms = 0;
   int64_t failed_ms = 0;  // when `status` was FAILED first
   sigset_t signals_before;
@@ -176,19 +183,19 @@ Launcher::Launcher(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 
 Launcher::~Launcher() { rep_->EndAll(kTermMs); }
 
-// Returns the signal that asks the launcher to stop, or 0.
-int Launcher::Rep::SleepUntilSignal(int64_t ms) {
+// Keeps the first signal that asks the launcher to stop.
+void Launcher::Rep::SleepUntilSignal(int64_t ms) {
   const sigset_t signals = LauncherSignals();
   const timespec timeout = {ms / 1000, (ms % 1000) * 1000000};
   const int signal = sigtimedwait(&signals, nullptr, &timeout);
-  return signal == SIGINT || signal == SIGTERM ? signal : 0;
+  if (signal > 0 && signal != SIGCHLD && stop_signal == 0) stop_signal = signal;
 }
 
 void Launcher::Rep::Reap() {
   for (RoleProcess& process : processes) {
     if (process.ended || !process.process.HasEnded()) continue;
     process.ended = true;
-    process.ended_ms = NowMs();
+    process.ended_ms = MonotonicMs();
   }
 }
 
@@ -197,8 +204,8 @@ void Launcher::Rep::AskStatus() {
   const absl::StatusOr<StatusAnswer> answer = client.Status();
   coordinator_answers = answer.ok();
   if (answer.ok()) status = *answer;
-  if (status.state() == FAILED && failed_ms == 0) failed_ms = NowMs();
-  next_status_ms = NowMs() + kStatusPeriodMs;
+  if (status.state() == FAILED && failed_ms == 0) failed_ms = MonotonicMs();
+  next_status_ms = MonotonicMs() + kStatusPeriodMs;
 }
 
 bool Launcher::Rep::AllRolesEnded() {
@@ -208,9 +215,9 @@ bool Launcher::Rep::AllRolesEnded() {
 }
 
 void Launcher::Rep::WaitForRolesToEnd(int64_t patience_ms) {
-  const int64_t deadline_ms = NowMs() + patience_ms;
+  const int64_t deadline_ms = MonotonicMs() + patience_ms;
   Reap();
-  while (!AllRolesEnded() && NowMs() < deadline_ms) {
+  while (!AllRolesEnded() && MonotonicMs() < deadline_ms) {
     SleepUntilSignal(20);
     Reap();
   }
@@ -221,9 +228,9 @@ void Launcher::Rep::EndAll(int64_t term_ms) {
        {std::pair<int, int64_t>{SIGTERM, term_ms}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
     Reap();
     for (RoleProcess& process : processes) process.process.Signal(signal);
-    const int64_t deadline_ms = NowMs() + patience_ms;
+    const int64_t deadline_ms = MonotonicMs() + patience_ms;
     const auto ended = [](const RoleProcess& process) { return process.ended; };
-    while (!std::all_of(processes.begin(), processes.end(), ended) && NowMs() < deadline_ms) {
+    while (!std::all_of(processes.begin(), processes.end(), ended) && MonotonicMs() < deadline_ms) {
       SleepUntilSignal(20);
       Reap();
     }
@@ -318,18 +325,26 @@ RunEnd Launcher::Rep::Finish() {
   return end;
 }
 
+std::string Launcher::LateSignal() {
+  const sigset_t signals = StopSignals();
+  const timespec now = {0, 0};
+  const int signal = sigtimedwait(&signals, nullptr, &now);
+  if (signal > 0 && rep_->stop_signal == 0) rep_->stop_signal = signal;
+  return rep_->stop_signal == 0 ? "" : strsignal(rep_->stop_signal);
+}
+
 RunEnd Launcher::Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status) {
   Rep& rep = *rep_;
   RunEnd end;
   while (true) {
-    const int signal = rep.SleepUntilSignal(100);
-    if (signal != 0) {
+    rep.SleepUntilSignal(100);
+    if (rep.stop_signal != 0) {
       end.kind = RunEnd::INTERRUPTED;
-      end.message = strsignal(signal);
+      end.message = strsignal(rep.stop_signal);
       break;
     }
     rep.Reap();
-    if (NowMs() >= rep.next_status_ms && !rep.processes.front().ended) {
+    if (MonotonicMs() >= rep.next_status_ms && !rep.processes.front().ended) {
       rep.AskStatus();
       if (!on_status(rep.status)) {
         end.kind = RunEnd::STOPPED;

@@ -6,7 +6,10 @@
 // SIGTERM, and SIGKILL if they do not go; and if the launcher itself is killed, the kernel kills
 // them.
 //
-// Not thread-safe: everything is for the main thread, in which SIGINT, SIGTERM and SIGCHLD are
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop; of the last two, those that were ignored when
+// it started stay ignored.
+//
+// Not thread-safe: everything is for the main thread, in which these signals and SIGCHLD are
 // blocked for as long as the launcher lives.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
@@ -53,6 +56,10 @@ class Launcher {
   // Waits for the run's end and ends all processes. `on_status` gets the coordinator's status a few
   // times a second; the run ends, STOPPED, when it returns false. REQUIRES: once
   RunEnd Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status);
+
+  // The signal that asked the launcher to stop too late, since the run was over when it came; empty
+  // if there was none. REQUIRES: after Wait
+  std::string LateSignal();
 
  private:
   struct Rep;

@@ -150,9 +150,37 @@ TEST_F(LauncherTest, WhoDoesNotGoIsKilled) {
 }
 
 TEST_F(LauncherTest, ASignalEndsTheRunCleanly) {
-  const RunEnd end = Run([] { kill(getpid(), SIGINT); });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  ExpectNobodyIsLeft();
+  for (const auto& [signal, name] :
+       {std::pair<int, const char*>{SIGINT, "Interrupt"}, {SIGHUP, "Hangup"}, {SIGQUIT, "Quit"}}) {
+    if (signal != SIGINT) {
+      TearDown();
+      SetUp();
+    }
+    const RunEnd end = Run([signal = signal] { kill(getpid(), signal); });
+    EXPECT_EQ(end.kind, RunEnd::INTERRUPTED) << name;
+    EXPECT_EQ(end.message, name);
+    ExpectNobodyIsLeft();
+  }
+}
+
+// As under nohup.
+TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
+  const sighandler_t before = std::signal(SIGHUP, SIG_IGN);
+  SetProgram("data_loader", "sleep 1; exit 3");
+  const RunEnd end = Run([] { kill(getpid(), SIGHUP); });
+  std::signal(SIGHUP, before);
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 3"));
+}
+
+TEST_F(LauncherTest, ASignalAfterTheEndIsKept) {
+  SetProgram("data_loader", "sleep 1; exit 3");
+  auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
+  ASSERT_TRUE(launcher.ok()) << launcher.status();
+  (*launcher)->Wait([](const StatusAnswer&) { return true; });
+  EXPECT_EQ((*launcher)->LateSignal(), "");
+  kill(getpid(), SIGINT);
+  EXPECT_EQ((*launcher)->LateSignal(), "Interrupt");
 }
 
 TEST_F(LauncherTest, AMissingProgramLeavesNothingRunning) {

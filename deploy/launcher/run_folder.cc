@@ -1,7 +1,6 @@
 #include "deploy/launcher/run_folder.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,21 +13,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/durable_file.h"
+#include "common/file_error.h"
 #include "common/status_macros.h"
 
 namespace satrap {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kSockets[] = "sockets";
-
-absl::Status Failed(absl::string_view what, const std::string& path, const std::string& why) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot ", what, " ", path, ": ", why));
-}
-absl::Status FailedErrno(absl::string_view what, const std::string& path) {
-  return Failed(what, path, std::generic_category().message(errno));
-}
 
 std::string Timestamp() {
   const time_t now = time(nullptr);
@@ -39,28 +31,15 @@ std::string Timestamp() {
   return text;
 }
 
-// Errors name `shown_path`. Pipes and devices cannot `sync`.
-absl::Status WriteTo(const std::string& path, const std::string& shown_path,
-                     absl::string_view content, bool sync) {
+// Writes into what is there: it cannot be replaced or synced.
+absl::Status WriteInto(const std::string& path, absl::string_view content) {
   FILE* file = fopen(path.c_str(), "we");
-  if (file == nullptr) return FailedErrno("write", shown_path);
-  const bool written = fwrite(content.data(), 1, content.size(), file) == content.size() &&
-                       fflush(file) == 0 && (!sync || fsync(fileno(file)) == 0);
-  const absl::Status status = written ? absl::OkStatus() : FailedErrno("write", shown_path);
+  if (file == nullptr) return FileError("write", path);
+  const bool written =
+      fwrite(content.data(), 1, content.size(), file) == content.size() && fflush(file) == 0;
+  const absl::Status status = written ? absl::OkStatus() : FileError("write", path);
   fclose(file);
   return status;
-}
-
-// Points `link` at `target`, replacing what it pointed at before in one step.
-absl::Status ReplaceLink(const std::string& target, const std::string& link) {
-  const std::string fresh = absl::StrCat(link, ".", getpid());
-  std::error_code error;
-  fs::remove(fresh, error);
-  fs::create_symlink(target, fresh, error);
-  if (error) return Failed("make link", fresh, error.message());
-  fs::rename(fresh, link, error);
-  if (error) return Failed("make link", link, error.message());
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -68,13 +47,10 @@ absl::Status ReplaceLink(const std::string& target, const std::string& link) {
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& path) {
   std::error_code error;
   fs::create_directories(path + "/logs", error);
-  if (error) return Failed("make folder", path + "/logs", error.message());
-  std::string socket_dir = absl::StrCat(P_tmpdir, "/satrap-XXXXXX");
-  if (mkdtemp(socket_dir.data()) == nullptr) return FailedErrno("make folder", socket_dir);
-  // From here on the destructor removes it.
-  std::unique_ptr<RunFolder> folder(new RunFolder(path, socket_dir));
-  RETURN_IF_ERROR(ReplaceLink(socket_dir, absl::StrCat(path, "/", kSockets)));
-  return folder;
+  if (error) return FileError("make folder", path + "/logs", error.value());
+  ASSIGN_OR_RETURN(std::unique_ptr<SocketFolder> sockets,
+                   SocketFolder::Make(P_tmpdir, path + "/sockets"));
+  return std::unique_ptr<RunFolder>(new RunFolder(path, std::move(sockets)));
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::string& runs_dir,
@@ -82,12 +58,12 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::str
                                                                   bool is_latest) {
   std::error_code error;
   fs::create_directories(runs_dir, error);
-  if (error) return Failed("make folder", runs_dir, error.message());
+  if (error) return FileError("make folder", runs_dir, error.value());
   const std::string first = absl::StrCat(name, "-", Timestamp());
   std::string run = first;
   // Runs that begin in the same second get -2, -3, ...
   for (int attempt = 2; !fs::create_directory(runs_dir + "/" + run, error); ++attempt) {
-    if (error) return Failed("make folder", runs_dir + "/" + run, error.message());
+    if (error) return FileError("make folder", runs_dir + "/" + run, error.value());
     run = absl::StrCat(first, "-", attempt);
   }
   if (is_latest) RETURN_IF_ERROR(ReplaceLink(run, runs_dir + "/latest"));
@@ -98,24 +74,18 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateAt(const std::string
   std::error_code error;
   const std::string absolute = fs::absolute(path).lexically_normal().string();
   fs::create_directories(absolute, error);
-  if (error) return Failed("make folder", absolute, error.message());
+  if (error) return FileError("make folder", absolute, error.value());
   // Whoever makes the job's file has the folder.
   const std::string job_path = absolute + "/job.textproto";
   const int job_file = open(job_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (job_file < 0 && errno == EEXIST) {
     return absl::FailedPreconditionError(absl::StrCat(absolute, " holds a run already"));
   }
-  if (job_file < 0) return FailedErrno("make file", job_path);
+  if (job_file < 0) return FileError("make file", job_path);
   close(job_file);
   auto folder = Fill(absolute);
   if (!folder.ok()) unlink(job_path.c_str());
   return folder;
-}
-
-RunFolder::~RunFolder() {
-  std::error_code error;
-  fs::remove_all(socket_dir_, error);
-  fs::remove(absl::StrCat(path_, "/", kSockets), error);
 }
 
 std::string RunFolder::JobPath() const { return path_ + "/job.textproto"; }
@@ -125,22 +95,27 @@ std::string RunFolder::LogPath(absl::string_view process) const {
 }
 
 std::string RunFolder::SocketAddress(absl::string_view process) const {
-  return absl::StrCat("unix:", socket_dir_, "/", process);
+  return absl::StrCat("unix:", sockets_->path(), "/", process);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
   struct stat info;
-  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return WriteTo(path, path, content, /*sync=*/false);
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return WriteInto(path, content);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path));
+  RETURN_IF_ERROR(file->Append(content));
+  return file->Commit();
+}
+
+absl::Status CheckWritable(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return FileError("write", path, EISDIR);
+    if (access(path.c_str(), W_OK) != 0) return FileError("write", path);
   }
-  const std::string fresh = absl::StrCat(path, ".new");
-  const absl::Status status = WriteTo(fresh, path, content, /*sync=*/true);
-  if (!status.ok()) {
-    unlink(fresh.c_str());
-    return status;
-  }
-  if (rename(fresh.c_str(), path.c_str()) != 0) return FailedErrno("write", path);
-  return absl::OkStatus();
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return absl::OkStatus();
+  // A regular file is replaced by a new one beside it.
+  const std::string folder = (fs::path(path).parent_path() / ".").string();
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : FileError("write", path);
 }
 
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir) {

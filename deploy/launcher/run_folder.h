@@ -3,8 +3,7 @@
 //   runs/deepfm-20260131-235959/     under the current folder, or as given
 //     job.textproto                  the resolved job: what the roles read
 //     logs/embedding_ps_0.log        one a process
-//     sockets -> a folder of mode 0700 in the system's temporary folder: the path of a Unix socket
-//                may have 107 bytes, and that of a run folder any number
+//     sockets -> the folder of the run's sockets (socket_folder.h)
 //     report.json, failure.txt, metrics.jsonl, quarantine, models: written by others
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
@@ -19,8 +18,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "deploy/launcher/socket_folder.h"
 
 namespace satrap {
+
+// Where runs lie that were given no folder: below the folder that the user is in.
+inline constexpr char kRunsDir[] = "runs";
 
 class RunFolder {
  public:
@@ -33,7 +36,6 @@ class RunFolder {
   // that is just beginning: of two processes one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
-  ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
@@ -43,17 +45,22 @@ class RunFolder {
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
 
  private:
-  RunFolder(std::string path, std::string socket_dir)
-      : path_(std::move(path)), socket_dir_(std::move(socket_dir)) {}
+  RunFolder(std::string path, std::unique_ptr<SocketFolder> sockets)
+      : path_(std::move(path)), sockets_(std::move(sockets)) {}
   static absl::StatusOr<std::unique_ptr<RunFolder>> Fill(const std::string& path);
 
   const std::string path_;
-  const std::string socket_dir_;
+  const std::unique_ptr<SocketFolder> sockets_;
 };
 
-// Writes a whole file: under another name first, then renamed. What is there and is no regular file
-// (a link, a pipe, a device) stays, and is written to. Errors name the file and the cause.
+// Writes a whole file for a user, as a DurableFile (common/checkpoint/durable_file.h) unless what
+// is there is no regular file: a link, a pipe or a device that a user has named stays, and is
+// written to. Errors as FileError (common/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// Whether WriteFileAtomically could write `path` now, without touching it: it is no folder, and its
+// folder is there. Errors as FileError.
+absl::Status CheckWritable(const std::string& path);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; empty: the
 // newest training there. NOT_FOUND, saying where it looked.

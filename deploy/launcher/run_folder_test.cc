@@ -116,10 +116,22 @@ TEST_F(RunFolderTest, NamesTheFolderThatCannotBeMade) {
 
 TEST_F(RunFolderTest, AFullDiskIsAnErrorThatNamesTheFile) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  fs::create_symlink("/dev/full", dir_ + "/report.json.new");
+  fs::create_symlink("/dev/full", dir_ + "/report.json.partial");
   const absl::Status status = WriteFileAtomically(dir_ + "/report.json", "text");
   EXPECT_THAT(status.message(), HasSubstr("report.json: No space left"));
   EXPECT_FALSE(fs::exists(dir_ + "/report.json"));
+}
+
+TEST_F(RunFolderTest, WhatCannotBeWrittenIsKnownBefore) {
+  EXPECT_TRUE(CheckWritable(dir_ + "/report.json").ok());
+  EXPECT_FALSE(fs::exists(dir_ + "/report.json")) << "it is only looked at";
+  std::ofstream(dir_ + "/file") << "x";
+  EXPECT_TRUE(CheckWritable(dir_ + "/file").ok());
+  EXPECT_TRUE(CheckWritable("/dev/null").ok());
+  EXPECT_THAT(CheckWritable(dir_).message(),
+              HasSubstr("cannot write " + dir_ + ": Is a directory"));
+  EXPECT_THAT(CheckWritable(dir_ + "/no/report.json").message(), HasSubstr("No such file"));
+  EXPECT_THAT(CheckWritable(dir_ + "/file/report.json").message(), HasSubstr("Not a directory"));
 }
 
 TEST_F(RunFolderTest, RunsAreFoundByPathByNameAndAsTheNewest) {

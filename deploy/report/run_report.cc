@@ -1,6 +1,7 @@
 #include "deploy/report/run_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -48,6 +49,21 @@ std::string MetricsText(const MetricValues& values) {
   return absl::StrFormat("AUC %.5f, logloss %.5f, NE %.4f, calibration %.4f (%s samples)",
                          values.auc(), values.logloss(), values.normalised_entropy(),
                          values.calibration(), CountText(values.samples()));
+}
+
+// What somebody who looks only at the end must not miss.
+void AppendWarnings(const RunResult& result, std::string* text) {
+  if (result.skipped_steps() > 0) {
+    absl::StrAppendFormat(text,
+                          "warning      %s steps had gradients that were not finite and were "
+                          "skipped: lower the learning rate\n",
+                          CountText(result.skipped_steps()));
+  }
+  if (result.has_test() && result.test().samples() > 0 && std::isnan(result.test().auc())) {
+    absl::StrAppend(text,
+                    "warning      the test AUC is not a number: predictions are not finite, or "
+                    "all labels are equal\n");
+  }
 }
 
 }  // namespace
@@ -104,8 +120,11 @@ std::string ReportText(const RunReport& report) {
                           CountText(result.steps()));
   }
   absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
-  if (result.has_valid())
+  if (result.has_valid()) {
     absl::StrAppend(&text, "validation   ", MetricsText(result.valid()), "\n");
+  } else if (report.action == JobConfig::TRAIN) {
+    absl::StrAppend(&text, "validation   none: the job has no validation data\n");
+  }
   if (result.has_test()) absl::StrAppend(&text, "test         ", MetricsText(result.test()), "\n");
   if (report.bayes_auc.has_value()) {
     absl::StrAppendFormat(&text, "Bayes        AUC %.5f, the most that any model can reach here\n",
@@ -126,10 +145,6 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppendFormat(&text, "quarantined  %s bad records, kept in %s/quarantine\n",
                           CountText(report.quarantined), report.run_dir);
   }
-  if (result.skipped_steps() > 0) {
-    absl::StrAppendFormat(&text, "skipped      %s steps whose gradients were not finite\n",
-                          CountText(result.skipped_steps()));
-  }
   if (result.stopped_early())
     absl::StrAppend(&text, "stopped      early, for want of a better validation\n");
   if (!result.model_dir().empty()) {
@@ -141,6 +156,7 @@ std::string ReportText(const RunReport& report) {
                           result.model_digest());
   }
   absl::StrAppendFormat(&text, "logs         %s/logs\n", report.run_dir);
+  AppendWarnings(result, &text);
   return text;
 }
 

@@ -69,6 +69,27 @@ TEST(RunReport, AnAucOfOneClassIsNull) {
   EXPECT_THAT(ReportJson(report), HasSubstr(R"("auc":null,)"));
 }
 
+TEST(RunReport, WarnsOfATrainingThatDiverged) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("warning")));
+  report.result.set_skipped_steps(1200);
+  EXPECT_THAT(ReportText(report), HasSubstr("warning      1,200 steps had gradients that were not "
+                                            "finite and were skipped: lower the learning rate\n"));
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("AUC is not a number")));
+  report.result.mutable_test()->set_auc(std::nan(""));
+  EXPECT_THAT(ReportText(report), HasSubstr("warning      the test AUC is not a number"));
+}
+
+TEST(RunReport, SaysThatNothingWasValidated) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportText(report), HasSubstr("validation   none"));
+  report.action = JobConfig::EVALUATE;
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("validation")));
+  report.action = JobConfig::TRAIN;
+  report.result.mutable_valid()->set_samples(10);
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("validation   none")));
+}
+
 TEST(RunReport, ReadsWellForPeople) {
   EXPECT_THAT(ReportText(TrainedReport()),
               HasSubstr("trained      1,000,000 samples in 20.0 s: 50,000 samples/s (245 steps)"));

@@ -31,12 +31,15 @@ class RowFile {
     const size_t got = std::fread(bytes->data(), 1, size, file_);
     if (got != size) return Damaged("the file ends early");
     offset_ += size;
+    crc32c_ = ExtendCrc32c(crc32c_, *bytes);
     return absl::OkStatus();
   }
   absl::Status Damaged(absl::string_view what) const {
     return absl::DataLossError(absl::StrCat(path_, " is damaged at offset ", offset_, ": ", what));
   }
   bool AtEnd() { return std::fgetc(file_) == EOF; }
+  // Of what was read so far.
+  uint32_t crc32c() const { return crc32c_; }
 
  private:
   RowFile(std::string path, FILE* file) : path_(std::move(path)), file_(file) {}
@@ -44,6 +47,7 @@ class RowFile {
   const std::string path_;
   FILE* const file_;
   uint64_t offset_ = 0;
+  uint32_t crc32c_ = 0;
 };
 
 template <typename T>
@@ -98,7 +102,13 @@ absl::Status LoadFile(const std::string& path, const SavedFile& saved, int ps_in
     KeepOwned(bytes, rows, ps_index, num_ps, table);
     left -= rows;
   }
-  return file->AtEnd() ? absl::OkStatus() : file->Damaged("bytes follow the last block");
+  if (!file->AtEnd()) return file->Damaged("bytes follow the last block");
+  if (file->crc32c() != saved.crc32c()) {
+    return absl::DataLossError(absl::StrCat(
+        path, " is not the file that the manifest names, though whole in itself: the manifest has ",
+        "checksum ", saved.crc32c(), ", the file ", file->crc32c()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckSavedTable(const CheckpointManifest& manifest, const EmbeddingTable& table,

@@ -45,7 +45,7 @@ class SavedTablesTest : public testing::Test {
   }
 
   // Trains the keys of each of `num_ps` PSs into a table of its own and saves them all.
-  void Save(int num_ps) {
+  void Save(int num_ps, int updates = 1) {
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);
     SavedTable* saved = manifest.add_tables();
@@ -58,7 +58,7 @@ class SavedTablesTest : public testing::Test {
       for (const uint64_t key : keys) {
         for (int d = 0; d < 3; ++d) gradients.push_back(static_cast<float>(key % 11) + d - 4);
       }
-      table->Update(keys, gradients, {}, UpdateContext());
+      for (int i = 0; i < updates; ++i) table->Update(keys, gradients, {}, UpdateContext());
       const auto files = SaveTable(*table, ps, num_ps, directory_);
       CHECK_OK(files.status());
       for (const SavedFile& file : *files) *manifest.add_table_files() = file;
@@ -120,6 +120,19 @@ TEST_F(SavedTablesTest, AChangedByteIsDataLossNamingFileAndOffset) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(status.message().find(file_), absl::string_view::npos) << status;
   EXPECT_NE(status.message().find("offset"), absl::string_view::npos) << status;
+}
+
+// Right in itself, with the same keys: only the manifest knows that it is another save's.
+TEST_F(SavedTablesTest, AFileOfAnotherSaveIsDataLoss) {
+  Save(1, /*updates=*/2);
+  const std::string other = *ReadWholeFile(file_);
+  Save(1);
+  ASSERT_EQ(ReadWholeFile(file_)->size(), other.size());
+  EXPECT_TRUE(LoadStatus().ok());
+  std::ofstream(file_, std::ios::binary) << other;
+  const absl::Status status = LoadStatus();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find(file_), absl::string_view::npos) << status;
 }
 
 TEST_F(SavedTablesTest, ACutFileIsDataLoss) {

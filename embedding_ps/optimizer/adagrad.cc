@@ -4,15 +4,16 @@
 #include <cmath>
 
 #include "common/status_macros.h"
+#include "common/vectorize.h"
 #include "embedding_ps/optimizer/check_range.h"
-#include "embedding_ps/optimizer/vectorize.h"
 
 namespace satrap {
 namespace {
 
-SATRAP_VECTORIZE void AdagradStep(float learning_rate, float epsilon,
-                                  const float* __restrict gradient, float* __restrict values,
-                                  float* __restrict accumulators, size_t dim) {
+SATRAP_VECTORIZE_SAME_BITS void AdagradStep(float learning_rate, float epsilon,
+                                            const float* __restrict gradient,
+                                            float* __restrict values,
+                                            float* __restrict accumulators, size_t dim) {
   for (size_t i = 0; i < dim; ++i) {
     const float accumulator = accumulators[i] + gradient[i] * gradient[i];
     accumulators[i] = accumulator;
@@ -26,6 +27,7 @@ class Adagrad final : public SparseOptimizer {
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return dim; }
+  bool StepsEachValueAlone() const override { return true; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), initial_accumulator_);
   }

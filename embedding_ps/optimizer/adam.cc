@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "common/status_macros.h"
+#include "common/vectorize.h"
 #include "embedding_ps/optimizer/check_range.h"
-#include "embedding_ps/optimizer/vectorize.h"
 
 namespace satrap {
 namespace {
@@ -19,9 +19,10 @@ struct AdamConstants {
   float correction2;  // 1 - beta2^t
 };
 
-SATRAP_VECTORIZE void AdamStep(const AdamConstants& constants, const float* __restrict gradient,
-                               float* __restrict values, float* __restrict first,
-                               float* __restrict second, size_t dim) {
+SATRAP_VECTORIZE_SAME_BITS void AdamStep(const AdamConstants& constants,
+                                         const float* __restrict gradient, float* __restrict values,
+                                         float* __restrict first, float* __restrict second,
+                                         size_t dim) {
   const AdamConstants c = constants;  // a copy: the stores below cannot alias it
   for (size_t i = 0; i < dim; ++i) {
     const float g = gradient[i];
@@ -39,6 +40,7 @@ class Adam final : public SparseOptimizer {
       : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return 2 * dim + 1; }
+  bool StepsEachValueAlone() const override { return false; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

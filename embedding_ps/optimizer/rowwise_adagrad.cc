@@ -4,15 +4,15 @@
 #include <cmath>
 
 #include "common/status_macros.h"
+#include "common/vectorize.h"
 #include "embedding_ps/optimizer/check_range.h"
-#include "embedding_ps/optimizer/vectorize.h"
 
 namespace satrap {
 namespace {
 
-SATRAP_VECTORIZE void ScaledStep(float learning_rate, float divisor,
-                                 const float* __restrict gradient, float* __restrict values,
-                                 size_t dim) {
+SATRAP_VECTORIZE_SAME_BITS void ScaledStep(float learning_rate, float divisor,
+                                           const float* __restrict gradient,
+                                           float* __restrict values, size_t dim) {
   for (size_t i = 0; i < dim; ++i) values[i] -= learning_rate * gradient[i] / divisor;
 }
 
@@ -22,6 +22,7 @@ class RowwiseAdagrad final : public SparseOptimizer {
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int) const override { return 1; }
+  bool StepsEachValueAlone() const override { return false; }
   void InitState(absl::Span<float> state) const override { state[0] = initial_accumulator_; }
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {

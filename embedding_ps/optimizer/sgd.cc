@@ -1,18 +1,19 @@
 #include "embedding_ps/optimizer/sgd.h"
 
-#include "embedding_ps/optimizer/vectorize.h"
+#include "common/vectorize.h"
 
 namespace satrap {
 namespace {
 
-SATRAP_VECTORIZE void SgdStep(float learning_rate, const float* __restrict gradient,
-                              float* __restrict values, size_t dim) {
+SATRAP_VECTORIZE_SAME_BITS void SgdStep(float learning_rate, const float* __restrict gradient,
+                                        float* __restrict values, size_t dim) {
   for (size_t i = 0; i < dim; ++i) values[i] -= learning_rate * gradient[i];
 }
 
 class Sgd final : public SparseOptimizer {
  public:
   int StateSize(int) const override { return 0; }
+  bool StepsEachValueAlone() const override { return true; }
   void InitState(absl::Span<float>) const override {}
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float>) const override {

@@ -34,6 +34,11 @@ class SparseOptimizer {
   // table fingerprint.
   virtual int StateSize(int dim) const = 0;
 
+  // Whether the step of value i depends on nothing but the context, gradient[i], values[i] and, if
+  // StateSize(dim) is dim, state[i]; StateSize(dim) is dim or 0 then. Neighbouring segments of one
+  // such rule and equal learning rates may be stepped as one segment: the bits are the same.
+  virtual bool StepsEachValueAlone() const = 0;
+
   // Sets the state of a row that was just created.
   // REQUIRES: state.size() == StateSize(dim)
   virtual void InitState(absl::Span<float> state) const = 0;

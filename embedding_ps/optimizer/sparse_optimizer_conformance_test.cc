@@ -142,6 +142,28 @@ TEST_P(SparseOptimizerConformanceTest, SameCallsGiveTheSameBits) {
   EXPECT_TRUE(SameBits(a.state(), b.state()));
 }
 
+TEST_P(SparseOptimizerConformanceTest, WhereValuesAreSteppedAloneTwoSegmentsAreOne) {
+  if (!optimizer_->StepsEachValueAlone()) return;
+  constexpr int kFirst = 1, kBoth = 18;
+  const int state_size = optimizer_->StateSize(kBoth);
+  ASSERT_TRUE(state_size == 0 || state_size == kBoth);
+  const int first_state = optimizer_->StateSize(kFirst);
+  FencedRow together(*optimizer_, kBoth), apart(*optimizer_, kBoth);
+  SplitMix64 random(3);
+  for (int step = 0; step < 20; ++step) {
+    std::vector<float> gradient(kBoth);
+    for (float& g : gradient) g = static_cast<float>(random.NextDouble() - 0.5);
+    optimizer_->Step(Context(step), gradient, together.values(), together.state());
+    const auto parts = absl::MakeConstSpan(gradient);
+    optimizer_->Step(Context(step), parts.first(kFirst), apart.values().first(kFirst),
+                     apart.state().first(first_state));
+    optimizer_->Step(Context(step), parts.subspan(kFirst), apart.values().subspan(kFirst),
+                     apart.state().subspan(first_state));
+  }
+  EXPECT_TRUE(SameBits(together.values(), apart.values()));
+  EXPECT_TRUE(SameBits(together.state(), apart.state()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SparseOptimizerConformanceTest, testing::ValuesIn(AllKinds()),
                          [](const auto& info) { return info.param; });
 

@@ -1,8 +1,10 @@
 #include "embedding_ps/table/embedding_table.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/hash.h"
@@ -39,18 +41,24 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
 
 template <typename Visitor>
 void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const {
-  // A counting sort of the positions by shard.
-  std::vector<uint32_t> begins(shards_.size() + 1);
-  for (const uint64_t key : keys) ++begins[shard_of_partition_[PartitionOf(key)] + 1];
-  for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
-  std::vector<uint32_t> ends(begins.begin(), begins.end() - 1);
-  std::vector<uint32_t> positions(keys.size());
+  // A counting sort of the positions by shard. places[i]: how many keys shard i has, then where its
+  // positions begin, then, when all are written, where they end.
+  absl::InlinedVector<uint32_t, 64> places_memory(shards_.size());
+  const absl::Span<uint32_t> places = absl::MakeSpan(places_memory);
+  for (const uint64_t key : keys) ++places[shard_of_partition_[PartitionOf(key)]];
+  uint32_t begin = 0;
+  for (uint32_t& place : places) begin += std::exchange(place, begin);
+  const auto positions = std::make_unique_for_overwrite<uint32_t[]>(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    positions[ends[shard_of_partition_[PartitionOf(keys[i])]]++] = static_cast<uint32_t>(i);
+    positions[places[shard_of_partition_[PartitionOf(keys[i])]]++] = static_cast<uint32_t>(i);
   }
+  begin = 0;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    if (ends[i] == begins[i]) continue;
-    visit(*shards_[i], absl::MakeConstSpan(positions).subspan(begins[i], ends[i] - begins[i]));
+    const uint32_t end = places[i];
+    if (end > begin) {
+      visit(*shards_[i], absl::MakeConstSpan(positions.get() + begin, end - begin));
+    }
+    begin = end;
   }
 }
 
@@ -71,8 +79,9 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
   CHECK(sample_counts.empty() || sample_counts.size() == keys.size()) << sample_counts.size();
   CHECK(context.global_weight > 0) << context.global_weight;
   int64_t created = 0;
+  RowRule::Step step(rule_, context);
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
-    created += shard.Update(keys, positions, gradients.data(), sample_counts, context);
+    created += shard.Update(keys, positions, gradients.data(), sample_counts, &step);
   });
   return created;
 }

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "embedding_ps/optimizer/vectorize.h"
+#include "common/vectorize.h"
 
 namespace satrap {
 namespace {
@@ -21,19 +22,19 @@ absl::Status At(int segment, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("segments[", segment, "].", status.message()));
 }
 
-SATRAP_VECTORIZE void Scale(float factor, const float* __restrict from, float* __restrict to,
-                            size_t n) {
+SATRAP_VECTORIZE_SAME_BITS void Scale(float factor, const float* __restrict from,
+                                      float* __restrict to, size_t n) {
   for (size_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
 
-SATRAP_VECTORIZE void ScaleAndDecay(float factor, const float* __restrict from, float l2,
-                                    const float* __restrict values, float* __restrict to,
-                                    size_t n) {
+SATRAP_VECTORIZE_SAME_BITS void ScaleAndDecay(float factor, const float* __restrict from, float l2,
+                                              const float* __restrict values, float* __restrict to,
+                                              size_t n) {
   for (size_t i = 0; i < n; ++i) to[i] = factor * from[i] + l2 * values[i];
 }
 
 // NaN stays NaN: a broken model must show.
-SATRAP_VECTORIZE void Clamp(float bound, float* __restrict values, size_t n) {
+SATRAP_VECTORIZE_SAME_BITS void Clamp(float bound, float* __restrict values, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const float low = values[i] < -bound ? -bound : values[i];
     values[i] = low > bound ? bound : low;
@@ -74,15 +75,31 @@ absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed
     auto optimizer = NewSparseOptimizer(segment.optimizer());
     if (!optimizer.ok()) return At(i, optimizer.status());
     layout.push_back({segment.dim(), (*optimizer)->StateSize(segment.dim())});
-    rule.segments_.push_back(
-        {*std::move(initializer), *std::move(optimizer), segment.optimizer().learning_rate()});
+    rule.segments_.push_back({*std::move(initializer), *std::move(optimizer)});
   }
   rule.layout_ = RowLayout(std::move(layout));
+  rule.MakeRuns(config);
   rule.warmup_steps_ = warmup_steps;
   rule.l2_ = config.l2();
   rule.gradient_clip_norm_ = config.gradient_clip_norm();
   rule.weight_bound_ = config.weight_bound();
   return rule;
+}
+
+void RowRule::MakeRuns(const TableConfig& config) {
+  std::string before;  // the rule of the segment before
+  for (int i = 0; i < config.segments_size(); ++i) {
+    const SparseOptimizerConfig& optimizer = config.segments(i).optimizer();
+    const RowLayout::Segment& at = layout_.segments()[i];
+    std::string text = optimizer.SerializeAsString();
+    if (i > 0 && text == before && segments_[i].optimizer->StepsEachValueAlone()) {
+      runs_.back().at.dim += at.dim;
+      runs_.back().at.state_size += at.state_size;
+    } else {
+      runs_.push_back({segments_[i].optimizer.get(), optimizer.learning_rate(), at});
+    }
+    before = std::move(text);
+  }
 }
 
 void RowRule::InitValues(uint64_t key, float* values) const {
@@ -109,9 +126,9 @@ RowRule::Step::Step(const RowRule& rule, const UpdateContext& update)
       update.step + 1 < rule.warmup_steps_
           ? static_cast<double>(update.step + 1) / static_cast<double>(rule.warmup_steps_)
           : 1;
-  for (const SegmentRule& segment : rule.segments_) {
+  for (const Run& run : rule.runs_) {
     learning_rates_.push_back(
-        static_cast<float>(segment.learning_rate * warmup * update.learning_rate_factor));
+        static_cast<float>(run.learning_rate * warmup * update.learning_rate_factor));
   }
   normalised_.resize(rule.layout_.num_values());
 }
@@ -137,13 +154,13 @@ const float* RowRule::Step::Normalise(const float* gradient, const float* row) {
 void RowRule::Step::Apply(const float* gradient, uint32_t sample_count, float* row) {
   const float* const normalised = Normalise(gradient, row);
   context_.sample_count = sample_count;
-  for (size_t i = 0; i < rule_.segments_.size(); ++i) {
-    const RowLayout::Segment& at = rule_.layout_.segments()[i];
-    context_.learning_rate = learning_rates_[i];
-    rule_.segments_[i].optimizer->Step(context_,
-                                       absl::MakeConstSpan(normalised + at.value_offset, at.dim),
-                                       absl::MakeSpan(row + at.value_offset, at.dim),
-                                       absl::MakeSpan(row + at.state_offset, at.state_size));
+  const float* learning_rate = learning_rates_.data();
+  for (const Run& run : rule_.runs_) {
+    const RowLayout::Segment& at = run.at;
+    context_.learning_rate = *learning_rate++;
+    run.optimizer->Step(context_, absl::MakeConstSpan(normalised + at.value_offset, at.dim),
+                        absl::MakeSpan(row + at.value_offset, at.dim),
+                        absl::MakeSpan(row + at.state_offset, at.state_size));
   }
   if (rule_.weight_bound_ > 0) Clamp(rule_.weight_bound_, row, normalised_.size());
 }

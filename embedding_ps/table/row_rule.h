@@ -29,8 +29,8 @@ struct UpdateContext {
 
 class RowRule {
  public:
-  // One update's constants, computed once: a learning rate a segment, and room for one normalised
-  // gradient.
+  // One update's constants, computed once: learning rates, and room for one normalised gradient.
+  // For one thread at a time.
   class Step {
    public:
     Step(const RowRule& rule, const UpdateContext& update);
@@ -44,7 +44,7 @@ class RowRule {
     const RowRule& rule_;
     StepContext context_;
     const float inverse_weight_;
-    absl::InlinedVector<float, 4> learning_rates_;
+    absl::InlinedVector<float, 4> learning_rates_;  // of runs_
     absl::InlinedVector<float, 64> normalised_;
   };
 
@@ -62,12 +62,19 @@ class RowRule {
   struct SegmentRule {
     Initializer initializer;
     std::unique_ptr<const SparseOptimizer> optimizer;
+  };
+  // Neighbouring segments that are stepped by one call.
+  struct Run {
+    const SparseOptimizer* optimizer;
     float learning_rate;
+    RowLayout::Segment at;
   };
   RowRule() = default;
+  void MakeRuns(const TableConfig& config);
 
   RowLayout layout_;
   std::vector<SegmentRule> segments_;
+  std::vector<Run> runs_;
   int64_t warmup_steps_ = 0;
   float l2_ = 0;
   float gradient_clip_norm_ = 0;

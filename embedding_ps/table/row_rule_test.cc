@@ -92,6 +92,47 @@ TEST(RowRuleTest, WarmupGrowsLinearlyToTheBaseRate) {
   }
 }
 
+// Neighbours of one rule may be stepped by one call; what comes out says nothing of it.
+TEST(RowRuleTest, ASegmentIsSteppedAsIfItWereAlone) {
+  const auto segment = [](int dim, float rate, bool adam) {
+    SegmentConfig config;
+    config.set_dim(dim);
+    config.mutable_initializer()->mutable_constant()->set_value(1);
+    config.mutable_optimizer()->set_learning_rate(rate);
+    if (adam) {
+      config.mutable_optimizer()->mutable_adam();
+    } else {
+      config.mutable_optimizer()->mutable_adagrad();
+    }
+    return config;
+  };
+  TableConfig together;
+  for (const SegmentConfig& config :
+       {segment(1, 0.1f, false), segment(16, 0.1f, false), segment(3, 0.1f, false),
+        segment(2, 0.2f, false), segment(4, 0.1f, true), segment(5, 0.1f, true)}) {
+    *together.add_segments() = config;
+  }
+  const auto rule = RowRule::Create(together, 1);
+  ASSERT_TRUE(rule.ok());
+  std::vector<float> gradient;
+  for (int i = 0; i < rule->layout().num_values(); ++i)
+    gradient.push_back(0.3f * static_cast<float>(i % 5) - 0.7f);
+  UpdateContext context;
+  context.global_weight = 3;
+  const std::vector<float> row = Stepped(together, context, gradient);
+  for (int i = 0; i < together.segments_size(); ++i) {
+    TableConfig alone;
+    *alone.add_segments() = together.segments(i);
+    const RowLayout::Segment& at = rule->layout().segments()[i];
+    const auto begin = gradient.begin() + at.value_offset;
+    const std::vector<float> expected = Stepped(alone, context, {begin, begin + at.dim});
+    std::vector<float> got(row.begin() + at.value_offset, row.begin() + at.value_offset + at.dim);
+    got.insert(got.end(), row.begin() + at.state_offset,
+               row.begin() + at.state_offset + at.state_size);
+    EXPECT_EQ(got, expected) << "segment " << i;
+  }
+}
+
 TEST(RowRuleTest, StateBeginsAsTheOptimizerSays) {
   TableConfig config = TwoSegments();
   config.mutable_segments(1)->mutable_optimizer()->mutable_adagrad()->set_initial_accumulator(3);

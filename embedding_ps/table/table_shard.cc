@@ -109,17 +109,16 @@ void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32
 // The analysis does not see that a lambda runs where the lock is held.
 int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                            const float* gradients, absl::Span<const uint32_t> sample_counts,
-                           const UpdateContext& context) {
+                           RowRule::Step* step) {
   const size_t num_values = rule_.layout().num_values();
-  RowRule::Step step(rule_, context);
   MutexLock lock(&mutex_);
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, rule_.layout().num_floats() * sizeof(float), {gradients, num_values},
       [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [&](uint32_t position, float* row) {
-        step.Apply(gradients + position * num_values,
-                   sample_counts.empty() ? 0 : sample_counts[position], row);
+        step->Apply(gradients + position * num_values,
+                    sample_counts.empty() ? 0 : sample_counts[position], row);
       });
   return arena_.num_rows() - rows_before;
 }

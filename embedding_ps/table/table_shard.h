@@ -34,7 +34,7 @@ class TableShard {
               AbsentRows mode, float* values, uint8_t* presence) const EXCLUDES(mutex_);
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                  const float* gradients, absl::Span<const uint32_t> sample_counts,
-                 const UpdateContext& context) EXCLUDES(mutex_);
+                 RowRule::Step* step) EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,

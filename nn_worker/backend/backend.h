@@ -28,30 +28,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "nn_worker/backend/operation_args.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
-
-enum class Activation { kLinear, kRelu, kSigmoid, kTanh };
-
-// The arguments of LinearGrad; the shapes are those of Linear.
-struct LinearGradArgs {
-  Tensor x;  // (n, in)
-  Tensor w;  // (in, out)
-  Activation activation = Activation::kLinear;
-  Tensor y;           // (n, out): Linear's output
-  Tensor dy;          // (n, out): overwritten by the gradient before the activation
-  GradientTarget dx;  // (n, in)
-  Tensor dw;          // (in, out)
-  Tensor db;          // (1, out), or empty
-};
-
-// One optimizer step; docs/glossary.md, "normalised gradient": g = gradient * scale + l2 * w.
-struct StepScale {
-  float learning_rate = 0;
-  float scale = 1;  // 1 / global weight
-  float l2 = 0;
-};
 
 class Backend {
  public:
@@ -98,6 +78,15 @@ class Backend {
   // dx_f = dy (s - x_f).
   virtual void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
                       absl::Span<const GradientTarget> dxs) = 0;
+
+  // y[i, :] = the mean, sum or maximum, column by column, of the first lengths[i, 0] positions of
+  // row i of x; zeros where there is none. A length is rounded and bounded to [0, L].
+  // x: (n, L d)   lengths: (n, 1)   y: (n, d)
+  virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
+  // dx, from y = SequencePool(x): zeros behind the length; a maximum's goes to the first position
+  // that has it. dy is overwritten.
+  virtual void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y,
+                                Tensor dy, GradientTarget dx) = 0;
 
   // y = x * keep / (1 - rate), keep[i, c] a function of (key, first_sample + i, c) that is 1 with
   // probability 1 - rate. Its own gradient operation. REQUIRES: 0 <= rate < 1

@@ -267,6 +267,64 @@ TEST_P(BackendConformance, FmIsTheReferences) {
   }
 }
 
+TEST_P(BackendConformance, SequencePoolByHand) {
+  // Two positions of two columns; what lies behind the length is not read.
+  const Tensor x = Of({{1, 5, 3, 2}, {1, 2, 99, 99}, {99, 99, 99, 99}, {4, 4, 4, 1}});
+  const Tensor lengths = Of({{2}, {1}, {0}, {7}});
+  struct Case {
+    SequencePooling pooling;
+    std::vector<float> y, dx;
+  };
+  const std::vector<Case> cases = {
+      {SequencePooling::kSum,
+       {4, 7, 1, 2, 0, 0, 8, 5},
+       {2, 4, 2, 4, 2, 4, 0, 0, 0, 0, 0, 0, 2, 4, 2, 4}},
+      {SequencePooling::kMean,
+       {2, 3.5, 1, 2, 0, 0, 4, 2.5},
+       {1, 2, 1, 2, 2, 4, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2}},
+      // Of equal ones the first gets the gradient.
+      {SequencePooling::kMax,
+       {3, 5, 1, 2, 0, 0, 4, 4},
+       {0, 4, 2, 0, 2, 4, 0, 0, 0, 0, 0, 0, 2, 4, 0, 0}},
+  };
+  for (const Case& c : cases) {
+    const Tensor y = New(4, 2), dx = New(4, 4);
+    backend_->Fill(dx, 50);
+    backend_->SequencePool(c.pooling, x, lengths, y);
+    EXPECT_EQ(Values(y), c.y);
+    backend_->SequencePoolGrad(c.pooling, x, lengths, y, Of({{2, 4}, {2, 4}, {2, 4}, {2, 4}}),
+                               {dx, false});
+    EXPECT_EQ(Values(dx), c.dx);
+  }
+}
+
+TEST_P(BackendConformance, SequencePoolIsTheReferences) {
+  const int64_t n = 261, length = 9, d = 37;
+  const Tensor x = Random(n, length * d, 1, length * d + 5), lengths = New(n, 1, 3);
+  for (int64_t i = 0; i < n; ++i) *lengths.f32(i) = static_cast<float>(i % (length + 1));
+  for (const auto pooling :
+       {SequencePooling::kMean, SequencePooling::kSum, SequencePooling::kMax}) {
+    for (const bool add : {false, true}) {
+      const Tensor y = New(n, d, d + 3), want = New(n, d), dy = Random(n, d, 2);
+      backend_->SequencePool(pooling, x, lengths, y);
+      reference_->SequencePool(pooling, x, lengths, want);
+      ExpectNear(y, want, 1e-6);
+      const GradientTarget dx = {Random(n, length * d, 3, length * d + 1), add};
+      const GradientTarget want_dx = {CopyOf(dx.tensor), add};
+      reference_->SequencePoolGrad(pooling, x, lengths, y, dy, want_dx);
+      backend_->SequencePoolGrad(pooling, x, lengths, y, CopyOf(dy), dx);
+      ExpectNear(dx.tensor, want_dx.tensor, 1e-6);
+    }
+  }
+}
+
+TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Of({{1, nan, 2}, {nan, 1, 2}, {1, 2, nan}}), y = New(3, 1);
+  backend_->SequencePool(SequencePooling::kMax, x, Of({{3}, {3}, {3}}), y);
+  for (const float value : Values(y)) EXPECT_TRUE(std::isnan(value));
+}
+
 TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   const Tensor x = Random(257, 30, 1);
   const Tensor y = New(257, 30), want = New(257, 30), tail = New(57, 30);

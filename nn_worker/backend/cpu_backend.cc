@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -11,6 +12,7 @@
 #include "common/check.h"
 #include "nn_worker/backend/cpu_kernels.h"
 #include "nn_worker/backend/cpu_matrix.h"
+#include "nn_worker/backend/cpu_sequence_pool.h"
 #include "nn_worker/backend/fork_join_pool.h"
 
 namespace satrap {
@@ -41,7 +43,9 @@ int64_t Parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int compute_threads) : pool_(compute_threads), matrix_(&pool_) {}
+  // `owned` may be null.
+  CpuBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool)
+      : owned_pool_(std::move(owned)), pool_(*pool), matrix_(pool) {}
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     const int64_t rounded = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
@@ -125,6 +129,20 @@ class CpuBackend final : public Backend {
     CHECK(xs.size() == dxs.size());
     ForRows(dy.rows, [&](int64_t b, int64_t e) { cpu::FmGradRows(xs, s, dy, dxs, b, e); });
   }
+  void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
+    CheckSequence(x, lengths, y);
+    ForRows(y.rows,
+            [&](int64_t b, int64_t e) { cpu::SequencePoolRows(pooling, x, lengths, y, b, e); });
+  }
+  void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
+                        GradientTarget dx) override {
+    CheckSequence(x, lengths, y);
+    CheckSameShape(y, dy);
+    CheckSameShape(x, dx.tensor);
+    ForRows(y.rows, [&](int64_t b, int64_t e) {
+      cpu::SequencePoolGradRows(pooling, x, lengths, y, dy, dx, b, e);
+    });
+  }
   void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
                bool add) override {
     CheckSameShape(x, y);
@@ -202,6 +220,11 @@ class CpuBackend final : public Backend {
         << "(" << a.rows << ", " << a.cols << ") and (" << b.rows << ", " << b.cols << ")";
   }
 
+  static void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
+    CHECK(x.rows == y.rows && lengths.rows == y.rows && lengths.cols == 1);
+    CHECK(y.cols > 0 && x.cols % y.cols == 0) << x.cols << " columns, " << y.cols << " a position";
+  }
+
   void ForRows(int64_t rows, absl::FunctionRef<void(int64_t, int64_t)> body) {
     pool_.Run(Parts(rows, kPartRows), [&](int64_t part, int) {
       body(part * kPartRows, std::min(rows, (part + 1) * kPartRows));
@@ -234,7 +257,8 @@ class CpuBackend final : public Backend {
   }
   void LinearGradOfOneUnit(const LinearGradArgs& args);
 
-  ForkJoinPool pool_;
+  const std::unique_ptr<ForkJoinPool> owned_pool_;
+  ForkJoinPool& pool_;
   CpuMatrix matrix_;
   AlignedScratch scratch_;
   AlignedScratch partials_;
@@ -350,7 +374,13 @@ void CpuBackend::BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tens
 }  // namespace
 
 std::unique_ptr<Backend> NewCpuBackend(int compute_threads) {
-  return std::make_unique<CpuBackend>(compute_threads);
+  auto pool = std::make_unique<ForkJoinPool>(compute_threads);
+  ForkJoinPool* const borrowed = pool.get();
+  return std::make_unique<CpuBackend>(std::move(pool), borrowed);
+}
+
+std::unique_ptr<Backend> NewCpuBackend(ForkJoinPool* pool) {
+  return std::make_unique<CpuBackend>(nullptr, pool);
 }
 
 }  // namespace satrap

@@ -10,11 +10,15 @@
 #include <memory>
 
 #include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/fork_join_pool.h"
 
 namespace satrap {
 
 // `compute_threads` counts the caller's thread. REQUIRES: compute_threads >= 1
 std::unique_ptr<Backend> NewCpuBackend(int compute_threads);
+
+// On a pool that others may use between its operations. Not owned; must outlive the backend.
+std::unique_ptr<Backend> NewCpuBackend(ForkJoinPool* pool);
 
 }  // namespace satrap
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "common/random.h"
+#include "common/vectorize.h"
 #include "nn_worker/backend/dropout_mask.h"
-#include "nn_worker/backend/vectorize.h"
 
 namespace satrap::cpu {
 namespace {
@@ -23,21 +23,22 @@ inline float SumOfLanes(float* lanes) {
   return lanes[0];
 }
 
-SATRAP_VECTORIZE void CopyRow(const float* __restrict x, float* __restrict y, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void CopyRow(const float* __restrict x, float* __restrict y, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c];
 }
 
-SATRAP_VECTORIZE void AddRow(const float* __restrict x, float* __restrict y, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void AddRow(const float* __restrict x, float* __restrict y, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) y[c] += x[c];
 }
 
 // Written so that NaN stays NaN: a broken value must reach the finite check.
-SATRAP_VECTORIZE void ReluRow(const float* x, float* y, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void ReluRow(const float* x, float* y, int64_t cols) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] < 0 ? 0 : x[c];
 }
 
-SATRAP_VECTORIZE void BiasReluRow(const float* __restrict bias, float* __restrict y, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void BiasReluRow(const float* __restrict bias, float* __restrict y,
+                                        int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
     const float value = y[c] + bias[c];
     y[c] = value < 0 ? 0 : value;
@@ -69,8 +70,8 @@ void ActivateRow(Activation activation, const float* x, float* y, int64_t cols) 
 
 // In this and the two below dx may be dy: then element c depends on element c alone, which ivdep
 // says.
-SATRAP_VECTORIZE void ReluGradRow(const float* y, const float* dy, float* dx, bool add,
-                                  int64_t cols) {
+SATRAP_VECTORIZE_FUSED void ReluGradRow(const float* y, const float* dy, float* dx, bool add,
+                                        int64_t cols) {
   if (add) {
 #pragma GCC ivdep
     for (int64_t c = 0; c < cols; ++c) dx[c] += y[c] > 0 ? dy[c] : 0;
@@ -80,8 +81,8 @@ SATRAP_VECTORIZE void ReluGradRow(const float* y, const float* dy, float* dx, bo
   }
 }
 
-SATRAP_VECTORIZE void SigmoidGradRow(const float* y, const float* dy, float* dx, bool add,
-                                     int64_t cols) {
+SATRAP_VECTORIZE_FUSED void SigmoidGradRow(const float* y, const float* dy, float* dx, bool add,
+                                           int64_t cols) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < cols; ++c) {
     const float gradient = dy[c] * y[c] * (1 - y[c]);
@@ -89,8 +90,8 @@ SATRAP_VECTORIZE void SigmoidGradRow(const float* y, const float* dy, float* dx,
   }
 }
 
-SATRAP_VECTORIZE void TanhGradRow(const float* y, const float* dy, float* dx, bool add,
-                                  int64_t cols) {
+SATRAP_VECTORIZE_FUSED void TanhGradRow(const float* y, const float* dy, float* dx, bool add,
+                                        int64_t cols) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < cols; ++c) {
     const float gradient = dy[c] * (1 - y[c] * y[c]);
@@ -98,7 +99,8 @@ SATRAP_VECTORIZE void TanhGradRow(const float* y, const float* dy, float* dx, bo
   }
 }
 
-SATRAP_VECTORIZE float Dot(const float* __restrict a, const float* __restrict b, int64_t count) {
+SATRAP_VECTORIZE_FUSED float Dot(const float* __restrict a, const float* __restrict b,
+                                 int64_t count) {
   float lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -108,8 +110,8 @@ SATRAP_VECTORIZE float Dot(const float* __restrict a, const float* __restrict b,
   return SumOfLanes(lanes);
 }
 
-SATRAP_VECTORIZE void ScaleRow(const float* __restrict w, float scale, float* __restrict y,
-                               bool add, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void ScaleRow(const float* __restrict w, float scale, float* __restrict y,
+                                     bool add, int64_t cols) {
   if (add) {
     for (int64_t c = 0; c < cols; ++c) y[c] += scale * w[c];
   } else {
@@ -117,8 +119,8 @@ SATRAP_VECTORIZE void ScaleRow(const float* __restrict w, float scale, float* __
   }
 }
 
-SATRAP_VECTORIZE void FmRow(const absl::Span<const Tensor> xs, int64_t row, float* __restrict s,
-                            float* __restrict squares, int64_t d) {
+SATRAP_VECTORIZE_FUSED void FmRow(const absl::Span<const Tensor> xs, int64_t row,
+                                  float* __restrict s, float* __restrict squares, int64_t d) {
   for (int64_t c = 0; c < d; ++c) s[c] = squares[c] = 0;
   for (const Tensor& x : xs) {
     const float* v = static_cast<const float*>(x.data) + row * x.stride;
@@ -129,8 +131,8 @@ SATRAP_VECTORIZE void FmRow(const absl::Span<const Tensor> xs, int64_t row, floa
   }
 }
 
-SATRAP_VECTORIZE float FmValue(const float* __restrict s, const float* __restrict squares,
-                               int64_t d) {
+SATRAP_VECTORIZE_FUSED float FmValue(const float* __restrict s, const float* __restrict squares,
+                                     int64_t d) {
   float lanes[kLanes] = {};
   int64_t c = 0;
   for (; c + kLanes <= d; c += kLanes) {
@@ -140,8 +142,8 @@ SATRAP_VECTORIZE float FmValue(const float* __restrict s, const float* __restric
   return 0.5f * SumOfLanes(lanes);
 }
 
-SATRAP_VECTORIZE void FmGradRow(const float* __restrict x, const float* __restrict s, float dy,
-                                float* __restrict dx, bool add, int64_t d) {
+SATRAP_VECTORIZE_FUSED void FmGradRow(const float* __restrict x, const float* __restrict s,
+                                      float dy, float* __restrict dx, bool add, int64_t d) {
   if (add) {
     for (int64_t c = 0; c < d; ++c) dx[c] += dy * (s[c] - x[c]);
   } else {
@@ -149,17 +151,17 @@ SATRAP_VECTORIZE void FmGradRow(const float* __restrict x, const float* __restri
   }
 }
 
-SATRAP_VECTORIZE void DropoutRow(const float* __restrict x, uint32_t low, uint32_t high,
-                                 uint32_t threshold, float scale, float* __restrict y, bool add,
-                                 int64_t cols) {
+SATRAP_VECTORIZE_FUSED void DropoutRow(const float* __restrict x, uint32_t low, uint32_t high,
+                                       uint32_t threshold, float scale, float* __restrict y,
+                                       bool add, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
     const float keep = DropoutBits(low, high, static_cast<uint32_t>(c)) >= threshold ? scale : 0;
     y[c] = add ? y[c] + keep * x[c] : keep * x[c];
   }
 }
 
-SATRAP_VECTORIZE void MomentsRow(const float* __restrict x, double* __restrict sums,
-                                 double* __restrict squares, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void MomentsRow(const float* __restrict x, double* __restrict sums,
+                                       double* __restrict squares, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
     const double value = x[c];
     sums[c] += value;
@@ -167,16 +169,17 @@ SATRAP_VECTORIZE void MomentsRow(const float* __restrict x, double* __restrict s
   }
 }
 
-SATRAP_VECTORIZE void NormalizeRow(const float* __restrict x, const float* __restrict mean,
-                                   const float* __restrict scale, const float* __restrict beta,
-                                   float* __restrict y, int64_t cols) {
+SATRAP_VECTORIZE_FUSED void NormalizeRow(const float* __restrict x, const float* __restrict mean,
+                                         const float* __restrict scale,
+                                         const float* __restrict beta, float* __restrict y,
+                                         int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
 }
 
-SATRAP_VECTORIZE void GradSumsRow(const float* __restrict x, const float* __restrict mean,
-                                  const float* __restrict inverse_std, const float* __restrict dy,
-                                  double* __restrict sums, double* __restrict products,
-                                  int64_t cols) {
+SATRAP_VECTORIZE_FUSED void GradSumsRow(const float* __restrict x, const float* __restrict mean,
+                                        const float* __restrict inverse_std,
+                                        const float* __restrict dy, double* __restrict sums,
+                                        double* __restrict products, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
     const float xhat = (x[c] - mean[c]) * inverse_std[c];
     sums[c] += dy[c];
@@ -184,13 +187,11 @@ SATRAP_VECTORIZE void GradSumsRow(const float* __restrict x, const float* __rest
   }
 }
 
-SATRAP_VECTORIZE void BatchNormGradRow(const float* __restrict x, const float* __restrict mean,
-                                       const float* __restrict inverse_std,
-                                       const float* __restrict scale,
-                                       const float* __restrict mean_dy,
-                                       const float* __restrict mean_dy_xhat,
-                                       const float* __restrict dy, float* __restrict dx, bool add,
-                                       int64_t cols) {
+SATRAP_VECTORIZE_FUSED void BatchNormGradRow(
+    const float* __restrict x, const float* __restrict mean, const float* __restrict inverse_std,
+    const float* __restrict scale, const float* __restrict mean_dy,
+    const float* __restrict mean_dy_xhat, const float* __restrict dy, float* __restrict dx,
+    bool add, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
     const float xhat = (x[c] - mean[c]) * inverse_std[c];
     const float gradient = scale[c] * (dy[c] - mean_dy[c] - xhat * mean_dy_xhat[c]);
@@ -199,7 +200,7 @@ SATRAP_VECTORIZE void BatchNormGradRow(const float* __restrict x, const float* _
 }
 
 // Bits of an infinite or NaN float: all ones in the exponent.
-SATRAP_VECTORIZE int64_t NonFiniteRow(const float* x, int64_t cols) {
+SATRAP_VECTORIZE_FUSED int64_t NonFiniteRow(const float* x, int64_t cols) {
   uint32_t lanes[kLanes] = {};
   int64_t c = 0;
   const auto bad = [x](int64_t i) -> uint32_t {
@@ -436,15 +437,15 @@ int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
   return count;
 }
 
-SATRAP_VECTORIZE void SgdRange(const StepScale& step, const float* __restrict gradient,
-                               float* __restrict w, int64_t count) {
+SATRAP_VECTORIZE_FUSED void SgdRange(const StepScale& step, const float* __restrict gradient,
+                                     float* __restrict w, int64_t count) {
   const auto [lr, scale, l2] = step;
   for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
 }
 
-SATRAP_VECTORIZE void AdagradRange(const StepScale& step, float epsilon,
-                                   const float* __restrict gradient, float* __restrict w,
-                                   float* __restrict a, int64_t count) {
+SATRAP_VECTORIZE_FUSED void AdagradRange(const StepScale& step, float epsilon,
+                                         const float* __restrict gradient, float* __restrict w,
+                                         float* __restrict a, int64_t count) {
   const auto [lr, scale, l2] = step;
   for (int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * scale + l2 * w[i];
@@ -453,9 +454,9 @@ SATRAP_VECTORIZE void AdagradRange(const StepScale& step, float epsilon,
   }
 }
 
-SATRAP_VECTORIZE void AdamRange(const StepScale& step, const Backend::AdamArgs& adam,
-                                const float* __restrict gradient, float* __restrict w,
-                                float* __restrict m, float* __restrict v, int64_t count) {
+SATRAP_VECTORIZE_FUSED void AdamRange(const StepScale& step, const Backend::AdamArgs& adam,
+                                      const float* __restrict gradient, float* __restrict w,
+                                      float* __restrict m, float* __restrict v, int64_t count) {
   const auto [lr, scale, l2] = step;
   const auto [beta1, beta2, epsilon, correction1, correction2] = adam;
   for (int64_t i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "common/check.h"
@@ -169,6 +170,38 @@ class ReferenceBackend final : public Backend {
       });
     }
   }
+  void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
+    ForEach(y, [&](int64_t i, int64_t c) {
+      const int64_t length = LengthOf(x, lengths, y, i);
+      double sum = 0;
+      double largest = -std::numeric_limits<double>::infinity();
+      for (int64_t p = 0; p < length; ++p) {
+        const double value = x.f32(i)[p * y.cols + c];
+        sum += value;
+        if (std::isnan(value) || value > largest) largest = value;
+      }
+      if (pooling == SequencePooling::kMean) sum /= std::max<int64_t>(1, length);
+      const bool max = pooling == SequencePooling::kMax && length > 0;
+      y.f32(i)[c] = static_cast<float>(max ? largest : sum);
+    });
+  }
+  void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
+                        GradientTarget dx) override {
+    ForEach(x, [&](int64_t i, int64_t at) {
+      const int64_t length = LengthOf(x, lengths, y, i);
+      const int64_t position = at / y.cols;
+      const int64_t c = at % y.cols;
+      double share = position < length ? 1 : 0;
+      if (pooling == SequencePooling::kMean) share /= std::max<int64_t>(1, length);
+      if (pooling == SequencePooling::kMax) {
+        for (int64_t p = 0; p < position; ++p) {
+          if (x.f32(i)[p * y.cols + c] == y.f32(i)[c]) share = 0;
+        }
+        if (x.f32(i)[at] != y.f32(i)[c]) share = 0;
+      }
+      Put(dx, i, at, share * dy.f32(i)[c]);
+    });
+  }
   void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
                bool add) override {
     ForEach(y, [&](int64_t i, int64_t c) {
@@ -288,6 +321,9 @@ class ReferenceBackend final : public Backend {
     for (int64_t i = 0; i < tensor.rows; ++i) {
       for (int64_t c = 0; c < tensor.cols; ++c) body(i, c);
     }
+  }
+  static int64_t LengthOf(const Tensor& x, const Tensor& lengths, const Tensor& y, int64_t i) {
+    return std::clamp<int64_t>(std::lround(*lengths.f32(i)), 0, x.cols / y.cols);
   }
   static float Normalized(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
     return (x.f32(i)[c] - stats.f32(0)[c]) * stats.f32(1)[c];

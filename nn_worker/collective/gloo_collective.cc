@@ -229,7 +229,8 @@ class GlooCollective final : public Collective {
           [&](int from) {
             return Extent{from * own.bytes, own.bytes};
           }));
-      std::memcpy(scratch_.data() + rank() * own.bytes, sums, own.bytes);
+      // A short sum may leave a rank without a piece, and memcpy takes no null pointer.
+      if (count > 0) std::memcpy(scratch_.data() + rank() * own.bytes, sums, own.bytes);
       std::fill_n(sums, count, T{0});
       for (int r = 0; r < size(); ++r) {
         const T* piece = reinterpret_cast<const T*>(scratch_.data() + r * own.bytes);

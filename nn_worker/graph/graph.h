@@ -40,8 +40,9 @@ struct GraphNode {
 
 struct Graph {
   std::vector<GraphNode> nodes;  // in the order of Forward
-  std::vector<GraphTensor>
-      tensors;  // [0]: "numeric"; then GraphInputs.segments in order; then outputs of layers
+  // [0]: "numeric"; then GraphInputs.segments, then the lengths of its sequences; then outputs of
+  // layers.
+  std::vector<GraphTensor> tensors;
   int num_inputs = 0;
   int output = -1;  // tensor of the logits
 };

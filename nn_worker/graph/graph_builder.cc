@@ -44,6 +44,9 @@ class GraphBuilder {
       RETURN_IF_ERROR(AddTensor(absl::StrCat(segment.feature, ".", segment.segment), shape, -1));
       graph_.tensors.back().needs_gradient = true;
     }
+    for (const std::string& feature : inputs.sequences) {
+      RETURN_IF_ERROR(AddTensor(absl::StrCat(feature, ".", kLengthInput), {1}, -1));
+    }
     graph_.num_inputs = static_cast<int>(graph_.tensors.size());
     return absl::OkStatus();
   }

@@ -17,6 +17,7 @@ GraphInputs TwoFeatures() {
                      {"item", "embedding", 4, 0},
                      {"item", "linear", 1, 0},
                      {"history", "long", 2, 50}};
+  inputs.sequences = {"history"};
   return inputs;
 }
 
@@ -136,6 +137,29 @@ TEST(GraphBuilderTest, ErrorsNameTheLayerItsInputsAndTheirShapes) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "numeric" })"),
             "model: layer \"logit\" (no kind of numeric [3]): has no kind: set one of linear, mlp, "
             "batch_norm, ...");
+}
+
+TEST(GraphBuilderTest, ASequenceIsPooledByItsLength) {
+  const auto graph = Build(R"(
+    layers { name: "clicks" inputs: "history.long" inputs: "history.length" sequence_pool {} }
+    layers { name: "logit" inputs: "clicks" linear { units: 1 } })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Named(*graph, "history.length").shape, (SampleShape{1}));
+  EXPECT_FALSE(Named(*graph, "history.length").needs_gradient);
+  EXPECT_EQ(Named(*graph, "clicks").shape, (SampleShape{2}));
+  EXPECT_TRUE(Named(*graph, "clicks").needs_gradient);
+}
+
+TEST(GraphBuilderTest, ASequenceWhereAVectorIsDueIsAnErrorThatSaysSo) {
+  EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" linear { units: 1 } })"),
+            "model: layer \"logit\" (linear of history.long [50, 2]): takes inputs of shape [dim], "
+            "input 0 is [50, 2]");
+  EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" sequence_pool {} })"),
+            "model: layer \"logit\" (sequence_pool of history.long [50, 2]): takes a sequence "
+            "[length, dim] and its length [1], got [50, 2]");
+  EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "user.length" linear { units: 1 } })"),
+            "model: layer \"logit\" (linear of user.length): reads \"user.length\", which is "
+            "neither a layer nor a graph input");
 }
 
 TEST(GraphBuilderTest, NamesAreUniqueAndPlain) {

@@ -13,6 +13,9 @@ namespace satrap {
 // The graph input of the numeric block.
 inline constexpr char kNumericInput[] = "numeric";
 
+// Of a sequence: its graph input "FEATURE.length".
+inline constexpr char kLengthInput[] = "length";
+
 // One segment of one id feature. Its graph input is named "FEATURE.SEGMENT".
 struct FeatureSegment {
   std::string feature;
@@ -28,6 +31,9 @@ struct GraphInputs {
   int64_t numeric_width = 0;
   // In the order of DataConfig.features, segments in that of their table.
   std::vector<FeatureSegment> segments;
+  // The features that are sequences, in that order. Each has a graph input "FEATURE.length", [1]:
+  // how many of its positions a sample has.
+  std::vector<std::string> sequences;
 };
 
 }  // namespace satrap

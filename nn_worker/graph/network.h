@@ -75,13 +75,14 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i].
+  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; behind them the lengths of
+  // GraphInputs.sequences.
   int num_inputs() const;
   // (max_samples, values of one sample). Empty if no layer reads the input: it need not be
   // gathered.
   Tensor input_view(int input) const;
   // (max_samples, values of one sample), valid after Backward for the rows of the part. Empty for
-  // "numeric" and for inputs that no layer reads.
+  // "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
 
   // Computes the logits of rows [0, samples) of the inputs. Without `pass` it is an evaluation: no

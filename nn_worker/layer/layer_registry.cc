@@ -8,6 +8,7 @@
 #include "nn_worker/layer/dropout.h"
 #include "nn_worker/layer/fm.h"
 #include "nn_worker/layer/linear.h"
+#include "nn_worker/layer/sequence_pool.h"
 #include "nn_worker/layer/sum.h"
 
 namespace satrap {
@@ -32,6 +33,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config) {
       return NewFmLayer();
     case LayerConfig::kBias:
       return NewBiasLayer();
+    case LayerConfig::kSequencePool:
+      return NewSequencePoolLayer(config.sequence_pool());
     case LayerConfig::kMlp:
       return absl::InvalidArgumentError("mlp is a composite: the graph expands it");
     case LayerConfig::KIND_NOT_SET:

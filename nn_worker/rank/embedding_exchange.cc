@@ -1,13 +1,17 @@
 #include "nn_worker/rank/embedding_exchange.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
-#include "common/pooling.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {
 namespace {
+
+// Blocks of a loop over samples, and of one over values.
+constexpr size_t kBlockSamples = 512;
+constexpr size_t kBlockValues = 65536;
 
 // All values of a wire dtype are finite: no exponent is all ones.
 bool AllFinite(WireDtype dtype, const uint8_t* bytes, size_t count) {
@@ -30,58 +34,124 @@ void CopyColumns(const float* from, size_t from_stride, size_t samples, size_t w
   }
 }
 
+float* RowOf(const Tensor& view, size_t sample) { return view.f32(static_cast<int64_t>(sample)); }
+
+size_t NumIds(const RowIndices& indices, size_t sample) {
+  return indices.offsets.empty() ? 1 : indices.offsets[sample + 1] - indices.offsets[sample];
+}
+
+RowIndices SamplesOf(const RowIndices& indices, size_t begin, size_t end) {
+  RowIndices block = indices;
+  block.samples = end - begin;
+  if (!indices.offsets.empty()) {
+    block.offsets = indices.offsets.subspan(begin, block.samples + 1);
+    return block;
+  }
+  block.rows = indices.rows.subspan(begin, block.samples);
+  if (!indices.weights.empty()) block.weights = indices.weights.subspan(begin, block.samples);
+  return block;
+}
+
 }  // namespace
 
-EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network)
+EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool)
     : layout_(*layout),
       network_(network),
+      pool_(pool),
       table_rows_(layout->tables.size()),
-      rows_(layout->tables.size(), nullptr) {}
+      rows_(layout->tables.size(), nullptr),
+      pooled_(pool->num_threads()) {}
 
-const float* EmbeddingExchange::Decode(const rpc::WireValues& values, std::vector<float>* scratch) {
+void EmbeddingExchange::ForBlocks(size_t count, size_t block,
+                                  absl::FunctionRef<void(size_t, size_t, int)> body) {
+  pool_->Run(static_cast<int64_t>((count + block - 1) / block), [&](int64_t part, int thread) {
+    const size_t begin = static_cast<size_t>(part) * block;
+    body(begin, std::min(count, begin + block), thread);
+  });
+}
+
+const float* EmbeddingExchange::DecodeRows(const rpc::WireValues& values,
+                                           std::vector<float>* scratch) {
   if (values.dtype == F32) return reinterpret_cast<const float*>(values.bytes);
   if (scratch->size() < values.count) scratch->resize(values.count);
-  rpc::DecodeWire(values, absl::MakeSpan(scratch->data(), values.count));
+  ForBlocks(values.count, kBlockValues, [&](size_t begin, size_t end, int) {
+    rpc::DecodeWire(values.Subrange(begin, end - begin),
+                    absl::MakeSpan(scratch->data() + begin, end - begin));
+  });
   return scratch->data();
 }
 
 void EmbeddingExchange::WriteInputs(const PartView& part) {
-  const Tensor numeric = network_->input_view(0);
-  if (!numeric.empty() && layout_.numerics > 0) {
-    CopyColumns(part.numeric.data(), layout_.numerics, part.samples, layout_.numerics,
-                numeric.f32(), numeric.stride);
-  }
   for (size_t t = 0; t < layout_.tables.size(); ++t) {
-    rows_[t] = Decode(part.tables[t].values, &table_rows_[t]);
+    rows_[t] = DecodeRows(part.tables[t].values, &table_rows_[t]);
   }
-  for (size_t f = 0; f < layout_.features.size(); ++f) {
-    WriteFeature(layout_.features[f], part, part.features[f]);
-  }
+  const Tensor numeric = network_->input_view(0);
+  const bool has_numeric = !numeric.empty() && layout_.numerics > 0;
+  ForBlocks(part.samples, kBlockSamples, [&](size_t begin, size_t end, int thread) {
+    if (has_numeric) {
+      CopyColumns(part.numeric.data() + begin * layout_.numerics, layout_.numerics, end - begin,
+                  layout_.numerics, RowOf(numeric, begin), numeric.stride);
+    }
+    for (size_t f = 0; f < layout_.features.size(); ++f) {
+      WriteFeature(layout_.features[f], part.features[f], begin, end, thread);
+    }
+  });
 }
 
-void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartView& part,
-                                     const PartView::Feature& values) {
+void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartView::Feature& values,
+                                     size_t begin, size_t end, int thread) {
+  if (feature.pooled_at_worker) {
+    WritePooled(feature, values.pooled, begin, end, thread);
+    return;
+  }
   const size_t row_values = layout_.tables[feature.table].row_values;
-  const float* pooled = feature.pooled_at_worker ? Decode(values.pooled, &pooled_) : nullptr;
   for (const SegmentLayout& segment : feature.segments) {
     const Tensor view = network_->input_view(segment.input);
     if (view.empty()) continue;
-    const RowColumns columns{row_values, segment.column, segment.width};
-    if (feature.pooled_at_worker) {
-      CopyColumns(pooled + segment.column, row_values, part.samples, segment.width, view.f32(),
-                  view.stride);
-    } else if (feature.pooling != FeatureConfig::NONE) {
-      PoolForward(feature.pooling, values.indices, rows_[feature.table], columns, view.f32(),
-                  view.stride);
-    } else {
-      // Positions follow one another without gaps; rows of the input need not.
-      const size_t sequence = feature.max_length * segment.width;
-      lengths_.resize(part.samples);
-      sequences_.resize(part.samples * sequence);
-      SequenceForward(values.indices, feature.max_length, rows_[feature.table], columns,
-                      sequences_.data(), segment.width, absl::MakeSpan(lengths_));
-      CopyColumns(sequences_.data(), sequence, part.samples, sequence, view.f32(), view.stride);
+    if (feature.pooling == FeatureConfig::NONE) {
+      WriteSequence(feature, segment, values.indices, begin, end);
+      continue;
     }
+    PoolForward(feature.pooling, SamplesOf(values.indices, begin, end), rows_[feature.table],
+                {row_values, segment.column, segment.width}, RowOf(view, begin), view.stride);
+  }
+  if (feature.length_input < 0) return;
+  const Tensor lengths = network_->input_view(feature.length_input);
+  if (lengths.empty()) return;
+  for (size_t s = begin; s < end; ++s) {
+    *RowOf(lengths, s) =
+        static_cast<float>(std::min(feature.max_length, NumIds(values.indices, s)));
+  }
+}
+
+// Positions follow one another without gaps; rows of the input need not.
+void EmbeddingExchange::WriteSequence(const FeatureLayout& feature, const SegmentLayout& segment,
+                                      const RowIndices& indices, size_t begin, size_t end) {
+  const Tensor view = network_->input_view(segment.input);
+  const RowColumns columns{layout_.tables[feature.table].row_values, segment.column, segment.width};
+  uint32_t length = 0;
+  for (size_t s = begin; s < end; ++s) {
+    SequenceForward(SamplesOf(indices, s, s + 1), feature.max_length, rows_[feature.table], columns,
+                    RowOf(view, s), segment.width, absl::MakeSpan(&length, 1));
+  }
+}
+
+void EmbeddingExchange::WritePooled(const FeatureLayout& feature, const rpc::WireValues& pooled,
+                                    size_t begin, size_t end, int thread) {
+  const size_t row_values = layout_.tables[feature.table].row_values;
+  const size_t count = (end - begin) * row_values;
+  const rpc::WireValues block = pooled.Subrange(begin * row_values, count);
+  const float* from = reinterpret_cast<const float*>(block.bytes);
+  if (block.dtype != F32) {
+    pooled_[thread].resize(count);
+    rpc::DecodeWire(block, absl::MakeSpan(pooled_[thread]));
+    from = pooled_[thread].data();
+  }
+  for (const SegmentLayout& segment : feature.segments) {
+    const Tensor view = network_->input_view(segment.input);
+    if (view.empty()) continue;
+    CopyColumns(from + segment.column, row_values, end - begin, segment.width, RowOf(view, begin),
+                view.stride);
   }
 }
 
@@ -98,11 +168,10 @@ void EmbeddingExchange::AddGradients(const FeatureLayout& feature, const PartVie
     } else if (feature.pooling != FeatureConfig::NONE) {
       PoolBackward(feature.pooling, values.indices, view.f32(), view.stride, columns, gradients);
     } else {
-      const size_t sequence = feature.max_length * segment.width;
-      sequences_.resize(part.samples * sequence);
-      CopyColumns(view.f32(), view.stride, part.samples, sequence, sequences_.data(), sequence);
-      SequenceBackward(values.indices, feature.max_length, sequences_.data(), segment.width,
-                       columns, gradients);
+      for (size_t s = 0; s < part.samples; ++s) {
+        SequenceBackward(SamplesOf(values.indices, s, s + 1), feature.max_length, RowOf(view, s),
+                         segment.width, columns, gradients);
+      }
     }
   }
 }
@@ -131,6 +200,7 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
   builder.Allocate();
 
   // f32 sums are made where they are sent from; others in scratch memory, and converted once.
+  std::atomic<bool> all_finite{true};
   const auto fill = [&](const Section& section, auto add) {
     const size_t count = section.size_bytes() / rpc::WireValueBytes(part.dtype);
     uint8_t* to = builder.Fill<uint8_t>(section).data();
@@ -139,10 +209,15 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
       if (gradients_.size() < count) gradients_.resize(count);
       sums = gradients_.data();
     }
-    std::fill_n(sums, count, 0.f);
+    ForBlocks(count, kBlockValues,
+              [&](size_t begin, size_t end, int) { std::fill(sums + begin, sums + end, 0.f); });
     add(sums);
-    if (part.dtype != F32) rpc::EncodeWire(absl::MakeSpan(sums, count), part.dtype, to);
-    if (!AllFinite(part.dtype, to, count)) *finite = false;
+    ForBlocks(count, kBlockValues, [&](size_t begin, size_t end, int) {
+      uint8_t* const bytes = to + begin * rpc::WireValueBytes(part.dtype);
+      const auto block = absl::MakeSpan(sums + begin, end - begin);
+      if (part.dtype != F32) rpc::EncodeWire(block, part.dtype, bytes);
+      if (!AllFinite(part.dtype, bytes, block.size())) all_finite.store(false);
+    });
   };
   int sent_table = 0;
   int sent_feature = 0;
@@ -161,6 +236,7 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
     fill(result.header.features(sent_feature++).gradients(),
          [&](float* sums) { AddGradients(layout_.features[f], part, part.features[f], sums); });
   }
+  if (!all_finite.load()) *finite = false;
   result.payload = builder.Take();
   return result;
 }

@@ -1,6 +1,6 @@
 // What a sample costs besides the dense network: reading the answer, writing the inputs, and
 // collecting the gradients, at the Criteo shape (26 features of one id, rows of 1 + 16 values, a
-// part of 4096 samples) in f32 and bf16.
+// part of 4096 samples) in f32 and bf16, on one and two threads.
 //
 //   bazel run -c opt //nn_worker/rank:exchange_benchmark
 
@@ -14,6 +14,7 @@
 #include "common/check.h"
 #include "common/random.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/rank/embedding_exchange.h"
@@ -69,7 +70,7 @@ JobConfig Job() {
 }
 
 struct Setup {
-  explicit Setup(WireDtype dtype) {
+  Setup(WireDtype dtype, int threads) : pool(threads) {
     NetworkOptions options;
     options.model = job.model();
     options.inputs = layout.inputs;
@@ -95,7 +96,8 @@ struct Setup {
 
   JobConfig job = Job();
   PartLayout layout = MakePartLayout(job);
-  std::unique_ptr<Backend> backend = NewCpuBackend(1);
+  ForkJoinPool pool;
+  std::unique_ptr<Backend> backend = NewCpuBackend(&pool);
   std::vector<std::unique_ptr<Collective>> collectives = NewLocalCollectives(1);
   std::unique_ptr<Network> network;
   PartInput part;
@@ -106,7 +108,7 @@ void PerSample(benchmark::State& state) {
 }
 
 void BM_ReadPart(benchmark::State& state) {
-  Setup setup(static_cast<WireDtype>(state.range(0)));
+  Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
   for (auto _ : state) {
     benchmark::DoNotOptimize(ReadPart(setup.layout, kSamples, setup.part)->samples);
   }
@@ -114,16 +116,16 @@ void BM_ReadPart(benchmark::State& state) {
 }
 
 void BM_WriteInputs(benchmark::State& state) {
-  Setup setup(static_cast<WireDtype>(state.range(0)));
-  EmbeddingExchange exchange(&setup.layout, setup.network.get());
+  Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
+  EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
   for (auto _ : state) exchange.WriteInputs(view);
   PerSample(state);
 }
 
 void BM_ReadGradients(benchmark::State& state) {
-  Setup setup(static_cast<WireDtype>(state.range(0)));
-  EmbeddingExchange exchange(&setup.layout, setup.network.get());
+  Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
+  EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
   exchange.WriteInputs(view);
   CHECK(setup.network->Forward(kSamples, TrainingPass()).ok());
@@ -136,9 +138,10 @@ void BM_ReadGradients(benchmark::State& state) {
   PerSample(state);
 }
 
-BENCHMARK(BM_ReadPart)->Arg(F32)->Arg(BF16)->Unit(benchmark::kMicrosecond);
-BENCHMARK(BM_WriteInputs)->Arg(F32)->Arg(BF16)->Unit(benchmark::kMicrosecond);
-BENCHMARK(BM_ReadGradients)->Arg(F32)->Arg(BF16)->Unit(benchmark::kMicrosecond);
+// Wire dtype, threads.
+BENCHMARK(BM_ReadPart)->ArgsProduct({{F32, BF16}, {1}})->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_WriteInputs)->ArgsProduct({{F32, BF16}, {1, 2}})->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_ReadGradients)->ArgsProduct({{F32, BF16}, {1, 2}})->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace satrap

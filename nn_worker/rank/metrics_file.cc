@@ -1,6 +1,6 @@
 #include "nn_worker/rank/metrics_file.h"
 
-#include "common/checkpoint/durable_file.h"
+#include "common/file_error.h"
 
 namespace satrap {
 

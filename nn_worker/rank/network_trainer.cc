@@ -31,7 +31,7 @@ std::vector<float> AsFloats(absl::Span<const uint8_t> mask) {
 
 struct NetworkTrainer::Rep {
   explicit Rep(const NetworkTrainerOptions& options)
-      : options(options), exchange(options.layout, options.network) {}
+      : options(options), exchange(options.layout, options.network, options.pool) {}
 
   absl::StatusOr<StepResult> Step(uint64_t step, const absl::optional<PartInput>& part,
                                   StepFlags flags);

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/checkpoint/model_store.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
@@ -31,6 +32,7 @@ struct NetworkTrainerOptions {
   size_t max_samples = 0;              // of one part, as the network's
   Network* network = nullptr;
   Collective* collective = nullptr;
+  ForkJoinPool* pool = nullptr;             // may be that of the network's backend
   ModelStore* store = nullptr;              // rank 0 only
   PredictionWriter* predictions = nullptr;  // of the one test pass; null: none are written
 };

@@ -12,6 +12,7 @@
 #include "common/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/rank/fake_tables.h"
 
@@ -26,6 +27,7 @@ constexpr char kJob[] = R"pb(
     features { name: "b" table: "wide" }
     features { name: "c" table: "narrow" pooling: MEAN transfer: ROWS }
     features { name: "d" table: "narrow" pooling: SUM transfer: POOLED }
+    features { name: "e" table: "history" pooling: NONE max_length: 3 }
   }
   tables {
     name: "wide"
@@ -38,11 +40,23 @@ constexpr char kJob[] = R"pb(
     id: 3
     segments { name: "embedding" dim: 4 }
   }
+  tables {
+    name: "history"
+    id: 4
+    segments { name: "item" dim: 3 }
+  }
   model {
+    layers {
+      name: "clicked"
+      inputs: "e.item"
+      inputs: "e.length"
+      sequence_pool {}
+    }
     layers {
       name: "all"
       inputs: "numeric"
       inputs: "*.embedding"
+      inputs: "clicked"
       concat {}
     }
     layers {
@@ -96,9 +110,9 @@ std::vector<FakeSample> Batch(uint64_t step) {
   for (FakeSample& sample : batch) {
     sample.numeric = {static_cast<float>(random.NextDouble()),
                       static_cast<float>(random.NextDouble())};
-    sample.ids = {{random.Below(20)}, {random.Below(20)}, {}, {}};
-    for (size_t feature : {2, 3}) {
-      for (uint64_t i = random.Below(4); i > 0; --i) {
+    sample.ids = {{random.Below(20)}, {random.Below(20)}, {}, {}, {}};
+    for (size_t feature : {2, 3, 4}) {
+      for (uint64_t i = random.Below(feature == 4 ? 6 : 4); i > 0; --i) {
         sample.ids[feature].push_back(random.Below(10));
       }
     }
@@ -112,13 +126,14 @@ std::vector<FakeSample> Batch(uint64_t step) {
 // W ranks, each a NetworkTrainer of its own, over common tables.
 class Ranks {
  public:
-  explicit Ranks(int num_ranks)
-      : job_(Job()),
+  explicit Ranks(int num_ranks, const JobConfig& job = Job())
+      : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),
         collectives_(NewLocalCollectives(num_ranks)) {
     for (int r = 0; r < num_ranks; ++r) {
-      backends_.push_back(NewCpuBackend(1));
+      pools_.push_back(std::make_unique<ForkJoinPool>(1 + r % 2));
+      backends_.push_back(NewCpuBackend(pools_.back().get()));
       NetworkOptions options;
       options.model = job_.model();
       options.inputs = layout_.inputs;
@@ -134,6 +149,7 @@ class Ranks {
       trainer.max_samples = kBatch;
       trainer.network = networks_.back().get();
       trainer.collective = collectives_[r].get();
+      trainer.pool = pools_.back().get();
       trainers_.push_back(std::make_unique<NetworkTrainer>(trainer));
     }
   }
@@ -191,6 +207,11 @@ class Ranks {
     const auto parameters = networks_[rank]->parameters();
     return std::vector<float>(parameters.begin(), parameters.end());
   }
+  // As a model holds it: weights, running statistics, the optimizer's state.
+  std::string Saved(int rank) { return networks_[rank]->Save(); }
+  void Load(int rank, const std::string& saved) {
+    CHECK_OK(networks_[rank]->Load(saved, Network::LoadScope::kAll));
+  }
   std::vector<float> TableValues() const { return tables_.Values(); }
   NetworkTrainer* trainer(int rank) { return trainers_[rank].get(); }
 
@@ -199,6 +220,7 @@ class Ranks {
   const PartLayout layout_;
   FakeTables tables_;
   std::vector<std::unique_ptr<Collective>> collectives_;
+  std::vector<std::unique_ptr<ForkJoinPool>> pools_;
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<std::unique_ptr<Network>> networks_;
   std::vector<std::unique_ptr<NetworkTrainer>> trainers_;
@@ -315,6 +337,28 @@ TEST(NetworkTrainerTest, MetricsAreTheSameForAnyNumberOfRanks) {
   EXPECT_EQ(a.samples(), b.samples());
   EXPECT_NEAR(a.auc(), b.auc(), 1e-12);
   EXPECT_NEAR(a.logloss(), b.logloss(), 1e-12);
+}
+
+TEST(NetworkTrainerTest, WithLocalBatchNormAnyRankScoresAlikeAndAsTheSavedModel) {
+  JobConfig job = Job();
+  MlpConfig* deep = job.mutable_model()->mutable_layers(2)->mutable_mlp();
+  deep->mutable_batch_norm()->set_scope(BatchNormConfig::LOCAL);
+  Ranks four(4, job);
+  for (uint64_t step = 0; step < 20; ++step) four.Step(step, Batch(step), {9, 9, 45, 60});
+  for (int r = 1; r < 4; ++r) EXPECT_EQ(four.Saved(r), four.Saved(0));
+
+  const MetricValues spread = four.Score(Batch(99), {10, 10, 45, 60});
+  for (const std::vector<size_t>& cuts : {std::vector<size_t>{60, 60, 60, 60}, {0, 0, 60, 60}}) {
+    const MetricValues on_one = four.Score(Batch(99), cuts);
+    EXPECT_NEAR(on_one.auc(), spread.auc(), 1e-12);
+    EXPECT_NEAR(on_one.logloss(), spread.logloss(), 1e-12);
+  }
+  const std::string saved = four.Saved(0);
+  Ranks untrained(4, job);
+  four.Load(0, untrained.Saved(0));
+  EXPECT_NE(four.Score(Batch(99), {60, 60, 60, 60}).logloss(), spread.logloss());
+  four.Load(0, saved);
+  EXPECT_NEAR(four.Score(Batch(99), {60, 60, 60, 60}).logloss(), spread.logloss(), 1e-12);
 }
 
 TEST(NetworkTrainerTest, APartThatIsNotOfThisJobIsRefused) {

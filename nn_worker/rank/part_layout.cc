@@ -43,6 +43,11 @@ PartLayout MakePartLayout(const JobConfig& job) {
     }
     layout.features.push_back(std::move(feature));
   }
+  for (FeatureLayout& feature : layout.features) {
+    if (feature.pooling != FeatureConfig::NONE) continue;
+    feature.length_input = input++;
+    layout.inputs.sequences.push_back(feature.name);
+  }
   return layout;
 }
 

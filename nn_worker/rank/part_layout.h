@@ -25,6 +25,7 @@ struct FeatureLayout {
   FeatureConfig::Pooling pooling = FeatureConfig::SUM;
   bool pooled_at_worker = false;  // its values come as FeatureRows.pooled
   size_t max_length = 0;          // pooling NONE
+  int length_input = -1;          // pooling NONE: the graph input of the sequence's length
   std::vector<SegmentLayout> segments;
 };
 

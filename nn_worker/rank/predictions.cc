@@ -11,9 +11,14 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/checkpoint/durable_file.h"
+#include "common/config/text_format.h"
+#include "common/file_error.h"
 #include "common/status_macros.h"
 
 namespace satrap {
@@ -24,12 +29,17 @@ constexpr char kEnd[] = "SATPREND";
 constexpr size_t kMarkBytes = 8;
 constexpr size_t kRecordBytes = 24;
 constexpr size_t kLinesBytes = 1 << 20;  // of text written at once
+constexpr char kBadRecordLine[] = "nan\n";
+constexpr size_t kBadRecordFields = 8;
 
 std::string PathOf(const std::string& run_dir, int rank) {
   return absl::StrCat(run_dir, "/predictions/rank_", rank, ".bin");
 }
 
-std::tuple<uint32_t, uint64_t, uint32_t> PositionOf(const Prediction& prediction) {
+// Split, block, index in the block.
+using Position = std::tuple<uint32_t, uint64_t, uint64_t>;
+
+Position PositionOf(const Prediction& prediction) {
   return {prediction.split, prediction.block, prediction.index};
 }
 
@@ -53,6 +63,24 @@ absl::Status AppendFile(const std::string& path, std::vector<Prediction>* predic
   return absl::OkStatus();
 }
 
+// Adds the positions of the test stream's bad records of one loader.
+absl::Status AppendBadRecords(const std::string& path, std::vector<Position>* positions) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(text.status());
+  for (const absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> fields = absl::StrSplit(line, '\t');
+    uint32_t split;
+    uint64_t block, index;
+    if (fields.size() != kBadRecordFields || !absl::SimpleAtoi(fields[5], &split) ||
+        !absl::SimpleAtoi(fields[6], &block) || !absl::SimpleAtoi(fields[7], &index)) {
+      return absl::DataLossError(absl::StrCat(path, " has no position in the line '", line, "'"));
+    }
+    if (fields[3] == "test") positions->emplace_back(split, block, index);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
@@ -61,7 +89,7 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  if (file == nullptr) return FileError("write", path);
   std::unique_ptr<PredictionWriter> writer(new PredictionWriter(std::move(path), file));
   RETURN_IF_ERROR(writer->Write(kBegin, kMarkBytes));
   return writer;
@@ -73,7 +101,7 @@ PredictionWriter::~PredictionWriter() {
 
 absl::Status PredictionWriter::Write(const void* bytes, size_t size) {
   if (std::fwrite(bytes, 1, size, file_) == size) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+  return FileError("write", path_);
 }
 
 absl::Status PredictionWriter::Add(const PartDescription& part, absl::Span<const float> logits) {
@@ -105,7 +133,7 @@ absl::Status PredictionWriter::Add(const PartDescription& part, absl::Span<const
 absl::Status PredictionWriter::Close() {
   RETURN_IF_ERROR(Write(kEnd, kMarkBytes));
   if (std::fclose(std::exchange(file_, nullptr)) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+    return FileError("write", path_);
   }
   return absl::OkStatus();
 }
@@ -127,17 +155,28 @@ absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_d
   return predictions;
 }
 
-absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks) {
+absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders) {
   ASSIGN_OR_RETURN(const std::vector<Prediction> predictions, ReadPredictions(run_dir, num_ranks));
+  std::vector<Position> bad;
+  for (int loader = 0; loader < num_loaders; ++loader) {
+    RETURN_IF_ERROR(
+        AppendBadRecords(absl::StrCat(run_dir, "/quarantine/loader-", loader, ".tsv"), &bad));
+  }
+  std::sort(bad.begin(), bad.end());
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
                    DurableFile::Create(run_dir + "/predictions.txt"));
   std::string lines;
+  auto next_bad = bad.begin();
   for (const Prediction& prediction : predictions) {
+    for (; next_bad != bad.end() && *next_bad <= PositionOf(prediction); ++next_bad) {
+      lines += kBadRecordLine;
+    }
     absl::StrAppendFormat(&lines, "%.9g\n", prediction.probability);
     if (lines.size() < kLinesBytes) continue;
     RETURN_IF_ERROR(file->Append(lines));
     lines.clear();
   }
+  for (; next_bad != bad.end(); ++next_bad) lines += kBadRecordLine;
   RETURN_IF_ERROR(file->Append(lines));
   return file->Commit();
 }

@@ -1,5 +1,5 @@
-// The probabilities that a PREDICT run writes: one file a rank, merged by position afterwards into
-// run_dir/predictions.txt.
+// The probabilities that a PREDICT run writes: one file a rank, merged by position afterwards, with
+// the bad records in their places, into run_dir/predictions.txt.
 //
 // run_dir/predictions/rank_R.bin, little-endian:
 //   8 bytes   "SATPRED1"
@@ -62,9 +62,14 @@ class PredictionWriter {
 // is not complete, or a position occurs twice; NOT_FOUND without the files.
 absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks);
 
-// Writes run_dir/predictions.txt: the probabilities of ReadPredictions, one a line. Errors as
-// there, and those of writing.
-absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks);
+// Writes run_dir/predictions.txt, one line for each record of the test stream, by position: its
+// probability, or "nan" for a record that the loaders found to be bad. So line i is about record i
+// of the file. Bad records are those of the stream in run_dir/quarantine/loader-I.tsv
+// (docs/formats.md), for I in [0, num_loaders); a loader that found none has no such file.
+// Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv has other fields;
+// those of reading and writing.
+// REQUIRES: all loaders have read the whole stream
+absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders);
 
 }  // namespace satrap
 

@@ -1,10 +1,14 @@
 #include "nn_worker/rank/predictions.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -32,8 +36,38 @@ class PredictionsTest : public testing::Test {
     return *PredictionWriter::Create(dir_, rank);
   }
 
+  struct BadRecord {
+    uint32_t split;
+    uint64_t block;
+    uint64_t index;
+  };
+  void WriteBadRecords(int loader, const std::vector<BadRecord>& records,
+                       const std::string& stream = "test") {
+    std::filesystem::create_directories(dir_ + "/quarantine");
+    std::ofstream file(absl::StrCat(dir_, "/quarantine/loader-", loader, ".tsv"));
+    for (const BadRecord& record : records) {
+      file << "a b.csv\t120\t0\t" << stream << "\tan unknown label\t" << record.split << "\t"
+           << record.block << "\t" << record.index << "\n";
+    }
+  }
+
+  // The lines of predictions.txt.
+  std::vector<std::string> Text(int num_ranks, int num_loaders) {
+    const absl::Status status = WritePredictionsText(dir_, num_ranks, num_loaders);
+    EXPECT_TRUE(status.ok()) << status;
+    std::ifstream text(dir_ + "/predictions.txt");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  }
+
   const std::string dir_;
 };
+
+// The line of a record that was scored with `logit`.
+std::string LineOf(float logit) {
+  return absl::StrFormat("%.9g", 1 / (1 + std::exp(-static_cast<double>(logit))));
+}
 
 TEST_F(PredictionsTest, FilesOfRanksAreMergedByPosition) {
   auto first = Writer(0);
@@ -56,13 +90,52 @@ TEST_F(PredictionsTest, FilesOfRanksAreMergedByPosition) {
   EXPECT_EQ((*all)[3].split, 1u);
   EXPECT_EQ((*all)[3].probability, .5);
 
-  ASSERT_TRUE(WritePredictionsText(dir_, 2).ok());
-  std::ifstream text(dir_ + "/predictions.txt");
-  std::vector<double> lines;
-  for (double value; text >> value;) lines.push_back(value);
-  ASSERT_EQ(lines.size(), 4u);
-  EXPECT_NEAR(lines[2], 0.7310585786300049, 1e-8);
-  EXPECT_EQ(lines[3], .5);
+  EXPECT_EQ(Text(2, 1), (std::vector<std::string>{"3.72007598e-44", "1", "0.731058579", "0.5"}));
+}
+
+TEST_F(PredictionsTest, EachBadRecordHasALineWhereItStandsInTheFile) {
+  auto writer = Writer(0);
+  // The records of 1 and 2 are a whole block; none follows 4 in its split; split 1 has no good one.
+  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 2), {1.f, 2.f}).ok());
+  ASSERT_TRUE(writer->Add(Part(0, 1, 0, 2), {3.f, 4.f}).ok());
+  ASSERT_TRUE(writer->Add(Part(2, 0, 0, 1), {5.f}).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  WriteBadRecords(0, {{2, 0, 0}, {2, 0, 1}, {0, 0, 0}, {0, 1, 0}, {0, 1, 0}});
+  WriteBadRecords(2, {{1, 0, 0}, {1, 0, 0}, {0, 1, 2}, {0, 0, 1}});
+  const std::vector<std::string> expected = {"nan", LineOf(1), "nan",     LineOf(2), "nan",
+                                             "nan", LineOf(3), LineOf(4), "nan",  // split 0
+                                             "nan", "nan",                        // split 1
+                                             "nan", LineOf(5), "nan"};            // split 2
+  EXPECT_EQ(Text(1, 3), expected);
+}
+
+TEST_F(PredictionsTest, AFileOfBadRecordsHasNoProbabilities) {
+  ASSERT_TRUE(Writer(0)->Close().ok());
+  EXPECT_EQ(Text(1, 1), std::vector<std::string>());
+  WriteBadRecords(0, {{0, 0, 0}, {1, 0, 0}});
+  EXPECT_EQ(Text(1, 1), (std::vector<std::string>{"nan", "nan"}));
+}
+
+TEST_F(PredictionsTest, BadRecordsOfOtherStreamsHaveNoLine) {
+  auto writer = Writer(0);
+  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 1), {0.f}).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  WriteBadRecords(0, {{0, 0, 0}}, "valid");
+  WriteBadRecords(1, {{0, 0, 0}}, "train");
+  EXPECT_EQ(Text(1, 2), std::vector<std::string>{"0.5"});
+}
+
+TEST_F(PredictionsTest, ABadRecordWithoutAPositionIsAnError) {
+  auto writer = Writer(0);
+  ASSERT_TRUE(writer->Close().ok());
+  std::filesystem::create_directories(dir_ + "/quarantine");
+  for (const char* line :
+       {"f\t0\t1\ttest\tbad", "f\t0\t1\ttest\tbad\t0\t0\tx", "f\t0\t1\ttest\tbad\t0\t0\t0\t0"}) {
+    std::ofstream(dir_ + "/quarantine/loader-0.tsv") << line << "\n";
+    const absl::Status status = WritePredictionsText(dir_, 1, 1);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << line;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("loader-0.tsv"));
+  }
 }
 
 TEST_F(PredictionsTest, APartMustHaveAPositionForEachSample) {

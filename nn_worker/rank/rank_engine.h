@@ -7,8 +7,8 @@
 // same number. All decisions are functions of what an allreduce told every rank alike, so all
 // ranks make them in the same step without a barrier:
 //   - a stop is decided by the number of steps (a validation is due, max_steps) or by a rank's
-//     flag. Ranks then ask no more and train what they hold, so up to max_staleness - 1 more
-//     steps may count (none in ordered mode);
+//     flag. Ranks then ask no more and train what they hold, so up to ranks * max_staleness - 1
+//     more steps may count, one more after a step that did not (none in ordered mode);
 //   - a rank is idle when it may not ask (a stop is decided, or nothing is left in its epoch) and
 //     its line is empty. When all are idle in one allreduce, the stop is reached, or, if none was
 //     decided, the epoch's end.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "embedding_ps/optimizer/vectorize.h"
+#include "common/vectorize.h"
 
 namespace satrap {
 namespace {
@@ -23,8 +23,9 @@ float* FindRow(const Slot* slots, float* rows, size_t num_slots, uint64_t key) {
 }
 
 template <typename Slot>
-SATRAP_VECTORIZE void LookupLoop(const Slot* slots, float* rows, size_t num_slots,
-                                 const uint64_t* keys, size_t n, size_t ahead, float* values) {
+SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_t num_slots,
+                                           const uint64_t* keys, size_t n, size_t ahead,
+                                           float* values) {
   const float* found[kMaxAhead];
   for (size_t i = 0; i < n + 2 * ahead; ++i) {
     if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
@@ -43,9 +44,9 @@ SATRAP_VECTORIZE void LookupLoop(const Slot* slots, float* rows, size_t num_slot
 }
 
 template <typename Slot>
-SATRAP_VECTORIZE void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
-                                 const uint64_t* keys, size_t n, size_t ahead,
-                                 const float* gradients, float learning_rate) {
+SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
+                                           const uint64_t* keys, size_t n, size_t ahead,
+                                           const float* gradients, float learning_rate) {
   float* found[kMaxAhead];
   for (size_t i = 0; i < n + 2 * ahead; ++i) {
     if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));

@@ -2,9 +2,10 @@
 // with no process left.
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,57 @@
 namespace satrap {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr double kSecondsToEnd = 10;
+
+// A run that reads lines: LABEL,WORD.
+constexpr char kCsvJob[] = R"(
+  name: "csv"
+  global_batch_size: 16
+  data {
+    csv { columns { name: "label" kind: LABEL } columns { name: "word" kind: ID } }
+    train_files: "train.csv"
+    max_bad_fraction: 0.125
+    features { name: "word" table: "words" }
+  }
+  tables {
+    name: "words"
+    id: 0
+    segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } }
+  }
+  model { layers { name: "logit" inputs: "*.linear" sum {} } }
+)";
+
+size_t CountOf(const std::string& text, const std::string& words) {
+  size_t count = 0;
+  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Processes that are started while this lives can write `max_bytes` into a file and no more, which
+// is an error of each write as that of a full disk is, and needs none.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t max_bytes) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit small = {max_bytes, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    handler_before_ = signal(SIGXFSZ, SIG_IGN);
+  }
+  ~SmallDisk() {
+    signal(SIGXFSZ, handler_before_);
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
+  }
+
+ private:
+  rlimit before_;
+  sighandler_t handler_before_;
+};
 
 class FailureTest : public RunFixture {
  protected:
@@ -45,10 +93,7 @@ class FailureTest : public RunFixture {
     ADD_FAILURE() << "no process of " << role << " " << index;
     return 0;
   }
-  bool NobodyIsLeft() {
-    return WaitUntil([&] { return ProcessesWith(Path("run/job.textproto")).empty(); },
-                     kSecondsToEnd);
-  }
+  bool NobodyIsLeft() const { return WaitUntilGone(Path("run/job.textproto"), kSecondsToEnd); }
 };
 
 class KillTest : public FailureTest, public ::testing::WithParamInterface<const char*> {};
@@ -137,6 +182,74 @@ TEST_F(FailureTest, NobodyOutlivesAKilledLauncher) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
+TEST_F(FailureTest, TheNextRunRemovesTheSocketsOfAKilledLauncher) {
+  const Command command = StartEndlessRun();
+  const std::string sockets = fs::read_symlink(Path("run/sockets")).string();
+  kill(command.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(command, kSecondsToEnd).exit_code, -1);
+  EXPECT_TRUE(NobodyIsLeft());
+  ASSERT_TRUE(fs::is_directory(sockets)) << "who is killed removes nothing";
+  const CommandEnd next = Satrap({"train", WriteJob(1000), "--run_dir", Path("next")});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_FALSE(fs::exists(sockets));
+  EXPECT_FALSE(fs::is_symlink(Path("run/sockets")));
+}
+
+TEST_F(FailureTest, AModelThatDoesNotFitOnTheDiskEndsTheJobAndIsNamed) {
+  const std::string job = WriteJob(20000, "mode: SYNC");
+  Command command;
+  {
+    const SmallDisk disk(32 << 10);
+    command = StartSatrap({"train", job, "--run_dir", Path("run"), "--set",
+                           "data.synthetic.vocabulary_sizes=20,20,20000", "--set",
+                           "tables[0].segments[name=embedding].dim=64"});
+  }
+  const CommandEnd end = WaitFor(command, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_EQ(CountOf(end.err, "the job failed: "), 1u) << end.err;
+  EXPECT_THAT(end.err, AllOf(HasSubstr("cannot write " + Path("run/models/")),
+                             HasSubstr(": File too large")));
+  EXPECT_THAT(ReadFile(Path("run/failure.txt")), HasSubstr(": File too large"));
+  EXPECT_FALSE(fs::exists(Path("run/models/best"))) << "a model is whole or not there";
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+// /dev/full is a disk without space.
+TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
+  WriteFile("train.csv", "1,a\n0,b\nnonsense\n0,b\n");
+  fs::create_directories(Path("run/quarantine"));
+  fs::create_symlink("/dev/full", Path("run/quarantine/loader-0.txt"));
+  fs::create_symlink("/dev/full", Path("run/failure.txt"));
+  const CommandEnd end =
+      Satrap({"train", job, "--run_dir", Path("run"), "--set", "data_root=" + dir_});
+  EXPECT_EQ(end.exit_code, 1);
+  const std::string cause =
+      "cannot write " + Path("run/quarantine/loader-0.txt") + ": No space left on device";
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the job failed: data_loader 0: " + cause),
+                             HasSubstr("warning: cannot write " + Path("run/failure.txt"))));
+  EXPECT_EQ(CountOf(end.err, cause), 1u) << end.err;
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+TEST_F(FailureTest, TooManyBadRecordsAreToldOnceWithTheirNumbersAndPlaces) {
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
+  std::string lines;
+  for (int i = 0; i < 100; ++i) absl::StrAppend(&lines, i < 40 ? "nonsense\n" : "1,a\n0,b\n");
+  WriteFile("train.csv", lines);
+  const CommandEnd end =
+      Satrap({"train", job, "--run_dir", Path("run"), "--set", "data_root=" + dir_});
+  EXPECT_EQ(end.exit_code, 1);
+  const std::string places = Path("run/quarantine/loader-0.tsv");
+  EXPECT_THAT(end.err,
+              HasSubstr("the job failed: data_loader 0: 40 of 160 records of the train stream are "
+                        "bad, more than data.max_bad_fraction (0.125); see " +
+                        places));
+  EXPECT_EQ(CountOf(end.err, " are bad"), 1u) << end.err;
+  EXPECT_EQ(CountOf(ReadFile(places), Path("train.csv")), 40u);
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
 TEST_F(FailureTest, TerminationStopsEverything) {
   const Command command = StartEndlessRun();
   kill(command.pid, SIGTERM);
@@ -146,11 +259,72 @@ TEST_F(FailureTest, TerminationStopsEverything) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
+TEST_F(FailureTest, AHangupStopsEverythingAndRemovesTheSockets) {
+  const Command command = StartEndlessRun();
+  const std::string sockets = fs::read_symlink(Path("run/sockets")).string();
+  kill(command.pid, SIGHUP);
+  const CommandEnd end = WaitFor(command, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 130);
+  EXPECT_THAT(end.err, HasSubstr("stopped by Hangup; no process is left"));
+  EXPECT_FALSE(fs::exists(sockets));
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+TEST_F(FailureTest, AFolderWithoutAModelIsRefusedBeforeAnythingStarts) {
+  fs::create_directories(Path("empty"));
+  const std::string job = WriteJob(1000);
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"train", job, "--init_from", Path("empty")},
+        {"train", job, "--set", "init_from=" + Path("empty")}}) {
+    std::vector<std::string> all = args;
+    all.insert(all.end(), {"--run_dir", Path("run")});
+    const CommandEnd end = Satrap(all);
+    EXPECT_EQ(end.exit_code, 1);
+    EXPECT_THAT(end.err, HasSubstr("no saved model in " + Path("empty")));
+    EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
+  }
+}
+
+// The other rank sees the connection to the first one break.
+TEST_F(FailureTest, AModelThatIsDamagedIsBlamedAndNotAConnection) {
+  fs::create_directories(Path("model"));
+  WriteFile("model/manifest", "no manifest");
+  const std::string job = WriteJob(1000);
+  for (const char* run : {"a", "b", "c"}) {
+    const CommandEnd end = Satrap({"train", job, "--set", "nn_worker.replicas=2", "--init_from",
+                                   Path("model"), "--run_dir", Path(run)});
+    EXPECT_EQ(end.exit_code, 1);
+    EXPECT_THAT(end.err, HasSubstr("the job failed: nn_worker 0: " + Path("model/manifest")));
+  }
+}
+
+TEST_F(FailureTest, AReportThatCannotBeWrittenIsRefusedBeforeAnythingStarts) {
+  const CommandEnd end =
+      Satrap({"train", WriteJob(1000), "--report", Path("no/report"), "--run_dir", Path("run")});
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, HasSubstr("cannot write " + Path("no/report")));
+  EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
+}
+
+// /dev/full takes nothing, which is known only when it is written to.
+TEST_F(FailureTest, AReportThatIsNotWrittenIsPrinted) {
+  const CommandEnd end =
+      Satrap({"train", WriteJob(1000), "--report", "/dev/full", "--run_dir", Path("run")});
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("trained      1,000 samples"),
+                             HasSubstr("satrap: cannot write /dev/full: No space left")));
+  EXPECT_TRUE(fs::exists(Path("run/report.json")));
+}
+
 TEST_F(FailureTest, AWrongJobFileIsRefusedWithLineAndColumn) {
   const std::string job = WriteFile("wrong.textproto", "name: \"x\"\nepocs: 3\n");
   const CommandEnd end = Satrap({"train", job});
   EXPECT_EQ(end.exit_code, 1);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("wrong.textproto:2"), HasSubstr("epocs")));
+  EXPECT_THAT(end.err, AllOf(HasSubstr("wrong.textproto:2"), HasSubstr("epocs"),
+                             HasSubstr("did you mean epochs?")));
+  const CommandEnd set = Satrap({"train", "demo", "--set", "epocs=3"});
+  EXPECT_EQ(set.exit_code, 1);
+  EXPECT_THAT(set.err, HasSubstr("did you mean epochs?"));
 }
 
 TEST_F(FailureTest, AJobThatDoesNotExistIsRefused) {
@@ -164,9 +338,9 @@ TEST_F(FailureTest, AMissingDataFileIsNamedBeforeAnythingStarts) {
   EXPECT_EQ(without_root.exit_code, 1);
   EXPECT_THAT(without_root.err, HasSubstr("--set data_root=DIR"));
   const CommandEnd end =
-      Satrap({"train", "adult_fm", "--set", "data_root=" + dir_, "--run_dir", Path("run")});
+      Satrap({"train", "adult_fm", "--set", "data_root=" + Path(""), "--run_dir", Path("run")});
   EXPECT_EQ(end.exit_code, 1);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("adult.data"), HasSubstr("adult.test")));
+  EXPECT_THAT(end.err, AllOf(HasSubstr(Path("adult.data")), HasSubstr(Path("adult.test"))));
   EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
 }
 

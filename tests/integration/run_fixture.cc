@@ -1,11 +1,14 @@
 #include "tests/integration/run_fixture.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -19,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
+#include "common/clock.h"
 
 namespace satrap {
 namespace {
@@ -68,8 +72,62 @@ embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
 
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// Waits until `fd` can be read; false at `deadline_ms`.
+bool WaitReadable(int fd, int64_t deadline_ms) {
+  pollfd waited = {fd, POLLIN, 0};
+  const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 0);
+  return poll(&waited, 1, static_cast<int>(left_ms)) == 1;
+}
+
+// Waits until a process has ended, be it reaped or not; false at `deadline_ms`.
+bool WaitForProcess(pid_t pid, int64_t deadline_ms) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) return errno == ESRCH;
+  const bool ended = WaitReadable(fd, deadline_ms);
+  close(fd);
+  return ended;
+}
+
+// Tells of changes anywhere below a folder.
+class FolderWatch {
+ public:
+  explicit FolderWatch(const std::string& root)
+      : root_(root), fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(fd_, 0);
+  }
+  ~FolderWatch() { close(fd_); }
+
+  // Takes in the folders that there are by now. What changes afterwards ends a Wait: in a folder
+  // that comes later nothing can be missed, because its coming is a change itself.
+  void TakeIn() {
+    Add(root_);
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(root_, error), end; !error && it != end;
+         it.increment(error)) {
+      if (it->symlink_status(error).type() == fs::file_type::directory) Add(it->path().string());
+    }
+  }
+  // Waits for a change; false at `deadline_ms`.
+  bool Wait(int64_t deadline_ms) {
+    if (!WaitReadable(fd_, deadline_ms)) return false;
+    char events[4096];
+    while (read(fd_, events, sizeof(events)) > 0) continue;
+    return true;
+  }
+
+ private:
+  // A folder that has gone meanwhile needs no watch.
+  void Add(const std::string& folder) {
+    inotify_add_watch(fd_, folder.c_str(),
+                      IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO);
+  }
+
+  const std::string root_;
+  const int fd_;
+};
+
+int64_t DeadlineMs(double patience_s) {
+  return MonotonicMs() + static_cast<int64_t>(patience_s * 1000);
 }
 
 // The build's folder of programs lies where this test's own program does: DIR/tests/integration.
@@ -130,17 +188,15 @@ Command RunFixture::StartSatrap(const std::vector<std::string>& args) {
 }
 
 CommandEnd RunFixture::WaitFor(const Command& command, double patience_s) {
-  const double start = NowSeconds();
-  int status = 0;
-  const bool ended =
-      WaitUntil([&] { return waitpid(command.pid, &status, WNOHANG) == command.pid; }, patience_s);
+  const double start_s = MonotonicSeconds();
   CommandEnd end;
-  end.seconds = NowSeconds() - start;
-  if (!ended) {
+  if (!WaitForProcess(command.pid, DeadlineMs(patience_s))) {
     kill(command.pid, SIGKILL);
-    waitpid(command.pid, &status, 0);
     ADD_FAILURE() << "still running after " << patience_s << " s";
   }
+  int status = 0;
+  waitpid(command.pid, &status, 0);
+  end.seconds = MonotonicSeconds() - start_s;
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
   end.out = ReadFile(command.out_path);
   end.err = ReadFile(command.err_path);
@@ -162,16 +218,26 @@ std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
   return pids;
 }
 
-bool RunFixture::WaitUntil(const std::function<bool()>& done, double patience_s) {
-  const double deadline = NowSeconds() + patience_s;
-  while (!done()) {
-    if (NowSeconds() > deadline) return false;
-    usleep(20 * 1000);
+bool RunFixture::WaitUntilGone(const std::string& text, double patience_s) {
+  const int64_t deadline_ms = DeadlineMs(patience_s);
+  while (true) {
+    const std::vector<pid_t> left = ProcessesWith(text);
+    if (left.empty()) return true;
+    if (!WaitForProcess(left.front(), deadline_ms)) return false;
   }
-  return true;
 }
 
-bool RunFixture::WaitUntilTraining(const std::string& run_dir) {
+bool RunFixture::WaitUntil(const std::function<bool()>& done, double patience_s) const {
+  const int64_t deadline_ms = DeadlineMs(patience_s);
+  FolderWatch watch(dir_);
+  while (true) {
+    watch.TakeIn();
+    if (done()) return true;
+    if (!watch.Wait(deadline_ms)) return false;
+  }
+}
+
+bool RunFixture::WaitUntilTraining(const std::string& run_dir) const {
   return WaitUntil(
       [&] {
         const std::string lines = ReadFile(run_dir + "/metrics.jsonl");

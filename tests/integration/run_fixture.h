@@ -51,10 +51,13 @@ class RunFixture : public ::testing::Test {
 
   // Processes whose command line has `text`, this one left out.
   static std::vector<pid_t> ProcessesWith(const std::string& text);
-  // Waits until `done`; false after `patience_s`.
-  static bool WaitUntil(const std::function<bool()>& done, double patience_s);
-  // Waits until a run in `run_dir` has trained some steps.
-  bool WaitUntilTraining(const std::string& run_dir);
+  // Waits until none of them is left; false after `patience_s`.
+  static bool WaitUntilGone(const std::string& text, double patience_s);
+  // Waits until `done`, which looks at what lies below dir_: it is asked at each change there.
+  // False after `patience_s`.
+  bool WaitUntil(const std::function<bool()>& done, double patience_s) const;
+  // Waits until a run in `run_dir`, below dir_, has trained some steps.
+  bool WaitUntilTraining(const std::string& run_dir) const;
 
   std::string Path(const std::string& name) const { return dir_ + "/" + name; }
 

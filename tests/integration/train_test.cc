@@ -1,6 +1,7 @@
 // Whole runs, every role a process: training in both modes, and what is done with a saved model.
 
 #include <signal.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <string>
@@ -200,14 +201,15 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
       Satrap({"predict", Path("run"), Path("score.csv"), "--run_dir", Path("prediction")});
   ASSERT_EQ(end.exit_code, 0) << end.err;
   const std::vector<std::string> lines = absl::StrSplit(end.out, '\n', absl::SkipEmpty());
-  ASSERT_EQ(lines.size(), 4u) << end.out;
+  ASSERT_EQ(lines.size(), 5u) << end.out;
   std::vector<double> scores(lines.size());
   for (size_t i = 0; i < lines.size(); ++i) ASSERT_TRUE(absl::SimpleAtod(lines[i], &scores[i]));
   EXPECT_LT(scores[0], 0.4);
   EXPECT_GT(scores[1], 0.6);
   EXPECT_EQ(scores[2], scores[0]);
-  EXPECT_EQ(scores[3], scores[0]) << "the label plays no part";
-  EXPECT_THAT(end.err, HasSubstr("1 bad records have no line"));
+  EXPECT_EQ(lines[3], "nan");
+  EXPECT_EQ(scores[4], scores[0]) << "the label plays no part";
+  EXPECT_THAT(end.err, HasSubstr("1 bad records have the line nan"));
 }
 
 TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
@@ -225,6 +227,64 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_TRUE(ProcessesWith(Path("run")).empty());
   EXPECT_THAT(Satrap({"status", Path("run")}).out, HasSubstr("has ended without a report"));
+}
+
+// A file of 9,000 records, more than a block, each word in no regular order, and damaged in places;
+// lines that are no records stand between.
+TEST_F(TrainTest, LineIOfThePredictionsIsAboutRecordIOfADamagedFile) {
+  std::string train;
+  for (int i = 0; i < 4000; ++i) absl::StrAppend(&train, i % 2, ",", i % 2 == 1 ? "a" : "b", "\n");
+  WriteFile("train.csv", train);
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
+  Train(job, "run", {"--set", "data_root=" + dir_});
+
+  std::string text;
+  std::string expected;  // a letter for each record: its word, or '-'
+  for (int good = 0; good < 9000; ++good) {
+    const int bad = good == 0 || good == 8192 ? 2 : good % 97 == 0 ? 1 : good == 4000 ? 50 : 0;
+    for (int i = 0; i < bad; ++i) absl::StrAppend(&text, i % 2 == 0 ? "nonsense\n" : "7,a\n");
+    expected.append(static_cast<size_t>(bad), '-');
+    if (good % 11 == 0) text += "\n";
+    expected += good * good % 10007 % 13 < 5 ? 'a' : 'b';
+    absl::StrAppend(&text, "0,", expected.substr(expected.size() - 1), "\n");
+  }
+  text += "nonsense\n7,a";
+  expected += "--";
+
+  int num_predictions = 0;
+  const auto predicted = [&](const std::string& file, const std::vector<std::string>& sets) {
+    std::vector<std::string> args = {"predict", Path("run"), file};
+    for (const std::string& assignment : sets) args.insert(args.end(), {"--set", assignment});
+    const std::string run_dir = Path(absl::StrCat("prediction", num_predictions++));
+    args.insert(args.end(), {"--run_dir", run_dir});
+    const CommandEnd end = Satrap(args);
+    EXPECT_EQ(end.exit_code, 0) << end.err;
+    std::string letters;
+    for (const auto line : absl::StrSplit(end.out, '\n', absl::SkipEmpty())) {
+      double score = 0;
+      EXPECT_TRUE(absl::SimpleAtod(line, &score)) << line;
+      letters += line == "nan" ? '-' : score > 0.5 ? 'a' : 'b';
+    }
+    return letters;
+  };
+  EXPECT_EQ(predicted(WriteFile("score.csv", text), {}), expected);
+  EXPECT_EQ(predicted(Path("score.csv"), {"data.split_bytes=1000", "data_loader.replicas=3",
+                                          "data_loader.threads=2", "nn_worker.replicas=2"}),
+            expected);
+  // Names that are globs, of other files too.
+  const std::string compressed = Path("score[1]*.csv");
+  WriteFile("score1.csv", "0,a\n");
+  const gzFile file = gzopen(compressed.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
+  ASSERT_EQ(gzclose(file), Z_OK);
+  EXPECT_EQ(predicted(compressed, {"data_loader.replicas=2"}), expected);
+  const std::string bad_only = WriteFile("bad?.csv", "nonsense\n\nnonsense\n7,a\n");
+  EXPECT_EQ(predicted(bad_only, {"data.max_bad_fraction=1", "data.split_bytes=10"}), "---");
+  const CommandEnd list = Satrap({"predict", Path("run"), WriteFile("score1.csv,bad.csv", text)});
+  EXPECT_EQ(list.exit_code, 1);
+  EXPECT_THAT(list.err, HasSubstr("the path has a comma"));
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 #include "tests/simulation/sim_data.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/config/field_path.h"
 #include "common/hash.h"
 #include "common/random.h"
+#include "data_loader/batch/block.h"
 
 namespace satrap::simulation {
 namespace {
@@ -17,6 +21,12 @@ constexpr uint64_t kTrainIds = 12;
 
 int Draw(SplitMix64* random, int low, int high) {
   return low + static_cast<int>(random->Below(high - low + 1));
+}
+
+void AddColumn(const std::string& name, ColumnConfig::Kind kind, JobConfig* job) {
+  ColumnConfig* column = job->mutable_data()->mutable_csv()->add_columns();
+  column->set_name(name);
+  column->set_kind(kind);
 }
 
 void AddSegment(const std::string& name, int dim, double learning_rate, bool zero,
@@ -70,6 +80,17 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.transfer = static_cast<FeatureConfig::Transfer>(random.Below(3));
   shape.has_non_finite_steps = random.Below(3) == 0;
   shape.max_steps = random.Below(4) == 0 ? Draw(&random, 1, 12) : 0;
+  shape.shuffle_rows = random.Below(2) == 0 ? 0 : Draw(&random, 1, 8);
+  shape.parse_threads = Draw(&random, 1, 2);
+  shape.prefetch_parts = Draw(&random, 1, 4);
+  shape.has_valid = random.Below(8) != 0;
+  shape.evaluate_at_epoch_end = random.Below(4) != 0;
+  shape.metric = random.Below(2) == 0 ? AUC : LOGLOSS;
+  shape.patience = random.Below(2) == 0 ? 0 : Draw(&random, 1, 3);
+  if (random.Below(4) == 0) {
+    shape.stop_rank = Draw(&random, 0, shape.ranks - 1);
+    shape.stop_after_steps = Draw(&random, 0, 12);
+  }
   return shape;
 }
 
@@ -98,6 +119,38 @@ SimSample SampleOfId(const WorldShape& shape, uint64_t id) {
   return MakeSample(shape, stream, split, static_cast<int>(id & ((1 << kRowBits) - 1)));
 }
 
+std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch) {
+  const int rows = shape.split_rows[stream][split];
+  std::vector<int> order;
+  if (stream != TRAIN_STREAM || shape.shuffle_rows == 0) {
+    for (int row = 0; row < rows; ++row) order.push_back(row);
+    return order;
+  }
+  for (int from = 0; from < rows; from += shape.shuffle_rows) {
+    Block block{RecordSchema()};
+    block.split = static_cast<uint32_t>(split);
+    block.index = static_cast<uint64_t>(from / shape.shuffle_rows);
+    for (int row = from; row < std::min(rows, from + shape.shuffle_rows); ++row) {
+      block.records.BeginRow();
+      block.records.CommitRow();
+    }
+    ShuffleBlock(shape.seed, epoch, &block);
+    for (const uint32_t row : block.order) order.push_back(from + static_cast<int>(row));
+  }
+  return order;
+}
+
+MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples) {
+  const uint64_t auc = RandomBits(shape.seed, merge, 79) % 6;
+  const uint64_t logloss = RandomBits(shape.seed, merge, 80) % 6;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  MetricValues values;
+  values.set_samples(samples);
+  values.set_auc(auc == 0 ? kNan : 0.5 + 0.05 * static_cast<double>(auc));
+  values.set_logloss(logloss == 0 ? kNan : 0.3 + 0.05 * static_cast<double>(logloss));
+  return values;
+}
+
 JobConfig MakeJob(const WorldShape& shape) {
   JobConfig job;
   job.set_name(absl::StrCat("world-", shape.seed));
@@ -109,6 +162,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.set_lanes(shape.lanes);
   job.set_max_staleness(shape.max_staleness);
   job.mutable_data_loader()->set_replicas(shape.loaders);
+  job.mutable_data_loader()->set_threads(shape.parse_threads);
+  job.mutable_data_loader()->set_prefetch_parts(shape.prefetch_parts);
   job.mutable_embedding_worker()->set_replicas(shape.workers);
   job.mutable_embedding_worker()->set_room_parts(shape.room_parts);
   job.mutable_embedding_ps()->set_replicas(shape.ps);
@@ -116,16 +171,27 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_nn_worker()->set_replicas(shape.ranks);
   job.mutable_nn_worker()->set_idle_step_ms(3);
   job.mutable_evaluation()->set_every_steps(shape.evaluate_every_steps);
+  job.mutable_evaluation()->set_at_epoch_end(shape.evaluate_at_epoch_end);
+  job.mutable_evaluation()->set_metric(shape.metric);
+  job.mutable_evaluation()->set_patience(shape.patience);
   TableConfig* counters = job.add_tables();
   counters->set_name("counters");
   counters->set_id(0);
-  AddSegment("pushes", shape.ranks, 1, true, counters);
+  AddSegment("pushes", 2 * shape.ranks, 1, true, counters);
   TableConfig* rows = job.add_tables();
   rows->set_name("rows");
   rows->set_id(1);
   AddSegment("embedding", 2, kRowLearningRate, false, rows);
   AddSegment("linear", 1, kRowLearningRate, false, rows);
-  job.mutable_data()->add_numerics()->set_name("I1");
+  AddColumn("label", ColumnConfig::LABEL, &job);
+  AddColumn("weight", ColumnConfig::WEIGHT, &job);
+  AddColumn("number", ColumnConfig::NUMERIC, &job);
+  AddColumn("counter", ColumnConfig::ID, &job);
+  AddColumn("single", ColumnConfig::ID, &job);
+  AddColumn("several", ColumnConfig::MULTI_ID, &job);
+  job.mutable_data()->set_shuffle_rows(shape.shuffle_rows);
+  job.mutable_data()->set_max_bad_fraction(1);
+  job.mutable_data()->add_numerics()->set_name("number");
   AddFeature("counter", "counters", FeatureConfig::ROWS, &job);
   AddFeature("single", "rows", FeatureConfig::ROWS, &job);
   AddFeature("several", "rows", shape.transfer, &job);
@@ -133,9 +199,9 @@ JobConfig MakeJob(const WorldShape& shape) {
   return job;
 }
 
-uint64_t SingleKey(uint64_t id) { return KeyOf(id, Xxh64("single")); }
-uint64_t SeveralKey(uint64_t id) { return KeyOf(id, Xxh64("several")); }
-uint64_t CounterKey() { return KeyOf(0, Xxh64("counter")); }
+uint64_t SingleKey(uint64_t id) { return KeyOf(Xxh64(absl::StrCat(id)), Xxh64("single")); }
+uint64_t SeveralKey(uint64_t id) { return KeyOf(Xxh64(absl::StrCat(id)), Xxh64("several")); }
+uint64_t CounterKey() { return KeyOf(Xxh64("0"), Xxh64("counter")); }
 
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
   const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;

@@ -1,5 +1,5 @@
-// The world's samples: each is a function of (seed, stream, split, row), so that trainer, loader
-// and oracle can each make it alone.
+// What a seed decides: the shape of a world, its job and its samples. Each sample is a function of
+// (seed, stream, split, row), so that trainer, files and oracle can each make it alone.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_DATA_H_
 #define SATRAP_TESTS_SIMULATION_SIM_DATA_H_
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
 
@@ -31,6 +32,16 @@ struct WorldShape {
   FeatureConfig::Transfer transfer = FeatureConfig::AUTO;  // of the multi-valued feature
   bool has_non_finite_steps = false;
   int max_steps = 0;  // 0: no limit
+  int shuffle_rows = 0;
+  int parse_threads = 1;
+  int prefetch_parts = 1;
+  bool has_valid = true;
+  bool evaluate_at_epoch_end = true;
+  Metric metric = AUC;
+  int patience = 0;  // 0: no early stop
+  // The rank that asks for a stop, and the counted steps after which it does; -1: none.
+  int stop_rank = -1;
+  int stop_after_steps = 0;
 
   // Draws a world; `ordered` is drawn too.
   static WorldShape Draw(uint64_t seed);
@@ -51,16 +62,23 @@ bool IsFiniteStep(const WorldShape& shape, uint64_t step);
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);
 // The sample that MakeSample gave this id.
 SimSample SampleOfId(const WorldShape& shape, uint64_t id);
+// The rows of a split in the order in which an epoch takes them (data_loader/batch/block.h).
+std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch);
 
-// The job of a world. Tables: 0 "counters", one segment of `ranks` values, all zero at first; 1
-// "rows", segments of 2 and 1 values. Features, in this order: "counter" (one id, always 0),
-// "single" and "several" (of table "rows"). SGD with learning rate 1 on counters, 0.5 on rows.
+// What a validation says. The metrics are drawn, by the seed and `merge`, from a few values, NaN
+// among them; `samples` were scored.
+MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
+
+// The job of a world, without its files. Tables: 0 "counters", one segment of 2 x `ranks` values,
+// all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
+// id, always 0), "single" and "several" (of table "rows"). SGD with learning rate 1 on counters,
+// 0.5 on rows.
 JobConfig MakeJob(const WorldShape& shape);
 
 inline constexpr int kRowValues = 3;
 inline constexpr double kRowLearningRate = 0.5;
 
-// Keys of the table "rows".
+// Keys of ids; the last is of table "counters".
 uint64_t SingleKey(uint64_t id);
 uint64_t SeveralKey(uint64_t id);
 uint64_t CounterKey();

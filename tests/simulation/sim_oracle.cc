@@ -1,5 +1,9 @@
 #include "tests/simulation/sim_oracle.h"
 
+#include <algorithm>
+#include <cmath>
+#include <set>
+
 namespace satrap::simulation {
 namespace {
 
@@ -41,11 +45,12 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
 
 }  // namespace
 
-std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane) {
+std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane,
+                                                 uint32_t epoch) {
   std::vector<std::vector<uint64_t>> batches(1);
   const std::vector<int>& splits = shape.split_rows[TRAIN_STREAM];
   for (size_t split = lane; split < splits.size(); split += shape.lanes) {
-    for (int row = 0; row < splits[split]; ++row) {
+    for (const int row : RowOrder(shape, TRAIN_STREAM, static_cast<int>(split), epoch)) {
       if (static_cast<int>(batches.back().size()) == shape.global_batch_size)
         batches.emplace_back();
       batches.back().push_back(MakeSample(shape, TRAIN_STREAM, static_cast<int>(split), row).id);
@@ -60,7 +65,7 @@ OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps) {
     std::vector<std::vector<std::vector<uint64_t>>> lanes;
     size_t longest = 0;
     for (int lane = 0; lane < shape.lanes; ++lane) {
-      lanes.push_back(BatchesOfLane(shape, lane));
+      lanes.push_back(BatchesOfLane(shape, lane, static_cast<uint32_t>(epoch)));
       longest = std::max(longest, lanes.back().size());
     }
     for (size_t seq = 0; seq < longest; ++seq) {
@@ -69,8 +74,43 @@ OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps) {
         if (seq < lane.size()) TrainBatch(shape, lane[seq], &result);
       }
     }
+    result.epoch_ends.push_back(result.steps);
   }
   return result;
+}
+
+ValidationVerdict JudgeValidations(const WorldShape& shape,
+                                   const std::vector<Validation>& validations, uint64_t last_step) {
+  ValidationVerdict verdict;
+  verdict.best_step = last_step;
+  double best = 0;
+  int worse_in_a_row = 0;
+  for (size_t i = 0; i < validations.size(); ++i) {
+    const MetricValues& values = validations[i].values;
+    // The larger is the better.
+    const double value = shape.metric == AUC ? values.auc() : -values.logloss();
+    const bool known = values.samples() > 0 && !std::isnan(value);
+    if (known && (!verdict.best.has_value() || value > best)) {
+      best = value;
+      verdict.best = i;
+      verdict.best_step = validations[i].step;
+      worse_in_a_row = 0;
+    } else if (++worse_in_a_row == shape.patience && !verdict.patience_ends.has_value()) {
+      verdict.patience_ends = i;
+    }
+  }
+  return verdict;
+}
+
+std::vector<uint64_t> ValidationSteps(const WorldShape& shape, const OracleResult& oracle) {
+  std::set<uint64_t> steps;
+  const auto every = static_cast<uint64_t>(shape.evaluate_every_steps);
+  for (uint64_t step = every; every > 0 && step <= oracle.steps; step += every) steps.insert(step);
+  if (shape.evaluate_at_epoch_end) {
+    steps.insert(oracle.epoch_ends.begin(), oracle.epoch_ends.end());
+    steps.insert(oracle.steps);
+  }
+  return {steps.begin(), steps.end()};
 }
 
 }  // namespace satrap::simulation

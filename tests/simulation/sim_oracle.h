@@ -1,5 +1,6 @@
-// What ordered training comes to, computed on one machine from the samples alone: it knows lanes
-// and batches, but no messages, roles or schedules.
+// What a run must come to. Ordered training is computed on one machine from the samples alone: that
+// knows lanes and batches, but no messages, roles or schedules. What validations must lead to is
+// computed from their metrics alone.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_ORACLE_H_
 #define SATRAP_TESTS_SIMULATION_SIM_ORACLE_H_
@@ -9,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "tests/simulation/sim_data.h"
 
 namespace satrap::simulation {
@@ -16,14 +18,32 @@ namespace satrap::simulation {
 struct OracleResult {
   // Table "rows" by key. Keys that no counted finite step has trained are absent.
   std::map<uint64_t, std::array<double, kRowValues>> rows;
-  uint64_t steps = 0;  // counted
+  uint64_t steps = 0;                // counted
+  std::vector<uint64_t> epoch_ends;  // counted steps by the end of each epoch that has ended
 };
 
 // The batches of one lane in one epoch: ids of samples. At least one batch, perhaps of no sample.
-std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane);
+std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane, uint32_t epoch);
 
 // Trains until the data or `max_steps` counted steps have ended. REQUIRES: shape.ordered
 OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps);
+
+// A validation: its metrics, and the counted steps before it.
+struct Validation {
+  uint64_t step = 0;
+  MetricValues values;
+};
+
+struct ValidationVerdict {
+  uint64_t best_step = 0;                // of the saved model; without a best one, the last step
+  absl::optional<size_t> best;           // of the validations
+  absl::optional<size_t> patience_ends;  // the first validation after which training must end
+};
+ValidationVerdict JudgeValidations(const WorldShape& shape,
+                                   const std::vector<Validation>& validations, uint64_t last_step);
+
+// The steps at which an ordered run validates that has made `oracle`'s steps and then ended.
+std::vector<uint64_t> ValidationSteps(const WorldShape& shape, const OracleResult& oracle);
 
 }  // namespace satrap::simulation
 

@@ -1,6 +1,5 @@
 #include "tests/simulation/sim_plants.h"
 
-#include <map>
 #include <utility>
 
 #include "common/check.h"
@@ -12,16 +11,63 @@
 namespace satrap::simulation {
 namespace {
 
+template <typename Header>
+void Renumber(uint64_t* last_number, rpc::Message* request) {
+  Header header;
+  CHECK(header.ParseFromString(request->header));
+  header.mutable_call()->set_number(++*last_number);
+  header.mutable_call()->set_oldest_open(1);
+  request->header = header.SerializeAsString();
+}
+
 class ForgetfulWindow final : public rpc::Handler {
  public:
-  explicit ForgetfulWindow(rpc::Handler* ps) : ps_(ps) {}
+  ForgetfulWindow(rpc::Handler* engine, const rpc::Method& method)
+      : engine_(engine), method_(method) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kUpdate) {
-      UpdateHeader header;
+    if (method == method_ && method == rpc::kUpdate) {
+      Renumber<UpdateHeader>(&last_number_, &request);
+    } else if (method == method_ && method == rpc::kPutBatch) {
+      Renumber<PutBatchHeader>(&last_number_, &request);
+    }
+    engine_->Handle(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  rpc::Handler* const engine_;
+  const rpc::Method method_;
+  uint64_t last_number_ = 0;  // of all senders
+};
+
+class Swallower final : public rpc::Handler {
+ public:
+  Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (!(method == method_)) {
+      engine_->Handle(method, std::move(request), std::move(respond));
+      return;
+    }
+    CallOutcome done;
+    done.set_outcome(DONE);
+    respond(rpc::Message{done.SerializeAsString(), Buffer()});
+  }
+
+ private:
+  rpc::Handler* const engine_;
+  const rpc::Method method_;
+};
+
+class TrainingLookups final : public rpc::Handler {
+ public:
+  explicit TrainingLookups(rpc::Handler* ps) : ps_(ps) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    if (method == rpc::kLookup) {
+      LookupHeader header;
       CHECK(header.ParseFromString(request.header));
-      header.mutable_call()->set_number(++next_[header.call().sender()]);
-      header.mutable_call()->set_oldest_open(1);
+      header.set_training(true);
       request.header = header.SerializeAsString();
     }
     ps_->Handle(method, std::move(request), std::move(respond));
@@ -29,7 +75,6 @@ class ForgetfulWindow final : public rpc::Handler {
 
  private:
   rpc::Handler* const ps_;
-  std::map<uint32_t, uint64_t> next_;  // by rank
 };
 
 class RowCreatingLookup final : public rpc::Handler {
@@ -82,8 +127,16 @@ class RowCreatingLookup final : public rpc::Handler {
 
 }  // namespace
 
-std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* ps) {
-  return std::make_unique<ForgetfulWindow>(ps);
+std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method) {
+  return std::make_unique<ForgetfulWindow>(engine, method);
+}
+
+std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method) {
+  return std::make_unique<Swallower>(engine, method);
+}
+
+std::unique_ptr<rpc::Handler> NewTrainingLookups(rpc::Handler* ps) {
+  return std::make_unique<TrainingLookups>(ps);
 }
 
 std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks) {

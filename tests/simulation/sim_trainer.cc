@@ -1,37 +1,16 @@
 #include "tests/simulation/sim_trainer.h"
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/rpc/payload.h"
 
 namespace satrap::simulation {
 namespace {
 
-enum Feature { kCounter = 0, kSingle = 1, kSeveral = 2, kNumFeatures = 3 };
-
 constexpr double kInitialValue = 1;
-
-template <typename T>
-std::vector<T> Copy(const Buffer& payload, const Section& section, uint64_t count) {
-  const auto view = rpc::SectionView<T>(payload, section, count, "simulation");
-  CHECK_OK(view.status());
-  return std::vector<T>(view->begin(), view->end());
-}
-
-std::vector<float> CopyWire(const Buffer& payload, const Section& section, WireDtype dtype,
-                            uint64_t count) {
-  const auto view = rpc::WireView(payload, section, dtype, count, "simulation");
-  CHECK_OK(view.status());
-  std::vector<float> values(count);
-  rpc::DecodeWire(*view, absl::MakeSpan(values));
-  return values;
-}
-
-// Which of the part's TableRows a feature's indices refer to: counters first, as in the job.
-int TableRowsOf(int feature) { return feature == kCounter ? 0 : 1; }
+constexpr double kTolerance = 1e-3;
 
 }  // namespace
 
@@ -51,32 +30,37 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override {
-    const Decoded decoded = training_->Decode(part);
-    training_->CheckCounters(rank_, decoded, /*exact=*/true);
-    const PartId& id = part.header.part().id();
-    for (const SimSample& sample : decoded.samples) {
-      ++training_->scored_[{id.stream(), id.epoch()}][sample.id];
-    }
+    training_->Score(rank_, part);
     training_->loop_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
   }
 
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override {
-    training_->Barrier(rank_, [done = std::move(done)]() mutable {
-      MetricValues values;
-      values.set_auc(0.5);
-      values.set_logloss(0.7);
-      done(values);
+    training_->CheckNotSaving(rank_, "merges metrics");
+    training_->Barrier(rank_,
+                       [this, done = std::move(done)]() mutable { done(training_->merged_); });
+  }
+
+  void SaveModel(uint64_t step, const MetricValues& values,
+                 absl::AnyInvocable<void(absl::Status)> done) override {
+    if (rank_ != 0) training_->surroundings_.violated(absl::StrCat("rank ", rank_, " saves"));
+    training_->Save(step, values, [done = std::make_shared<decltype(done)>(std::move(done))] {
+      (*done)(absl::OkStatus());
     });
   }
 
-  void SaveModel(uint64_t, const MetricValues&,
-                 absl::AnyInvocable<void(absl::Status)> done) override {
-    training_->loop_->PostAfter(500,
-                                [done = std::move(done)]() mutable { done(absl::OkStatus()); });
-  }
-
   void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
-    training_->Barrier(rank_, [done = std::move(done)]() mutable { done(absl::OkStatus()); });
+    training_->CheckNotSaving(rank_, "restores");
+    training_->restored_ = true;
+    training_->tables_ = training_->saved_;
+    auto shared = std::make_shared<decltype(done)>(std::move(done));
+    auto restored = [this, shared] {
+      training_->Barrier(rank_, [shared] { (*shared)(absl::OkStatus()); });
+    };
+    if (rank_ == 0) {
+      training_->surroundings_.restore(restored);
+    } else {
+      restored();
+    }
   }
 
  private:
@@ -84,15 +68,14 @@ class SimTraining::Trainer final : public StepTrainer {
   const int rank_;
 };
 
-SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop,
-                         std::function<void(std::string)> violated)
+SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings)
     : shape_(shape),
       loop_(loop),
-      violated_(std::move(violated)),
+      surroundings_(std::move(surroundings)),
       joiners_(shape.ranks),
       barrier_(shape.ranks),
-      at_barrier_(shape.ranks),
-      pushes_(shape.ranks) {
+      at_barrier_(shape.ranks) {
+  tables_.pushes.resize(shape.ranks);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     trainers_.push_back(std::make_unique<Trainer>(this, rank));
   }
@@ -102,204 +85,265 @@ SimTraining::~SimTraining() = default;
 
 StepTrainer* SimTraining::trainer(int rank) { return trainers_[rank].get(); }
 
+// Steps.
+
 void SimTraining::Join(int rank, Joiner joiner) {
-  if (joiners_[rank].there) violated_(absl::StrCat("rank ", rank, " joined a step twice"));
+  CheckNotSaving(rank, "joins a step");
+  if (joiners_[rank].there) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " joined a step twice"));
+  }
+  if (at_barrier_[rank]) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " joined a step while it evaluates"));
+  }
   joiners_[rank] = std::move(joiner);
-  for (const Joiner& other : joiners_) {
-    if (!other.there) return;
-    if (other.step != joiners_[rank].step) {
-      violated_(absl::StrCat("ranks join steps ", other.step, " and ", joiners_[rank].step));
+  bool all = true;
+  for (int other = 0; other < shape_.ranks; ++other) {
+    all = all && joiners_[other].there;
+    if (joiners_[other].there && joiners_[other].step != joiners_[rank].step) {
+      surroundings_.violated(
+          absl::StrCat("ranks join steps ", joiners_[other].step, " and ", joiners_[rank].step));
+    }
+    // A collective of one kind waits for a rank that waits in one of another kind.
+    if (at_barrier_[other]) {
+      surroundings_.violated(
+          absl::StrCat("rank ", rank, " joins a step while rank ", other, " ends an evaluation"));
     }
   }
-  FinishStep();
+  if (all) FinishStep();
 }
 
-SimTraining::Decoded SimTraining::Decode(const PartInput& part) {
-  const NextBatchAnswerHeader& header = part.header;
-  const uint32_t samples = header.part().samples();
-  Decoded decoded;
-  const std::vector<float> ids = Copy<float>(part.payload, header.part().numeric_values(), samples);
-  for (const float id : ids) {
-    decoded.samples.push_back(SampleOfId(shape_, static_cast<uint64_t>(id)));
-  }
-  // "counters" and "rows" both have a ROWS feature, so both are there.
-  CHECK(header.tables_size() == 2);
-  for (const TableRows& table : header.tables()) {
-    decoded.rows_of_table.push_back(CopyWire(part.payload, table.values(), header.dtype(),
-                                             table.num_rows() * table.row_values()));
-  }
-  CHECK(header.features_size() == kNumFeatures);
-  for (int f = 0; f < kNumFeatures; ++f) {
-    const FeatureRows& feature = header.features(f);
-    const int row_values = f == kCounter ? shape_.ranks : kRowValues;
-    std::vector<float> pooled(samples * row_values);
-    std::vector<uint32_t> indices, offsets;
-    if (feature.has_pooled()) {
-      pooled = CopyWire(part.payload, feature.pooled(), header.dtype(), samples * row_values);
-    } else {
-      indices = Copy<uint32_t>(part.payload, feature.indices(), feature.num_ids());
-      if (feature.has_offsets()) {
-        offsets = Copy<uint32_t>(part.payload, feature.offsets(), samples + 1);
-      } else {
-        for (uint32_t i = 0; i <= samples; ++i) offsets.push_back(i);
-      }
-      const std::vector<float>& rows = decoded.rows_of_table[TableRowsOf(f)];
-      for (uint32_t s = 0; s < samples; ++s) {
-        for (uint32_t i = offsets[s]; i < offsets[s + 1]; ++i) {
-          for (int d = 0; d < row_values; ++d) {
-            pooled[s * row_values + d] += rows[indices[i] * row_values + d];
-          }
-        }
-      }
+StepResult SimTraining::SumUp(const std::vector<SimPart>& parts) {
+  StepResult sum;
+  for (int rank = 0; rank < shape_.ranks; ++rank) {
+    sum.idle_ranks += joiners_[rank].flags.idle ? 1 : 0;
+    sum.stop = sum.stop || joiners_[rank].flags.stop;
+    for (const SimSample& sample : parts[rank].samples) {
+      sum.samples += 1;
+      sum.weight += sample.weight;
     }
-    decoded.indices.push_back(std::move(indices));
-    decoded.offsets.push_back(std::move(offsets));
-    decoded.pooled.push_back(std::move(pooled));
   }
-  return decoded;
+  return sum;
 }
 
-// Every sample holds the counter row, whose value r is the number of rank r's pushes that had been
-// applied when the part was looked up.
-void SimTraining::CheckCounters(int rank, const Decoded& decoded, bool exact) {
-  if (decoded.samples.empty()) return;
-  for (int r = 0; r < shape_.ranks; ++r) {
-    const double seen = decoded.pooled[kCounter][r];
-    const auto made = static_cast<double>(pushes_[r]);
-    if (exact && seen != made) {
-      violated_(absl::StrCat("a lookup saw ", seen, " of ", made, " pushes of rank ", r));
-    }
-    if (seen > made) {
-      violated_(absl::StrCat("a lookup saw ", seen, " pushes of rank ", r, ", which made ", made));
-    }
-    if (r == rank && seen < made - (shape_.max_staleness - 1)) {
-      violated_(absl::StrCat("a lookup of rank ", r, " saw ", seen, " of its ", made,
-                             " pushes, with max_staleness ", shape_.max_staleness));
-    }
+uint64_t SimTraining::MostHeld() const {
+  uint64_t held = 0;
+  for (const Joiner& joiner : joiners_) {
+    if (shape_.ordered || joiner.flags.idle) continue;
+    held += shape_.max_staleness - (joiner.part.has_value() ? 1 : 0);
   }
-}
-
-PartGradients SimTraining::MakeGradients(int rank, const PartInput& part, const Decoded& decoded,
-                                         float weight) {
-  const NextBatchAnswerHeader& header = part.header;
-  const size_t samples = decoded.samples.size();
-  std::vector<std::vector<float>> row_gradients;
-  for (const auto& rows : decoded.rows_of_table) row_gradients.emplace_back(rows.size());
-  std::vector<float> pooled_gradient;
-  // One more applied push of this rank: learning rate 1, normalised by the global weight.
-  if (samples > 0) row_gradients[0][decoded.indices[kCounter][0] * shape_.ranks + rank] = -weight;
-  for (int f = kSingle; f <= kSeveral; ++f) {
-    const bool rows_feature = !header.features(f).has_pooled();
-    if (!rows_feature) pooled_gradient.assign(samples * kRowValues, 0);
-    for (size_t s = 0; s < samples; ++s) {
-      for (int d = 0; d < kRowValues; ++d) {
-        const float gradient = SampleGradient(decoded.samples[s], f - kSingle, d, PullOf(shape_),
-                                              decoded.pooled[f][s * kRowValues + d]);
-        if (!rows_feature) {
-          pooled_gradient[s * kRowValues + d] = gradient;
-          continue;
-        }
-        for (uint32_t i = decoded.offsets[f][s]; i < decoded.offsets[f][s + 1]; ++i) {
-          row_gradients[1][decoded.indices[f][i] * kRowValues + d] += gradient;
-        }
-      }
-    }
-  }
-  PartGradients gradients;
-  gradients.header.set_dtype(F32);
-  rpc::PayloadBuilder builder;
-  for (int t = 0; t < header.tables_size(); ++t) {
-    TableGradients* table = gradients.header.add_tables();
-    table->set_table(header.tables(t).table());
-    table->set_num_rows(header.tables(t).num_rows());
-    table->set_row_values(header.tables(t).row_values());
-    builder.Reserve(F32, row_gradients[t].size(), table->mutable_gradients());
-  }
-  if (header.features(kSeveral).has_pooled()) {
-    FeatureGradients* feature = gradients.header.add_features();
-    feature->set_feature(kSeveral);
-    builder.Reserve(F32, pooled_gradient.size(), feature->mutable_gradients());
-  }
-  builder.Allocate();
-  for (int t = 0; t < header.tables_size(); ++t) {
-    const auto to = builder.Fill<float>(gradients.header.tables(t).gradients());
-    std::copy(row_gradients[t].begin(), row_gradients[t].end(), to.begin());
-  }
-  if (gradients.header.features_size() > 0) {
-    const auto to = builder.Fill<float>(gradients.header.features(0).gradients());
-    std::copy(pooled_gradient.begin(), pooled_gradient.end(), to.begin());
-  }
-  gradients.payload = builder.Take();
-  return gradients;
+  return held;
 }
 
 void SimTraining::FinishStep() {
-  StepResult shared;
-  std::vector<Decoded> decoded(shape_.ranks);
+  std::vector<SimPart> parts(shape_.ranks);
   for (int rank = 0; rank < shape_.ranks; ++rank) {
-    const Joiner& joiner = joiners_[rank];
-    shared.idle_ranks += joiner.flags.idle ? 1 : 0;
-    shared.stop = shared.stop || joiner.flags.stop;
-    if (!joiner.part.has_value()) continue;
-    decoded[rank] = Decode(*joiner.part);
-    CheckCounters(rank, decoded[rank], shape_.ordered);
-    for (const SimSample& sample : decoded[rank].samples) {
-      shared.samples += 1;
-      shared.weight += sample.weight;
-      ++trained_[sample.id];
+    if (!joiners_[rank].part.has_value()) continue;
+    parts[rank] = DecodePart(shape_, *joiners_[rank].part, surroundings_.violated);
+    See(parts[rank]);
+    CheckCounters(rank, parts[rank], shape_.ordered);
+    if (shape_.ordered) {
+      CheckValues(parts[rank], kInitialValue);
+    } else {
+      CheckUntouched(parts[rank]);
     }
   }
+  if (shape_.ordered) CheckOrderedParts(parts);
+  const StepResult sum = SumUp(parts);
+  const uint64_t most_held = MostHeld();
   std::vector<Joiner> joiners(shape_.ranks);
   joiners.swap(joiners_);
-  const bool counts = shared.weight > 0;
+  const bool counts = sum.weight > 0;
   const bool finite = !counts || IsFiniteStep(shape_, counted_steps_);
-  counted_steps_ += counts ? 1 : 0;
+  if (counts) {
+    ++counted_steps_;
+    counted_samples_ += sum.samples;
+    most_after_.push_back(counted_steps_ + most_held);
+  }
   non_finite_steps_ += finite ? 0 : 1;
+  if (sum.stop && !stop_step_.has_value()) {
+    stop_step_ = counted_steps_;
+    most_after_stop_ = counted_steps_ + most_held;
+  }
   for (int rank = 0; rank < shape_.ranks; ++rank) {
     StepResult result;
-    result.samples = shared.samples;
-    result.weight = shared.weight;
-    result.idle_ranks = shared.idle_ranks;
-    result.stop = shared.stop;
+    result.samples = sum.samples;
+    result.weight = sum.weight;
+    result.idle_ranks = sum.idle_ranks;
+    result.stop = sum.stop;
     result.finite = finite;
-    if (counts && finite && joiners[rank].part.has_value()) {
-      result.gradients = MakeGradients(rank, *joiners[rank].part, decoded[rank], shared.weight);
-      if (!decoded[rank].samples.empty()) ++pushes_[rank];
-      if (!shape_.ordered) ExpectRows(decoded[rank], shared.weight);
+    if (counts && joiners[rank].part.has_value()) {
+      // Of a step that is not finite, nothing may come to a table, whatever a trainer gives.
+      const bool gives = finite || counted_steps_ % 2 == 0;
+      if (finite && !parts[rank].samples.empty()) ++tables_.pushes[rank];
+      if (gives) {
+        result.gradients = MakeGradients(shape_, rank, tables_.pushes[rank], *joiners[rank].part,
+                                         parts[rank], sum.weight);
+      }
+      if (finite) ApplyToTables(parts[rank], sum.weight);
     }
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
                      [done = std::move(joiners[rank].done), result = std::move(result)]() mutable {
                        done(std::move(result));
                      });
   }
+  if (counts) surroundings_.counted(counted_steps_);
 }
 
-void SimTraining::ExpectRows(const Decoded& decoded, float weight) {
-  for (const SimSample& sample : decoded.samples) {
-    for (int f = 0; f < 2; ++f) {
-      std::vector<uint64_t> keys;
-      if (f == 0) keys.push_back(SingleKey(sample.single));
-      if (f == 1) {
-        for (const uint64_t id : sample.several) keys.push_back(SeveralKey(id));
+void SimTraining::See(const SimPart& part) {
+  const PartId& id = part.description.id();
+  if (!parts_seen_.emplace(id.stream(), id.epoch(), id.lane(), id.seq(), id.part()).second) {
+    surroundings_.violated(absl::StrCat("a part came twice: ", id.ShortDebugString()));
+  }
+  for (const SimSample& sample : part.samples) ++seen_[{id.stream(), id.epoch()}][sample.id];
+  if (part.description.first_sample() + part.samples.size() >
+      static_cast<uint64_t>(shape_.global_batch_size)) {
+    surroundings_.violated(
+        absl::StrCat("a part ends beyond its batch: ", part.description.ShortDebugString()));
+  }
+}
+
+// Rank r has part r of the step's batch, which the parts make up in order.
+void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
+  uint64_t samples = 0;
+  for (int rank = 0; rank < shape_.ranks; ++rank) {
+    if (!joiners_[rank].part.has_value()) continue;
+    const PartDescription& part = parts[rank].description;
+    const PartId& id = part.id();
+    const PartId& first = parts[0].description.id();
+    if (!joiners_[0].part.has_value() || id.part() != static_cast<uint32_t>(rank) ||
+        id.epoch() != first.epoch() || id.lane() != first.lane() || id.seq() != first.seq() ||
+        part.first_sample() != samples) {
+      surroundings_.violated(absl::StrCat("rank ", rank, " trains ", part.ShortDebugString(),
+                                          " where rank 0 trains ", first.ShortDebugString()));
+    }
+    samples += part.samples();
+  }
+}
+
+// Every sample holds the counter row, which tells how many pushes of each rank the part's Lookup
+// saw, and the sum of their numbers. A rank's own pushes that it did not see are among its last
+// max_staleness - 1.
+void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
+  if (part.samples.empty()) return;
+  for (int r = 0; r < shape_.ranks; ++r) {
+    const auto made = static_cast<double>(tables_.pushes[r]);
+    // A PS may multiply by the inverse of the weight, so the sums are whole but for rounding.
+    const double missing = std::round(made - part.pooled[kCounter][r]);
+    const double missing_sum =
+        std::round(made * (made + 1) / 2 - part.pooled[kCounter][shape_.ranks + r]);
+    const double may_miss = exact ? 0 : r == rank ? shape_.max_staleness - 1 : made;
+    // Sum of the `missing` smallest numbers that may be missing.
+    const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
+    if (missing < 0 || missing > may_miss || missing_sum < least_sum) {
+      surroundings_.violated(absl::StrCat(
+          "a lookup of rank ", rank, " missed ", missing, " of ", made, " pushes of rank ", r,
+          ", with numbers that add up to ", missing_sum, "; it may miss the last ", may_miss));
+    }
+  }
+}
+
+void SimTraining::CheckValue(const SimPart& part, size_t sample, int feature, double absent) {
+  for (int d = 0; d < kRowValues; ++d) {
+    double expected = 0;
+    for (const uint64_t key : KeysOf(part.samples[sample], feature)) {
+      const auto row = tables_.rows.find(key);
+      expected += row == tables_.rows.end() ? absent : row->second[d];
+    }
+    const double got = part.pooled[feature][sample * kRowValues + d];
+    if (std::abs(got - expected) > kTolerance * (1 + std::abs(expected))) {
+      surroundings_.violated(absl::StrCat("sample ", part.samples[sample].id, " feature ", feature,
+                                          " value ", d, " came as ", got, ", not ", expected));
+    }
+  }
+}
+
+void SimTraining::CheckValues(const SimPart& part, double absent) {
+  for (size_t s = 0; s < part.samples.size(); ++s) {
+    for (const int feature : {kSingle, kSeveral}) CheckValue(part, s, feature, absent);
+  }
+}
+
+void SimTraining::CheckUntouched(const SimPart& part) {
+  for (size_t s = 0; s < part.samples.size(); ++s) {
+    for (const int feature : {kSingle, kSeveral}) {
+      bool touched = false;
+      for (const uint64_t key : KeysOf(part.samples[s], feature)) {
+        touched = touched || tables_.rows.count(key) > 0;
       }
-      for (const uint64_t key : keys) {
-        auto& row = expected_rows_.emplace(key, std::vector<double>(kRowValues, kInitialValue))
-                        .first->second;
+      if (!touched) CheckValue(part, s, feature, kInitialValue);
+    }
+  }
+}
+
+void SimTraining::ApplyToTables(const SimPart& part, float weight) {
+  for (size_t s = 0; s < part.samples.size(); ++s) {
+    for (const int feature : {kSingle, kSeveral}) {
+      for (const uint64_t key : KeysOf(part.samples[s], feature)) {
+        Row& row = tables_.rows.emplace(key, Row{kInitialValue, kInitialValue, kInitialValue})
+                       .first->second;
         for (int d = 0; d < kRowValues; ++d) {
-          row[d] -= kRowLearningRate * SampleGradient(sample, f, d, 0, 0) / weight;
+          row[d] -= kRowLearningRate *
+                    SampleGradient(part.samples[s], feature - kSingle, d, PullOf(shape_),
+                                   part.pooled[feature][s * kRowValues + d]) /
+                    weight;
         }
       }
     }
   }
 }
 
+// Evaluations and the model.
+
+void SimTraining::Score(int rank, const PartInput& input) {
+  const SimPart part = DecodePart(shape_, input, surroundings_.violated);
+  See(part);
+  scored_ += part.samples.size();
+  CheckCounters(rank, part, /*exact=*/true);
+  CheckValues(part, /*absent=*/0);
+}
+
+void SimTraining::Save(uint64_t step, const MetricValues& values, std::function<void()> done) {
+  if (step != counted_steps_) {
+    surroundings_.violated(
+        absl::StrCat("the model of step ", step, " is saved after ", counted_steps_));
+  }
+  if (values.samples() > 0 && values.SerializeAsString() != merged_.SerializeAsString()) {
+    surroundings_.violated("the model is saved with the metrics of another one");
+  }
+  saved_ = tables_;
+  saved_step_ = counted_steps_;
+  saving_ = true;
+  loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(5000)),
+                   [this, done = std::move(done)] {
+                     surroundings_.save([this, done] {
+                       saving_ = false;
+                       done();
+                     });
+                   });
+}
+
+void SimTraining::CheckNotSaving(int rank, const char* what) {
+  if (rank == 0 && saving_)
+    surroundings_.violated(absl::StrCat("rank 0 ", what, " while it saves"));
+}
+
 void SimTraining::Barrier(int rank, absl::AnyInvocable<void()> done) {
-  if (at_barrier_[rank]) violated_(absl::StrCat("rank ", rank, " is at the barrier already"));
+  if (at_barrier_[rank]) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " is at the barrier already"));
+  }
   at_barrier_[rank] = true;
   barrier_[rank] = std::move(done);
+  for (int other = 0; other < shape_.ranks; ++other) {
+    if (joiners_[other].there) {
+      surroundings_.violated(
+          absl::StrCat("rank ", rank, " ends an evaluation while rank ", other, " joins a step"));
+    }
+  }
   for (const bool there : at_barrier_) {
     if (!there) return;
   }
+  merged_ = DrawMetrics(shape_, merges_++, scored_);
+  scored_ = 0;
   for (int r = 0; r < shape_.ranks; ++r) {
     at_barrier_[r] = false;
     loop_->Post(std::move(barrier_[r]));

@@ -1,47 +1,69 @@
 // The trainers of all ranks of a world, with the collective between them. Arithmetic is small
 // integers, so the results of a step can be known beforehand; everything that the protocol promises
-// about parts and rows is checked as it happens.
+// about parts, rows and the order of things is checked as it happens.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_TRAINER_H_
 #define SATRAP_TESTS_SIMULATION_SIM_TRAINER_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "nn_worker/rank/step_trainer.h"
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_part.h"
 
 namespace satrap::simulation {
 
 class SimTraining {
  public:
-  // `violated` is told what was broken; it may be called more than once.
-  SimTraining(const WorldShape& shape, SimLoop* loop, std::function<void(std::string)> violated);
+  // What the trainers have of the world. `save` and `restore` move the tables of all embedding PSs.
+  struct Surroundings {
+    std::function<void(std::string)> violated;    // told what was broken, perhaps more than once
+    std::function<void(uint64_t steps)> counted;  // after each step that counted
+    std::function<void(std::function<void()> done)> save, restore;
+  };
+  // Values of a row of table "rows".
+  using Row = std::array<double, kRowValues>;
+  // What the tables must hold when all pushes are applied.
+  struct Tables {
+    std::map<uint64_t, Row> rows;
+    std::vector<uint64_t> pushes;  // by rank, those that carried gradients
+  };
+
+  SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings);
   ~SimTraining();
 
   StepTrainer* trainer(int rank);
 
   // What has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
-  // Of them, those whose gradients were not finite.
+  uint64_t counted_samples() const { return counted_samples_; }
+  // Of the steps, those whose gradients were not finite.
   uint64_t non_finite_steps() const { return non_finite_steps_; }
-  // Times that each train sample was in a step's part (counted or not).
-  const std::map<uint64_t, int>& trained() const { return trained_; }
-  // Times that each sample was scored, by (stream, pass).
-  const std::map<std::pair<int, uint64_t>, std::map<uint64_t, int>>& scored() const {
-    return scored_;
-  }
-  // Pushes of a rank that carried gradients: what its counter must come to.
-  const std::vector<uint64_t>& pushes_with_gradients() const { return pushes_; }
-  // What the rows of table "rows" must come to, if each push was applied once (unordered worlds).
-  const std::map<uint64_t, std::vector<double>>& expected_rows() const { return expected_rows_; }
+  // Counted steps when a rank's wish to stop was first in an allreduce.
+  absl::optional<uint64_t> stop_step() const { return stop_step_; }
+  // Counted steps that there may be at most if that wish, or counted step `step`, ends training:
+  // each part that a rank may hold then makes one more.
+  uint64_t most_after_stop() const { return most_after_stop_; }
+  uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
+  // Times that each sample was in a step's part (counted or not) or was scored, by (stream, epoch
+  // or pass).
+  using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
+  const Seen& seen() const { return seen_; }
+  const Tables& tables() const { return tables_; }
+  // Counted steps of the model that was saved last; and whether it was restored.
+  absl::optional<uint64_t> saved_step() const { return saved_step_; }
+  bool restored() const { return restored_; }
 
  private:
   class Trainer;
@@ -52,38 +74,51 @@ class SimTraining {
     StepFlags flags;
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
   };
-  // A decoded part: its samples, and the pooled vectors that came with it.
-  struct Decoded {
-    std::vector<SimSample> samples;
-    std::vector<std::vector<float>> rows_of_table;  // by TableRows
-    std::vector<std::vector<uint32_t>> indices;     // by feature; empty if pooled
-    std::vector<std::vector<uint32_t>> offsets;     // by feature
-    std::vector<std::vector<float>> pooled;         // by feature [samples, row values]
-  };
 
   void Join(int rank, Joiner joiner);
   void FinishStep();
-  // The effect of a part's step on the rows, as far as it is known without the order of steps.
-  void ExpectRows(const Decoded& decoded, float weight);
-  Decoded Decode(const PartInput& part);
-  PartGradients MakeGradients(int rank, const PartInput& part, const Decoded& decoded,
-                              float weight);
-  void CheckCounters(int rank, const Decoded& decoded, bool exact);
+  StepResult SumUp(const std::vector<SimPart>& parts);
+  // Parts that ranks may hold besides those of this step.
+  uint64_t MostHeld() const;
+  // Notes the part's samples as seen. A part is seen once.
+  void See(const SimPart& part);
+  void CheckOrderedParts(const std::vector<SimPart>& parts);
+  void CheckCounters(int rank, const SimPart& part, bool exact);
+  // All pushes are applied: the part's values are exactly those of the tables.
+  void CheckValues(const SimPart& part, double absent);
+  // Rows that no push has touched have their initial values.
+  void CheckUntouched(const SimPart& part);
+  void CheckValue(const SimPart& part, size_t sample, int feature, double absent);
+  // The effect of a part's step on the rows.
+  void ApplyToTables(const SimPart& part, float weight);
+  void Score(int rank, const PartInput& input);
+  void Save(uint64_t step, const MetricValues& values, std::function<void()> done);
+  void CheckNotSaving(int rank, const char* what);
   void Barrier(int rank, absl::AnyInvocable<void()> done);
 
   const WorldShape shape_;
   SimLoop* const loop_;
-  const std::function<void(std::string)> violated_;
+  const Surroundings surroundings_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::vector<Joiner> joiners_;
   std::vector<absl::AnyInvocable<void()>> barrier_;
   std::vector<bool> at_barrier_;
   uint64_t counted_steps_ = 0;
+  uint64_t counted_samples_ = 0;
   uint64_t non_finite_steps_ = 0;
-  std::map<uint64_t, int> trained_;
-  std::map<std::pair<int, uint64_t>, std::map<uint64_t, int>> scored_;
-  std::vector<uint64_t> pushes_;
-  std::map<uint64_t, std::vector<double>> expected_rows_;
+  absl::optional<uint64_t> stop_step_;
+  uint64_t most_after_stop_ = 0;
+  std::vector<uint64_t> most_after_;
+  Seen seen_;
+  std::set<std::tuple<int, uint32_t, uint32_t, uint64_t, uint32_t>> parts_seen_;
+  Tables tables_;
+  Tables saved_;
+  absl::optional<uint64_t> saved_step_;
+  bool saving_ = false;
+  bool restored_ = false;
+  uint64_t merges_ = 0;
+  uint64_t scored_ = 0;  // samples since the last merge
+  MetricValues merged_;
 };
 
 }  // namespace satrap::simulation

@@ -1,36 +1,40 @@
 #include "tests/simulation/sim_world.h"
 
-#include <cmath>
+#include <sys/stat.h>
+
+#include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/check.h"
+#include "common/checkpoint/manifest.h"
 #include "common/config/job_config.h"
-#include "common/hash.h"
+#include "common/rpc/control_methods.h"
+#include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease.h"
+#include "data_loader/loader_streams.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "embedding_ps/ps_engine.h"
 #include "embedding_worker/embedding_worker_engine.h"
 #include "nn_worker/rank/rank_engine.h"
-#include "tests/simulation/sim_oracle.h"
-#include "tests/simulation/sim_part_source.h"
+#include "tests/simulation/sim_checks.h"
+#include "tests/simulation/sim_files.h"
 #include "tests/simulation/sim_plants.h"
 #include "tests/simulation/sim_trainer.h"
+#include "tests/simulation/sim_watch.h"
 
 namespace satrap::simulation {
 namespace {
 
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 constexpr int64_t kMaxEvents = 4000000;
-constexpr double kTolerance = 1e-3;
-constexpr uint64_t kNoLimit = ~uint64_t{0};
+constexpr int64_t kStopDelayMaxUs = 5000;
 
 // Short, so that a simulated minute holds many retries; a peer is never given up.
 rpc::RpcTimeouts SimTimeouts() {
@@ -41,21 +45,21 @@ rpc::RpcTimeouts SimTimeouts() {
   return timeouts;
 }
 
-class IgnoringObserver final : public RankObserver {
- public:
-  void OnPhase(absl::string_view) override {}
-  void OnStep(const StepEvent&) override {}
-  void OnEvaluation(const EvaluationEvent&) override {}
-};
+JobConfig MakeJobWithFiles(const WorldShape& shape, const SimFolder& folder) {
+  JobConfig job = MakeJob(shape);
+  WriteFiles(shape, folder, &job);
+  return job;
+}
 
 class World {
  public:
   World(const WorldShape& shape, Plant plant, const NetworkFaults& faults)
       : shape_(shape),
-        job_(MakeJob(shape)),
+        job_(MakeJobWithFiles(shape, folder_)),
         loop_(shape.seed),
         network_(&loop_, faults),
-        training_(shape, &loop_, [this](std::string what) { Violate(std::move(what)); }) {
+        training_(shape, &loop_, TrainingSurroundings()),
+        observers_(shape.ranks) {
     envelope_.set_job_fingerprint(JobFingerprint(job_));
     envelope_.set_generation(1);
     MakeCoordinator();
@@ -71,6 +75,7 @@ class World {
   WorldResult Run() {
     for (const auto& loader : loaders_) loader->Start();
     for (const auto& rank : ranks_) rank->Start();
+    WishForStop(0);
     const auto ended = [this] {
       return !result_.violations.empty() || results_.size() == ranks_.size();
     };
@@ -97,6 +102,89 @@ class World {
   rpc::Channel* Connect(rpc::Handler* handler) {
     channels_.push_back(network_.Connect(handler));
     return channels_.back().get();
+  }
+
+  SimTraining::Surroundings TrainingSurroundings() {
+    SimTraining::Surroundings surroundings;
+    surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
+    surroundings.counted = [this](uint64_t steps) {
+      CheckRoom();
+      WishForStop(steps);
+    };
+    surroundings.save = [this](std::function<void()> done) { SaveTables(std::move(done)); };
+    surroundings.restore = [this](std::function<void()> done) { LoadTables(std::move(done)); };
+    return surroundings;
+  }
+
+  // What an embedding worker has accepted and not handed out is bounded.
+  void CheckRoom() {
+    const uint64_t rooms = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
+    for (const auto& worker : workers_) {
+      const uint64_t parts = worker->progress().accepted_parts;
+      if (parts > rooms * shape_.room_parts) {
+        Violate(absl::StrCat("an embedding worker holds ", parts, " parts in ", rooms, " rooms of ",
+                             shape_.room_parts));
+      }
+    }
+  }
+
+  void WishForStop(uint64_t steps) {
+    if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
+    loop_.PostAfter(static_cast<int64_t>(loop_.random()->Below(kStopDelayMaxUs)), [this] {
+      stop_wished_at_ = training_.counted_steps();
+      ranks_[shape_.stop_rank]->RequestStop();
+    });
+  }
+
+  std::string ModelFolder() const { return absl::StrCat(folder_.path(), "/model-", saves_); }
+
+  // As the model store of rank 0 does it (nn_worker/checkpoint/model_store.h), less the network.
+  void SaveTables(std::function<void()> done) {
+    ++saves_;
+    CHECK(mkdir(ModelFolder().c_str(), 0700) == 0) << ModelFolder();
+    SaveTablesRequest request;
+    *request.mutable_envelope() = envelope_;
+    request.set_directory(ModelFolder());
+    auto manifest = std::make_shared<CheckpointManifest>();
+    manifest->set_version(kManifestVersion);
+    for (const TableConfig& config : job_.tables()) {
+      SavedTable* table = manifest->add_tables();
+      table->set_name(config.name());
+      table->set_id(config.id());
+      table->set_fingerprint(TableFingerprint(config));
+    }
+    CallPss(
+        rpc::kSaveTables, rpc::MessageOf(request),
+        [manifest](const rpc::Message& message) {
+          SaveTablesAnswer answer;
+          CHECK(answer.ParseFromString(message.header));
+          for (const SavedFile& file : answer.files()) *manifest->add_table_files() = file;
+        },
+        [this, manifest, done = std::move(done)] {
+          CHECK_OK(WriteManifest(ModelFolder(), *manifest));
+          done();
+        });
+  }
+  void LoadTables(std::function<void()> done) {
+    LoadTablesRequest request;
+    *request.mutable_envelope() = envelope_;
+    request.set_directory(ModelFolder());
+    CallPss(
+        rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, std::move(done));
+  }
+  // Calls every PS; `done` when all have answered.
+  void CallPss(const rpc::Method& method, const rpc::Message& request,
+               const std::function<void(const rpc::Message&)>& answered,
+               const std::function<void()>& done) {
+    auto left = std::make_shared<int>(shape_.ps);
+    for (const auto& ps : pss_) {
+      ps->Handle(method, request,
+                 [this, left, answered, done](const absl::StatusOr<rpc::Message>& answer) {
+                   if (!answer.ok()) return Violate(answer.status().ToString());
+                   answered(*answer);
+                   if (--*left == 0) done();
+                 });
+    }
   }
 
   void MakeCoordinator() {
@@ -137,11 +225,14 @@ class World {
       CHECK_OK(engine.status());
       pss_.push_back(*std::move(engine));
       rpc::Handler* handler = pss_.back().get();
-      if (plant == Plant::kForgetfulWindow || plant == Plant::kLookupCreatesRows) {
-        plants_.push_back(plant == Plant::kForgetfulWindow
-                              ? NewForgetfulWindow(handler)
-                              : NewRowCreatingLookup(handler, shape_.ranks));
-        handler = plants_.back().get();
+      if (plant == Plant::kForgetfulWindow) {
+        handler = Keep(NewForgetfulWindow(handler, rpc::kUpdate));
+      } else if (plant == Plant::kLookupCreatesRows) {
+        handler = Keep(NewRowCreatingLookup(handler, shape_.ranks));
+      } else if (plant == Plant::kTrainingLookups) {
+        handler = Keep(NewTrainingLookups(handler));
+      } else if (plant == Plant::kUpdatesLostAtOne && i + 1 == shape_.ps) {
+        handler = Keep(NewSwallower(handler, rpc::kUpdate));
       }
       ps_handlers_.push_back(handler);
     }
@@ -151,6 +242,7 @@ class World {
     for (int i = 0; i < shape_.workers; ++i) {
       EmbeddingWorkerEngine::Options options;
       options.envelope = envelope_;
+      options.index = i;
       for (rpc::Handler* ps : ps_handlers_) options.ps.push_back(Connect(ps));
       options.executor = &loop_;
       options.timeouts = SimTimeouts();
@@ -159,61 +251,46 @@ class World {
       auto engine = EmbeddingWorkerEngine::Create(job_, options);
       CHECK_OK(engine.status());
       workers_.push_back(*std::move(engine));
+      rpc::Handler* handler = workers_.back().get();
+      if (plant == Plant::kForgetfulPuts) {
+        handler = Keep(NewForgetfulWindow(handler, rpc::kPutBatch));
+      } else if (plant == Plant::kAcksLost) {
+        handler = Keep(NewSwallower(handler, rpc::kAck));
+      }
+      worker_handlers_.push_back(Keep(std::make_unique<PutBatchWatch>(handler, &last_epochs_)));
     }
+  }
+  rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler) {
+    handlers_.push_back(std::move(handler));
+    return handlers_.back().get();
   }
 
   std::vector<rpc::Channel*> ChannelsToWorkers() {
     std::vector<rpc::Channel*> channels;
-    for (const auto& worker : workers_) channels.push_back(Connect(worker.get()));
+    for (rpc::Handler* worker : worker_handlers_) channels.push_back(Connect(worker));
     return channels;
-  }
-
-  PartSource* NewSource(Stream stream, int lane, bool ordered, SplitSupply* supply) {
-    sources_.push_back(std::make_unique<SimPartSource>(shape_, stream, lane, ordered, supply));
-    return sources_.back().get();
-  }
-  SplitSupply* NewStaticSplits(Stream stream, int first, int step) {
-    supplies_.push_back(std::make_unique<StaticSplits>(
-        first, step, static_cast<uint32_t>(shape_.split_rows[stream].size())));
-    return supplies_.back().get();
-  }
-  SplitSupply* NewLease(int loader) {
-    SplitLease::Options options;
-    options.envelope = envelope_;
-    options.loader_index = loader;
-    options.num_splits = static_cast<uint32_t>(shape_.split_rows[TRAIN_STREAM].size());
-    options.timeouts = SimTimeouts();
-    supplies_.push_back(std::make_unique<SplitLease>(options, &loop_, Connect(coordinator_.get())));
-    return supplies_.back().get();
   }
 
   void MakeLoaders() {
     for (int i = 0; i < shape_.loaders; ++i) {
-      std::vector<LoaderEngine::StreamSources> streams(3);
-      streams[0].stream = TRAIN_STREAM;
-      streams[0].ordered = shape_.ordered;
-      streams[0].epochs = shape_.epochs;
-      if (shape_.ordered) {
-        for (int lane = i; lane < shape_.lanes; lane += shape_.loaders) {
-          streams[0].sources.push_back(NewSource(
-              TRAIN_STREAM, lane, true, NewStaticSplits(TRAIN_STREAM, lane, shape_.lanes)));
-        }
-      } else {
-        streams[0].sources.push_back(NewSource(TRAIN_STREAM, i, false, NewLease(i)));
-      }
-      for (const Stream stream : {VALID_STREAM, TEST_STREAM}) {
-        streams[stream].stream = stream;
-        streams[stream].sources.push_back(
-            NewSource(stream, i, false, NewStaticSplits(stream, i, shape_.loaders)));
-      }
+      auto streams = LoaderStreams::Make(job_, i, [](const std::string&) {});
+      CHECK_OK(streams.status());
+      SplitLease::Options lease;
+      lease.envelope = envelope_;
+      lease.loader_index = i;
+      lease.num_splits = (*streams)->num_train_splits();
+      lease.timeouts = SimTimeouts();
+      leases_.push_back(std::make_unique<SplitLease>(lease, &loop_, Connect(coordinator_.get())));
+      (*streams)->MakeSources(&loop_, leases_.back().get());
       LoaderEngine::Options options;
       options.loader_index = i;
       options.envelope = envelope_;
       options.timeouts = SimTimeouts();
       options.max_open_parts = 1 + loop_.random()->Below(4);
-      loaders_.push_back(std::make_unique<LoaderEngine>(options, streams, ChannelsToWorkers(),
-                                                        &loop_,
+      loaders_.push_back(std::make_unique<LoaderEngine>(options, (*streams)->sources(),
+                                                        ChannelsToWorkers(), &loop_,
                                                         FailureSinkOf(absl::StrCat("loader ", i))));
+      streams_.push_back(*std::move(streams));
     }
   }
 
@@ -221,178 +298,98 @@ class World {
     for (int i = 0; i < shape_.ranks; ++i) {
       RankOptions options = MakeRankOptions(job_, i, envelope_);
       options.timeouts = SimTimeouts();
-      options.has_valid = true;
+      options.has_valid = shape_.has_valid;
       options.has_test = true;
       ranks_.push_back(std::make_unique<RankEngine>(
-          options, &loop_, ChannelsToWorkers(), training_.trainer(i), &observer_,
+          options, &loop_, ChannelsToWorkers(), training_.trainer(i), &observers_[i],
           FailureSinkOf(absl::StrCat("rank ", i)),
           [this](const RunResult& result) { results_.push_back(result); }));
     }
   }
 
   void CheckEnd() {
-    CheckSteps();
-    CheckSamples();
-    CheckRows();
+    FinishedWorld finished;
+    finished.shape = &shape_;
+    finished.training = &training_;
+    finished.results = &results_;
+    finished.observers = &observers_;
+    finished.stop_wished_at = stop_wished_at_;
+    finished.last_epochs = last_epochs_;
+    for (const auto& worker : workers_) finished.workers.push_back(worker.get());
+    for (const auto& ps : pss_) finished.pss.push_back(ps.get());
+    finished.read_row = [this](int ps, uint32_t table, uint64_t key) {
+      return ReadRow(ps, table, key);
+    };
+    finished.violated = [this](std::string what) { Violate(std::move(what)); };
+    CheckFinishedWorld(finished);
+    result_.validations = observers_[0].validations.size();
+    result_.non_finite_steps = training_.non_finite_steps();
+    result_.stopped_early = results_[0].stopped_early();
+    result_.stopped_by_wish = training_.stop_step().has_value();
+    result_.restored = training_.restored();
+    for (const auto& [pass, seen] : training_.seen()) {
+      if (pass.first != TRAIN_STREAM) continue;
+      for (const auto& [id, times] : seen) result_.trained_samples += times;
+    }
   }
 
-  // Training ends at max_steps, but for the parts that ranks hold by then; steps that are not
-  // finite are counted as such.
-  void CheckSteps() {
-    const uint64_t steps = training_.counted_steps();
-    const auto held =
-        static_cast<uint64_t>(shape_.ordered ? 0 : shape_.ranks * shape_.max_staleness - 1);
-    if (EndedEarly() && steps > shape_.max_steps + held) {
-      Violate(absl::StrCat(steps, " steps with max_steps ", shape_.max_steps));
-    }
-    for (const RunResult& result : results_) {
-      if (result.steps() != steps || result.skipped_steps() != training_.non_finite_steps()) {
-        Violate(absl::StrCat("a rank tells ", result.steps(), " steps, ", result.skipped_steps(),
-                             " not finite, of ", steps, " and ", training_.non_finite_steps()));
-      }
-    }
-  }
-
-  // Every train sample once an epoch, unless max_steps ended training before that; every evaluation
-  // sample once a pass.
-  void CheckSamples() {
-    for (int stream = 0; stream < 3; ++stream) {
-      std::set<uint64_t> ids;
-      for (size_t split = 0; split < shape_.split_rows[stream].size(); ++split) {
-        for (int row = 0; row < shape_.split_rows[stream][split]; ++row) {
-          ids.insert(
-              MakeSample(shape_, static_cast<Stream>(stream), static_cast<int>(split), row).id);
-        }
-      }
-      if (stream == TRAIN_STREAM) {
-        CheckTimes(ids, training_.trained(), EndedEarly() ? 0 : shape_.epochs, shape_.epochs,
-                   "trained");
-        for (const auto& [id, times] : training_.trained()) result_.trained_samples += times;
-        continue;
-      }
-      for (const auto& [pass, scored] : training_.scored()) {
-        if (pass.first == stream)
-          CheckTimes(ids, scored, 1, 1, absl::StrCat("scored in pass ", pass.second));
-      }
-    }
-  }
-  bool EndedEarly() const {
-    return shape_.max_steps > 0 &&
-           training_.counted_steps() >= static_cast<uint64_t>(shape_.max_steps);
-  }
-  void CheckTimes(const std::set<uint64_t>& ids, const std::map<uint64_t, int>& seen, int at_least,
-                  int at_most, const std::string& what) {
-    for (const uint64_t id : ids) {
-      const auto at = seen.find(id);
-      const int got = at == seen.end() ? 0 : at->second;
-      if (got < at_least || got > at_most)
-        Violate(absl::StrCat("sample ", id, " was ", what, " ", got, " times, not ", at_most));
-    }
-    if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist were ", what));
-  }
-
-  // What one embedding PS holds for `keys`, by a Lookup of evaluation: values, and whether each row
-  // is there.
-  void ReadRows(int ps, uint32_t table, int row_values, const std::vector<uint64_t>& keys,
-                std::vector<float>* values, std::vector<bool>* present) {
+  // What an embedding PS holds for a key, by a Lookup of evaluation; none: there is no row.
+  absl::optional<std::vector<float>> ReadRow(int ps, uint32_t table, uint64_t key) {
     LookupHeader header;
     *header.mutable_envelope() = envelope_;
     header.set_training(false);
     TableKeys* asked = header.add_tables();
     asked->set_table(table);
-    asked->set_num_keys(keys.size());
+    asked->set_num_keys(1);
     rpc::PayloadBuilder builder;
-    builder.Reserve<uint64_t>(keys.size(), asked->mutable_keys());
+    builder.Reserve<uint64_t>(1, asked->mutable_keys());
     builder.Allocate();
-    std::copy(keys.begin(), keys.end(), builder.Fill<uint64_t>(asked->keys()).begin());
-    rpc::Message request{header.SerializeAsString(), builder.Take()};
+    builder.Fill<uint64_t>(asked->keys())[0] = key;
+    absl::optional<std::vector<float>> row;
     bool done = false;
-    pss_[ps]->Handle(rpc::kLookup, std::move(request), [&](absl::StatusOr<rpc::Message> answer) {
-      CHECK_OK(answer.status());
-      LookupAnswerHeader got;
-      CHECK(got.ParseFromString(answer->header));
-      const auto rows = rpc::SectionView<float>(answer->payload, got.tables(0).values(),
-                                                keys.size() * row_values, "values");
-      const auto bits = rpc::SectionView<uint8_t>(answer->payload, got.tables(0).presence(),
-                                                  (keys.size() + 7) / 8, "presence");
-      CHECK_OK(rows.status());
-      CHECK_OK(bits.status());
-      values->assign(rows->begin(), rows->end());
-      for (size_t i = 0; i < keys.size(); ++i) present->push_back(((*bits)[i / 8] >> (i % 8)) & 1);
-      done = true;
-    });
+    pss_[ps]->Handle(rpc::kLookup, {header.SerializeAsString(), builder.Take()},
+                     [&](absl::StatusOr<rpc::Message> answer) {
+                       CHECK_OK(answer.status());
+                       LookupAnswerHeader got;
+                       CHECK(got.ParseFromString(answer->header));
+                       const TableValues& values = got.tables(0);
+                       const auto floats = rpc::SectionView<float>(answer->payload, values.values(),
+                                                                   values.row_values(), "values");
+                       const auto bits = rpc::SectionView<uint8_t>(
+                           answer->payload, values.presence(), 1, "presence");
+                       CHECK_OK(floats.status());
+                       CHECK_OK(bits.status());
+                       if (((*bits)[0] & 1) != 0) row.emplace(floats->begin(), floats->end());
+                       done = true;
+                     });
     CHECK(loop_.RunUntil([&] { return done; }, loop_.NowUs() + 1000000, loop_.events() + 100000));
-  }
-
-  // Rows exist for the keys of trained samples and for no others, with the values that every push
-  // applied once gives.
-  void CheckRows() {
-    std::map<uint64_t, std::vector<double>> expected;
-    if (shape_.ordered) {
-      const OracleResult oracle =
-          TrainOracle(shape_, shape_.max_steps > 0 ? training_.counted_steps() : kNoLimit);
-      if (oracle.steps != training_.counted_steps()) {
-        Violate(absl::StrCat("the oracle makes ", oracle.steps, " steps, not ",
-                             training_.counted_steps()));
-      }
-      for (const auto& [key, row] : oracle.rows) expected[key] = {row.begin(), row.end()};
-    } else {
-      expected = training_.expected_rows();
-    }
-    uint64_t rows_there = 0;
-    for (const auto& ps : pss_) rows_there += ps->Stats()[1].rows();
-    if (rows_there != expected.size()) {
-      Violate(absl::StrCat("there are ", rows_there, " rows, not ", expected.size()));
-    }
-    for (const auto& [key, row] : expected) {
-      std::vector<float> values;
-      std::vector<bool> present;
-      ReadRows(PsOfPartition(PartitionOf(key), shape_.ps), 1, kRowValues, {key}, &values, &present);
-      if (!present[0]) Violate(absl::StrCat("the row of key ", key, " is missing"));
-      for (int d = 0; d < kRowValues; ++d) {
-        if (std::abs(values[d] - row[d]) > kTolerance * (1 + std::abs(row[d]))) {
-          Violate(
-              absl::StrCat("row of key ", key, " value ", d, " is ", values[d], ", not ", row[d]));
-        }
-      }
-    }
-    CheckCounters();
-  }
-
-  // The counter row has each push of each rank once.
-  void CheckCounters() {
-    std::vector<float> values;
-    std::vector<bool> present;
-    ReadRows(PsOfPartition(PartitionOf(CounterKey()), shape_.ps), 0, shape_.ranks, {CounterKey()},
-             &values, &present);
-    for (int rank = 0; rank < shape_.ranks; ++rank) {
-      const auto made = static_cast<float>(training_.pushes_with_gradients()[rank]);
-      if (std::abs(values[rank] - made) > kTolerance) {
-        Violate(absl::StrCat("rank ", rank, " made ", made, " pushes, ", values[rank],
-                             " were applied"));
-      }
-    }
+    return row;
   }
 
   const WorldShape shape_;
+  const SimFolder folder_;
   const JobConfig job_;
   SimLoop loop_;
   SimNetwork network_;
   SimTraining training_;
-  IgnoringObserver observer_;
+  std::vector<RecordingObserver> observers_;
   Envelope envelope_;
   WorldResult result_;
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::unique_ptr<CoordinatorEngine> coordinator_;
   std::vector<std::unique_ptr<PsEngine>> pss_;
-  std::vector<std::unique_ptr<rpc::Handler>> plants_;
+  std::vector<std::unique_ptr<rpc::Handler>> handlers_;  // before engines
   std::vector<rpc::Handler*> ps_handlers_;
+  std::vector<rpc::Handler*> worker_handlers_;
+  std::map<Stream, uint32_t> last_epochs_;  // of PutBatches
   std::vector<std::unique_ptr<EmbeddingWorkerEngine>> workers_;
-  std::vector<std::unique_ptr<SplitSupply>> supplies_;
-  std::vector<std::unique_ptr<PartSource>> sources_;
+  std::vector<std::unique_ptr<SplitSupply>> leases_;
+  std::vector<std::unique_ptr<LoaderStreams>> streams_;
   std::vector<std::unique_ptr<LoaderEngine>> loaders_;
   std::vector<std::unique_ptr<RankEngine>> ranks_;
   std::vector<RunResult> results_;
+  int saves_ = 0;
+  absl::optional<uint64_t> stop_wished_at_;
 };
 
 }  // namespace
@@ -400,6 +397,31 @@ class World {
 WorldResult RunWorld(const WorldShape& shape, Plant plant, const NetworkFaults& faults) {
   World world(shape, plant, faults);
   return world.Run();
+}
+
+std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& result) {
+  std::vector<std::string> kinds = {
+      shape.ordered ? "sync" : "hybrid",
+      absl::StrCat("with ", shape.ranks, " NN workers"),
+      absl::StrCat("with ", shape.loaders, " loaders"),
+      absl::StrCat("with ", shape.workers, " embedding workers"),
+      absl::StrCat("with ", shape.ps, " PSs"),
+  };
+  if (!shape.ordered) kinds.push_back(absl::StrCat("with staleness ", shape.max_staleness));
+  if (shape.ordered) kinds.push_back(absl::StrCat("with ", shape.lanes, " lanes"));
+  if (shape.epochs > 1) kinds.push_back("of several epochs");
+  if (shape.shuffle_rows > 0) kinds.push_back("shuffled");
+  if (result.validations > 1) kinds.push_back("validated more than once");
+  if (result.non_finite_steps > 0) kinds.push_back("with steps that were not finite");
+  if (shape.max_steps > 0) kinds.push_back("with max_steps");
+  if (result.stopped_early) kinds.push_back("stopped early for want of a better model");
+  if (result.stopped_by_wish) kinds.push_back("stopped by RequestStop");
+  if (result.restored) kinds.push_back("tested with an earlier, best model");
+  return kinds;
+}
+
+std::string ReplayCommand(uint64_t seed) {
+  return absl::StrCat("bazel run //tests/simulation:simulate -- ", seed);
 }
 
 std::string Describe(const WorldShape& shape) {
@@ -411,8 +433,13 @@ std::string Describe(const WorldShape& shape) {
       shape.workers, " embedding workers, ", shape.ps, " PSs, ", shape.ranks, " ranks, ",
       shape.lanes, " lanes, staleness ", shape.max_staleness, ", ", shape.epochs, " epochs, batch ",
       shape.global_batch_size, ", room ", shape.room_parts, ", evaluation every ",
-      shape.evaluate_every_steps, " steps, ", shape.has_non_finite_steps ? "not all finite, " : "",
-      "max_steps ", shape.max_steps, ", splits", splits);
+      shape.evaluate_every_steps, " steps", shape.evaluate_at_epoch_end ? " and epoch ends" : "",
+      shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",
+      shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,
+      shape.stop_rank < 0 ? ""
+                          : absl::StrCat(", rank ", shape.stop_rank, " stops after ",
+                                         shape.stop_after_steps, " steps"),
+      ", shuffle_rows ", shape.shuffle_rows, ", ", shape.parse_threads, " parsing, splits", splits);
 }
 
 }  // namespace satrap::simulation

@@ -1,6 +1,6 @@
-// A world: the real engines of all roles, in one thread, on one seed's network, with simulated data
-// and a simulated dense network. It runs until every rank has finished, and then says what was not
-// as promised.
+// A world: the real engines of all roles and the loaders' real reading of files, in one thread, on
+// one seed's network, with drawn samples and a simulated dense network. It runs until every rank
+// has finished, and then says what was not as promised.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
 #define SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
@@ -18,7 +18,11 @@ namespace satrap::simulation {
 enum class Plant {
   kNone,
   kForgetfulWindow,    // an embedding PS sees each attempt of an Update as a call of its own
+  kForgetfulPuts,      // an embedding worker sees each attempt of a PutBatch so
   kLookupCreatesRows,  // a Lookup leaves rows behind
+  kTrainingLookups,    // a Lookup of evaluation gives initial values
+  kUpdatesLostAtOne,   // the last embedding PS answers Updates and does not apply them
+  kAcksLost,           // an embedding worker answers Acks and keeps the parts
   kRoomPerWorker,      // an embedding worker counts its room over all lanes and parts together
 };
 
@@ -28,6 +32,11 @@ struct WorldResult {
   int64_t simulated_us = 0;
   uint64_t steps = 0;
   uint64_t trained_samples = 0;
+  size_t validations = 0;
+  uint64_t non_finite_steps = 0;
+  bool stopped_early = false;  // for want of a better model
+  bool stopped_by_wish = false;
+  bool restored = false;  // the best model, for the test
 };
 
 // Deterministic: the same arguments give the same result.
@@ -36,6 +45,10 @@ WorldResult RunWorld(const WorldShape& shape, Plant plant = Plant::kNone,
 
 // One line that tells a world from another.
 std::string Describe(const WorldShape& shape);
+// What was in a world, to be counted over many.
+std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& result);
+// Runs the world of this seed alone.
+std::string ReplayCommand(uint64_t seed);
 
 }  // namespace satrap::simulation
 

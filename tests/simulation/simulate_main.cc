@@ -2,37 +2,85 @@
 //
 //   bazel run //tests/simulation:simulate -- FIRST [LAST]
 //
-// Exit code 1 if a world broke a promise.
+// Of each broken world it prints the shape, what broke, and the command that replays it alone; at
+// the end how many worlds there were of each kind. Many worlds run in a child process, so that a
+// world whose CHECK ends it is named as well. Exit code 1 if a world broke a promise.
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 
+#include "common/check.h"
 #include "tests/simulation/sim_world.h"
+
+namespace satrap::simulation {
+namespace {
+
+void PrintBroken(const WorldShape& shape, const WorldResult& result) {
+  std::printf("%s\n", Describe(shape).c_str());
+  for (const std::string& violation : result.violations) std::printf("  %s\n", violation.c_str());
+  std::printf("  replay: %s\n", ReplayCommand(shape.seed).c_str());
+  std::fflush(stdout);
+}
+
+// `*running` is the seed of the world that runs. Returns the exit code.
+int RunWorlds(uint64_t first, uint64_t last, volatile uint64_t* running) {
+  unsigned long long broken = 0, steps = 0, samples = 0, events = 0;
+  std::map<std::string, int> kinds;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    *running = seed;
+    const WorldShape shape = WorldShape::Draw(seed);
+    if (first == last) std::printf("%s\n", Describe(shape).c_str());
+    const WorldResult result = RunWorld(shape);
+    steps += result.steps;
+    samples += result.trained_samples;
+    events += result.events;
+    for (const std::string& kind : KindsOf(shape, result)) ++kinds[kind];
+    if (result.violations.empty()) continue;
+    ++broken;
+    PrintBroken(shape, result);
+  }
+  for (const auto& [kind, count] : kinds) std::printf("%7d %s\n", count, kind.c_str());
+  std::printf("%llu worlds, %llu broken; %llu steps, %llu samples trained, %llu events\n",
+              static_cast<unsigned long long>(last - first + 1), broken, steps, samples, events);
+  std::fflush(stdout);
+  return broken == 0 ? 0 : 1;
+}
+
+int RunWorldsInChild(uint64_t first, uint64_t last) {
+  void* shared =
+      mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(shared != MAP_FAILED);
+  auto* running = static_cast<volatile uint64_t*>(shared);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) _exit(RunWorlds(first, last, running));
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  std::printf("%s\n  ended the process by signal %d\n  replay: %s\n",
+              Describe(WorldShape::Draw(*running)).c_str(), WTERMSIG(status),
+              ReplayCommand(*running).c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace satrap::simulation
 
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 3) {
     std::fprintf(stderr, "usage: simulate FIRST_SEED [LAST_SEED]\n");
     return 1;
   }
-  using namespace satrap::simulation;  // NOLINT: a main of one page
   const uint64_t first = std::strtoull(argv[1], nullptr, 10);
   const uint64_t last = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : first;
-  uint64_t broken = 0, steps = 0, samples = 0, events = 0;
-  for (uint64_t seed = first; seed <= last; ++seed) {
-    const WorldShape shape = WorldShape::Draw(seed);
-    const WorldResult result = RunWorld(shape);
-    steps += result.steps;
-    samples += result.trained_samples;
-    events += result.events;
-    if (first == last) std::printf("%s\n", Describe(shape).c_str());
-    if (result.violations.empty()) continue;
-    ++broken;
-    if (first != last) std::printf("%s\n", Describe(shape).c_str());
-    for (const std::string& violation : result.violations) std::printf("  %s\n", violation.c_str());
-  }
-  std::printf("%llu worlds, %llu broken; %llu steps, %llu samples trained, %llu events\n",
-              static_cast<unsigned long long>(last - first + 1),
-              static_cast<unsigned long long>(broken), static_cast<unsigned long long>(steps),
-              static_cast<unsigned long long>(samples), static_cast<unsigned long long>(events));
-  return broken == 0 ? 0 : 1;
+  if (first != last) return satrap::simulation::RunWorldsInChild(first, last);
+  // A debugger follows one process more easily.
+  uint64_t running = 0;
+  return satrap::simulation::RunWorlds(first, last, &running);
 }

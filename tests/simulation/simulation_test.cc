@@ -1,5 +1,9 @@
+#include <limits>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/simulation/sim_oracle.h"
 #include "tests/simulation/sim_world.h"
@@ -7,13 +11,14 @@
 namespace satrap::simulation {
 namespace {
 
-// A failing seed is replayed by `bazel run //tests/simulation:simulate -- SEED`.
+// A CHECK ends the test without the seed: `simulate` over the same seeds names it.
 void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed) {
   for (uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);
     const WorldResult result = RunWorld(shape);
     for (const std::string& violation : result.violations) {
-      ADD_FAILURE() << violation << "\n  in " << Describe(shape);
+      ADD_FAILURE() << violation << "\n  in " << Describe(shape)
+                    << "\n  replay: " << ReplayCommand(seed);
     }
     if (testing::Test::HasFailure()) return;
   }
@@ -32,21 +37,14 @@ TEST(Simulation, TheSameSeedGivesTheSameRun) {
   EXPECT_GT(once.events, 0);
 }
 
-TEST(Simulation, TheSeedsReachBothModesAndEachNumberOfRoles) {
+TEST(Simulation, TheSeedsReachEveryKindOfWorld) {
   std::set<std::string> seen;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);
-    seen.insert(shape.ordered ? "sync" : "hybrid");
-    seen.insert("loaders " + std::to_string(shape.loaders));
-    seen.insert("workers " + std::to_string(shape.workers));
-    seen.insert("pss " + std::to_string(shape.ps));
-    seen.insert("ranks " + std::to_string(shape.ranks));
-    seen.insert("lanes " + std::to_string(shape.lanes));
-    seen.insert("staleness " + std::to_string(shape.max_staleness));
-    seen.insert(shape.has_non_finite_steps ? "some steps not finite" : "all steps finite");
-    seen.insert(shape.max_steps > 0 ? "max_steps" : "all steps");
+    for (const std::string& kind : KindsOf(shape, RunWorld(shape))) seen.insert(kind);
   }
-  EXPECT_EQ(seen.size(), 2u + 2 + 2 + 2 + 3 + 3 + 3 + 2 + 2);
+  // Two modes, one to three of each role, staleness and lanes of three values, and eight more.
+  EXPECT_EQ(seen.size(), 2u + 3 + 2 + 2 + 2 + 3 + 3 + 8) << absl::StrJoin(seen, ", ");
 }
 
 // The number of seeds up to `limit` until a planted fault is found; 0 if it is not.
@@ -63,12 +61,52 @@ TEST(Simulation, FindsAWindowThatForgets) {
   EXPECT_GT(SeedsToFind(Plant::kForgetfulWindow, 100, true), 0u);
 }
 
+TEST(Simulation, FindsAPutBatchThatIsTakenTwice) {
+  EXPECT_GT(SeedsToFind(Plant::kForgetfulPuts, 100, false), 0u);
+  EXPECT_GT(SeedsToFind(Plant::kForgetfulPuts, 100, true), 0u);
+}
+
+TEST(Simulation, FindsEvaluationsThatSeeInitialValues) {
+  EXPECT_GT(SeedsToFind(Plant::kTrainingLookups, 100, false), 0u);
+  EXPECT_GT(SeedsToFind(Plant::kTrainingLookups, 100, true), 0u);
+}
+
+TEST(Simulation, FindsUpdatesThatOneOfTheEmbeddingPssLoses) {
+  EXPECT_GT(SeedsToFind(Plant::kUpdatesLostAtOne, 100, false), 0u);
+  EXPECT_GT(SeedsToFind(Plant::kUpdatesLostAtOne, 100, true), 0u);
+}
+
+TEST(Simulation, FindsPartsThatAreNeverReleased) {
+  EXPECT_GT(SeedsToFind(Plant::kAcksLost, 100, false), 0u);
+  EXPECT_GT(SeedsToFind(Plant::kAcksLost, 100, true), 0u);
+}
+
 TEST(Simulation, FindsALookupThatCreatesRows) {
   EXPECT_GT(SeedsToFind(Plant::kLookupCreatesRows, 100, false), 0u);
 }
 
 TEST(Simulation, FindsRoomThatIsCountedPerWorkerInsteadOfPerLane) {
   EXPECT_GT(SeedsToFind(Plant::kRoomPerWorker, 300, true), 0u);
+}
+
+TEST(SimOracle, JudgesValidationsAsWorkedOutByHand) {
+  WorldShape shape;
+  shape.metric = LOGLOSS;
+  shape.patience = 2;
+  const double kNan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Validation> validations;
+  for (const double logloss : {kNan, 0.6, 0.5, 0.5, 0.7}) {
+    Validation validation;
+    validation.step = 10 * (validations.size() + 1);
+    validation.values.set_samples(1);
+    validation.values.set_logloss(logloss);
+    validations.push_back(validation);
+  }
+  const ValidationVerdict verdict = JudgeValidations(shape, validations, 50);
+  EXPECT_EQ(verdict.best_step, 30u);
+  EXPECT_EQ(verdict.best, 2u);
+  EXPECT_EQ(verdict.patience_ends, 4u);
+  EXPECT_EQ(JudgeValidations(shape, {validations[0]}, 50).best_step, 50u) << "NaN is never best";
 }
 
 TEST(SimOracle, TrainsABatchAsWorkedOutByHand) {

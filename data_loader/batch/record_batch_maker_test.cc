@@ -1,15 +1,16 @@
-#include "data_loader/batch/batch_maker.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/payload.h"
+#include "data_loader/batch/batch_maker.h"
+#include "data_loader/batch/batch_maker_testing.h"
 #include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
@@ -49,30 +50,15 @@ struct Epoch {
   std::vector<int> records;  // in the order of the batches and their parts
 };
 
-// Runs one epoch over all splits.
-Epoch RunEpoch(const StreamPlan& plan, BatchMaker* maker, uint32_t epoch) {
+Epoch ReadEpoch(const StreamPlan& plan, BatchMaker* maker, uint32_t epoch) {
   Epoch result;
-  maker->BeginEpoch(epoch);
-  uint32_t split = 0;
-  while (true) {
-    std::vector<Part> parts;
-    const auto made = maker->MakeBatch(&parts);
-    EXPECT_TRUE(made.ok()) << made.status();
-    if (!made.ok() || *made == BatchMaker::Result::kEnd) return result;
-    if (*made == BatchMaker::Result::kNeedsSplit) {
-      if (split < plan.splits.size()) {
-        maker->AddSplit(split++);
-      } else {
-        maker->EndSplits();
-      }
-      continue;
-    }
-    for (const Part& part : parts) {
-      if (plan.click_log != nullptr) continue;
+  result.batches = RunEpoch(plan, maker, epoch);
+  for (const std::vector<Part>& batch : result.batches) {
+    for (const Part& part : batch) {
       for (const int record : RecordsOf(part)) result.records.push_back(record);
     }
-    result.batches.push_back(std::move(parts));
   }
+  return result;
 }
 
 std::vector<int> UpTo(int count) {
@@ -81,7 +67,7 @@ std::vector<int> UpTo(int count) {
   return numbers;
 }
 
-class BatchMakerTest : public testing::Test {
+class RecordBatchMakerTest : public testing::Test {
  protected:
   std::shared_ptr<const StreamPlan> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
     auto plan = StreamPlan::Make(job, stream, &progress_);
@@ -91,14 +77,14 @@ class BatchMakerTest : public testing::Test {
   Epoch Run(const JobConfig& job, uint32_t epoch = 0, Stream stream = TRAIN_STREAM) {
     const auto plan = Plan(job, stream);
     const auto maker = NewBatchMaker(plan);
-    return RunEpoch(*plan, maker.get(), epoch);
+    return ReadEpoch(*plan, maker.get(), epoch);
   }
 
   TempDir dir_;
   ReadProgress progress_{ReadProgress::Options()};
 };
 
-TEST_F(BatchMakerTest, KeepsFileOrderAcrossSplitsAndCutsBatchesIntoEqualParts) {
+TEST_F(RecordBatchMakerTest, KeepsFileOrderAcrossSplitsAndCutsBatchesIntoEqualParts) {
   JobConfig job = FileJob(dir_, 10);
   job.mutable_data()->set_split_bytes(9);
   job.mutable_nn_worker()->set_replicas(3);
@@ -113,7 +99,7 @@ TEST_F(BatchMakerTest, KeepsFileOrderAcrossSplitsAndCutsBatchesIntoEqualParts) {
   EXPECT_EQ(epoch.batches[2].size(), 2u) << "unordered: two samples need no third part";
 }
 
-TEST_F(BatchMakerTest, OrderedEveryBatchHasAllPartsAndTheLastOneSaysSo) {
+TEST_F(RecordBatchMakerTest, OrderedEveryBatchHasAllPartsAndTheLastOneSaysSo) {
   for (const int rows : {8, 9}) {  // a full last batch, and one of one record
     JobConfig job = FileJob(dir_, rows);
     job.set_mode(JobConfig::SYNC);
@@ -130,7 +116,7 @@ TEST_F(BatchMakerTest, OrderedEveryBatchHasAllPartsAndTheLastOneSaysSo) {
   }
 }
 
-TEST_F(BatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
+TEST_F(RecordBatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
   JobConfig job = FileJob(dir_, 0);
   EXPECT_TRUE(Run(job).batches.empty()) << "unordered";
   job.set_mode(JobConfig::SYNC);
@@ -138,7 +124,7 @@ TEST_F(BatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
   const auto plan = Plan(job);
   const auto maker = NewBatchMaker(plan);
   for (uint32_t e = 0; e < 2; ++e) {
-    const Epoch epoch = RunEpoch(*plan, maker.get(), e);
+    const Epoch epoch = ReadEpoch(*plan, maker.get(), e);
     ASSERT_EQ(epoch.batches.size(), 1u);
     ASSERT_EQ(epoch.batches[0].size(), 2u);
     EXPECT_TRUE(epoch.batches[0][0].header.part().last_of_lane());
@@ -146,13 +132,13 @@ TEST_F(BatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
   }
 }
 
-TEST_F(BatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
+TEST_F(RecordBatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
   JobConfig job = FileJob(dir_, 100);
   job.mutable_data()->set_shuffle_rows(30);
   const auto plan = Plan(job);
   const auto maker = NewBatchMaker(plan);
-  const Epoch first = RunEpoch(*plan, maker.get(), 0);
-  const Epoch second = RunEpoch(*plan, maker.get(), 1);
+  const Epoch first = ReadEpoch(*plan, maker.get(), 0);
+  const Epoch second = ReadEpoch(*plan, maker.get(), 1);
   EXPECT_EQ(first.records, Run(job, 0).records) << "the same on every run";
   EXPECT_NE(first.records, second.records);
   for (size_t i = 0; i < first.records.size(); ++i) EXPECT_EQ(first.records[i] / 30, i / 30);
@@ -163,7 +149,7 @@ TEST_F(BatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
   EXPECT_EQ(Run(job, 0, TEST_STREAM).records, UpTo(100)) << "evaluation is never shuffled";
 }
 
-TEST_F(BatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
+TEST_F(RecordBatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
   JobConfig job = FileJob(dir_, 1000);
   job.set_global_batch_size(64);
   job.mutable_data()->set_shuffle_rows(100);
@@ -194,31 +180,7 @@ TEST_F(BatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
   }
 }
 
-TEST_F(BatchMakerTest, SyntheticBatchesAreKeptAndCycledThrough) {
-  JobConfig job;
-  SyntheticFormat* synthetic = job.mutable_data()->mutable_synthetic();
-  synthetic->set_train_samples(42);
-  synthetic->set_numeric_features(0);
-  synthetic->add_vocabulary_sizes(1000);
-  synthetic->set_interacting_features(0);
-  synthetic->set_cycle_batches(2);
-  job.mutable_data()->add_features()->set_name("C1");
-  job.mutable_data()->set_split_rows(16);
-  job.set_global_batch_size(8);
-  const Epoch epoch = Run(job);
-  ASSERT_EQ(epoch.batches.size(), 6u);
-  EXPECT_EQ(epoch.batches[0][0].payload.data(), epoch.batches[2][0].payload.data());
-  EXPECT_EQ(epoch.batches[1][0].payload.data(), epoch.batches[3][0].payload.data());
-  EXPECT_NE(epoch.batches[0][0].payload.data(), epoch.batches[1][0].payload.data());
-  const PartDescription& fourth = epoch.batches[3][0].header.part();
-  EXPECT_EQ(fourth.provenance(0).split(), 1u);
-  EXPECT_EQ(fourth.provenance(0).from(), 8u);
-  EXPECT_EQ(fourth.provenance(0).to(), 16u);
-  EXPECT_EQ(epoch.batches[5][0].header.part().samples(), 2u);
-  EXPECT_EQ(progress_.Snapshot().records(), 42u);
-}
-
-TEST_F(BatchMakerTest, AFileThatWentAwayIsAnError) {
+TEST_F(RecordBatchMakerTest, AFileThatWentAwayIsAnError) {
   const JobConfig job = FileJob(dir_, 10);
   const auto plan = Plan(job);
   std::filesystem::remove(dir_.path() + "/data");
@@ -227,6 +189,49 @@ TEST_F(BatchMakerTest, AFileThatWentAwayIsAnError) {
   maker->AddSplit(0);
   std::vector<Part> parts;
   EXPECT_EQ(maker->MakeBatch(&parts).status().code(), absl::StatusCode::kNotFound);
+}
+
+// Two makers share a good file and one of three bad lines; one record in five may be bad.
+class TwoRecordBatchMakersTest : public testing::Test {
+ protected:
+  void Make(int good_rows) {
+    JobConfig job = FileJob(dir_, good_rows);
+    dir_.Write("tail", "bad\nbad\nbad\n");
+    job.mutable_data()->add_train_files("tail");
+    ReadProgress::Options options;
+    options.max_bad_fraction = 0.2;
+    progress_ = std::make_unique<ReadProgress>(options);
+    plan_ = *StreamPlan::Make(job, TRAIN_STREAM, progress_.get());
+    ASSERT_EQ(plan_->splits.size(), 2u);
+    good_ = NewRecordBatchMaker(plan_);
+    bad_ = NewRecordBatchMaker(plan_);
+  }
+
+  TempDir dir_;
+  std::unique_ptr<ReadProgress> progress_;
+  std::shared_ptr<const StreamPlan> plan_;
+  std::unique_ptr<BatchMaker> good_;
+  std::unique_ptr<BatchMaker> bad_;
+};
+
+TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
+  Make(50);
+  // All that this one has read is bad, and it ends before the other begins.
+  EXPECT_TRUE(RunEpoch(*plan_, bad_.get(), 0, 1, 2).empty());
+  EXPECT_EQ(RunEpoch(*plan_, good_.get(), 0, 0, 2).size(), 13u);
+  EXPECT_EQ(progress_->quarantined(), 3u);
+  EXPECT_TRUE(RunEpoch(*plan_, bad_.get(), 1, 1, 2).empty());
+  EXPECT_EQ(progress_->quarantined(), 3u) << "counted in the first epoch only";
+}
+
+TEST_F(TwoRecordBatchMakersTest, TooManyBadRecordsAreAnErrorWhenTheLastMakerEnds) {
+  Make(5);
+  EXPECT_EQ(RunEpoch(*plan_, good_.get(), 0, 0, 2).size(), 2u);
+  bad_->BeginEpoch(0);
+  bad_->AddSplit(1);
+  bad_->EndSplits();
+  std::vector<Part> parts;
+  EXPECT_EQ(bad_->MakeBatch(&parts).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

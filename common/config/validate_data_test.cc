@@ -1,0 +1,279 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/config/validation_check.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kFeature[] = " features { name: 'user' table: 'ids' }";
+
+JobConfig CsvJob() {
+  return JobWithData(absl::StrCat(R"(
+      csv { columns { name: 'y' kind: LABEL } columns { name: 'user' kind: ID }
+            columns { name: 'tags' kind: MULTI_ID } columns { name: 'age' kind: NUMERIC } }
+      train_files: 'train.csv')",
+                                  kFeature));
+}
+
+JobConfig CsvJobWithColumn(const char* column) {
+  JobConfig job = CsvJob();
+  CHECK_OK(ParseText(column, "column", job.mutable_data()->mutable_csv()->add_columns()));
+  return job;
+}
+
+TEST(ValidateData, NamesTheFormatsThereAre) {
+  EXPECT_EQ(ProblemsOf(JobWithData("")),
+            "data: needs one of criteo_tsv, csv, libsvm, libffm, synthetic");
+}
+
+TEST(ValidateData, AJobReadsFeaturesOrNumerics) {
+  EXPECT_EQ(ProblemsOf(JobWithData("synthetic { interacting_features: 0 }")),
+            "data: has neither features nor numerics");
+  EXPECT_EQ(
+      ProblemsOf(JobWithData("synthetic { interacting_features: 0 } numerics { name: 'I13' }")),
+      "");
+}
+
+TEST(ValidateData, TrainingReadsTrainFiles) {
+  EXPECT_EQ(ProblemsOf(CsvJob()), "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.train_files="}), "data.train_files: must not be empty");
+}
+
+TEST(ValidateData, ScoringReadsTestFilesOrASplitOfTheTrainFiles) {
+  for (const char* action : {"action=EVALUATE", "action=PREDICT"}) {
+    const auto problems = [&](JobConfig job, const std::string& set = "seed=1") {
+      return ProblemsOf(std::move(job), {action, "init_from=m", set});
+    };
+    EXPECT_EQ(problems(CsvJob()),
+              "data.test_files: must not be empty to evaluate or predict; "
+              "--set data.test_files=FILE names some");
+    EXPECT_EQ(problems(CsvJob(), "data.test_files=a"), "");
+    EXPECT_EQ(problems(CsvJob(), "data.seeded_split.test_fraction=0.1"), "");
+    EXPECT_EQ(problems(SmallJob()), "");
+  }
+}
+
+TEST(ValidateData, FractionsOfASplitLeaveSomethingToTrain) {
+  const std::string valid = "data.seeded_split.valid_fraction=";
+  const std::string test = "data.seeded_split.test_fraction=";
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0", test + "0"}), "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0.5", test + "0.25"}), "");
+  const std::string problem =
+      "data.seeded_split: fractions must be >= 0 and sum to less than 1, got ";
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0.75", test + "0.25"}), problem + "0.75 and 0.25");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "-0.1", test + "0"}), problem + "-0.1 and 0");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0", test + "-0.1"}), problem + "0 and -0.1");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "nan", test + "0"}), problem + "nan and 0");
+}
+
+TEST(ValidateData, BoundsReading) {
+  const JobConfig job = CsvJob();
+  ExpectRange(job, "data.shuffle_rows", 0, int64_t{1} << 32);
+  ExpectRange(job, "data.split_bytes", 1, int64_t{1} << 40);
+  ExpectRange(job, "data.split_rows", 1, int64_t{1} << 32);
+  ExpectValues(job, "data.max_bad_fraction", {"0", "1"}, {"-0.1", "1.1", "nan"}, "in [0, 1]");
+}
+
+TEST(ValidateData, ACsvSeparatorIsOneByte) {
+  ExpectValues(CsvJob(), "data.csv.separator", {";", "\t"}, {}, "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.csv.separator=;;"}),
+            "data.csv.separator: must be one byte, got ';;'");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.csv.separator="}),
+            "data.csv.separator: must be one byte, got ''");
+}
+
+TEST(ValidateData, CsvColumnsHaveNamesOfTheirOwn) {
+  EXPECT_EQ(ProblemsOf(CsvJobWithColumn("kind: ID")), "data.csv.columns[4]: has no name");
+  EXPECT_EQ(ProblemsOf(CsvJobWithColumn("kind: IGNORE")), "");
+  EXPECT_EQ(ProblemsOf(CsvJobWithColumn("name: 'age' kind: ID")),
+            "data.csv.columns[4]: the name 'age' is taken");
+}
+
+TEST(ValidateData, SeparatorsWithinACsvColumnAreOneByte) {
+  const std::string path = "data.csv.columns[2]";
+  EXPECT_EQ(ProblemsOf(CsvJob(), {path + ".separator=^", path + ".value_separator=:"}), "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {path + ".separator="}),
+            path + ".separator: must be one byte, got ''");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {path + ".separator=^^"}),
+            path + ".separator: must be one byte, got '^^'");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {path + ".value_separator=::"}),
+            path + ".value_separator: must be one byte or empty, got '::'");
+}
+
+TEST(ValidateData, ACsvRecordHasOneLabelAndAtMostOneWeightGroupAndTime) {
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.csv.columns[0].kind=IGNORE"}),
+            "data.csv.columns: need exactly one LABEL, got 0");
+  EXPECT_EQ(ProblemsOf(CsvJobWithColumn("name: 'z' kind: LABEL")),
+            "data.csv.columns: need exactly one LABEL, got 2");
+  for (const char* kind : {"WEIGHT", "GROUP", "TIME"}) {
+    JobConfig job = CsvJobWithColumn(absl::StrCat("name: 'a' kind: ", kind).c_str());
+    EXPECT_EQ(ProblemsOf(job), "");
+    *job.mutable_data()->mutable_csv()->add_columns() = job.data().csv().columns(4);
+    EXPECT_EQ(ProblemsOf(job, {"data.csv.columns[5].name=b"}),
+              absl::StrCat("data.csv.columns: take at most one ", kind, ", got 2"));
+  }
+}
+
+TEST(ValidateData, BoundsTheFieldsOfLibffm) {
+  const JobConfig job =
+      JobWithData("libffm { num_fields: 1 } train_files: 'a' features { name: '0' table: 'ids' }");
+  const std::string field = "data.libffm.num_fields";
+  EXPECT_EQ(ProblemsOf(job, {field + "=1"}), "");
+  EXPECT_EQ(ProblemsOf(job, {field + "=65536"}), "");
+  EXPECT_EQ(ProblemsOf(job, {field + "=65537"}), field + ": must be in [1, 65536], got 65537");
+  EXPECT_EQ(ProblemsOf(job, {field + "=0"}),
+            field +
+                ": must be in [1, 65536], got 0\n"
+                "data.features[0]: no id column '0'; there are none");
+}
+
+TEST(ValidateData, BoundsTheSyntheticLog) {
+  const JobConfig job = SmallJob();
+  const std::string path = "data.synthetic.";
+  ExpectRange(job, path + "train_samples", 0, int64_t{1} << 50);
+  ExpectRange(job, path + "valid_samples", 0, int64_t{1} << 50);
+  ExpectRange(job, path + "test_samples", 0, int64_t{1} << 50);
+  ExpectRange(job, path + "interacting_features", 0, 2);
+  ExpectRange(job, path + "interaction_dim", 1, 1024);
+  ExpectRange(job, path + "cycle_batches", 0, 1 << 20);
+  ExpectNotNegative(job, path + "zipf_exponent");
+  ExpectNotNegative(job, path + "linear_stddev");
+  ExpectNotNegative(job, path + "interaction_stddev");
+  ExpectNotNegative(job, path + "numeric_stddev");
+  ExpectFinite(job, path + "bias");
+  ExpectValues(job, path + "random_label_rate", {"-1", "0", "1"}, {"1.1", "nan"}, "at most 1");
+  ExpectRange(JobWithData("synthetic { vocabulary_sizes: 5 interacting_features: 0 }"
+                          "features { name: 'C1' table: 'ids' }"),
+              path + "numeric_features", 0, 10000);
+}
+
+TEST(ValidateData, BoundsVocabularies) {
+  const std::string field = "data.synthetic.vocabulary_sizes";
+  const JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {field + "=1,281474976710656"}), "");
+  EXPECT_EQ(ProblemsOf(job, {field + "=0,281474976710657"}),
+            field + "[0]: must be in [1, 281474976710656], got 0\n" + field +
+                "[1]: must be in [1, 281474976710656], got 281474976710657");
+}
+
+TEST(ValidateData, ANumericHasANameOfItsOwnAndAColumn) {
+  JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"data.numerics[0].name=", "data.numerics[0].column=I1"}),
+            "data.numerics[0]: needs a name of its own, got ''");
+  *job.mutable_data()->add_numerics() = job.data().numerics(0);
+  EXPECT_EQ(ProblemsOf(job), "data.numerics[1]: needs a name of its own, got 'I1'");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {}), "");
+  JobConfig csv = CsvJob();
+  csv.mutable_data()->add_numerics()->set_name("user");
+  EXPECT_EQ(ProblemsOf(csv), "data.numerics[0]: no numeric column 'user'; there are age");
+}
+
+TEST(ValidateData, BoundsTheConstantsOfTransforms) {
+  const JobConfig job = SmallJob();
+  const std::string path = "data.numerics[0]";
+  ExpectFinite(job, path + ".missing_value");
+
+  JobConfig standardise = job;
+  CHECK_OK(SetField(path + ".transform=STANDARDISE", &standardise));
+  ExpectPositive(standardise, path + ".stddev");
+  ExpectFinite(standardise, path + ".mean");
+
+  JobConfig min_max = job;
+  CHECK_OK(SetField(path + ".transform=MIN_MAX", &min_max));
+  EXPECT_EQ(ProblemsOf(min_max, {path + ".min=0.5", path + ".max=0.75"}), "");
+  EXPECT_EQ(ProblemsOf(min_max, {path + ".min=0.5", path + ".max=0.5"}),
+            path + ": max must be above min, got 0.5 and 0.5");
+  EXPECT_EQ(ProblemsOf(min_max, {path + ".min=nan"}), path + ".min: must be finite, got nan");
+  EXPECT_EQ(ProblemsOf(min_max, {path + ".max=inf"}), path + ".max: must be finite, got inf");
+  // Constants that the transform does not use may hold anything.
+  EXPECT_EQ(ProblemsOf(job, {path + ".stddev=0", path + ".min=2", path + ".mean=nan"}), "");
+}
+
+TEST(ValidateData, AFeatureHasANameOfItsOwnAColumnAndATable) {
+  JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"data.features[0].name=", "data.features[0].column=C1"}),
+            "data.features[0]: needs a name of its own, got ''");
+  EXPECT_EQ(ProblemsOf(job, {"data.features[1].name=C1"}),
+            "data.features[1]: needs a name of its own, got 'C1'");
+  EXPECT_EQ(ProblemsOf(job, {"data.features[1].column=C3"}),
+            "data.features[1]: no id column 'C3'; there are C1, C2");
+  EXPECT_EQ(ProblemsOf(job, {"data.features[1].table=nowhere"}),
+            "data.features[1].table: no table 'nowhere'");
+}
+
+TEST(ValidateData, AFeatureMadeOfANumericReadsANumericColumn) {
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].column=age", "data.features[0].criteo_x4="}),
+            "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].criteo_x4="}),
+            "data.features[0]: no numeric column 'user'; there are age");
+}
+
+TEST(ValidateData, ColumnsAreNamedUpToForty) {
+  JobConfig job = SmallJob();
+  SyntheticFormat* synthetic = job.mutable_data()->mutable_synthetic();
+  while (synthetic->vocabulary_sizes_size() < 40) synthetic->add_vocabulary_sizes(5);
+  EXPECT_THAT(ProblemsOf(job, {"data.features[1].column=x"}), testing::EndsWith(", C39, C40"));
+  synthetic->add_vocabulary_sizes(5);
+  EXPECT_THAT(ProblemsOf(job, {"data.features[1].column=x"}), testing::EndsWith(", C40, ..."));
+}
+
+TEST(ValidateData, BoundariesOfBucketsAreFiniteAndAscend) {
+  const std::string field = "data.features[0].bucketize.boundaries";
+  const auto problems = [&](const std::string& values) {
+    return ProblemsOf(CsvJob(), {"data.features[0].column=age", field + "=" + values});
+  };
+  EXPECT_EQ(problems("1,2.5,2.5"), "");
+  const std::string problem = field + ": must be finite, ascending and not empty, got ";
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].column=age", "data.features[0].bucketize="}),
+            problem + "[]");
+  EXPECT_EQ(problems("2,1"), problem + "[2, 1]");
+  EXPECT_EQ(problems("1,nan"), problem + "[1, nan]");
+}
+
+TEST(ValidateData, BoundsPreloading) {
+  ExpectRange(SmallJob(), "data.features[0].preload_ids", 0, int64_t{1} << 40);
+}
+
+TEST(ValidateData, ASequenceHasALengthAndIsSentAsRows) {
+  JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"data.features[0].max_length=0"}), "");
+  CHECK_OK(SetField("data.features[0].pooling=NONE", &job));
+  ExpectRange(job, "data.features[0].max_length", 1, 65536);
+  EXPECT_EQ(ProblemsOf(job, {"data.features[0].transfer=ROWS"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"data.features[0].transfer=POOLED"}),
+            "data.features[0].transfer: POOLED is not possible with pooling NONE");
+}
+
+TEST(ValidateData, FeaturesOfOneIdSpaceShareATable) {
+  JobConfig job = SmallJob();
+  CHECK_OK(ParseText("name: 'other' id: 1 segments { name: 'linear' dim: 1 }", "table",
+                     job.add_tables()));
+  CHECK_OK(SetField("data.features[0].id_space=x", &job));
+  CHECK_OK(SetField("data.features[1].id_space=x", &job));
+  EXPECT_EQ(ProblemsOf(job), "");
+  EXPECT_EQ(ProblemsOf(job, {"data.features[1].table=other"}),
+            "data.features[1]: id space 'x' is in table 'ids' already");
+}
+
+TEST(ColumnsOf, AreThoseOfTheFormat) {
+  const auto columns = [](const char* data) { return ColumnsOf(JobWithData(data).data()); };
+  EXPECT_EQ(columns("criteo_tsv {}").ids.size(), 26u);
+  EXPECT_EQ(columns("criteo_tsv {}").ids[25], "C26");
+  EXPECT_EQ(columns("criteo_tsv {}").numerics.size(), 13u);
+  EXPECT_EQ(columns("criteo_tsv {}").numerics[0], "I1");
+  EXPECT_EQ(ColumnsOf(CsvJob().data()).ids, (std::vector<std::string>{"user", "tags"}));
+  EXPECT_EQ(ColumnsOf(CsvJob().data()).numerics, (std::vector<std::string>{"age"}));
+  EXPECT_EQ(columns("libsvm {}").ids, (std::vector<std::string>{"features"}));
+  EXPECT_EQ(columns("libffm { num_fields: 2 }").ids, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(columns("synthetic { numeric_features: 1 vocabulary_sizes: [5, 6] }").ids,
+            (std::vector<std::string>{"C1", "C2"}));
+  EXPECT_EQ(columns("synthetic { numeric_features: 1 }").numerics,
+            (std::vector<std::string>{"I1"}));
+  EXPECT_TRUE(columns("").ids.empty());
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,118 @@
+#include "common/config/validate_job.h"
+
+#include "common/config/validation_check.h"
+
+namespace satrap {
+namespace {
+
+TEST(ValidateJob, ReportsAllProblemsInTheOrderOfItsSections) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"epochs=0", "nn_worker.threads=0", "data.split_rows=0",
+                                    "tables[0].l2=-1", "dense_optimizer.l2=-1"}),
+            "epochs: must be in [1, 1000000], got 0\n"
+            "nn_worker.threads: must be in [1, 256], got 0\n"
+            "data.split_rows: must be in [1, 4294967296], got 0\n"
+            "tables[0].l2: must be finite and not negative, got -1\n"
+            "dense_optimizer.l2: must be finite and not negative, got -1");
+  EXPECT_EQ(ProblemsOf(SmallJob()), "");
+}
+
+TEST(ValidateJob, BoundsTheRolesSections) {
+  const JobConfig job = SmallJob();
+  ExpectRange(job, "data_loader.replicas", 1, 1024);
+  ExpectRange(job, "data_loader.threads", 1, 256);
+  ExpectRange(job, "data_loader.prefetch_parts", 1, 4096);
+  ExpectRange(job, "embedding_worker.replicas", 1, 1024);
+  ExpectRange(job, "embedding_worker.threads", 1, 256);
+  ExpectRange(job, "embedding_worker.room_parts", 1, 4096);
+  ExpectRange(job, "embedding_ps.replicas", 1, 1024);
+  ExpectRange(job, "embedding_ps.threads", 1, 256);
+  ExpectRange(job, "embedding_ps.shards", 1, 1024);
+  ExpectRange(job, "nn_worker.replicas", 1, 1024);
+  ExpectRange(job, "nn_worker.compute_threads", 1, 256);
+  ExpectRange(job, "nn_worker.threads", 1, 256);
+  ExpectRange(job, "nn_worker.idle_step_ms", 1, 4000);
+}
+
+TEST(ValidateJob, BoundsTheJobsOwnFields) {
+  const JobConfig job = SmallJob();
+  ExpectRange(job, "epochs", 1, 1000000);
+  ExpectRange(job, "lanes", 1, 1024);
+  ExpectRange(job, "max_staleness", 1, 256);
+  ExpectRange(job, "max_steps", 0, int64_t{1} << 60);
+  ExpectRange(job, "max_message_bytes", 65536, (int64_t{1} << 31) - 1);
+  ExpectRange(job, "evaluation.every_steps", 0, int64_t{1} << 60);
+  ExpectRange(job, "evaluation.patience", 0, 1000000);
+}
+
+TEST(ValidateJob, AGlobalBatchHasASampleForEachNnWorkerAndCountsExactlyInF32) {
+  const JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"global_batch_size=1"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"global_batch_size=4194304"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"global_batch_size=4194305"}),
+            "global_batch_size: must be in [1, 4194304], got 4194305");
+  EXPECT_EQ(ProblemsOf(job, {"global_batch_size=3", "nn_worker.replicas=3"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"global_batch_size=2", "nn_worker.replicas=3"}),
+            "global_batch_size: must be at least nn_worker.replicas (3), got 2");
+  EXPECT_EQ(ProblemsOf(job, {"global_batch_size=0"}),
+            "global_batch_size: must be in [1, 4194304], got 0\n"
+            "global_batch_size: must be at least nn_worker.replicas (1), got 0");
+}
+
+TEST(ValidateJob, ANameCanBeginThatOfAFolder) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"name=a/b"}), "name: must not hold a '/', got 'a/b'");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"name="}), "");
+}
+
+TEST(ValidateJob, OnlySyncIsReproducible) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"reproducible=true"}),
+            "reproducible: needs mode SYNC, got HYBRID");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"reproducible=true", "mode=SYNC"}), "");
+}
+
+TEST(ValidateJob, SyncNeedsALaneForEachLoader) {
+  const JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"mode=SYNC", "lanes=2", "data_loader.replicas=2"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"mode=SYNC", "lanes=1", "data_loader.replicas=2"}),
+            "lanes: must be at least data_loader.replicas (2) in mode SYNC, got 1");
+  EXPECT_EQ(ProblemsOf(job, {"mode=HYBRID", "lanes=1", "data_loader.replicas=2"}), "");
+}
+
+TEST(ValidateJob, AModelHasLayers) {
+  JobConfig job = SmallJob();
+  job.mutable_model()->clear_layers();
+  EXPECT_EQ(ProblemsOf(job), "model.layers: must not be empty (or set model.zoo)");
+}
+
+TEST(ValidateJob, ALayerHasANameOfItsOwnAKindAndInputs) {
+  JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"model.layers[0].name="}), "model.layers[0]: has no name");
+  EXPECT_EQ(ProblemsOf(job, {"model.layers[0].inputs="}), "model.layers[0]: has no inputs");
+  job.mutable_model()->mutable_layers(0)->clear_sum();
+  EXPECT_EQ(ProblemsOf(job), "model.layers[0]: has no kind");
+  job = SmallJob();
+  *job.mutable_model()->add_layers() = job.model().layers(0);
+  EXPECT_EQ(ProblemsOf(job), "model.layers[1]: the name 'logit' is taken");
+}
+
+TEST(ValidateJob, BoundsTheConstantsOfTheDenseOptimizer) {
+  const JobConfig job = SmallJob();
+  ExpectPositive(job, "dense_optimizer.learning_rate");
+  ExpectNotNegative(job, "dense_optimizer.l2");
+  ExpectRange(job, "dense_optimizer.warmup_steps", 0, int64_t{1} << 60);
+  ExpectNotNegative(job, "dense_optimizer.adagrad.initial_accumulator");
+  ExpectPositive(job, "dense_optimizer.adagrad.epsilon");
+  ExpectDecay(job, "dense_optimizer.adam.beta1");
+  ExpectDecay(job, "dense_optimizer.adam.beta2");
+  ExpectPositive(job, "dense_optimizer.adam.epsilon");
+  EXPECT_EQ(ProblemsOf(job, {"dense_optimizer.sgd="}), "");
+}
+
+TEST(ValidateJob, ScoringNeedsASavedModel) {
+  for (const char* action : {"action=EVALUATE", "action=PREDICT"}) {
+    EXPECT_EQ(ProblemsOf(SmallJob(), {action}), "init_from: is needed to evaluate or predict");
+    EXPECT_EQ(ProblemsOf(SmallJob(), {action, "init_from=models/best"}), "");
+  }
+}
+
+}  // namespace
+}  // namespace satrap

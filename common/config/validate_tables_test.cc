@@ -1,0 +1,96 @@
+#include "common/config/validation_check.h"
+
+namespace satrap {
+namespace {
+
+TEST(ValidateTables, ATableHasANameOfItsOwn) {
+  EXPECT_EQ(ProblemsOf(JobWithData("numerics { name: 'I1' } synthetic { interacting_features: 0 }"),
+                       {"tables[0].name="}),
+            "tables[0]: needs a name of its own, got ''");
+  JobConfig job = SmallJob();
+  *job.add_tables() = job.tables(0);
+  job.mutable_tables(1)->set_id(1);
+  EXPECT_EQ(ProblemsOf(job), "tables[1]: needs a name of its own, got 'ids'");
+  EXPECT_EQ(ProblemsOf(job, {"tables[1].name=other"}), "");
+}
+
+TEST(ValidateTables, ATableHasAnIdOfItsOwn) {
+  JobConfig job = SmallJob();
+  job.mutable_tables(0)->clear_id();
+  EXPECT_EQ(ProblemsOf(job), "tables[0].id: must be given");
+  job = SmallJob();
+  *job.add_tables() = job.tables(0);
+  job.mutable_tables(1)->set_name("other");
+  EXPECT_EQ(ProblemsOf(job), "tables[1].id: 0 is taken");
+}
+
+TEST(ValidateTables, AnIdHasSixteenBits) {
+  ExpectValues(SmallJob(), "tables[0].id", {"0", "65535"}, {"65536", "4294967295"},
+               "in [0, 65535]");
+}
+
+TEST(ValidateTables, ATableHasSegments) {
+  JobConfig job = SmallJob();
+  job.mutable_tables(0)->clear_segments();
+  EXPECT_EQ(ProblemsOf(job), "tables[0]: needs at least one segment");
+}
+
+TEST(ValidateTables, ASegmentHasANameOfItsOwn) {
+  JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"tables[0].segments[0].name="}),
+            "tables[0].segments[0]: needs a name of its own, got ''");
+  *job.mutable_tables(0)->add_segments() = job.tables(0).segments(0);
+  EXPECT_EQ(ProblemsOf(job), "tables[0].segments[1]: needs a name of its own, got 'linear'");
+}
+
+TEST(ValidateTables, BoundsDims) { ExpectRange(SmallJob(), "tables[0].segments[0].dim", 1, 4096); }
+
+TEST(ValidateTables, BoundsTheConstantsOfTheTable) {
+  const JobConfig job = SmallJob();
+  ExpectNotNegative(job, "tables[0].l2");
+  ExpectNotNegative(job, "tables[0].gradient_clip_norm");
+  ExpectNotNegative(job, "tables[0].weight_bound");
+  ExpectRange(job, "tables[0].reserve_rows", 0, int64_t{1} << 40);
+  ExpectRange(job, "tables[0].learning_rate_schedule.warmup_steps", 0, int64_t{1} << 60);
+}
+
+TEST(ValidateTables, BoundsTheConstantsOfInitializers) {
+  const JobConfig job = SmallJob();
+  const std::string path = "tables[0].segments[0].initializer.";
+  ExpectFinite(job, path + "constant.value");
+  ExpectFinite(job, path + "normal.mean");
+  ExpectNotNegative(job, path + "normal.stddev");
+  for (const char* value : {"nan", "-inf"}) {
+    EXPECT_EQ(ProblemsOf(job, {path + "uniform.low=" + value}),
+              path + "uniform.low: must be finite, got " + value);
+  }
+  for (const char* value : {"nan", "inf"}) {
+    EXPECT_EQ(ProblemsOf(job, {path + "uniform.high=" + value}),
+              path + "uniform.high: must be finite, got " + value);
+  }
+}
+
+TEST(ValidateTables, AUniformInitializerEndsWhereItBeginsOrAbove) {
+  const JobConfig job = SmallJob();
+  const std::string path = "tables[0].segments[0].initializer.uniform";
+  EXPECT_EQ(ProblemsOf(job, {path + ".low=0.5", path + ".high=0.5"}), "");
+  EXPECT_EQ(ProblemsOf(job, {path + ".low=0.5", path + ".high=0.25"}),
+            path + ": low must not be above high, got 0.5 and 0.25");
+}
+
+TEST(ValidateTables, BoundsTheConstantsOfOptimizers) {
+  const JobConfig job = SmallJob();
+  const std::string path = "tables[0].segments[0].optimizer.";
+  ExpectPositive(job, path + "learning_rate");
+  ExpectNotNegative(job, path + "adagrad.initial_accumulator");
+  ExpectPositive(job, path + "adagrad.epsilon");
+  ExpectNotNegative(job, path + "rowwise_adagrad.initial_accumulator");
+  ExpectPositive(job, path + "rowwise_adagrad.epsilon");
+  ExpectDecay(job, path + "adam.beta1");
+  ExpectDecay(job, path + "adam.beta2");
+  ExpectPositive(job, path + "adam.epsilon");
+  EXPECT_EQ(ProblemsOf(job, {path + "sgd="}), "");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,25 @@
+// What somebody probably meant who typed a name that does not exist.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_NEAR_MATCH_H_
+#define SATRAP_COMMON_NEAR_MATCH_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// The candidate that is nearest to `typed`: at most two edits away, three if `typed` has more than
+// seven letters; of equal ones the first. Empty if there is none.
+std::string NearMatch(absl::string_view typed, const std::vector<std::string>& candidates);
+
+// The end of a message: "; did you mean PREFIXx?" for the near match x, or nothing.
+std::string DidYouMean(absl::string_view typed, const std::vector<std::string>& candidates,
+                       absl::string_view prefix = "");
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_NEAR_MATCH_H_

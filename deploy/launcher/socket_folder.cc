@@ -1,0 +1,121 @@
+#include "deploy/launcher/socket_folder.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/config/text_format.h"
+#include "common/file_error.h"
+#include "common/status_macros.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPrefix[] = "satrap-";
+constexpr char kSixLetters[] = "XXXXXX";
+constexpr char kOwner[] = "/owner";
+
+// A folder of ours by name, kind, mode and user: nobody else could have put anything into it.
+bool IsSocketFolder(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  struct stat info;
+  return absl::StartsWith(name, kPrefix) &&
+         name.size() == std::string(kPrefix).size() + std::string(kSixLetters).size() &&
+         lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         (info.st_mode & 07777) == 0700 && info.st_uid == geteuid();
+}
+
+// Whether `fd` is the file that `path` names still.
+bool IsStill(int fd, const std::string& path) {
+  struct stat held;
+  struct stat named;
+  return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
+         held.st_ino == named.st_ino;
+}
+
+void RemoveWithLink(const std::string& folder, const std::string& link) {
+  std::error_code error;
+  if (fs::read_symlink(link, error) == folder) fs::remove(link, error);
+  fs::remove_all(folder, error);
+}
+
+// Removes the folder if its owner is gone. One that has no file of its owner is just being made, or
+// is none of ours.
+void RemoveIfLeft(const std::string& folder) {
+  const std::string owner = folder + kOwner;
+  const int fd = open(owner.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return;
+  // Another launcher may have removed it meanwhile, and somebody else made one of the same name.
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsStill(fd, owner)) {
+    RemoveWithLink(folder, ReadWholeFile(owner).value_or(""));
+  }
+  close(fd);
+}
+
+void RemoveLeftFolders(const std::string& parent) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+    if (IsSocketFolder(it->path().string())) found.push_back(it->path().string());
+  }
+  for (const std::string& folder : found) RemoveIfLeft(folder);
+}
+
+}  // namespace
+
+absl::Status ReplaceLink(const std::string& target, const std::string& link) {
+  const std::string fresh = absl::StrCat(link, ".", getpid());
+  unlink(fresh.c_str());
+  if (symlink(target.c_str(), fresh.c_str()) != 0 || rename(fresh.c_str(), link.c_str()) != 0) {
+    return FileError("make link", link);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::string& parent,
+                                                                 const std::string& link) {
+  RemoveLeftFolders(parent);
+  std::string path = absl::StrCat(parent, "/", kPrefix, kSixLetters);
+  if (mkdtemp(path.data()) == nullptr) return FileError("make folder", path);
+  // From here on the destructor removes it.
+  std::unique_ptr<SocketFolder> folder(new SocketFolder(path, link));
+  RETURN_IF_ERROR(folder->Claim());
+  RETURN_IF_ERROR(ReplaceLink(path, link));
+  return folder;
+}
+
+SocketFolder::SocketFolder(std::string path, std::string link)
+    : path_(std::move(path)), link_(std::move(link)) {}
+
+// The file gets its name when it is locked: nobody sees it free.
+absl::Status SocketFolder::Claim() {
+  const std::string owner = path_ + kOwner;
+  const std::string fresh = owner + ".new";
+  owner_fd_ = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (owner_fd_ < 0) return FileError("write", fresh);
+  const auto size = static_cast<ssize_t>(link_.size());
+  if (write(owner_fd_, link_.data(), link_.size()) != size ||
+      flock(owner_fd_, LOCK_EX | LOCK_NB) != 0 || rename(fresh.c_str(), owner.c_str()) != 0) {
+    return FileError("write", owner);
+  }
+  return absl::OkStatus();
+}
+
+SocketFolder::~SocketFolder() {
+  RemoveWithLink(path_, link_);
+  if (owner_fd_ >= 0) close(owner_fd_);
+}
+
+}  // namespace satrap

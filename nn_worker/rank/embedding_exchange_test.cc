@@ -1,0 +1,190 @@
+#include "nn_worker/rank/embedding_exchange.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/check.h"
+#include "common/config/text_format.h"
+#include "common/random.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/rank/fake_tables.h"
+
+namespace satrap {
+namespace {
+
+// Single-valued, pooled here, pooled at the worker, and a sequence.
+constexpr char kJob[] = R"pb(
+  data {
+    numerics { name: "n" }
+    features { name: "a" table: "t" }
+    features { name: "b" table: "t" pooling: MEAN transfer: ROWS }
+    features { name: "c" table: "t" pooling: SUM transfer: POOLED }
+    features { name: "d" table: "t" pooling: NONE max_length: 3 }
+  }
+  tables {
+    name: "t"
+    id: 1
+    segments { name: "x" dim: 11 }
+  }
+  model {
+    layers {
+      name: "pool"
+      inputs: "d.x"
+      inputs: "d.length"
+      sequence_pool { kind: MAX }
+    }
+    layers {
+      name: "logit"
+      inputs: "numeric"
+      inputs: "a.x"
+      inputs: "b.x"
+      inputs: "c.x"
+      inputs: "pool"
+      mlp { units: 3 output_units: 1 }
+    }
+  }
+  dense_optimizer { sgd {} }
+)pb";
+
+// Several blocks of samples, and of values.
+constexpr size_t kSamples = 3000;
+
+std::vector<FakeSample> Samples() {
+  SplitMix64 random(1);
+  std::vector<FakeSample> samples(kSamples);
+  for (FakeSample& sample : samples) {
+    sample.numeric = {static_cast<float>(random.NextDouble())};
+    sample.ids = {{random.Below(9000)}, {}, {}, {}};
+    for (size_t feature : {1, 2, 3}) {
+      for (uint64_t i = random.Below(5); i > 0; --i) {
+        sample.ids[feature].push_back(random.Below(9000));
+      }
+    }
+    sample.label = random.Below(2) == 0 ? 0 : 1;
+  }
+  return samples;
+}
+
+class ExchangeOn {
+ public:
+  explicit ExchangeOn(int threads) : pool_(threads) {
+    CHECK_OK(ParseText(kJob, "job", &job_));
+    layout_ = MakePartLayout(job_);
+    tables_ = std::make_unique<FakeTables>(&layout_);
+    NetworkOptions options;
+    options.model = job_.model();
+    options.inputs = layout_.inputs;
+    options.optimizer = job_.dense_optimizer();
+    options.max_samples = kSamples;
+    options.backend = backend_.get();
+    options.collective = collectives_[0].get();
+    auto network = Network::Create(options);
+    CHECK_OK(network.status());
+    network_ = *std::move(network);
+    exchange_ = std::make_unique<EmbeddingExchange>(&layout_, network_.get(), &pool_);
+  }
+
+  // The network's inputs, sample by sample.
+  std::vector<float> Write(const std::vector<FakeSample>& samples, WireDtype dtype) {
+    part_ = tables_->MakePart(samples, 0, dtype);
+    auto view = ReadPart(layout_, kSamples, part_);
+    CHECK_OK(view.status());
+    view_ = *std::move(view);
+    exchange_->WriteInputs(view_);
+    std::vector<float> values;
+    for (size_t s = 0; s < samples.size(); ++s) {
+      for (int input = 0; input < network_->num_inputs(); ++input) {
+        const Tensor tensor = network_->input_view(input);
+        const float* row = tensor.f32(static_cast<int64_t>(s));
+        values.insert(values.end(), row, row + tensor.cols);
+      }
+    }
+    return values;
+  }
+
+  PartGradients Gradients(bool* finite) {
+    CHECK_OK(network_->Forward(static_cast<int64_t>(view_.samples), TrainingPass()));
+    network_->Loss(view_.labels, {}, {});
+    CHECK_OK(network_->Backward());
+    return exchange_->ReadGradients(view_, finite);
+  }
+
+  Network* network() { return network_.get(); }
+  const PartLayout& layout() const { return layout_; }
+
+ private:
+  ForkJoinPool pool_;
+  JobConfig job_;
+  PartLayout layout_;
+  std::unique_ptr<FakeTables> tables_;
+  const std::unique_ptr<Backend> backend_ = NewCpuBackend(1);
+  const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<EmbeddingExchange> exchange_;
+  PartInput part_;
+  PartView view_;
+};
+
+TEST(EmbeddingExchangeTest, ASampleIsWrittenAsIfItWereAlone) {
+  for (const WireDtype dtype : {F32, BF16}) {
+    const std::vector<FakeSample> samples = Samples();
+    ExchangeOn whole(3), alone(1);
+    const std::vector<float> values = whole.Write(samples, dtype);
+    const size_t width = values.size() / kSamples;
+    for (const size_t s : {0, 1, 511, 512, 513, 1500, 2999}) {
+      const std::vector<float> of_sample(values.begin() + s * width,
+                                         values.begin() + (s + 1) * width);
+      EXPECT_EQ(alone.Write({samples[s]}, dtype), of_sample) << "sample " << s;
+    }
+  }
+}
+
+TEST(EmbeddingExchangeTest, ASequenceHasItsLength) {
+  std::vector<FakeSample> samples = Samples();
+  samples.resize(4);
+  samples[0].ids[3] = {};
+  samples[1].ids[3] = {5};
+  samples[2].ids[3] = {5, 6, 7};
+  samples[3].ids[3] = {5, 6, 7, 8};
+  ExchangeOn exchange(1);
+  exchange.Write(samples, F32);
+  const Tensor lengths = exchange.network()->input_view(exchange.layout().features[3].length_input);
+  EXPECT_EQ(*lengths.f32(0), 0);
+  EXPECT_EQ(*lengths.f32(1), 1);
+  EXPECT_EQ(*lengths.f32(2), 3);
+  EXPECT_EQ(*lengths.f32(3), 3);  // at most max_length
+}
+
+TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const WireDtype dtype : {F32, F16}) {
+    ExchangeOn one(1), three(3);
+    EXPECT_EQ(one.Write(Samples(), dtype), three.Write(Samples(), dtype));
+    bool finite = true;
+    const PartGradients a = one.Gradients(&finite), b = three.Gradients(&finite);
+    EXPECT_TRUE(finite);
+    EXPECT_EQ(a.header.SerializeAsString(), b.header.SerializeAsString());
+    ASSERT_EQ(a.payload.size(), b.payload.size());
+    EXPECT_TRUE(
+        std::equal(a.payload.data(), a.payload.data() + a.payload.size(), b.payload.data()));
+  }
+}
+
+TEST(EmbeddingExchangeTest, OneBrokenGradientInAnyBlockIsFound) {
+  for (const size_t broken : {0, 1700, 2999}) {
+    std::vector<FakeSample> samples = Samples();
+    samples[broken].label = std::numeric_limits<float>::quiet_NaN();
+    ExchangeOn exchange(2);
+    exchange.Write(samples, F32);
+    bool finite = true;
+    exchange.Gradients(&finite);
+    EXPECT_FALSE(finite) << broken;
+  }
+}
+
+}  // namespace
+}  // namespace satrap

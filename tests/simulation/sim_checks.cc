@@ -1,0 +1,292 @@
+#include "tests/simulation/sim_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/hash.h"
+
+namespace satrap::simulation {
+namespace {
+
+constexpr double kTolerance = 1e-3;
+constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+class EndChecks {
+ public:
+  explicit EndChecks(const FinishedWorld& world) : world_(world) {}
+
+  void CheckAll() {
+    CheckSteps();
+    CheckStops();
+    CheckValidations();
+    CheckSamples();
+    CheckRows();
+    CheckNothingIsLeft();
+    CheckPasses();
+  }
+
+ private:
+  const WorldShape& shape() const { return *world_.shape; }
+  const SimTraining& training() const { return *world_.training; }
+  const RecordingObserver& observer() const { return (*world_.observers)[0]; }
+  void Violate(std::string what) { world_.violated(std::move(what)); }
+  absl::optional<std::vector<float>> ReadRow(uint32_t table, uint64_t key) {
+    return world_.read_row(PsOfPartition(PartitionOf(key), shape().ps), table, key);
+  }
+
+  // All ranks tell the same, and what happened.
+  void CheckSteps() {
+    RunResult first = (*world_.results)[0];
+    first.clear_train_seconds();
+    for (RunResult result : *world_.results) {
+      result.clear_train_seconds();
+      if (result.SerializeAsString() != first.SerializeAsString()) {
+        Violate(absl::StrCat("ranks tell {", first.ShortDebugString(), "} and {",
+                             result.ShortDebugString(), "}"));
+      }
+    }
+    const int may_be_stale = shape().ordered ? 0 : shape().max_staleness - 1;
+    for (const RecordingObserver& other : *world_.observers) {
+      if (other.largest_staleness > may_be_stale) {
+        Violate(absl::StrCat("a rank tells staleness ", other.largest_staleness));
+      }
+    }
+    if (first.steps() != training().counted_steps() ||
+        first.samples() != training().counted_samples() ||
+        first.skipped_steps() != training().non_finite_steps()) {
+      Violate(absl::StrCat("ranks tell {", first.ShortDebugString(), "} of ",
+                           training().counted_steps(), " steps, ", training().non_finite_steps(),
+                           " not finite, and ", training().counted_samples(), " samples"));
+    }
+  }
+
+  // Training ends at what was decided, but for the parts that ranks hold by then.
+  void CheckStops() {
+    const uint64_t steps = training().counted_steps();
+    const auto max_steps = static_cast<uint64_t>(shape().max_steps);
+    if (max_steps > 0 && steps >= max_steps && steps > training().most_after(max_steps)) {
+      Violate(absl::StrCat(steps, " steps with max_steps ", max_steps));
+    }
+    if (training().stop_step().has_value() && steps > training().most_after_stop()) {
+      Violate(absl::StrCat(steps, " steps with a stop at ", *training().stop_step()));
+    }
+    // The wish comes between two steps of its rank: one may be under way.
+    if (world_.stop_wished_at.has_value() &&
+        training().stop_step().value_or(steps) > *world_.stop_wished_at + 2) {
+      Violate(absl::StrCat("a stop wished at step ", *world_.stop_wished_at, " was heard at ",
+                           training().stop_step().value_or(steps)));
+    }
+  }
+
+  // Ranks validate when they should, agree on the best, end when patience does, and save and test
+  // the best.
+  void CheckValidations() {
+    for (const RecordingObserver& other : *world_.observers) {
+      if (other.text != observer().text) {
+        Violate(absl::StrCat("ranks evaluated", observer().text, " and", other.text));
+      }
+    }
+    const std::vector<Validation>& validations = observer().validations;
+    const ValidationVerdict verdict =
+        JudgeValidations(shape(), validations, training().counted_steps());
+    const RunResult& result = (*world_.results)[0];
+    if (result.best_step() != verdict.best_step || training().saved_step() != verdict.best_step) {
+      Violate(absl::StrCat("the best step is ", verdict.best_step, ", ranks tell ",
+                           result.best_step(), " and saved ",
+                           training().saved_step().value_or(-1)));
+    }
+    const bool restores = verdict.best_step != training().counted_steps();
+    if (training().restored() != restores) {
+      Violate(restores ? "the best model was not restored" : "the last model was restored");
+    }
+    if (verdict.best.has_value() && result.valid().SerializeAsString() !=
+                                        validations[*verdict.best].values.SerializeAsString()) {
+      Violate("ranks tell other metrics than those of the best model");
+    }
+    if (verdict.patience_ends.has_value() && *verdict.patience_ends + 1 < validations.size()) {
+      Violate("training went on without patience");
+    }
+    if (result.stopped_early() && !verdict.patience_ends.has_value()) {
+      Violate("training stopped early with patience left");
+    }
+    CheckValidationSteps(validations);
+    if (observer().tests != 1) Violate("the test set was not scored once");
+  }
+
+  void CheckValidationSteps(const std::vector<Validation>& validations) {
+    std::vector<uint64_t> steps;
+    for (const Validation& validation : validations) steps.push_back(validation.step);
+    const uint64_t last = training().counted_steps();
+    if (!shape().has_valid) {
+      if (!steps.empty()) Violate("validations without a validation set");
+    } else if (shape().ordered) {
+      const std::vector<uint64_t> expected = ValidationSteps(shape(), TrainOracle(shape(), last));
+      if (steps != expected) {
+        Violate(absl::StrCat("validations at steps ", absl::StrJoin(steps, " "), ", not ",
+                             absl::StrJoin(expected, " ")));
+      }
+    } else {
+      const auto every = static_cast<uint64_t>(shape().evaluate_every_steps);
+      for (uint64_t due = every; every > 0 && due <= last; due += every) {
+        const auto at = std::lower_bound(steps.begin(), steps.end(), due);
+        if (at == steps.end() || *at > training().most_after(due)) {
+          Violate(
+              absl::StrCat("no validation at step ", due, " but at ", absl::StrJoin(steps, " ")));
+        }
+      }
+      if (shape().evaluate_at_epoch_end && (steps.empty() || steps.back() != last)) {
+        Violate(absl::StrCat("no validation at the end, step ", last));
+      }
+      if (std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) != steps.end()) {
+        Violate(absl::StrCat("validations at ", absl::StrJoin(steps, " ")));
+      }
+    }
+  }
+
+  // Every train sample once in each epoch, unless training ended before that; every evaluation
+  // sample once in each pass.
+  void CheckSamples() {
+    for (int stream = 0; stream < 3; ++stream) {
+      std::set<uint64_t> ids;
+      for (size_t split = 0; split < shape().split_rows[stream].size(); ++split) {
+        for (int row = 0; row < shape().split_rows[stream][split]; ++row) {
+          ids.insert(
+              MakeSample(shape(), static_cast<Stream>(stream), static_cast<int>(split), row).id);
+        }
+      }
+      uint32_t times = 1;
+      if (stream == TRAIN_STREAM) times = shape().epochs;
+      if (stream == VALID_STREAM) times = observer().validations.size();
+      uint32_t begun = times;
+      if (stream == TRAIN_STREAM && EndedEarly()) {
+        begun = 0;
+        for (const auto& [pass, seen] : training().seen()) {
+          if (pass.first == TRAIN_STREAM) begun = std::max(begun, pass.second + 1);
+        }
+      }
+      const std::map<uint64_t, int> none;
+      for (uint32_t time = 0; time < times; ++time) {
+        const bool whole = stream != TRAIN_STREAM || !EndedEarly() || time + 1 < begun;
+        const auto seen = training().seen().find({stream, time});
+        CheckTimes(ids, seen == training().seen().end() ? none : seen->second, whole,
+                   absl::StrCat(Stream_Name(stream), " ", time));
+      }
+    }
+  }
+  bool EndedEarly() const {
+    return (*world_.results)[0].stopped_early() || training().stop_step().has_value() ||
+           (shape().max_steps > 0 &&
+            training().counted_steps() >= static_cast<uint64_t>(shape().max_steps));
+  }
+  void CheckTimes(const std::set<uint64_t>& ids, const std::map<uint64_t, int>& seen, bool whole,
+                  const std::string& what) {
+    for (const uint64_t id : ids) {
+      const auto at = seen.find(id);
+      const int got = at == seen.end() ? 0 : at->second;
+      if (got > 1 || (whole && got == 0))
+        Violate(absl::StrCat("sample ", id, " came ", got, " times in ", what));
+    }
+    if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist in ", what));
+  }
+
+  // Rows exist for the keys of trained samples and for no others, with the values that every push
+  // applied once gives, up to the model that was restored.
+  void CheckRows() {
+    std::map<uint64_t, SimTraining::Row> expected = training().tables().rows;
+    if (shape().ordered) {
+      const uint64_t steps = training().counted_steps();
+      const OracleResult whole = TrainOracle(shape(), EndedEarly() ? steps : kNoLimit);
+      if (whole.steps != steps) {
+        Violate(absl::StrCat("the oracle makes ", whole.steps, " steps, not ", steps));
+      }
+      expected =
+          training().restored() ? TrainOracle(shape(), *training().saved_step()).rows : whole.rows;
+    }
+    uint64_t rows_there = 0;
+    for (const auto& ps : world_.pss) rows_there += ps->Stats()[1].rows();
+    if (rows_there != expected.size()) {
+      Violate(absl::StrCat("there are ", rows_there, " rows, not ", expected.size()));
+    }
+    for (const auto& [key, row] : expected) {
+      const auto values = ReadRow(1, key);
+      if (!values.has_value()) Violate(absl::StrCat("the row of key ", key, " is missing"));
+      for (int d = 0; d < kRowValues && values.has_value(); ++d) {
+        if (std::abs((*values)[d] - row[d]) > kTolerance * (1 + std::abs(row[d]))) {
+          Violate(absl::StrCat("row of key ", key, " value ", d, " is ", (*values)[d], ", not ",
+                               row[d]));
+        }
+      }
+    }
+    CheckCounters();
+  }
+
+  // The counter row has each push of each rank once.
+  void CheckCounters() {
+    const std::vector<float> values =
+        ReadRow(0, CounterKey()).value_or(std::vector<float>(2 * shape().ranks));
+    for (int rank = 0; rank < shape().ranks; ++rank) {
+      const auto made = static_cast<float>(training().tables().pushes[rank]);
+      if (std::abs(values[rank] - made) > kTolerance) {
+        Violate(absl::StrCat("rank ", rank, " made ", made, " pushes, ", values[rank],
+                             " were applied"));
+      }
+    }
+  }
+
+  // A loader does not run through passes to come: each embedding worker accepts its part of one of
+  // them at most, and the next waits.
+  void CheckPasses() {
+    for (const auto& [stream, last] : world_.last_epochs) {
+      const size_t passes = stream == TRAIN_STREAM   ? shape().epochs - 1
+                            : stream == VALID_STREAM ? observer().validations.size()
+                                                     : observer().tests;
+      const size_t ahead = stream == TRAIN_STREAM ? 0 : world_.workers.size();
+      if (last > passes + ahead) {
+        Violate(absl::StrCat("a loader is at ", last, " of ", Stream_Name(stream), ", ranks at ",
+                             passes));
+      }
+    }
+  }
+
+  // Every part that a rank got was released, and an ordered step is W Updates at every PS.
+  void CheckNothingIsLeft() {
+    for (const auto& worker : world_.workers) {
+      const auto progress = worker->progress();
+      if (progress.outstanding_parts > 0 || progress.parked_asks > 0) {
+        Violate(absl::StrCat("an embedding worker still has ", progress.outstanding_parts,
+                             " parts outstanding and ", progress.parked_asks, " asks parked"));
+      }
+    }
+    if (!shape().ordered) return;
+    const uint64_t expected = shape().ranks * training().counted_steps();
+    for (const auto& ps : world_.pss) {
+      if (ps->counts().updates != expected) {
+        Violate(
+            absl::StrCat("a PS has applied ", ps->counts().updates, " Updates, not ", expected));
+      }
+    }
+  }
+
+  const FinishedWorld& world_;
+};
+
+}  // namespace
+
+void RecordingObserver::OnEvaluation(const EvaluationEvent& event) {
+  absl::StrAppend(&text, " {", Stream_Name(event.stream), " epoch ", event.epoch, " steps ",
+                  event.steps, event.best ? " best " : " ", event.values.ShortDebugString(), "}");
+  if (event.stream == VALID_STREAM) {
+    validations.push_back({event.steps, event.values});
+  } else {
+    ++tests;
+  }
+}
+
+void CheckFinishedWorld(const FinishedWorld& world) { EndChecks(world).CheckAll(); }
+
+}  // namespace satrap::simulation

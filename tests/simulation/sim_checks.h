@@ -1,0 +1,59 @@
+// What is checked of a world when all its ranks have finished.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_CHECKS_H_
+#define SATRAP_TESTS_SIMULATION_SIM_CHECKS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "embedding_ps/ps_engine.h"
+#include "embedding_worker/embedding_worker_engine.h"
+#include "nn_worker/rank/rank_observer.h"
+#include "tests/simulation/sim_oracle.h"
+#include "tests/simulation/sim_trainer.h"
+
+namespace satrap::simulation {
+
+// What a rank says of its evaluations.
+class RecordingObserver final : public RankObserver {
+ public:
+  void OnPhase(absl::string_view) override {}
+  void OnStep(const StepEvent& event) override {
+    largest_staleness = std::max(largest_staleness, event.staleness);
+  }
+  void OnEvaluation(const EvaluationEvent& event) override;
+
+  std::string text;  // all events
+  std::vector<Validation> validations;
+  int tests = 0;
+  int largest_staleness = 0;
+};
+
+// Nothing is owned.
+struct FinishedWorld {
+  const WorldShape* shape;
+  const SimTraining* training;
+  const std::vector<RunResult>* results;
+  const std::vector<RecordingObserver>* observers;  // by rank
+  std::map<Stream, uint32_t> last_epochs;           // or passes, of what loaders sent
+  // Counted steps when a rank was told to wish for a stop.
+  absl::optional<uint64_t> stop_wished_at;
+  std::vector<const EmbeddingWorkerEngine*> workers;
+  std::vector<const PsEngine*> pss;
+  // The row of a key; none: there is no row.
+  std::function<absl::optional<std::vector<float>>(int ps, uint32_t table, uint64_t key)> read_row;
+  std::function<void(std::string)> violated;  // told what is not as promised
+};
+
+void CheckFinishedWorld(const FinishedWorld& world);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_CHECKS_H_

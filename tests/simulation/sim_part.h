@@ -1,0 +1,45 @@
+// A part as a simulated rank sees it: its samples and the vectors that came with them. What the
+// answer says of itself (samples, provenance) is checked against the samples it holds.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_PART_H_
+#define SATRAP_TESTS_SIMULATION_SIM_PART_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nn_worker/rank/step_trainer.h"
+#include "tests/simulation/sim_data.h"
+
+namespace satrap::simulation {
+
+// In the order of the job's features.
+enum SimFeature { kCounter = 0, kSingle = 1, kSeveral = 2, kNumFeatures = 3 };
+
+struct SimPart {
+  PartDescription description;
+  std::vector<SimSample> samples;
+  std::vector<std::vector<float>> rows_of_table;  // by TableRows
+  std::vector<std::vector<uint32_t>> indices;     // by feature; empty if pooled
+  std::vector<std::vector<uint32_t>> offsets;     // by feature
+  std::vector<std::vector<float>> pooled;         // by feature [samples, values of a row]
+};
+
+// Keys of a sample's feature kSingle or kSeveral.
+std::vector<uint64_t> KeysOf(const SimSample& sample, int feature);
+
+// `violated` is told what in the part is not as its description says.
+SimPart DecodePart(const WorldShape& shape, const PartInput& input,
+                   const std::function<void(std::string)>& violated);
+
+// The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
+// the counter row and `push` to value ranks + rank, so that a Lookup shows which pushes it saw.
+PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
+                            const PartInput& input, const SimPart& part, float global_weight);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_PART_H_
