@@ -14,7 +14,7 @@ LoaderMetrics::LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* e
       executor_(executor),
       ready_parts_(registry->AddGauge("satrap_ready_parts", "Parts made and not yet sent")),
       unaccepted_parts_(registry->AddGauge("satrap_unaccepted_parts",
-                                           "Parts sent that no embedding worker has accepted")),
+                                           "Parts sent or waiting their turn, not yet accepted")),
       read_records_(registry->AddCounter("satrap_read_records_total", "Good records read")),
       read_bytes_(registry->AddCounter("satrap_read_bytes_total", "Bytes read, as on disk")),
       bad_records_(registry->AddCounter("satrap_bad_records_total", "Records quarantined")),

@@ -182,8 +182,9 @@ void PsEngine::Update(rpc::Message request, rpc::Callback respond) {
     ++open_updates_;
   }
   if (loading) {
-    FinishUpdate(call.sender(), call.number(),
-                 absl::InvalidArgumentError("an Update while rows are being loaded"));
+    FinishUpdate(
+        call.sender(), call.number(),
+        absl::InvalidArgumentError("an Update while rows are being loaded, or could not be"));
     return;
   }
   options_.executor->Post(
@@ -292,12 +293,12 @@ absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
     }
     ++loads_;
   }
-  const absl::Status status = Load(header.directory());
+  // After an error the tables are not a model's: no Update may build on them.
+  RETURN_IF_ERROR(Load(header.directory()));
   {
     MutexLock lock(&mutex_);
     --loads_;
   }
-  if (!status.ok()) return status;
   return rpc::MessageOf(LoadTablesAnswer());
 }
 

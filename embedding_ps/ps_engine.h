@@ -112,7 +112,7 @@ class PsEngine final : public rpc::Handler {
   uint64_t applied_steps_ GUARDED_BY(mutex_) = 0;
   // A load may begin while no Update is open, and an Update while no load runs.
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted by a window and not yet answered
-  int loads_ GUARDED_BY(mutex_) = 0;
+  int loads_ GUARDED_BY(mutex_) = 0;             // that run or have failed
 
   std::atomic<uint64_t> lookup_keys_{0};
   std::atomic<uint64_t> absent_keys_{0};

@@ -265,7 +265,7 @@ TEST(PsEngineTest, ALoadIsRefusedWhileAnUpdateIsOutstandingAndNotAfterIt) {
 }
 
 // The manifest is a pipe: the load runs until the test closes it.
-TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRuns) {
+TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRunsAndAfterOneThatFailed) {
   std::string directory = testing::TempDir() + "ps_engine_test_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   const std::string manifest = directory + "/manifest";
@@ -285,7 +285,8 @@ TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRuns) {
   EXPECT_EQ(loaded[0].status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(pss.engine().Stats()[0].rows(), 0u);
   call.header.mutable_call()->set_number(2);
-  EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
+  EXPECT_EQ(pss.CallAndWait(0, rpc::kUpdate, call.Message()).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(PsEngineTest, RefusesAJobWhoseTableIsNotValid) {

@@ -164,12 +164,12 @@ class AnswerBuilder {
     }
     if (!layout.has_pooled || part_.plan.samples == 0) return;
     const RowMatrix matrix(runs, table.keys.size() * layout.row_values, layout.row_values);
-    for (size_t i = 0; i < table.sent.size(); ++i) {
-      const absl::Span<const float> row(matrix.data() + table.sent[i] * layout.row_values,
-                                        layout.row_values);
-      rpc::EncodeWire(
-          row, dtype_,
-          builder_.Fill<uint8_t>(rows->values()).data() + i * layout.row_values * value_bytes_);
+    if (rows != nullptr) {
+      uint8_t* to = builder_.Fill<uint8_t>(rows->values()).data();
+      for (const uint32_t row : table.sent) {
+        rpc::EncodeWire({matrix.data() + row * layout.row_values, layout.row_values}, dtype_, to);
+        to += layout.row_values * value_bytes_;
+      }
     }
     for (const std::vector<int>& group : layout.id_spaces) {
       for (int feature : group) {

@@ -27,7 +27,7 @@ absl::Status SyncFolderOf(const std::string& path) {
 absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path) {
   const std::string partial = path + ".partial";
   FILE* file = std::fopen(partial.c_str(), "wbe");
-  if (file == nullptr) return FileError("create", path);
+  if (file == nullptr) return FileError("write", path);
   return std::unique_ptr<DurableFile>(new DurableFile(path, file));
 }
 

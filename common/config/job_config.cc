@@ -23,8 +23,9 @@ namespace {
 std::vector<std::string> ZooModels(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".textproto") names.push_back(entry.path().stem().string());
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() == ".textproto") names.push_back(it->path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -164,6 +164,14 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
   }
 }
 
+bool HasSegment(const JobConfig& job, const std::string& table, const std::string& segment) {
+  return std::any_of(job.tables().begin(), job.tables().end(), [&](const TableConfig& of_job) {
+    return of_job.name() == table &&
+           std::any_of(of_job.segments().begin(), of_job.segments().end(),
+                       [&](const auto& of_table) { return of_table.name() == segment; });
+  });
+}
+
 // Features that share an id space share rows, so they must name the same table.
 void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems* problems) {
   absl::flat_hash_set<std::string> names;
@@ -180,6 +188,12 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
                     [&](const auto& table) { return table.name() == feature.table(); });
     if (!known) {
       problems->Add(absl::StrCat(path, ".table"), absl::StrCat("no table '", feature.table(), "'"));
+    }
+    if (feature.pooling() == FeatureConfig::NONE && HasSegment(job, feature.table(), "length")) {
+      problems->Add(
+          absl::StrCat(path, ".pooling"),
+          absl::StrCat("NONE makes a model input '", feature.name(), ".length', so table '",
+                       feature.table(), "' may not have a segment of that name"));
     }
     const auto [at, inserted] = table_of_space.emplace(IdSpaceOf(feature), feature.table());
     if (!inserted && at->second != feature.table()) {

@@ -245,6 +245,8 @@ TEST(ValidateData, ASequenceHasALengthAndIsSentAsRows) {
   EXPECT_EQ(ProblemsOf(job, {"data.features[0].transfer=ROWS"}), "");
   EXPECT_EQ(ProblemsOf(job, {"data.features[0].transfer=POOLED"}),
             "data.features[0].transfer: POOLED is not possible with pooling NONE");
+  EXPECT_THAT(ProblemsOf(job, {"tables[0].segments[0].name=length"}),
+              testing::HasSubstr("data.features[0].pooling: NONE makes a model input"));
 }
 
 TEST(ValidateData, FeaturesOfOneIdSpaceShareATable) {

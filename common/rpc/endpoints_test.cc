@@ -1,31 +1,19 @@
 #include "common/rpc/endpoints.h"
 
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/grpc_testing.h"
+#include "common/rpc/stale_socket.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {
 namespace {
-
-// Leaves a socket file behind, as a killed process does.
-void LeaveSocket(const std::string& path) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::strcpy(name.sun_path, path.c_str());
-  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
-  ::close(fd);
-}
 
 TEST(CheckAddress, TakesWhatGrpcTakes) {
   for (const char* address :

@@ -11,6 +11,7 @@
 #include "common/check.h"
 #include "common/mutex.h"
 #include "common/rpc/grpc_server.h"
+#include "common/rpc/grpc_testing.h"
 #include "common/rpc/reliable_call.h"
 #include "common/thread_pool_executor.h"
 #include "gmock/gmock.h"
@@ -66,24 +67,14 @@ class GrpcChannelTest : public testing::Test {
 
   // The result of a reliable call with `payload_bytes`, which repeats what may be repeated.
   absl::StatusOr<Message> Call(const Method& method, size_t payload_bytes) {
-    Mutex mutex;
-    CondVar changed;
-    bool is_done = false;
-    absl::StatusOr<Message> result;
+    Outcome outcome;
     StartReliableCall(
         &executor_, channel_.get(), method, RpcTimeouts(),
         [payload_bytes] {
           return Message{"", Buffer(payload_bytes)};
         },
-        [&](absl::StatusOr<Message> outcome) {
-          MutexLock lock(&mutex);
-          result = std::move(outcome);
-          is_done = true;
-          changed.NotifyAll();
-        });
-    MutexLock lock(&mutex);
-    while (!is_done) changed.Wait(&mutex);
-    return result;
+        outcome.callback());
+    return outcome.Wait();
   }
 
   GrowingHandler handler_;

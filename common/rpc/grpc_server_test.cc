@@ -1,10 +1,5 @@
 #include "common/rpc/grpc_server.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,6 +7,7 @@
 #include <vector>
 
 #include "common/rpc/grpc_testing.h"
+#include "common/rpc/stale_socket.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {
@@ -87,17 +83,11 @@ TEST(GrpcServerTestAddress, TcpPortZeroIsChosenByTheSystem) {
   EXPECT_NE(a->address(), "127.0.0.1:0");
 }
 
-// Leaves a socket file behind, as a killed process does.
 TEST(GrpcServerTestAddress, AStaleSocketIsReplaced) {
   TempFolder folder;
   TestHandler handler;
   const std::string path = folder.path() + "/server";
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::strcpy(name.sun_path, path.c_str());
-  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
-  ::close(fd);
+  LeaveSocket(path);
   ASSERT_TRUE(std::filesystem::exists(path));
   const auto server = StartOrDie("unix:" + path, &handler);
   EXPECT_TRUE(CallAndWait(ChannelTo(server->address()).get(), kEcho, {"x", {}}).ok());

@@ -35,8 +35,8 @@ constexpr CommandInfo kCommands[] = {
     {"evaluate", Command::kEvaluate, 1, 1, "RUN", "set report run_dir",
      "Scores the model of a run on its test data; --set data.test_files=... takes other data."},
     {"predict", Command::kPredict, 2, 2, "RUN FILE", "set report run_dir output",
-     "Scores FILE, which has the format of the run's data, with the model of the run: one\n"
-     "probability a line, in the order of the records, to the standard output or to --output."},
+     "Scores FILE, which has the format of the run's data, with the model of the run: a line for\n"
+     "each record, its probability or nan if it is bad, to the standard output or to --output."},
     {"status", Command::kStatus, 0, 1, "[RUN]", "",
      "Says what a run is doing, or how it ended. By default the newest training under ./runs."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
@@ -107,7 +107,7 @@ absl::Status CheckSet(const CommandInfo& info, const std::string& set) {
 
 absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& args, size_t* i,
                       CommandLine* line) {
-  const std::string typed = args[*i];
+  const std::string& typed = args[*i];
   const std::string name = typed.substr(2, typed.find('=') - 2);
   if (info.command == Command::kBench && name != "set") {
     line->bench_flags.push_back(typed);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
 #include "common/clock.h"
 #include "common/status_macros.h"
 #include "data_loader/synthetic/bayes_auc.h"

@@ -57,20 +57,17 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
 }
 
 absl::Status CopyPredictions(const std::string& from, const std::string& output) {
-  std::error_code error;
-  if (!output.empty()) {
-    std::filesystem::copy_file(from, output, std::filesystem::copy_options::overwrite_existing,
-                               error);
-    if (!error) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", output, ": ", error.message()));
-  }
   std::ifstream file(from, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", from));
-  if (file.peek() != std::ifstream::traits_type::eof()) std::cout << file.rdbuf();
-  std::cout.flush();
-  if (!std::cout) return absl::FailedPreconditionError("cannot write the standard output");
-  return absl::OkStatus();
+  // It may be a pipe or a device.
+  std::ofstream named;
+  if (!output.empty()) named.open(output, std::ios::binary);
+  std::ostream& to = output.empty() ? std::cout : named;
+  if (file.peek() != std::ifstream::traits_type::eof()) to << file.rdbuf();
+  to.flush();
+  if (to) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot write ", output.empty() ? "the standard output" : output));
 }
 
 }  // namespace

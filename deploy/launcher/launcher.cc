@@ -150,7 +150,7 @@ absl::Status Launcher::Rep::StartOne(const RunFolder& folder, const std::string&
   }
   const std::string log_path = folder.LogPath(file_name);
   ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(args, log_path));
-  processes.push_back({role, index, MemberName(role, index), log_path, std::move(process)});
+  processes.push_back({role, index, MemberName(role, index), log_path, process});
   return absl::OkStatus();
 }
 

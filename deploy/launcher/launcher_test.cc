@@ -3,6 +3,7 @@
 
 #include "deploy/launcher/launcher.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -166,15 +167,20 @@ TEST_F(LauncherTest, ASignalEndsTheRunCleanly) {
 // As under nohup.
 TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   const sighandler_t before = std::signal(SIGHUP, SIG_IGN);
-  SetProgram("data_loader", "sleep 1; exit 3");
-  const RunEnd end = Run([] { kill(getpid(), SIGHUP); });
+  const std::string hung_up = dir_ + "/hung_up";
+  ASSERT_EQ(mkfifo(hung_up.c_str(), 0600), 0);
+  SetProgram("data_loader", "read line < " + hung_up + "; exit 3");
+  const RunEnd end = Run([&hung_up] {
+    kill(getpid(), SIGHUP);
+    std::ofstream(hung_up) << "now\n";
+  });
   std::signal(SIGHUP, before);
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 3"));
 }
 
 TEST_F(LauncherTest, ASignalAfterTheEndIsKept) {
-  SetProgram("data_loader", "sleep 1; exit 3");
+  SetProgram("data_loader", "exit 3");
   auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
   ASSERT_TRUE(launcher.ok()) << launcher.status();
   (*launcher)->Wait([](const StatusAnswer&) { return true; });

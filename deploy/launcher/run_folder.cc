@@ -62,8 +62,10 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::str
   const std::string first = absl::StrCat(name, "-", Timestamp());
   std::string run = first;
   // Runs that begin in the same second get -2, -3, ...
-  for (int attempt = 2; !fs::create_directory(runs_dir + "/" + run, error); ++attempt) {
-    if (error) return FileError("make folder", runs_dir + "/" + run, error.value());
+  for (int attempt = 2; !fs::create_directory(absl::StrCat(runs_dir, "/", run), error); ++attempt) {
+    if (error) {
+      return FileError("make folder", absl::StrCat(runs_dir, "/", run), error.value());
+    }
     run = absl::StrCat(first, "-", attempt);
   }
   if (is_latest) RETURN_IF_ERROR(ReplaceLink(run, runs_dir + "/latest"));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -45,9 +46,15 @@ bool IsStill(int fd, const std::string& path) {
          held.st_ino == named.st_ino;
 }
 
+// The owner's file goes last: whoever is killed on the way leaves it for the next one.
 void RemoveWithLink(const std::string& folder, const std::string& link) {
   std::error_code error;
   if (fs::read_symlink(link, error) == folder) fs::remove(link, error);
+  std::vector<fs::path> content;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path() != folder + kOwner) content.push_back(it->path());
+  }
+  for (const fs::path& path : content) fs::remove_all(path, error);
   fs::remove_all(folder, error);
 }
 
@@ -78,10 +85,12 @@ void RemoveLeftFolders(const std::string& parent) {
 absl::Status ReplaceLink(const std::string& target, const std::string& link) {
   const std::string fresh = absl::StrCat(link, ".", getpid());
   unlink(fresh.c_str());
-  if (symlink(target.c_str(), fresh.c_str()) != 0 || rename(fresh.c_str(), link.c_str()) != 0) {
-    return FileError("make link", link);
+  if (symlink(target.c_str(), fresh.c_str()) == 0 && rename(fresh.c_str(), link.c_str()) == 0) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  const int error = errno;
+  unlink(fresh.c_str());
+  return FileError("make link", link, error);
 }
 
 absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::string& parent,
@@ -105,9 +114,13 @@ absl::Status SocketFolder::Claim() {
   const std::string fresh = owner + ".new";
   owner_fd_ = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (owner_fd_ < 0) return FileError("write", fresh);
-  const auto size = static_cast<ssize_t>(link_.size());
-  if (write(owner_fd_, link_.data(), link_.size()) != size ||
-      flock(owner_fd_, LOCK_EX | LOCK_NB) != 0 || rename(fresh.c_str(), owner.c_str()) != 0) {
+  const ssize_t written = write(owner_fd_, link_.data(), link_.size());
+  // What is written only in part has met a full disk, which errno says at the next write.
+  if (written >= 0 && written != static_cast<ssize_t>(link_.size())) {
+    return FileError("write", owner, ENOSPC);
+  }
+  if (written < 0 || flock(owner_fd_, LOCK_EX | LOCK_NB) != 0 ||
+      rename(fresh.c_str(), owner.c_str()) != 0) {
     return FileError("write", owner);
   }
   return absl::OkStatus();

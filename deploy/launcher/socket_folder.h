@@ -4,8 +4,9 @@
 //
 // Its owner holds a lock on its file `owner`, which the kernel takes back however the owner
 // ends. So who finds the lock free knows that a launcher was killed, and removes the folder that it
-// could not remove; each Make does that first. The file's text is the link that points to the
-// folder, which goes with it.
+// could not remove; each Make does that first. (One killed within Make, before it has the lock,
+// leaves an empty folder.) The file's text is the link that points to the folder, which goes with
+// it.
 //
 // The destructor removes the folder, with what is in it, and the link. Not thread-safe.
 

@@ -174,7 +174,7 @@ std::string BytesText(uint64_t bytes) {
     value /= 1000;
     ++unit;
   }
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return absl::StrFormat("%.*f %s", unit == 0 ? 0 : 1, value, units[unit]);
 }
 
 std::string DurationText(double seconds) {

@@ -17,7 +17,8 @@ namespace satrap {
 // NOT_FOUND without a whole model; FAILED_PRECONDITION if a table is not in it or has another
 // fingerprint; DATA_LOSS, naming file and offset, if a file is missing, cut or damaged, and
 // naming the file if it is whole but of another save. After an error the tables are empty or partly
-// filled: the process must not serve. REQUIRES: no other call on the tables is running
+// filled: no Update may build on them. A Lookup meanwhile finds some rows or none.
+// REQUIRES: no Update of the tables is running
 absl::Status LoadTables(const std::string& directory, int ps_index, int num_ps,
                         absl::Span<EmbeddingTable* const> tables);
 

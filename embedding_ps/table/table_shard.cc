@@ -21,12 +21,11 @@ void Touch(const void* address) { (void)*static_cast<const volatile uint8_t*>(ad
 // Calls visit(address) for an address in each cache line of `size` bytes.
 template <typename Visitor>
 void ForEachLine(const float* floats, size_t size, Visitor visit) {
-  const auto begin = reinterpret_cast<uintptr_t>(floats);
-  visit(reinterpret_cast<const void*>(begin));
-  for (uintptr_t at = (begin / kCacheLineBytes + 1) * kCacheLineBytes; at < begin + size;
-       at += kCacheLineBytes) {
-    visit(reinterpret_cast<const void*>(at));
-  }
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(floats);
+  visit(bytes);
+  const size_t in_first_line =
+      kCacheLineBytes - reinterpret_cast<uintptr_t>(bytes) % kCacheLineBytes;
+  for (size_t at = in_first_line; at < size; at += kCacheLineBytes) visit(bytes + at);
 }
 
 }  // namespace

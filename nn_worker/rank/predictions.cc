@@ -119,6 +119,11 @@ absl::Status PredictionWriter::Add(const PartDescription& part, absl::Span<const
       char record[kRecordBytes];
       const uint32_t split = range.split();
       const uint64_t block = range.block();
+      if (std::isnan(logits[sample])) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "the model's output for record ", index, " of block ", block, " of split ", split,
+            " is not a number: its training has diverged, or an input is too large"));
+      }
       const double probability = 1 / (1 + std::exp(-static_cast<double>(logits[sample])));
       std::memcpy(record, &split, 4);
       std::memcpy(record + 4, &index, 4);

@@ -38,10 +38,9 @@ void WriteFile(const std::string& path, const std::string& text) {
 }  // namespace
 
 SimFolder::SimFolder() {
-  std::error_code error;
-  const fs::path parent =
-      fs::is_directory(kMemoryFolder, error) ? kMemoryFolder : fs::temp_directory_path();
-  path_ = (parent / "satrap_world_XXXXXX").string();
+  path_ = absl::StrCat(kMemoryFolder, "/satrap_world_XXXXXX");
+  if (mkdtemp(path_.data()) != nullptr) return;
+  path_ = (fs::temp_directory_path() / "satrap_world_XXXXXX").string();
   CHECK(mkdtemp(path_.data()) != nullptr) << path_;
 }
 

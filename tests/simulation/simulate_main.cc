@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "common/check.h"
 #include "tests/simulation/sim_world.h"
 
@@ -47,7 +47,7 @@ int RunWorlds(uint64_t first, uint64_t last, volatile uint64_t* running) {
   }
   for (const auto& [kind, count] : kinds) std::printf("%7d %s\n", count, kind.c_str());
   std::printf("%llu worlds, %llu broken; %llu steps, %llu samples trained, %llu events\n",
-              static_cast<unsigned long long>(last - first + 1), broken, steps, samples, events);
+              static_cast<unsigned long long>(last) - first + 1, broken, steps, samples, events);
   std::fflush(stdout);
   return broken == 0 ? 0 : 1;
 }
@@ -66,6 +66,10 @@ int RunWorldsInChild(uint64_t first, uint64_t last) {
   std::printf("%s\n  ended the process by signal %d\n  replay: %s\n",
               Describe(WorldShape::Draw(*running)).c_str(), WTERMSIG(status),
               ReplayCommand(*running).c_str());
+  if (*running < last) {
+    std::printf("seeds %llu to %llu did not run\n", static_cast<unsigned long long>(*running) + 1,
+                static_cast<unsigned long long>(last));
+  }
   return 1;
 }
 
@@ -77,8 +81,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: simulate FIRST_SEED [LAST_SEED]\n");
     return 1;
   }
-  const uint64_t first = std::strtoull(argv[1], nullptr, 10);
-  const uint64_t last = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : first;
+  uint64_t first;
+  uint64_t last;
+  if (!absl::SimpleAtoi(argv[1], &first) || !absl::SimpleAtoi(argv[argc - 1], &last) ||
+      last < first) {
+    std::fprintf(stderr, "simulate: seeds are whole numbers, FIRST_SEED not above LAST_SEED\n");
+    return 1;
+  }
   if (first != last) return satrap::simulation::RunWorldsInChild(first, last);
   // A debugger follows one process more easily.
   uint64_t running = 0;
