@@ -1,17 +1,11 @@
 #include "data_loader/loader_metrics.h"
 
 namespace satrap {
-namespace {
-
-constexpr int64_t kPeriodUs = 1'000'000;
-
-}  // namespace
 
 LoaderMetrics::LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* engine,
-                             Executor* executor, MetricsRegistry* registry)
+                             MetricsRegistry* registry)
     : streams_(streams),
       engine_(engine),
-      executor_(executor),
       ready_parts_(registry->AddGauge("satrap_ready_parts", "Parts made and not yet sent")),
       unaccepted_parts_(registry->AddGauge("satrap_unaccepted_parts",
                                            "Parts sent or waiting their turn, not yet accepted")),
@@ -22,12 +16,7 @@ LoaderMetrics::LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* e
       sent_samples_(
           registry->AddCounter("satrap_sent_samples_total", "Samples of accepted parts")) {}
 
-void LoaderMetrics::Start() {
-  Update();
-  executor_->PostAfter(kPeriodUs, [this] { Start(); });
-}
-
-void LoaderMetrics::Update() {
+void LoaderMetrics::Refresh() {
   const LoaderEngine::Counts sent = engine_->counts();
   const LoaderProgress read = streams_->Progress();
   ready_parts_->Set(static_cast<double>(streams_->ready_parts()));

@@ -1,4 +1,5 @@
-// LoaderMetrics shows the progress of a loader as metrics, brought up to date once a second:
+// LoaderMetrics shows the progress of a loader as metrics; common/metrics/refresh.h brings them
+// up to date:
 //
 //   now               satrap_ready_parts, satrap_unaccepted_parts
 //   since the start   satrap_read_records_total, satrap_read_bytes_total,
@@ -11,7 +12,6 @@
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_
 
-#include "common/executor.h"
 #include "common/metrics/metrics.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/loader_streams.h"
@@ -20,19 +20,16 @@ namespace satrap {
 
 class LoaderMetrics {
  public:
-  // Nothing is owned; all must outlive this object, and this object the executor's tasks.
-  LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* engine, Executor* executor,
+  // Nothing is owned; all must outlive this object.
+  LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* engine,
                 MetricsRegistry* registry);
 
-  // Brings the metrics up to date, now and each second from now on. REQUIRES: once
-  void Start();
+  // Brings the metrics up to date.
+  void Refresh();
 
  private:
-  void Update();
-
   const LoaderStreams* const streams_;
   const LoaderEngine* const engine_;
-  Executor* const executor_;
   prometheus::Gauge* const ready_parts_;
   prometheus::Gauge* const unaccepted_parts_;
   prometheus::Counter* const read_records_;

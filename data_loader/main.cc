@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/log/log.h"
+#include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/status_macros.h"
 #include "common/thread_pool_executor.h"
@@ -49,8 +50,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),
                       runtime.failure_sink());
   engine.Start();
-  LoaderMetrics metrics(streams.get(), &engine, runtime.executor(), runtime.metrics());
-  metrics.Start();
+  LoaderMetrics metrics(streams.get(), &engine, runtime.metrics());
+  RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
   // Parse threads hand parts to the engine, and the engine calls workers: both end before the
   // channels do.
   runtime.WaitForFinish([&] {

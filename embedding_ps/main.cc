@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
@@ -30,8 +31,8 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   engine->Preload();
   RETURN_IF_ERROR(runtime.Serve({{kMethods, engine.get()}}));
   RETURN_IF_ERROR(runtime.Join());
-  PsMetrics metrics(engine.get(), runtime.executor(), runtime.metrics());
-  metrics.Start();
+  PsMetrics metrics(engine.get(), runtime.metrics());
+  RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
   runtime.WaitForFinish();
   disk_executor.Stop();
   return absl::OkStatus();

@@ -1,15 +1,9 @@
 #include "embedding_ps/ps_metrics.h"
 
 namespace satrap {
-namespace {
 
-constexpr int64_t kPeriodUs = 1'000'000;
-
-}  // namespace
-
-PsMetrics::PsMetrics(const PsEngine* engine, Executor* executor, MetricsRegistry* registry)
+PsMetrics::PsMetrics(const PsEngine* engine, MetricsRegistry* registry)
     : engine_(engine),
-      executor_(executor),
       registry_(registry),
       lookup_keys_(registry->AddCounter("satrap_lookup_keys_total", "Keys looked up")),
       absent_keys_(registry->AddCounter("satrap_absent_keys_total", "Of them, keys without a row")),
@@ -17,12 +11,7 @@ PsMetrics::PsMetrics(const PsEngine* engine, Executor* executor, MetricsRegistry
       update_keys_(registry->AddCounter("satrap_update_keys_total", "Keys updated")),
       rows_created_(registry->AddCounter("satrap_rows_created_total", "Rows made by updates")) {}
 
-void PsMetrics::Start() {
-  Update();
-  executor_->PostAfter(kPeriodUs, [this] { Start(); });
-}
-
-void PsMetrics::Update() {
+void PsMetrics::Refresh() {
   const PsEngine::Counts counts = engine_->counts();
   RaiseTo(lookup_keys_, counts.lookup_keys);
   RaiseTo(absent_keys_, counts.absent_keys);

@@ -1,4 +1,5 @@
-// PsMetrics shows the progress of a PsEngine as metrics, brought up to date once a second:
+// PsMetrics shows the progress of a PsEngine as metrics; common/metrics/refresh.h brings them up to
+// date:
 //
 //   satrap_table_rows{table}, satrap_table_bytes{table}                             now
 //   satrap_lookup_keys_total, satrap_absent_keys_total, satrap_updates_total,
@@ -7,7 +8,6 @@
 #ifndef SATRAP_EMBEDDING_PS_PS_METRICS_H_
 #define SATRAP_EMBEDDING_PS_PS_METRICS_H_
 
-#include "common/executor.h"
 #include "common/metrics/metrics.h"
 #include "embedding_ps/ps_engine.h"
 
@@ -15,17 +15,14 @@ namespace satrap {
 
 class PsMetrics {
  public:
-  // Nothing is owned; all must outlive this object, and this object the executor's tasks.
-  PsMetrics(const PsEngine* engine, Executor* executor, MetricsRegistry* registry);
+  // Nothing is owned; all must outlive this object.
+  PsMetrics(const PsEngine* engine, MetricsRegistry* registry);
 
-  // Brings the metrics up to date, now and each second from now on. REQUIRES: once
-  void Start();
+  // Brings the metrics up to date.
+  void Refresh();
 
  private:
-  void Update();
-
   const PsEngine* const engine_;
-  Executor* const executor_;
   MetricsRegistry* const registry_;
   prometheus::Counter* const lookup_keys_;
   prometheus::Counter* const absent_keys_;

@@ -4,16 +4,12 @@ namespace satrap {
 
 namespace {
 
-constexpr int64_t kPeriodUs = 1'000'000;
-
 void Set(prometheus::Gauge* gauge, size_t value) { gauge->Set(static_cast<double>(value)); }
 
 }  // namespace
 
-EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* executor,
-                             MetricsRegistry* registry)
+EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, MetricsRegistry* registry)
     : engine_(engine),
-      executor_(executor),
       accepted_parts_(
           registry->AddGauge("satrap_accepted_parts", "Parts accepted and not yet handed out")),
       held_puts_(registry->AddGauge("satrap_held_puts",
@@ -29,12 +25,7 @@ EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* exec
           registry->AddCounter("satrap_saturated_values_total",
                                "Values of gradients that were too large for an F16 on the wire")) {}
 
-void EngineMetrics::Start() {
-  Update();
-  executor_->PostAfter(kPeriodUs, [this] { Start(); });
-}
-
-void EngineMetrics::Update() {
+void EngineMetrics::Refresh() {
   const EmbeddingWorkerEngine::Progress progress = engine_->progress();
   Set(accepted_parts_, progress.accepted_parts);
   Set(held_puts_, progress.held_puts);

@@ -1,5 +1,5 @@
-// EngineMetrics shows the progress of an EmbeddingWorkerEngine as metrics, brought up to date once
-// a second:
+// EngineMetrics shows the progress of an EmbeddingWorkerEngine as metrics;
+// common/metrics/refresh.h brings them up to date:
 //
 //     now               satrap_accepted_parts, satrap_held_puts, satrap_parked_asks,
 //                       satrap_outstanding_parts
@@ -11,7 +11,6 @@
 #ifndef SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_
 #define SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_
 
-#include "common/executor.h"
 #include "common/metrics/metrics.h"
 #include "embedding_worker/embedding_worker_engine.h"
 
@@ -19,17 +18,14 @@ namespace satrap {
 
 class EngineMetrics {
  public:
-  // Nothing is owned; all must outlive this object, and this object the executor's tasks.
-  EngineMetrics(const EmbeddingWorkerEngine* engine, Executor* executor, MetricsRegistry* registry);
+  // Nothing is owned; all must outlive this object.
+  EngineMetrics(const EmbeddingWorkerEngine* engine, MetricsRegistry* registry);
 
-  // Brings the metrics up to date, now and each second from now on. REQUIRES: once
-  void Start();
+  // Brings the metrics up to date.
+  void Refresh();
 
  private:
-  void Update();
-
   const EmbeddingWorkerEngine* const engine_;
-  Executor* const executor_;
   prometheus::Gauge* const accepted_parts_;
   prometheus::Gauge* const held_puts_;
   prometheus::Gauge* const parked_asks_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/hot_methods.h"
 #include "common/status_macros.h"
@@ -27,8 +28,8 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingWorkerEngine> engine,
                    EmbeddingWorkerEngine::Create(runtime.job(), std::move(options)));
   RETURN_IF_ERROR(runtime.Serve({{rpc::kEmbeddingWorkerMethods, engine.get()}}));
-  EngineMetrics metrics(engine.get(), runtime.executor(), runtime.metrics());
-  metrics.Start();
+  EngineMetrics metrics(engine.get(), runtime.metrics());
+  RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
   runtime.WaitForFinish();
   return absl::OkStatus();
 }

@@ -45,7 +45,7 @@ judge() {
   local verdict=ok
   [[ -n "$2" ]] || { echo "no figure for $1 in the report" >&2; exit 1; }
   perl -e '$x = shift; exit !(eval shift)' "$2" "$3" || { verdict=MISSED; missed=1; }
-  printf '%-44s %-12.8g %-28s %s\n' "$1" "$2" "$3" "$verdict"
+  printf '%-50s %-9.6g %-7s %s\n' "$1" "$2" "$verdict" "$3"
 }
 
 calculate() { perl -e 'print eval shift' "$1"; }

@@ -1,0 +1,36 @@
+#include "embedding_ps/ps_metrics.h"
+
+#include "common/rpc/hot_methods.h"
+#include "embedding_ps/ps_engine_test_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PsMetricsTest, FollowTheEngine) {
+  Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1));
+  MetricsRegistry registry("embedding_ps", 0);
+  PsMetrics metrics(&pss.engine(), &registry);
+  metrics.Refresh();
+  EXPECT_THAT(registry.Text(),
+              HasSubstr("satrap_updates_total{index=\"0\",role=\"embedding_ps\"} 0"));
+  const UpdateCall update = UpdateOf(JobConfig::HYBRID, 0, 0, {7, 9}, {1, 2, 3, 4, 5, 6});
+  ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, update.Message()).ok());
+  pss.Rows({7, 8, 9});
+  metrics.Refresh();
+  const std::string text = registry.Text();
+  for (const char* line : {"satrap_updates_total{index=\"0\",role=\"embedding_ps\"} 1\n",
+                           "satrap_update_keys_total{index=\"0\",role=\"embedding_ps\"} 2\n",
+                           "satrap_rows_created_total{index=\"0\",role=\"embedding_ps\"} 2\n",
+                           "satrap_lookup_keys_total{index=\"0\",role=\"embedding_ps\"} 3\n",
+                           "satrap_absent_keys_total{index=\"0\",role=\"embedding_ps\"} 1\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, HasSubstr("satrap_table_rows{"));
+}
+
+}  // namespace
+}  // namespace satrap
