@@ -129,7 +129,9 @@ int Run(const std::string& path) {
       "docs/config.md`.\n\n"
       "A job is one text file (`job.textproto`) holding a `JobConfig`. Any field can be set on the "
       "command line:\n"
-      "`--set embedding_ps.replicas=4 --set 'tables[name=ids].segments[0].dim=8'`.\n");
+      "`--set embedding_ps.replicas=4 --set 'tables[name=ids].segments[0].dim=8'`. "
+      "A list of\nnumbers or names is set as a whole, with commas and without quotes: `--set "
+      "data.train_files=a.csv,b.csv`.\n");
   absl::flat_hash_set<std::string> printed;
   PrintMessage(job, &printed);
   return 0;
