@@ -75,7 +75,9 @@ absl::Status ReadProgress::AddBad(const BadLine& bad) {
     MutexLock lock(&mutex_);
     count = ++bad_;
     Counts& counts = counts_[bad.stream];
-    ++counts.bad;
+    if (++counts.bad == 1) {
+      counts.first_bad = absl::StrCat(OneField(bad.path), ", byte ", bad.offset, ": ", bad.reason);
+    }
     if (counts.read.scanned + counts.bad >= kMinRecordsForFraction) {
       too_many = CheckFraction(bad.stream);
     }
@@ -133,7 +135,8 @@ absl::Status ReadProgress::CheckFraction(Stream stream) const {
   return absl::FailedPreconditionError(absl::StrCat(
       counts.bad, " of ", all, " records of the ", StreamName(stream),
       " stream are bad, more than data.max_bad_fraction (", options_.max_bad_fraction, ")",
-      options_.quarantine_dir.empty() ? "" : absl::StrCat("; see ", PathIn(options_, ".tsv"))));
+      options_.quarantine_dir.empty() ? "" : absl::StrCat("; see ", PathIn(options_, ".tsv")),
+      "; the first: ", counts.first_bad));
 }
 
 LoaderProgress ReadProgress::Snapshot() const {

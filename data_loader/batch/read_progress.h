@@ -68,7 +68,8 @@ class ReadProgress {
   void Add(Stream stream, const ReadCounts& counts);
 
   // Keeps the line, which blocks on the disk. An error if it cannot be kept. FAILED_PRECONDITION if
-  // more than max_bad_fraction of the first 10,000 or more records of the stream are bad.
+  // more than max_bad_fraction of the first 10,000 or more records of the stream are bad; it names
+  // the numbers, the quarantine file and the stream's first bad record.
   absl::Status AddBad(const BadLine& bad);
 
   // There is one more reader of the stream's first epoch.
@@ -86,7 +87,8 @@ class ReadProgress {
   struct Counts {
     ReadCounts read;
     uint64_t bad = 0;
-    size_t readers = 0;  // of the first epoch, which have not ended
+    size_t readers = 0;     // of the first epoch, which have not ended
+    std::string first_bad;  // its place and what is wrong with it
   };
   absl::Status Keep(const BadLine& bad) EXCLUDES(mutex_);
   absl::Status CheckFraction(Stream stream) const REQUIRES(mutex_);

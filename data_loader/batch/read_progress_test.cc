@@ -65,6 +65,23 @@ TEST(ReadProgressTest, MoreThanTheShareOfTenThousandRecordsIsAnError) {
   EXPECT_TRUE(progress.EndReader(TEST_STREAM).ok()) << "each stream has its own share";
 }
 
+TEST(ReadProgressTest, TheErrorNamesTheFirstBadRecordOfItsStream) {
+  TempDir dir;
+  ReadProgress::Options options;
+  options.max_bad_fraction = 0.25;
+  options.quarantine_dir = dir.path();
+  ReadProgress progress(options);
+  progress.AddReader(TRAIN_STREAM);
+  ASSERT_TRUE(progress.AddBad({"test.csv", 5, 2, TEST_STREAM, "a NUL byte", "x"}).ok());
+  ASSERT_TRUE(progress.AddBad({"a\nb", 123, 9, TRAIN_STREAM, "an unknown label", "y"}).ok());
+  ASSERT_TRUE(progress.AddBad({"c", 7, 1, TRAIN_STREAM, "too few columns", "z"}).ok());
+  EXPECT_EQ(
+      progress.EndReader(TRAIN_STREAM).message(),
+      absl::StrCat("2 of 2 records of the train stream are bad, more than "
+                   "data.max_bad_fraction (0.25); see ",
+                   dir.path(), "/loader-0.tsv; the first: a\\nb, byte 123: an unknown label"));
+}
+
 TEST(ReadProgressTest, AStreamOfFewRecordsIsJudgedWhenItsLastReaderEnds) {
   ReadProgress::Options options;
   options.max_bad_fraction = 0.25;

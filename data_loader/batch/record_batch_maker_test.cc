@@ -99,6 +99,23 @@ TEST_F(RecordBatchMakerTest, KeepsFileOrderAcrossSplitsAndCutsBatchesIntoEqualPa
   EXPECT_EQ(epoch.batches[2].size(), 2u) << "unordered: two samples need no third part";
 }
 
+TEST_F(RecordBatchMakerTest, AFileThatShrinksBetweenTwoEpochsIsAnErrorOfTheSecond) {
+  JobConfig job = FileJob(dir_, 10);
+  job.mutable_data()->set_split_bytes(9);
+  const auto plan = Plan(job);
+  const auto maker = NewBatchMaker(plan);
+  EXPECT_EQ(ReadEpoch(*plan, maker.get(), 0).records, UpTo(10));
+  dir_.Write("data", "0,0\n1,1\n0,2\n1,3\n");
+  maker->BeginEpoch(1);
+  maker->AddSplit(0);  // all of its bytes are there
+  std::vector<Part> parts;
+  const auto made = maker->MakeBatch(&parts);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kDataLoss) << made.status();
+  EXPECT_NE(made.status().message().find("has 16 bytes, it had 40 when the run began"),
+            std::string::npos)
+      << made.status();
+}
+
 TEST_F(RecordBatchMakerTest, OrderedEveryBatchHasAllPartsAndTheLastOneSaysSo) {
   for (const int rows : {8, 9}) {  // a full last batch, and one of one record
     JobConfig job = FileJob(dir_, rows);

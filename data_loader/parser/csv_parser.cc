@@ -7,6 +7,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -83,6 +85,19 @@ absl::string_view Trim(absl::string_view text) {
   return text;
 }
 
+constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr size_t kMaxToldBytes = 200;
+
+// The names as they can be shown on a terminal: a file may hold any bytes, and any number of them.
+std::string Told(const std::vector<std::string>& names) {
+  std::string told;
+  for (const char c : absl::StrJoin(names, ", ")) {
+    if (told.size() >= kMaxToldBytes) return told + "...";
+    told += absl::CHexEscape(absl::string_view(&c, 1));
+  }
+  return told;
+}
+
 class CsvParser final : public Parser {
  public:
   CsvParser(const CsvFormat& format, Stream stream)
@@ -105,21 +120,23 @@ class CsvParser final : public Parser {
   absl::Status CheckHeader(absl::string_view line) const override {
     std::vector<std::string> expected;
     std::vector<std::string> got;
-    bool equal = true;
     for (absl::string_view name : absl::StrSplit(line, separator_)) {
       got.emplace_back(trim_ ? Trim(name) : name);
     }
-    equal = got.size() == columns_.size();
+    size_t equal = 0;  // columns, from the first on
     for (size_t i = 0; i < columns_.size(); ++i) {
       // A column that is ignored need not be named.
       const bool any = columns_[i].kind == ColumnConfig::IGNORE && columns_[i].name.empty();
       expected.push_back(any ? "(any)" : columns_[i].name);
-      if (equal && !any && got[i] != columns_[i].name) equal = false;
+      if (equal == i && i < got.size() && (any || got[i] == columns_[i].name)) ++equal;
     }
-    if (equal) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the header line names the columns ",
-                                                   absl::StrJoin(got, ", "), "; the job ",
-                                                   absl::StrJoin(expected, ", ")));
+    if (equal == columns_.size() && equal == got.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the header line names the columns ", Told(got), "; the job ",
+        absl::StrJoin(expected, ", "), "; the first that differs is column ", equal + 1,
+        absl::StartsWith(line, kByteOrderMark) ? "; the file begins with a UTF-8 byte order mark, "
+                                                 "which is taken for a part of the first name"
+                                               : ""));
   }
 
  private:

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "data_loader/parser/string_id.h"
 
 namespace satrap {
@@ -126,6 +128,37 @@ TEST(CsvParserTest, TheHeaderMustNameTheColumnsInOrder) {
   EXPECT_FALSE(csv.parser->CheckHeader("y,u,whatever").ok());
   EXPECT_FALSE(csv.parser->CheckHeader("y,whatever").ok());
   EXPECT_NE(csv.parser->CheckHeader("a,b,c").message().find("y, (any), u"), std::string::npos);
+}
+
+TEST(CsvParserTest, AWrongHeaderIsToldWithTheFirstColumnThatDiffers) {
+  Csv csv(R"(header: true columns { name: "y" kind: LABEL } columns { name: "u" })");
+  EXPECT_EQ(csv.parser->CheckHeader("y,v").message(),
+            "the header line names the columns y, v; the job y, u; the first that differs is "
+            "column 2");
+  for (const char* line : {"y", "y,u,v"}) {
+    const std::string differs = absl::StrCat("differs is column ", line[1] == 0 ? 2 : 3);
+    EXPECT_NE(csv.parser->CheckHeader(line).message().find(differs), std::string::npos) << line;
+  }
+}
+
+TEST(CsvParserTest, OfAWrongHeaderOnlyAShortPrintableTextIsTold) {
+  Csv csv(R"(header: true columns { name: "y" kind: LABEL } columns { name: "u" })");
+  const std::string line = "\x1b[2J\r\x9b,\xe5" + std::string(5000, '\x01');
+  const absl::Status status = csv.parser->CheckHeader(line);
+  EXPECT_NE(status.message().find(R"(columns \x1b[2J\r\x9b, \xe5\x01)"), std::string::npos)
+      << status;
+  EXPECT_NE(status.message().find(R"(\x01...; the job)"), std::string::npos) << status;
+  EXPECT_LT(status.message().size(), 320u);
+  for (const char c : status.message()) ASSERT_TRUE(absl::ascii_isprint(c)) << status;
+}
+
+TEST(CsvParserTest, AByteOrderMarkBeforeTheHeaderIsNamed) {
+  Csv csv(R"(header: true columns { name: "y" kind: LABEL } columns { name: "u" })");
+  EXPECT_EQ(csv.parser->CheckHeader("\xef\xbb\xbfy,u").message(),
+            "the header line names the columns \\xef\\xbb\\xbfy, u; the job y, u; the first that "
+            "differs is column 1; the file begins with a UTF-8 byte order mark, which is taken for "
+            "a part of the first name");
+  EXPECT_EQ(csv.parser->CheckHeader("y,v").message().find("mark"), std::string::npos);
 }
 
 }  // namespace

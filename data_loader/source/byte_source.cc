@@ -1,6 +1,7 @@
 #include "data_loader/source/byte_source.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -22,20 +24,42 @@ namespace {
 
 constexpr size_t kCompressedChunkBytes = 256 << 10;
 
+// The file as it lies on disk, up to the size that it was listed with.
 class PlainFile final : public ByteSource {
  public:
-  PlainFile(std::string path, int fd, uint64_t from)
-      : path_(std::move(path)), fd_(fd), from_(from), at_(from) {}
+  PlainFile(std::string path, int fd, uint64_t from, uint64_t file_bytes)
+      : path_(std::move(path)),
+        fd_(fd),
+        from_(from),
+        file_bytes_(file_bytes > 0 ? file_bytes : std::numeric_limits<uint64_t>::max()),
+        has_size_(file_bytes > 0),
+        at_(from) {}
   ~PlainFile() override { close(fd_); }
 
   absl::StatusOr<size_t> Read(char* to, size_t size) override {
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(size, file_bytes_ - at_));
+    if (wanted == 0) return size_t{0};
     ssize_t got;
     do {
-      got = pread(fd_, to, size, static_cast<off_t>(at_));
+      got = pread(fd_, to, wanted, static_cast<off_t>(at_));
     } while (got < 0 && errno == EINTR);
     if (got < 0) return FileError("read", path_);
+    if (got == 0 && has_size_) {
+      RETURN_IF_ERROR(CheckSize());
+      return absl::DataLossError(absl::StrCat(path_, " changed while byte ", at_, " was read"));
+    }
     at_ += static_cast<uint64_t>(got);
     return static_cast<size_t>(got);
+  }
+  // DATA_LOSS if the file has become smaller than it was listed with.
+  absl::Status CheckSize() const {
+    if (!has_size_) return absl::OkStatus();
+    struct stat status;
+    if (fstat(fd_, &status) != 0) return FileError("read", path_);
+    if (static_cast<uint64_t>(status.st_size) >= file_bytes_) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat(path_, " has ", status.st_size, " bytes, it had ", file_bytes_,
+                     " when the run began: the files of a run must not shrink"));
   }
   uint64_t disk_bytes() const override { return at_ - from_; }
 
@@ -43,6 +67,8 @@ class PlainFile final : public ByteSource {
   const std::string path_;
   const int fd_;
   const uint64_t from_;
+  const uint64_t file_bytes_;
+  const bool has_size_;  // file_bytes_ was listed
   uint64_t at_;
 };
 
@@ -166,10 +192,14 @@ class ZstdFile final : public ByteSource {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path,
-                                                           Compression compression, uint64_t from) {
+                                                           Compression compression, uint64_t from,
+                                                           uint64_t file_bytes) {
+  CHECK(file_bytes == 0 || from <= file_bytes) << path;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileError("read", path);
-  std::unique_ptr<ByteSource> file = std::make_unique<PlainFile>(path, fd, from);
+  auto file = std::make_unique<PlainFile>(path, fd, from, file_bytes);
+  // A split may end before the file does, and compressed bytes where a member ends.
+  RETURN_IF_ERROR(file->CheckSize());
   switch (compression) {
     case Compression::kNone:
       break;

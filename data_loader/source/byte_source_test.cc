@@ -39,17 +39,21 @@ std::string SomeText() {
   return text;
 }
 
-absl::StatusOr<std::string> ReadAll(const std::string& path, Compression compression, size_t step) {
-  auto source = OpenByteSource(path, compression, 0);
-  if (!source.ok()) return source.status();
+absl::StatusOr<std::string> ReadToEnd(ByteSource* source, size_t step) {
   std::string all;
   std::string chunk(step, 0);
   while (true) {
-    const auto got = (*source)->Read(chunk.data(), chunk.size());
+    const auto got = source->Read(chunk.data(), chunk.size());
     if (!got.ok()) return got.status();
     if (*got == 0) return all;
     all.append(chunk, 0, *got);
   }
+}
+
+absl::StatusOr<std::string> ReadAll(const std::string& path, Compression compression, size_t step) {
+  auto source = OpenByteSource(path, compression, 0);
+  if (!source.ok()) return source.status();
+  return ReadToEnd(source->get(), step);
 }
 
 TEST(ByteSourceTest, GivesTheBytesOfPlainAndCompressedFiles) {
@@ -96,6 +100,55 @@ TEST(ByteSourceTest, ADamagedFileIsDataLoss) {
         ReadAll(dir.Write("bad", bytes), gzip ? Compression::kGzip : Compression::kZstd, 1 << 20);
     EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << gzip;
   }
+}
+
+// The status and the bytes of a file that had `listed_bytes`.
+absl::StatusOr<std::string> ReadListed(const std::string& path, Compression compression,
+                                       uint64_t listed_bytes) {
+  const auto source = OpenByteSource(path, compression, 0, listed_bytes);
+  if (!source.ok()) return source.status();
+  return ReadToEnd(source->get(), 4);
+}
+
+TEST(ByteSourceTest, AFileThatIsSmallerThanItWasIsDataLossThatNamesBothSizes) {
+  TempDir dir;
+  const std::string path = dir.Write("a", "01234567");
+  EXPECT_EQ(*ReadListed(path, Compression::kNone, 8), "01234567");
+  const auto got = ReadListed(path, Compression::kNone, 9);
+  EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(got.status().message(),
+            path + " has 8 bytes, it had 9 when the run began: the files of a run must not shrink");
+  EXPECT_EQ(OpenByteSource(path, Compression::kNone, 2, 9).status().code(),
+            absl::StatusCode::kDataLoss)
+      << "whichever bytes are to be read";
+  const std::string member = Gzip("one\n");
+  EXPECT_NE(ReadListed(dir.Write("b", member), Compression::kGzip, 2 * member.size())
+                .status()
+                .message()
+                .find("when the run began"),
+            std::string::npos)
+      << "whole members may be missing";
+}
+
+TEST(ByteSourceTest, AFileThatShrinksWhileItIsReadIsDataLoss) {
+  TempDir dir;
+  const std::string path = dir.Write("a", "01234567");
+  const auto source = OpenByteSource(path, Compression::kNone, 0, 8);
+  char bytes[4];
+  ASSERT_EQ(*(*source)->Read(bytes, 4), 4u);
+  dir.Write("a", "01234");
+  ASSERT_EQ(*(*source)->Read(bytes, 4), 1u);
+  const auto got = (*source)->Read(bytes, 4);
+  EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << got.status();
+  EXPECT_NE(got.status().message().find(path + " has 5 bytes, it had 8"), std::string::npos);
+}
+
+TEST(ByteSourceTest, WhatAFileHasGainedIsNotRead) {
+  TempDir dir;
+  EXPECT_EQ(*ReadListed(dir.Write("a", "0123456789"), Compression::kNone, 7), "0123456");
+  const std::string member = Gzip("one\n");
+  EXPECT_EQ(*ReadListed(dir.Write("b", member + Gzip("two\n")), Compression::kGzip, member.size()),
+            "one\n");
 }
 
 TEST(ByteSourceTest, AMissingFileIsNotFound) {

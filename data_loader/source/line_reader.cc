@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split)
   const uint64_t from = plain && split.from > 0 ? split.from - 1 : 0;
   const uint64_t end = plain ? split.to : std::numeric_limits<uint64_t>::max();
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source,
-                   OpenByteSource(split.path, split.compression, from));
+                   OpenByteSource(split.path, split.compression, from, split.file_bytes));
   std::unique_ptr<LineReader> reader(
       new LineReader(std::move(source), plain, from, end, split.from == 0));
   if (split.from > 0) RETURN_IF_ERROR(reader->SkipLine());

@@ -4,6 +4,9 @@
 // A line of more than kMaxLineBytes is given cut off and marked; the rest of it is skipped, so
 // memory is bounded whatever the file holds.
 //
+// A file ends where it ended when the splits were listed; one that has shrunk is an error
+// (byte_source.h).
+//
 // Not thread-safe; blocks on the disk.
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_LINE_READER_H_
@@ -26,7 +29,7 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
 class LineReader {
  public:
-  // Opens the split's file. Errors name the file.
+  // Opens the split's file. Errors as OpenByteSource.
   // REQUIRES: the split has a path
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(const Split& split);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
@@ -76,6 +78,26 @@ TEST(LineReaderTest, TheSplitsOfAFileTogetherTakeItsBytes) {
     bytes += (*reader)->disk_bytes();
   }
   EXPECT_EQ(bytes, text.size());
+}
+
+TEST(LineReaderTest, ALineThatTheFileHasLostIsAnErrorAndNotAShorterLine) {
+  TempDir dir;
+  const std::string text(1 << 20, 'x');  // more than is read at once
+  const std::string path = dir.Write("a", text);
+  const auto reader = LineReader::Open(Split{path, Compression::kNone, 0, 10, text.size()});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::filesystem::resize_file(path, text.size() - 1);
+  LineReader::Line line;
+  EXPECT_EQ((*reader)->Next(&line).status().code(), absl::StatusCode::kDataLoss);
+  // Whichever split of the file it is.
+  EXPECT_EQ(LineReader::Open(Split{path, Compression::kNone, 0, 10, text.size()}).status().code(),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST(LineReaderTest, TheLastLineEndsWhereTheFileEndedWhenItWasListed) {
+  TempDir dir;
+  EXPECT_EQ(LinesOf(Split{dir.Write("a", "one\ntwo and more\n"), Compression::kNone, 0, 7, 7}),
+            (Lines{"one", "two"}));
 }
 
 TEST(LineReaderTest, ALineOverTheLimitIsMarkedAndTheNextOneIsRead) {

@@ -60,7 +60,7 @@ absl::Status AppendSplitsOfFile(const std::string& path, uint64_t split_bytes,
   ASSIGN_OR_RETURN(const Compression compression, SniffCompression(path));
   const uint64_t step = compression == Compression::kNone ? split_bytes : size;
   for (uint64_t from = 0; from < size; from += step) {
-    splits->push_back(Split{path, compression, from, std::min(size, from + step)});
+    splits->push_back(Split{path, compression, from, std::min(size, from + step), size});
   }
   return absl::OkStatus();
 }

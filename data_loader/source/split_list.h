@@ -26,6 +26,8 @@ struct Split {
   // Bytes of the file as it lies on disk, or rows: [from, to).
   uint64_t from = 0;
   uint64_t to = 0;
+  // Of the whole file when the list was made, compressed or not; 0: rows, or not known.
+  uint64_t file_bytes = 0;
 };
 
 // A glob that matches `name` and nothing else.

@@ -32,6 +32,8 @@ TEST(SplitListTest, CutsPlainFilesBySizeInTheOrderOfTheirNames) {
   EXPECT_EQ((*splits)[1].path, dir.path() + "/b.txt");
   EXPECT_EQ((*splits)[3].from, 8u);
   EXPECT_EQ((*splits)[3].to, 10u);
+  EXPECT_EQ((*splits)[0].file_bytes, 4u);
+  EXPECT_EQ((*splits)[3].file_bytes, 10u);
 }
 
 TEST(SplitListTest, TheFolderOfTheDataIsNoGlob) {

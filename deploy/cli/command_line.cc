@@ -38,7 +38,8 @@ constexpr CommandInfo kCommands[] = {
      "Scores FILE, which has the format of the run's data, with the model of the run: a line for\n"
      "each record, its probability or nan if it is bad, to the standard output or to --output."},
     {"status", Command::kStatus, 0, 1, "[RUN]", "",
-     "Says what a run is doing, or how it ended. By default the newest training under ./runs."},
+     "Says what a run is doing, or how it ended. By default the newest training\n"
+     "under ./runs: one without --run_dir."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
      "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan or "
      "deepfm;\n"

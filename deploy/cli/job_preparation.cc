@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -102,6 +103,27 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
   RETURN_IF_ERROR(CheckModel(job));
   RETURN_IF_ERROR(CheckData(job, path));
   return job;
+}
+
+absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
+                          const std::vector<std::string>& outputs) {
+  std::set<std::string> inputs = {job_path};
+  for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
+    const auto splits = ListSplits(job, stream);
+    // Files of a stream that this job does not read may be gone.
+    if (!splits.ok()) continue;
+    for (const Split& split : *splits) inputs.insert(split.path);
+  }
+  for (const std::string& output : outputs) {
+    for (const std::string& input : inputs) {
+      std::error_code error;
+      if (output.empty() || !fs::equivalent(output, input, error)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot write ", output, ": it is ",
+                       input == job_path ? "the job's file" : "a data file of the job"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> FindModel(const std::string& run) {

@@ -24,6 +24,11 @@ absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::strin
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir);
 
+// That none of the files `outputs` is the job's file or one of its data files, by whatever name: it
+// would be written over. Empty names are none. INVALID_ARGUMENT naming the output.
+absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
+                          const std::vector<std::string>& outputs);
+
 // The folder of the model that `run` names: a run's best model (FindRun), or a model's own folder.
 // NOT_FOUND if there is none.
 absl::StatusOr<std::string> FindModel(const std::string& run);

@@ -2,8 +2,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -29,7 +27,9 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   sets.push_back(absl::StrCat("init_from=", model));
   sets.push_back("run_dir=");
   sets.insert(sets.end(), line.sets.begin(), line.sets.end());
-  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(run_dir + "/job.textproto", sets, line.install_dir));
+  const std::string path = run_dir + "/job.textproto";
+  ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, line.install_dir));
+  RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output}));
   job.set_name(absl::StrCat(job.name(), "-", line.command_name));
   return job;
 }
@@ -56,20 +56,6 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
   return job;
 }
 
-absl::Status CopyPredictions(const std::string& from, const std::string& output) {
-  std::ifstream file(from, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", from));
-  // It may be a pipe or a device.
-  std::ofstream named;
-  if (!output.empty()) named.open(output, std::ios::binary);
-  std::ostream& to = output.empty() ? std::cout : named;
-  if (file.peek() != std::ifstream::traits_type::eof()) to << file.rdbuf();
-  to.flush();
-  if (to) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot write ", output.empty() ? "the standard output" : output));
-}
-
 }  // namespace
 
 int EvaluateCommand(const CommandLine& line) {
@@ -89,8 +75,8 @@ int PredictCommand(const CommandLine& line) {
     fprintf(stderr, "satrap: %llu bad records have the line nan in the output\n",
             static_cast<unsigned long long>(run->report->quarantined));
   }
-  const absl::Status copied =
-      CopyPredictions(run->report->run_dir + "/predictions.txt", line.output);
+  const absl::Status copied = CopyFileAtomically(run->report->run_dir + "/predictions.txt",
+                                                 line.output.empty() ? "/dev/stdout" : line.output);
   if (!copied.ok()) return PrintError(copied);
   return run->report_written.ok() ? 0 : PrintError(run->report_written);
 }

@@ -73,10 +73,10 @@ int StatusCommand(const CommandLine& line) {
   const auto failure = ReadWholeFile(*run_dir + "/failure.txt");
   if (failure.ok()) {
     printf("run %s has failed: %s", run_dir->c_str(), failure->c_str());
-    return 0;
+  } else {
+    printf("run %s has ended without a report: it was interrupted or killed\n", run_dir->c_str());
   }
-  printf("run %s has ended without a report; its logs are in %s/logs\n", run_dir->c_str(),
-         run_dir->c_str());
+  printf("its logs are in %s/logs\n", run_dir->c_str());
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
 #include "deploy/cli/commands.h"
@@ -20,6 +21,8 @@ int TrainCommand(const CommandLine& line) {
   if (!line.init_from.empty()) sets.push_back(absl::StrCat("init_from=", line.init_from));
   const auto job = PrepareJob(*path, sets, line.install_dir);
   if (!job.ok()) return PrintError(job.status());
+  const absl::Status outputs = CheckOutputs(*job, *path, {line.report});
+  if (!outputs.ok()) return PrintError(outputs);
   return RunJobAndReport(*job, line);
 }
 

@@ -10,8 +10,11 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/file_error.h"
@@ -31,15 +34,52 @@ std::string Timestamp() {
   return text;
 }
 
+using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
+using ByteSource = absl::FunctionRef<absl::Status(ByteSink)>;
+
+struct FileCloser {
+  void operator()(FILE* file) const { fclose(file); }
+};
+using UniqueFile = std::unique_ptr<FILE, FileCloser>;
+
+// A stream of this process is written where it stands: a file that is opened anew has a place of
+// its own, so that each would write over what the other wrote.
+UniqueFile OpenInPlace(const std::string& path) {
+  if (path == "/dev/stdout" || path == "/dev/stderr") {
+    const int stream = path == "/dev/stdout" ? STDOUT_FILENO : STDERR_FILENO;
+    const int copy = fcntl(stream, F_DUPFD_CLOEXEC, 0);
+    return UniqueFile(copy < 0 ? nullptr : fdopen(copy, "w"));
+  }
+  return UniqueFile(fopen(path.c_str(), absl::StartsWith(path, "/dev/") ? "ae" : "we"));
+}
+
 // Writes into what is there: it cannot be replaced or synced.
-absl::Status WriteInto(const std::string& path, absl::string_view content) {
-  FILE* file = fopen(path.c_str(), "we");
+absl::Status WriteInto(const std::string& path, ByteSource source) {
+  const UniqueFile file = OpenInPlace(path);
   if (file == nullptr) return FileError("write", path);
-  const bool written =
-      fwrite(content.data(), 1, content.size(), file) == content.size() && fflush(file) == 0;
-  const absl::Status status = written ? absl::OkStatus() : FileError("write", path);
-  fclose(file);
-  return status;
+  RETURN_IF_ERROR(source([&](absl::string_view bytes) {
+    return fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size()
+               ? absl::OkStatus()
+               : FileError("write", path);
+  }));
+  return fflush(file.get()) == 0 ? absl::OkStatus() : FileError("write", path);
+}
+
+absl::Status WriteForUser(const std::string& path, ByteSource source) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return WriteInto(path, source);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path));
+  RETURN_IF_ERROR(source([&](absl::string_view bytes) { return file->Append(bytes); }));
+  return file->Commit();
+}
+
+absl::Status ReadInto(FILE* file, const std::string& path, ByteSink sink) {
+  std::vector<char> block(1 << 20);
+  size_t size = 0;
+  while ((size = fread(block.data(), 1, block.size(), file)) > 0) {
+    RETURN_IF_ERROR(sink(absl::string_view(block.data(), size)));
+  }
+  return ferror(file) == 0 ? absl::OkStatus() : FileError("read", path);
 }
 
 }  // namespace
@@ -90,6 +130,14 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateAt(const std::string
   return folder;
 }
 
+RunFolder::~RunFolder() {
+  struct stat info;
+  const std::string job_path = JobPath();
+  if (lstat(job_path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) {
+    unlink(job_path.c_str());
+  }
+}
+
 std::string RunFolder::JobPath() const { return path_ + "/job.textproto"; }
 
 std::string RunFolder::LogPath(absl::string_view process) const {
@@ -101,11 +149,13 @@ std::string RunFolder::SocketAddress(absl::string_view process) const {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
-  struct stat info;
-  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return WriteInto(path, content);
-  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path));
-  RETURN_IF_ERROR(file->Append(content));
-  return file->Commit();
+  return WriteForUser(path, [content](ByteSink sink) { return sink(content); });
+}
+
+absl::Status CopyFileAtomically(const std::string& from, const std::string& path) {
+  const UniqueFile file(fopen(from.c_str(), "re"));
+  if (file == nullptr) return FileError("read", from);
+  return WriteForUser(path, [&](ByteSink sink) { return ReadInto(file.get(), from, sink); });
 }
 
 absl::Status CheckWritable(const std::string& path) {

@@ -7,7 +7,8 @@
 //     report.json, failure.txt, metrics.jsonl, quarantine, models: written by others
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
-// The destructor removes the sockets, and nothing else. Not thread-safe.
+// The destructor removes the sockets, and a job's file that is still empty: the run never began,
+// and the folder is free for the next. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
 #define SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
@@ -36,6 +37,7 @@ class RunFolder {
   // that is just beginning: of two processes one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
+  ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
@@ -55,8 +57,12 @@ class RunFolder {
 
 // Writes a whole file for a user, as a DurableFile (common/checkpoint/durable_file.h) unless what
 // is there is no regular file: a link, a pipe or a device that a user has named stays, and is
-// written to. Errors as FileError (common/file_error.h).
+// written to. What lies under /dev is not cut short: /dev/stdout may stand for a file. Errors as
+// FileError (common/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// As WriteFileAtomically, with the content of the file `from`.
+absl::Status CopyFileAtomically(const std::string& from, const std::string& path);
 
 // Whether WriteFileAtomically could write `path` now, without touching it: it is no folder, and its
 // folder is there. Errors as FileError.

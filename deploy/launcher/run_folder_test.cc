@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -29,6 +30,10 @@ class RunFolderTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(dir_); }
   static std::string SocketDirOf(const RunFolder& folder) {
     return fs::read_symlink(folder.path() + "/sockets").string();
+  }
+  static std::string ContentOf(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
   }
   std::string dir_;
 };
@@ -76,6 +81,12 @@ TEST_F(RunFolderTest, ARunIsNeverWrittenOverAnother) {
   EXPECT_THAT(again.status().message(), HasSubstr("holds a run already"));
 }
 
+TEST_F(RunFolderTest, AFolderWhoseRunNeverBeganIsFree) {
+  ASSERT_TRUE(RunFolder::CreateAt(dir_ + "/mine").ok());
+  EXPECT_FALSE(fs::exists(dir_ + "/mine/job.textproto"));
+  EXPECT_TRUE(RunFolder::CreateAt(dir_ + "/mine").ok());
+}
+
 TEST_F(RunFolderTest, OfTwoRunsThatBeginAtOnceOneGetsTheFolder) {
   const auto first = RunFolder::CreateAt(dir_ + "/mine");
   ASSERT_TRUE(first.ok()) << first.status();
@@ -106,6 +117,37 @@ TEST_F(RunFolderTest, WhatIsNoRegularFileIsWrittenToAndStays) {
   EXPECT_TRUE(WriteFileAtomically(dir_ + "/link", "report").ok());
   EXPECT_TRUE(fs::is_symlink(dir_ + "/link"));
   EXPECT_EQ(fs::file_size(dir_ + "/target"), 6u);
+}
+
+TEST_F(RunFolderTest, AFileThatAStreamGoesToIsNotCutShort) {
+  const std::string path = dir_ + "/stdout";
+  fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  ASSERT_GE(file, 0);
+  dup2(file, STDOUT_FILENO);
+  dprintf(STDOUT_FILENO, "before ");
+  const absl::Status written = WriteFileAtomically("/dev/stdout", "report");
+  dprintf(STDOUT_FILENO, " after");
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_EQ(ContentOf(path), "before report after");
+  EXPECT_TRUE(WriteFileAtomically("/dev/fd/" + std::to_string(file), "!").ok());
+  close(file);
+  EXPECT_EQ(ContentOf(path), "before report after!");
+}
+
+TEST_F(RunFolderTest, AFileIsCopiedWhole) {
+  const std::string text = std::string(3 << 20, 'x') + "end";
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/from", text).ok());
+  std::ofstream(dir_ + "/to") << "what was there";
+  EXPECT_TRUE(CopyFileAtomically(dir_ + "/from", dir_ + "/to").ok());
+  EXPECT_TRUE(ContentOf(dir_ + "/to") == text);
+  EXPECT_THAT(CopyFileAtomically(dir_ + "/from", "/dev/full").message(),
+              HasSubstr("cannot write /dev/full: No space left"));
+  EXPECT_THAT(CopyFileAtomically(dir_ + "/none", dir_ + "/to").message(),
+              HasSubstr("cannot read " + dir_ + "/none"));
 }
 
 TEST_F(RunFolderTest, NamesTheFolderThatCannotBeMade) {

@@ -17,10 +17,17 @@ constexpr int64_t kPlainPeriodMs = 5000;
 constexpr int kBarWidth = 20;
 
 std::string Phase(const StatusAnswer& status) {
-  if (status.state() != RUNNING || !status.train().has_phase()) {
-    return status.state() == FINISHED ? "finishing" : "starting";
+  switch (status.state()) {
+    case STARTING:
+      return "starting";
+    case RUNNING:
+      return status.train().has_phase() ? status.train().phase() : "starting";
+    case FINISHED:
+      return "finishing";
+    case FAILED:
+      return "stopping";
   }
-  return status.train().phase();
+  return "starting";
 }
 
 std::string Bar(double fraction) {

@@ -57,6 +57,15 @@ TEST_F(ProgressLineTest, ShowsWhatIsKnown) {
   close(pipe_[1]);
 }
 
+TEST_F(ProgressLineTest, ARunThatHasFailedIsStoppingAndNotStarting) {
+  StatusAnswer status = Training();
+  status.set_state(FAILED);
+  EXPECT_EQ(ProgressText(status), "stopping");
+  status.set_state(FINISHED);
+  EXPECT_EQ(ProgressText(status), "finishing");
+  close(pipe_[1]);
+}
+
 TEST_F(ProgressLineTest, PlainLinesComeSeldomUnlessThePhaseChanges) {
   ProgressLine line(pipe_[1], /*is_terminal=*/false);
   StatusAnswer status = Training();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/config/data_streams.h"
 #include "deploy/report/json.h"
 
 namespace satrap {
@@ -51,6 +52,28 @@ std::string MetricsText(const MetricValues& values) {
                          values.calibration(), CountText(values.samples()));
 }
 
+// From the job: what rank 0 last told of its progress may be older than its result.
+Validation ValidationOf(const JobConfig& job, uint64_t steps) {
+  if (!HasValidData(job.data())) return Validation::kNoData;
+  const EvaluationConfig& evaluation = job.evaluation();
+  const auto every_steps = static_cast<uint64_t>(evaluation.every_steps());
+  const bool due = evaluation.at_epoch_end() || (every_steps > 0 && steps >= every_steps);
+  return due ? Validation::kRan : Validation::kNotDue;
+}
+
+std::string ValidationText(const RunReport& report) {
+  if (report.result.has_valid()) return MetricsText(report.result.valid());
+  switch (report.validation) {
+    case Validation::kNoData:
+      return "none: the job has no validation data";
+    case Validation::kNotDue:
+      return "none: no validation pass came due";
+    case Validation::kRan:
+      return "AUC is not a number (all labels are equal, or the predictions are not finite)";
+  }
+  return "";
+}
+
 // What somebody who looks only at the end must not miss.
 void AppendWarnings(const RunResult& result, std::string* text) {
   if (result.skipped_steps() > 0) {
@@ -59,7 +82,9 @@ void AppendWarnings(const RunResult& result, std::string* text) {
                           "skipped: lower the learning rate\n",
                           CountText(result.skipped_steps()));
   }
-  if (result.has_test() && result.test().samples() > 0 && std::isnan(result.test().auc())) {
+  if (result.has_test() && result.test().samples() == 0) {
+    absl::StrAppend(text, "warning      the test data has no records\n");
+  } else if (result.has_test() && std::isnan(result.test().auc())) {
     absl::StrAppend(text,
                     "warning      the test AUC is not a number: predictions are not finite, or "
                     "all labels are equal\n");
@@ -73,6 +98,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   report.job_name = job.name();
   report.action = job.action();
   report.result = status.result();
+  report.validation = ValidationOf(job, report.result.steps());
   report.wall_seconds = wall_seconds;
   for (const RoleStatus& role : status.roles()) {
     report.quarantined += role.loader().quarantined();
@@ -120,10 +146,8 @@ std::string ReportText(const RunReport& report) {
                           CountText(result.steps()));
   }
   absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
-  if (result.has_valid()) {
-    absl::StrAppend(&text, "validation   ", MetricsText(result.valid()), "\n");
-  } else if (report.action == JobConfig::TRAIN) {
-    absl::StrAppend(&text, "validation   none: the job has no validation data\n");
+  if (report.action == JobConfig::TRAIN) {
+    absl::StrAppend(&text, "validation   ", ValidationText(report), "\n");
   }
   if (result.has_test()) absl::StrAppend(&text, "test         ", MetricsText(result.test()), "\n");
   if (report.bayes_auc.has_value()) {

@@ -13,10 +13,17 @@
 
 namespace satrap {
 
+enum class Validation {
+  kNoData,  // the job has no validation data
+  kNotDue,  // it has some, and no pass came due
+  kRan,     // RunResult.valid is there if its metric was a number
+};
+
 struct RunReport {
   std::string job_name;
   JobConfig::Action action = JobConfig::TRAIN;
   RunResult result;
+  Validation validation = Validation::kNoData;
   double wall_seconds = 0;  // from the command's start to the end of all processes
   // The most that any model can reach on a synthetic test set.
   absl::optional<double> bayes_auc;

@@ -80,6 +80,33 @@ TEST(RunReport, WarnsOfATrainingThatDiverged) {
   EXPECT_THAT(ReportText(report), HasSubstr("warning      the test AUC is not a number"));
 }
 
+TEST(RunReport, WarnsOfTestDataWithoutRecords) {
+  RunReport report = TrainedReport();
+  report.result.mutable_test()->set_samples(0);
+  report.result.mutable_test()->set_auc(std::nan(""));
+  EXPECT_THAT(ReportText(report), HasSubstr("warning      the test data has no records\n"));
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("the test AUC is not a number")));
+}
+
+// Such a validation is never the best, so the result has none.
+TEST(RunReport, TellsAValidationWithoutAnAucFromNone) {
+  JobConfig job;
+  job.mutable_data()->add_valid_files("valid.csv");
+  StatusAnswer status;
+  status.mutable_result()->set_steps(10);
+  const std::string no_number =
+      "validation   AUC is not a number (all labels are equal, or the predictions are not "
+      "finite)\n";
+  EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr(no_number));
+  job.mutable_evaluation()->set_at_epoch_end(false);
+  EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)),
+              HasSubstr("validation   none: no validation pass came due\n"));
+  job.mutable_evaluation()->set_every_steps(10);
+  EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr(no_number));
+  job.mutable_evaluation()->set_every_steps(11);
+  EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr("no validation pass came due"));
+}
+
 TEST(RunReport, SaysThatNothingWasValidated) {
   RunReport report = TrainedReport();
   EXPECT_THAT(ReportText(report), HasSubstr("validation   none"));

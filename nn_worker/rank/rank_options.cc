@@ -1,19 +1,8 @@
 #include "nn_worker/rank/rank_options.h"
 
+#include "common/config/data_streams.h"
+
 namespace satrap {
-namespace {
-
-bool HasValid(const DataConfig& data) {
-  return data.valid_files_size() > 0 || data.seeded_split().valid_fraction() > 0 ||
-         (data.has_synthetic() && data.synthetic().valid_samples() > 0);
-}
-
-bool HasTest(const DataConfig& data) {
-  return data.test_files_size() > 0 || data.seeded_split().test_fraction() > 0 ||
-         (data.has_synthetic() && data.synthetic().test_samples() > 0);
-}
-
-}  // namespace
 
 RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope) {
   RankOptions options;
@@ -28,8 +17,8 @@ RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& enve
   options.max_steps = job.max_steps();
   options.idle_step_ms = job.nn_worker().idle_step_ms();
   options.evaluation = job.evaluation();
-  options.has_valid = HasValid(job.data());
-  options.has_test = HasTest(job.data()) || !options.train;
+  options.has_valid = HasValidData(job.data());
+  options.has_test = HasTestData(job.data()) || !options.train;
   return options;
 }
 

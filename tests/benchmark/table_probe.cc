@@ -26,7 +26,8 @@ template <typename Slot>
 SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_t num_slots,
                                            const uint64_t* keys, size_t n, size_t ahead,
                                            float* values) {
-  const float* found[kMaxAhead] = {};
+  const float* found[kMaxAhead];
+  std::fill_n(found, kMaxAhead, rows);
   for (size_t i = 0; i < n + 2 * ahead; ++i) {
     if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
     if (i >= 2 * ahead) {
@@ -47,7 +48,8 @@ template <typename Slot>
 SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
                                            const uint64_t* keys, size_t n, size_t ahead,
                                            const float* gradients, float learning_rate) {
-  float* found[kMaxAhead] = {};
+  float* found[kMaxAhead];
+  std::fill_n(found, kMaxAhead, rows);
   for (size_t i = 0; i < n + 2 * ahead; ++i) {
     if (i < n) __builtin_prefetch(slots + HomeOf(keys[i], num_slots));
     if (i >= 2 * ahead) {

@@ -136,7 +136,8 @@ TEST_P(TerminatedRoleTest, EndsTheJobAndIsNamed) {
   EXPECT_TRUE(NobodyIsLeft());
   EXPECT_THAT(ReadFile(Path("run/failure.txt")), HasSubstr(name));
   EXPECT_THAT(Satrap({"status", Path("run")}).out,
-              AllOf(HasSubstr("has failed: "), HasSubstr(name)));
+              AllOf(HasSubstr("has failed: "), HasSubstr(name),
+                    HasSubstr("its logs are in " + Path("run/logs"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(SomeRoles, TerminatedRoleTest,
@@ -314,6 +315,49 @@ TEST_F(FailureTest, AReportThatIsNotWrittenIsPrinted) {
   EXPECT_THAT(end.err, AllOf(HasSubstr("trained      1,000 samples"),
                              HasSubstr("satrap: cannot write /dev/full: No space left")));
   EXPECT_TRUE(fs::exists(Path("run/report.json")));
+}
+
+TEST_F(FailureTest, AnOutputThatIsAnInputIsRefusedBeforeAnythingStarts) {
+  const std::string job = WriteFile("csv.textproto", kCsvJob);
+  std::string rows;
+  for (int i = 0; i < 100; ++i) absl::StrAppend(&rows, "1,a\n0,b\n");
+  const std::string train = WriteFile("train.csv", rows);
+  const std::string before = ReadFile(job);
+  for (const std::string& report : {job, train}) {
+    const CommandEnd end = Satrap(
+        {"train", job, "--set", "data_root=" + dir_, "--report", report, "--run_dir", Path("run")});
+    EXPECT_EQ(end.exit_code, 1);
+    EXPECT_THAT(end.err, HasSubstr("cannot write " + report + ": it is "));
+    EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
+  }
+  ASSERT_EQ(
+      Satrap({"train", job, "--set", "data_root=" + dir_, "--run_dir", Path("run")}).exit_code, 0);
+  const std::string score = WriteFile("score.csv", "1,a\n0,b\n");
+  const CommandEnd over = Satrap({"predict", Path("run"), score, "--output", score});
+  EXPECT_EQ(over.exit_code, 1);
+  EXPECT_THAT(over.err, HasSubstr("cannot write " + score + ": it is a data file"));
+  EXPECT_EQ(ReadFile(score), "1,a\n0,b\n");
+  EXPECT_EQ(ReadFile(job), before);
+  EXPECT_EQ(ReadFile(train), rows);
+  const CommandEnd full = Satrap(
+      {"predict", Path("run"), score, "--output", "/dev/full", "--run_dir", Path("prediction")});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("cannot write /dev/full: No space left"));
+}
+
+TEST_F(FailureTest, AFolderWhoseRunCouldNotBeginIsFree) {
+  const std::string job = WriteJob(1000);
+  Command command;
+  {
+    const SmallDisk disk(512);  // less than the job has
+    command = StartSatrap({"train", job, "--run_dir", Path("run")});
+  }
+  const CommandEnd end = WaitFor(command, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, HasSubstr("cannot write " + Path("run/job.textproto") + ": File too large"));
+  EXPECT_FALSE(fs::exists(Path("run/job.textproto")));
+  const CommandEnd again = Satrap({"train", job, "--run_dir", Path("run")});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
 }
 
 TEST_F(FailureTest, AWrongJobFileIsRefusedWithLineAndColumn) {

@@ -1,0 +1,62 @@
+#include "deploy/cli/job_preparation.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class CheckOutputsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "job_preparation_test.XXXXXX";
+    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+    for (const char* name : {"job.textproto", "train.csv", "test.csv"}) {
+      std::ofstream(dir_ + "/" + name) << "1,a\n";
+    }
+    job_.set_data_root(dir_);
+    job_.mutable_data()->mutable_csv();
+    job_.mutable_data()->add_train_files("tr*.csv");
+    job_.mutable_data()->add_valid_files("gone.csv");
+    job_.mutable_data()->add_test_files("test.csv");
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  absl::Status Check(const std::string& output) const {
+    return CheckOutputs(job_, dir_ + "/job.textproto", {"", output});
+  }
+  JobConfig job_;
+  std::string dir_;
+};
+
+TEST_F(CheckOutputsTest, WhatTheJobReadsIsNeverWrittenOver) {
+  EXPECT_THAT(Check(dir_ + "/job.textproto").message(), HasSubstr("it is the job's file"));
+  EXPECT_THAT(Check(dir_ + "/train.csv").message(),
+              HasSubstr("cannot write " + dir_ + "/train.csv: it is a data file of the job"));
+  EXPECT_THAT(Check(dir_ + "/test.csv").message(), HasSubstr("it is a data file of the job"));
+}
+
+TEST_F(CheckOutputsTest, AFileIsKnownByAnyName) {
+  fs::create_symlink("test.csv", dir_ + "/link");
+  fs::create_hard_link(dir_ + "/train.csv", dir_ + "/other");
+  for (const char* name : {"/link", "/other", "/./test.csv"}) {
+    EXPECT_EQ(Check(dir_ + name).code(), absl::StatusCode::kInvalidArgument) << name;
+  }
+}
+
+TEST_F(CheckOutputsTest, OtherFilesMayBeWritten) {
+  std::ofstream(dir_ + "/old") << "x";
+  for (const std::string& output : {dir_ + "/old", dir_ + "/new", std::string("/dev/null")}) {
+    EXPECT_TRUE(Check(output).ok()) << output;
+  }
+}
+
+}  // namespace
+}  // namespace satrap
