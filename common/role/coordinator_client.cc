@@ -92,13 +92,15 @@ absl::Status CoordinatorClient::Finish(const RunResult& result) {
   return Call(kFinish, request, &answer);
 }
 
-absl::Status CoordinatorClient::Fail(Role role, int index, absl::string_view reason) {
+absl::StatusOr<std::string> CoordinatorClient::Fail(Role role, int index,
+                                                    absl::string_view reason) {
   FailRequest request;
   request.set_role(role);
   request.set_index(index);
   request.set_reason(std::string(reason));
   FailAnswer answer;
-  return Call(kFail, request, &answer);
+  RETURN_IF_ERROR(Call(kFail, request, &answer));
+  return answer.stop_reason();
 }
 
 absl::Status CoordinatorClient::Set(const std::string& key, const std::string& value) {

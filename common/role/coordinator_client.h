@@ -49,7 +49,8 @@ class CoordinatorClient final : public RendezvousStore {
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
-  absl::Status Fail(Role role, int index, absl::string_view reason);
+  // The run's cause, "ROLE I: ...": this one, unless another came first.
+  absl::StatusOr<std::string> Fail(Role role, int index, absl::string_view reason);
 
   absl::Status Set(const std::string& key, const std::string& value) override;
   absl::StatusOr<std::string> Get(const std::string& key, int64_t timeout_ms) override;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
@@ -255,7 +256,11 @@ void RoleRuntime::Rep::HandleFailure() {
   // A role that never joined is not the run's: whoever started it sees its exit.
   if (tell) {
     CoordinatorClient teller(coordinator_channel.get(), kFailPatienceMs);
-    teller.Fail(role, flags.role_index, status.message()).IgnoreError();
+    const absl::StatusOr<std::string> cause = teller.Fail(role, flags.role_index, status.message());
+    // A peer that goes with its own failure breaks connections: this one may be no more than that.
+    if (cause.ok() && !cause->empty() && !absl::StartsWith(*cause, absl::StrCat(name, ":"))) {
+      logger.Error(absl::StrCat(kRunHasFailed, *cause));
+    }
   }
   _exit(1);
 }

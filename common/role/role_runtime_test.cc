@@ -60,6 +60,10 @@ class FakeCoordinator final : public rpc::Handler {
       FailRequest call;
       call.ParseFromString(request.header);
       fprintf(stderr, "coordinator was told: %s\n", call.reason().c_str());
+      FailAnswer told;
+      MutexLock lock(&mutex_);
+      told.set_stop_reason(first_cause_.empty() ? "nn_worker 0: " + call.reason() : first_cause_);
+      answer.header = told.SerializeAsString();
     } else if (method == kFinish) {
       SetState(FINISHED);
     }
@@ -68,6 +72,10 @@ class FakeCoordinator final : public rpc::Handler {
   void SetState(RunState state) {
     MutexLock lock(&mutex_);
     state_ = state;
+  }
+  void SetFirstCause(const std::string& cause) {
+    MutexLock lock(&mutex_);
+    first_cause_ = cause;
   }
   void FallSilent() {
     MutexLock lock(&mutex_);
@@ -95,6 +103,7 @@ class FakeCoordinator final : public rpc::Handler {
   std::vector<rpc::Callback> unanswered_ GUARDED_BY(mutex_);
   bool silent_ GUARDED_BY(mutex_) = false;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
+  std::string first_cause_ GUARDED_BY(mutex_);
   Member member_ GUARDED_BY(mutex_);
 };
 
@@ -168,6 +177,18 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
 struct ExitsWhenItGoes {
   ~ExitsWhenItGoes() { _exit(7); }
 };
+
+TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
+  EXPECT_EXIT(
+      RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+        const absl::Status joined = runtime.Join();
+        if (!joined.ok()) return joined;
+        coordinator.SetFirstCause("nn_worker 1: the model is damaged");
+        return absl::UnavailableError("connection closed by peer");
+      }),
+      ::testing::ExitedWithCode(1),
+      "connection closed by peer.*\n.*the run has failed: nn_worker 1: the model is damaged");
+}
 
 TEST_F(RoleRuntimeTest, AnErrorIsToldBeforeAnythingOfTheBodyGoes) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {

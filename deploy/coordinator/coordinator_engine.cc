@@ -202,7 +202,9 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   // It is about to exit, so nobody waits for it.
   MemberState* member = Find(request.role(), request.index());
   if (member != nullptr) member->told_end = true;
-  return FailAnswer();
+  FailAnswer answer;
+  answer.set_stop_reason(stop_reason);
+  return answer;
 }
 
 // Where rank 0 cannot know how many samples there are, the loaders estimate it from what they have

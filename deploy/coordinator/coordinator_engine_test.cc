@@ -201,6 +201,13 @@ TEST_F(CoordinatorEngineTest, TheFirstCauseOfAFailureIsKept) {
   Finish();
   EXPECT_EQ(engine_.Status().state(), FAILED);
   EXPECT_EQ(engine_.Status().stop_reason(), "data_loader 0: cannot open day_3");
+  FailRequest echo;
+  echo.set_role(NN_WORKER);
+  echo.set_index(1);
+  echo.set_reason("the peer is away");
+  const auto told = Call<FailAnswer>(kFail, echo);
+  ASSERT_TRUE(told.ok());
+  EXPECT_EQ(told->stop_reason(), "data_loader 0: cannot open day_3");
 }
 
 TEST_F(CoordinatorEngineTest, FinishedIsFinal) {
