@@ -112,7 +112,7 @@ class World {
       WishForStop(steps);
     };
     surroundings.save = [this](std::function<void()> done) { SaveTables(std::move(done)); };
-    surroundings.restore = [this](std::function<void()> done) { LoadTables(std::move(done)); };
+    surroundings.restore = [this](const std::function<void()>& done) { LoadTables(done); };
     return surroundings;
   }
 
@@ -165,12 +165,12 @@ class World {
           done();
         });
   }
-  void LoadTables(std::function<void()> done) {
+  void LoadTables(const std::function<void()>& done) {
     LoadTablesRequest request;
     *request.mutable_envelope() = envelope_;
     request.set_directory(ModelFolder());
     CallPss(
-        rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, std::move(done));
+        rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, done);
   }
   // Calls every PS; `done` when all have answered.
   void CallPss(const rpc::Method& method, const rpc::Message& request,
