@@ -144,6 +144,13 @@ TEST_F(PredictionsTest, APartMustHaveAPositionForEachSample) {
   EXPECT_FALSE(writer->Add(Part(0, 0, 0, 2), {1.f}).ok());
 }
 
+TEST_F(PredictionsTest, AnOutputThatIsNotANumberIsAnErrorThatNamesItsRecord) {
+  const absl::Status status = Writer(0)->Add(Part(3, 2, 5, 7), {0.5f, std::nanf("")});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("record 6 of block 2 of split 3 is not a number"));
+}
+
 TEST_F(PredictionsTest, AFileThatWasNotClosedIsRefused) {
   {
     auto writer = Writer(0);
