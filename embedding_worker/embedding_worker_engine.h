@@ -32,7 +32,7 @@
 #include "absl/status/statusor.h"
 #include "common/executor.h"
 #include "common/mutex.h"
-#include "common/rpc/answer_window.h"
+#include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "embedding_worker/embedding_layout.h"
@@ -90,12 +90,6 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
 
   EmbeddingWorkerEngine(const JobConfig& job, Options options);
 
-  // Parses the header, checks envelope and sender, and runs the call if its window admits it.
-  template <typename Header>
-  void Receive(rpc::AnswerWindows* windows, int num_senders, rpc::Message request,
-               rpc::Callback respond,
-               void (EmbeddingWorkerEngine::*run)(const PendingAnswer&, Header, Buffer));
-
   void RunPutBatch(const PendingAnswer& call, PutBatchHeader header, Buffer payload);
   void RunNextBatch(const PendingAnswer& call, NextBatchHeader header, Buffer payload);
   void RunAck(const PendingAnswer& call, AckHeader header, Buffer payload);
@@ -132,10 +126,10 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   const WireDtype nn_dtype_;  // to and from NN workers
   const WireDtype ps_dtype_;  // to PSs
   PsFanOut ps_;
-  rpc::AnswerWindows put_windows_;
-  rpc::AnswerWindows next_windows_;
-  rpc::AnswerWindows ack_windows_;
-  rpc::AnswerWindows push_windows_;
+  rpc::CallReceiver puts_;  // of loaders; the next three of ranks
+  rpc::CallReceiver nexts_;
+  rpc::CallReceiver acks_;
+  rpc::CallReceiver pushes_;
 
   mutable Mutex mutex_;
   std::array<StreamQueue, 3> queues_ GUARDED_BY(mutex_);                       // by Stream

@@ -86,7 +86,7 @@ class AnswerBuilder {
       : layout_(layout), part_(part), dtype_(dtype), value_bytes_(rpc::WireValueBytes(dtype)) {}
 
   rpc::Message Build(const RowRuns& runs, uint64_t handle) {
-    header_.set_outcome(DONE);
+    header_.set_outcome(OUTCOME_DONE);
     header_.set_result(NextBatchAnswerHeader::PART);
     header_.set_handle(handle);
     header_.set_dtype(dtype_);

@@ -29,17 +29,12 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "common/rpc/answer_window.h"
+#include "common/rpc/call_receiver.h"
 #include "embedding_worker/planned_part.h"
 
 namespace satrap {
 
-// A call that runs: where its answer goes.
-struct PendingAnswer {
-  rpc::AnswerWindow* window = nullptr;
-  uint64_t number = 0;
-  uint32_t sender = 0;
-};
+using rpc::PendingAnswer;
 
 // What a NextBatch asks for.
 struct PartAsk {

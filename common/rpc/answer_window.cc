@@ -75,7 +75,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
       }
       if (next_us != std::numeric_limits<int64_t>::max()) SetTimer(next_us - now_us);
     }
-    for (Callback& respond : expired) respond(OutcomeMessage(WAIT));
+    for (Callback& respond : expired) respond(OutcomeMessage(OUTCOME_WAIT));
   }
 
   Executor* const executor;
@@ -97,7 +97,8 @@ AnswerWindow::~AnswerWindow() {
   calls.swap(rep_->calls);
 }
 
-Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback respond) {
+Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback respond,
+                              bool without_payload) {
   if (number == 0) {
     respond(absl::InvalidArgumentError("call has no number"));
     return Admission::kHandled;
@@ -107,7 +108,9 @@ Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback re
     MutexLock lock(&rep_->mutex);
     rep_->DropBelow(oldest_open);
     if (number < rep_->oldest_open) {
-      answer = OutcomeMessage(OLD);
+      answer = OutcomeMessage(OUTCOME_OLD);
+    } else if (without_payload && rep_->calls.count(number) == 0) {
+      answer = OutcomeMessage(OUTCOME_RESEND);
     } else {
       const auto [call, is_new] = rep_->calls.try_emplace(number);
       if (!call->second.answer.has_value()) {

@@ -13,14 +13,25 @@
 #ifndef SATRAP_COMMON_RPC_FRAME_H_
 #define SATRAP_COMMON_RPC_FRAME_H_
 
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/rpc/rpc.h"
 
 namespace satrap::rpc {
+
+// RESOURCE_EXHAUSTED, saying what to do, unless the frame of `message` has at most
+// `max_message_bytes` and every field is under 2 GiB, protobuf's own limit. `kind` is "request of"
+// or "answer to". A sender checks each message before it encodes it.
+absl::Status CheckFrameSize(absl::string_view kind, const Method& method, const Message& message,
+                            int64_t max_message_bytes);
+
+// The same error, for a message whose sizes only gRPC knows.
+absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::string_view sizes);
 
 // All bytes of the frame before those of the payload, so that the payload can follow uncopied.
 // REQUIRES: a message of a plain method has no payload; each field is under 2 GiB.

@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
+#include "common/rpc/frame.h"
 #include "common/rpc/grpc_message.h"
 #include "common/status_macros.h"
 
@@ -61,6 +63,12 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
 
     void Finish(absl::StatusOr<Message> answer) {
       if (finished_.exchange(true)) return;
+      // gRPC itself refuses what is above max_message_bytes, but it takes no frame above 2 GiB.
+      if (answer.ok()) {
+        const absl::Status size = CheckFrameSize("answer to", reactor_->route_->method, *answer,
+                                                 std::numeric_limits<int64_t>::max());
+        if (!size.ok()) answer = size;
+      }
       if (answer.ok()) {
         reactor_->answer_ = ToByteBuffer(reactor_->route_->method, *answer);
         reactor_->StartWriteAndFinish(&reactor_->answer_, grpc::WriteOptions(), grpc::Status::OK);

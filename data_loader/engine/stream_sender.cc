@@ -11,16 +11,18 @@
 namespace satrap {
 
 StreamSender::StreamSender(const Options& options, Executor* executor,
-                           std::vector<rpc::Channel*> workers, std::vector<PartSource*> sources,
+                           const std::vector<rpc::Channel*>& workers,
+                           const std::vector<PartSource*>& sources,
                            std::function<void(absl::Status)> failure)
     : options_(options),
       executor_(executor),
-      workers_(std::move(workers)),
+      num_workers_(workers.size()),
       failure_(std::move(failure)),
-      numbers_(std::make_shared<rpc::CallNumbers>()),
-      // The loaders' turns begin at different workers.
-      next_worker_(options.loader_index % workers_.size()) {
-  CHECK(!workers_.empty());
+      workers_({rpc::kPutBatch, options.envelope, options.loader_index, options.timeouts}, executor,
+               rpc::PeersOf("embedding_worker", workers)) {
+  CHECK(num_workers_ > 0);
+  // The loaders' turns begin at different workers.
+  next_worker_ = options.loader_index % num_workers_;
   for (PartSource* parts : sources) {
     sources_.emplace_back();
     sources_.back().parts = parts;
@@ -39,7 +41,7 @@ void StreamSender::Start() {
 void StreamSender::Stop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
-  GiveUpCalls();
+  workers_.CancelAll();
 }
 
 uint32_t StreamSender::epochs_sent() const {
@@ -54,11 +56,6 @@ StreamSender::Counts StreamSender::counts() const {
   counts.samples = accepted_samples_;
   for (const Source& source : sources_) counts.open_parts += source.open_parts;
   return counts;
-}
-
-void StreamSender::GiveUpCalls() {
-  const auto calls = std::exchange(calls_, {});
-  for (const auto& [number, call] : calls) call->Cancel();
 }
 
 void StreamSender::BeginEpoch(Effects* effects) {
@@ -119,10 +116,10 @@ void StreamSender::Send(size_t s, Part part) {
   size_t worker;
   if (options_.ordered) {
     worker = static_cast<size_t>(
-        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(workers_.size())));
+        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers_)));
   } else {
     worker = next_worker_;
-    next_worker_ = (next_worker_ + 1) % workers_.size();
+    next_worker_ = (next_worker_ + 1) % num_workers_;
   }
   const Cargo cargo = {false, s, id.part(), part.header.part().samples()};
   Put(worker, std::move(part), cargo);
@@ -152,8 +149,8 @@ void StreamSender::EndEpochIfDone() {
     if (!source.ended || source.open_parts > 0) return;
   }
   ending_ = true;
-  ends_open_ = workers_.size();
-  for (size_t worker = 0; worker < workers_.size(); ++worker) {
+  ends_open_ = num_workers_;
+  for (size_t worker = 0; worker < num_workers_; ++worker) {
     Part end;
     end.header.set_stream(options_.stream);
     end.header.set_epoch(epoch_);
@@ -169,43 +166,22 @@ void StreamSender::EndAccepted(Effects* effects) {
 }
 
 void StreamSender::Put(size_t worker, Part part, const Cargo& cargo) {
-  const uint64_t number = numbers_->Begin();
-  *part.header.mutable_envelope() = options_.envelope;
-  part.header.mutable_call()->set_sender(options_.loader_index);
-  part.header.mutable_call()->set_number(number);
-  auto make_request = [part = std::make_shared<const Part>(std::move(part)), numbers = numbers_]() {
-    PutBatchHeader header = part->header;
-    header.mutable_call()->set_oldest_open(numbers->oldest_open());
-    return rpc::Message{header.SerializeAsString(), part->payload};
-  };
-  auto done = [self = weak_from_this(), worker, number,
-               cargo](const absl::StatusOr<rpc::Message>& answer) {
-    if (auto sender = self.lock()) sender->PutAnswered(worker, number, cargo, answer);
-  };
-  // Under the lock, which `done` takes: it never runs inside this call. So no call begins after
-  // Stop has returned, when channels may go. The header is small and the payload is not copied.
-  calls_[number] =
-      rpc::StartReliableCall(executor_, workers_[worker], rpc::kPutBatch, options_.timeouts,
-                             std::move(make_request), std::move(done));
+  // Under the lock, so that no call begins after Stop has returned, when channels may go. The
+  // callback takes the lock too, but never runs inside Call. The header is small and the payload is
+  // not copied.
+  workers_.Call(worker, {part.header.SerializeAsString(), std::move(part.payload)},
+                [self = weak_from_this(), cargo](const absl::StatusOr<rpc::Message>& answer) {
+                  if (auto sender = self.lock()) sender->PutAnswered(cargo, answer.status());
+                });
 }
 
-void StreamSender::PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
-                               const absl::StatusOr<rpc::Message>& answer) {
+void StreamSender::PutAnswered(const Cargo& cargo, const absl::Status& status) {
   Effects effects;
   {
     MutexLock lock(&mutex_);
-    numbers_->End(number);
-    calls_.erase(number);
     if (stopped_) return;
-    if (!answer.ok()) {
-      Fail(
-          absl::Status(answer.status().code(), absl::StrCat("PutBatch to embedding worker ", worker,
-                                                            ": ", answer.status().message())),
-          &effects);
-    } else if (rpc::OutcomeOf(*answer) != DONE) {
-      Fail(absl::InternalError(absl::StrCat("PutBatch to embedding worker ", worker,
-                                            ": an open call was answered OLD")),
-           &effects);
+    if (!status.ok()) {
+      Fail(status, &effects);
     } else if (cargo.is_end) {
       EndAccepted(&effects);
     } else {
@@ -217,7 +193,7 @@ void StreamSender::PutAnswered(size_t worker, uint64_t number, const Cargo& carg
 
 void StreamSender::Fail(absl::Status status, Effects* effects) {
   stopped_ = true;
-  GiveUpCalls();
+  workers_.CancelAll();
   effects->push_back([failure = failure_, status = std::move(status)] { failure(status); });
 }
 

@@ -25,8 +25,7 @@
 #include "absl/status/status.h"
 #include "common/executor.h"
 #include "common/mutex.h"
-#include "common/rpc/call_numbers.h"
-#include "common/rpc/reliable_call.h"
+#include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "data_loader/engine/part_source.h"
@@ -49,8 +48,9 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   // What it points to is not owned. The executor and the workers must outlive the sender and its
   // open calls, the sources the sender. `failure` is told the first error, after which nothing more
   // is sent.
-  StreamSender(const Options& options, Executor* executor, std::vector<rpc::Channel*> workers,
-               std::vector<PartSource*> sources, std::function<void(absl::Status)> failure);
+  StreamSender(const Options& options, Executor* executor,
+               const std::vector<rpc::Channel*>& workers, const std::vector<PartSource*>& sources,
+               std::function<void(absl::Status)> failure);
 
   // REQUIRES: once
   void Start();
@@ -101,21 +101,17 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   void EndAccepted(Effects* effects) REQUIRES(mutex_);
 
   void Put(size_t worker, Part part, const Cargo& cargo) REQUIRES(mutex_);
-  void PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
-                   const absl::StatusOr<rpc::Message>& answer);
+  void PutAnswered(const Cargo& cargo, const absl::Status& status);
   void Fail(absl::Status status, Effects* effects) REQUIRES(mutex_);
-  void GiveUpCalls() REQUIRES(mutex_);
 
   const Options options_;
   Executor* const executor_;
-  const std::vector<rpc::Channel*> workers_;
+  const size_t num_workers_;
   const std::function<void(absl::Status)> failure_;
-  const std::shared_ptr<rpc::CallNumbers> numbers_;
+  rpc::NumberedClient workers_;
 
   mutable Mutex mutex_;
   std::vector<Source> sources_ GUARDED_BY(mutex_);
-  // Open ones, by number.
-  std::map<uint64_t, std::shared_ptr<rpc::CallHandle>> calls_ GUARDED_BY(mutex_);
   uint64_t accepted_parts_ GUARDED_BY(mutex_) = 0;
   uint64_t accepted_samples_ GUARDED_BY(mutex_) = 0;
   uint32_t epoch_ GUARDED_BY(mutex_) = 0;
