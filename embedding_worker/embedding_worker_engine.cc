@@ -117,7 +117,7 @@ void EmbeddingWorkerEngine::Handle(const rpc::Method& method, rpc::Message reque
 absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) const {
   const PartId& id = header.part().id();
   if (id.stream() != header.stream() || id.epoch() != header.epoch()) {
-    return absl::InvalidArgumentError("part.id: another stream or epoch than the header's");
+    return absl::InvalidArgumentError("part.id: stream or epoch differs from the header's");
   }
   if (id.part() >= static_cast<uint32_t>(num_ranks_)) {
     return absl::InvalidArgumentError(
@@ -129,6 +129,7 @@ absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) 
 
 void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeader header,
                                         Buffer payload) {
+  // Without a part it is the end marker of the loader's epoch.
   if (header.has_part()) {
     if (absl::Status status = CheckPutBatch(header); !status.ok()) return call.Finish(status);
     options_.executor->Post(
@@ -150,6 +151,8 @@ void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeade
 
 void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHeader& header,
                                      Buffer payload) {
+  // The plan is made before the part is queued, also for a part that will have to wait for room: it
+  // is ready when a rank asks, and a malformed part is refused at once.
   std::unique_ptr<PlanScratch> scratch = TakeScratch();
   absl::StatusOr<PlannedPart> part =
       PlannedPart::Make(layout_, header, std::move(payload), scratch.get());
@@ -190,12 +193,12 @@ void EmbeddingWorkerEngine::Act(Stream stream, StreamQueue::Decisions decisions)
 absl::Status EmbeddingWorkerEngine::CheckNextBatch(const NextBatchHeader& header) const {
   const bool ordered = IsOrdered(header.stream());
   if (header.has_wanted() != ordered || header.has_step() != ordered) {
-    return absl::InvalidArgumentError(ordered ? "wanted, step: needed in an ordered stream"
-                                              : "wanted, step: not in an unordered stream");
+    return absl::InvalidArgumentError(ordered ? "wanted, step: required in an ordered stream"
+                                              : "wanted, step: not allowed in an unordered stream");
   }
   if (ordered &&
       (header.wanted().stream() != header.stream() || header.wanted().epoch() != header.epoch())) {
-    return absl::InvalidArgumentError("wanted: another stream or epoch than the header's");
+    return absl::InvalidArgumentError("wanted: stream or epoch differs from the header's");
   }
   if (!ordered) return absl::OkStatus();
   return CheckPlacement("wanted", header.wanted(), options_.index, num_workers_);
@@ -212,6 +215,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   if (header.has_step()) ask.step = header.step();
 
   StreamQueue::Decisions decisions;
+  // An unordered request with wait_ms 0 is parked and withdrawn under one lock: it gets a part that
+  // is there and is never seen waiting.
   bool not_yet = false;
   bool parked = false;
   {
@@ -222,8 +227,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   }
   Act(stream, std::move(decisions));
   if (not_yet) return call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
-  // What is wanted by name can still come, else it would be refused: that ask waits as long as it
-  // takes.
+  // A part requested by name may still arrive; if it could not, the request would have been
+  // refused. So an ordered request waits without limit.
   if (!parked || IsOrdered(stream)) return;
   options_.executor->PostAfter(int64_t{1000} * header.wait_ms(), [this, stream, call] {
     bool withdrawn;
@@ -238,6 +243,7 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
 void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& delivery) {
   uint64_t handle;
   {
+    // Outstanding from here on, not from the answer: the rank may push as soon as it is answered.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
     outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.ask.call.sender});
@@ -253,6 +259,7 @@ void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& d
                  options_.on_failure(answers.status());
                  return delivery.ask.call.Finish(answers.status());
                }
+               // A task, because this may be a thread of gRPC, which must not gather and pool.
                options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
                  AnswerPart(delivery, handle, answers);
                });
@@ -323,7 +330,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
   if (!updates.ok()) return call.Finish(updates.status());
-  // Only now, so that a malformed push changes nothing; of two pushes of one part, one gets here.
+  // The part is released only after the push was checked, so a malformed push changes nothing. Two
+  // pushes of one part, under different numbers, race to this point: one of them finds it gone.
   const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
   if (!released.ok()) return call.Finish(released);
 
@@ -340,6 +348,7 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     }
     call.Finish(Done<PushGradientsAnswerHeader>());
   };
+  // A part without keys (of zero samples, or not finite) needs no PS in hybrid mode.
   if (updates->requests.empty()) return applied(std::vector<rpc::Message>());
   ps_.Update(header.call(), std::move(updates->requests), std::move(applied));
 }

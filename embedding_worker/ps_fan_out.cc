@@ -49,7 +49,9 @@ class Gathering : public std::enable_shared_from_this<Gathering> {
   }
 
   Mutex mutex_;
-  std::vector<rpc::Message> answers_;  // guarded while some are missing
+  // Guarded while some are missing. After the last one nobody writes, so they are moved out
+  // unlocked.
+  std::vector<rpc::Message> answers_;
   size_t missing_ GUARDED_BY(mutex_);
   bool failed_ GUARDED_BY(mutex_) = false;
   PsFanOut::Done done_;

@@ -1,5 +1,5 @@
-// An AnswerWindow makes the calls that one sender makes by one method on one stream happen once
-// each, however often the network repeats, delays and reorders them (docs/consistency.md).
+// An AnswerWindow runs each call that one sender makes by one method on one stream exactly once,
+// however often the network repeats, delays and reorders its attempts (docs/consistency.md).
 //
 // The sender numbers its calls from 1 and sends with each attempt the oldest number that is still
 // open at its side (call_numbers.h). The window keeps the answers from the largest of those on:
@@ -46,8 +46,8 @@ enum class Admission {
 
 class AnswerWindow {
  public:
-  // `executor` is not owned and must outlive the window. The window's end drops the responders of
-  // calls that run.
+  // `executor` is not owned and must outlive the window. Destroying the window destroys the
+  // responders of running calls without calling them.
   AnswerWindow(Executor* executor, int64_t hold_us);
   ~AnswerWindow();
   AnswerWindow(const AnswerWindow&) = delete;
@@ -59,11 +59,11 @@ class AnswerWindow {
   Admission Admit(uint64_t number, uint64_t oldest_open, Callback respond,
                   bool without_payload = false);
 
-  // The answer of a call that was admitted to run: goes to all who wait for it, and is kept unless
-  // the sender has closed the number. REQUIRES: once for each kRun
+  // The answer of a call that was admitted to run. It goes to all attempts that wait for it and is
+  // kept unless the sender has closed the number. REQUIRES: once for each kRun
   void Finish(uint64_t number, absl::StatusOr<Message> answer);
 
-  // Answers that are kept, and calls that run.
+  // The number of kept answers, and of running calls.
   size_t num_kept() const;
   size_t num_running() const;
 
@@ -72,7 +72,8 @@ class AnswerWindow {
   const std::shared_ptr<Rep> rep_;  // shared with the executor's timers
 };
 
-// The windows of one method: one for each (sender, stream), made when first asked for.
+// The windows of one method: one for each (sender, stream), made on first use. The caller bounds
+// the senders (call_receiver.h).
 //
 // Thread-safe.
 class AnswerWindows {

@@ -63,7 +63,7 @@ class SliceReader {
     }
   }
 
-  // A field's length: at most what is left behind it.
+  // A field's length. More than the bytes that follow it is an error.
   absl::StatusOr<size_t> ReadLength() {
     uint64_t length = 0;
     for (int shift = 0; shift < 35; shift += 7) {
@@ -73,8 +73,8 @@ class SliceReader {
       length |= static_cast<uint64_t>(byte & 0x7f) << shift;
       if ((byte & 0x80) != 0) continue;
       if (length > left_ || length > kMaxFieldBytes) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("frame has a field of ", length, " bytes but ends after ", left_));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "frame has a field of ", length, " bytes, but only ", left_, " bytes follow"));
       }
       return static_cast<size_t>(length);
     }

@@ -31,12 +31,12 @@ struct GrpcChannel::Rep {
     calls.insert(call);
     return true;
   }
-  // The call's callback has returned: it must not be cancelled any more.
+  // The call's callback has returned: the destructor must not cancel it any more.
   void Remove(UnaryCall* call) {
     MutexLock lock(&mutex);
     calls.erase(call);
   }
-  // A call that was removed has been deleted.
+  // A removed call has been deleted. The destructor waits for this, not for Remove.
   void Leave() {
     MutexLock lock(&mutex);
     if (--num_open == 0 && closing) all_left.NotifyAll();
@@ -84,8 +84,9 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     done_(Answer(status));
     Rep* const rep = rep_;
     rep->Remove(this);
-    // Before the channel may go: the context refers to gRPC's channel, whose last reference must
-    // not be dropped by this thread of gRPC, and the callback may own what needs the channel.
+    // The call is deleted before the channel's destructor may return. Its context refers to gRPC's
+    // channel, whose last reference must not be dropped on a thread of gRPC, and its callback may
+    // own objects that need the channel.
     delete this;
     rep->Leave();
   }
@@ -131,8 +132,8 @@ GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 GrpcChannel::~GrpcChannel() {
   MutexLock lock(&rep_->mutex);
   rep_->closing = true;
-  // Under the lock, so that none of them goes away meanwhile. Callbacks run on gRPC's threads,
-  // never inside TryCancel.
+  // Under the lock, so that no call is deleted meanwhile. That cannot deadlock: callbacks run on
+  // gRPC's threads, never inside TryCancel.
   for (Rep::UnaryCall* call : rep_->calls) call->Cancel();
   while (rep_->num_open > 0) rep_->all_left.Wait(&rep_->mutex);
 }

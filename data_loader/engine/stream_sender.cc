@@ -21,7 +21,7 @@ StreamSender::StreamSender(const Options& options, Executor* executor,
       workers_({rpc::kPutBatch, options.envelope, options.loader_index, options.timeouts}, executor,
                rpc::PeersOf("embedding_worker", workers)) {
   CHECK(num_workers_ > 0);
-  // The loaders' turns begin at different workers.
+  // Loaders begin at different workers, or all would send to worker 0 first.
   next_worker_ = options.loader_index % num_workers_;
   for (PartSource* parts : sources) {
     sources_.emplace_back();
@@ -62,11 +62,12 @@ void StreamSender::BeginEpoch(Effects* effects) {
   if (options_.epochs > 0 && epoch_ == options_.epochs) return;
   for (Source& source : sources_) source.ended = false;
   Ask(effects);
-  EndEpochIfDone();  // a loader without lanes has nothing to send
+  EndEpochIfDone();  // a loader without lanes has no sources and so nothing but the end to send
 }
 
 void StreamSender::Ask(Effects* effects) {
   if (stopped_ || ending_) return;
+  // The limit is shared out, so that parts of a slow lane do not take the places of other lanes.
   const size_t limit =
       std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
   for (size_t s = 0; s < sources_.size(); ++s) {
@@ -74,6 +75,7 @@ void StreamSender::Ask(Effects* effects) {
     if (source.asking || source.ended || source.open_parts >= limit) continue;
     source.asking = true;
     effects->push_back([self = weak_from_this(), executor = executor_, parts = source.parts, s] {
+      // Posted, because a source may answer inside Next, and from a parsing thread.
       parts->Next([self, executor, s](absl::StatusOr<absl::optional<Part>> part) {
         executor->Post([self, s, part = std::move(part)]() mutable {
           if (auto sender = self.lock()) sender->GotPart(s, std::move(part));
@@ -97,6 +99,7 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
       EndEpochIfDone();
     } else {
       ++source.open_parts;
+      // Unordered parts share one slot, which never holds any back.
       Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
       if (options_.ordered && slot.busy) {
         slot.waiting.push_back(std::move(**part));
@@ -130,6 +133,7 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
   accepted_samples_ += cargo.samples;
   Source& source = sources_[cargo.source];
   --source.open_parts;
+  // The answer to a part frees its slot for the next part of the same (lane, part).
   if (options_.ordered) {
     Slot& slot = source.slots[cargo.part];
     slot.busy = !slot.waiting.empty();
@@ -145,6 +149,7 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
 
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
+  // Accepted, not only sent: the end marker must not overtake a part.
   for (const Source& source : sources_) {
     if (!source.ended || source.open_parts > 0) return;
   }
