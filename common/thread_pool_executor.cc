@@ -18,6 +18,9 @@ struct ThreadPoolExecutor::Rep {
   CondVar timer_changed;
   bool stopping GUARDED_BY(mutex) = false;
   std::deque<Task> tasks GUARDED_BY(mutex);
+  // Timers that are due go before tasks that wait: many of them are answers to a deadline, which
+  // behind a long queue would be late by as much as the queue is long.
+  std::deque<Task> due_timers GUARDED_BY(mutex);
   // By due time; equal times in the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
   // Touched by the constructor and Stop only.
@@ -28,10 +31,11 @@ struct ThreadPoolExecutor::Rep {
       Task task;
       {
         MutexLock lock(&mutex);
-        while (!stopping && tasks.empty()) task_ready.Wait(&mutex);
+        while (!stopping && tasks.empty() && due_timers.empty()) task_ready.Wait(&mutex);
         if (stopping) return;
-        task = std::move(tasks.front());
-        tasks.pop_front();
+        std::deque<Task>& queue = due_timers.empty() ? tasks : due_timers;
+        task = std::move(queue.front());
+        queue.pop_front();
       }
       task();
     }
@@ -43,7 +47,7 @@ struct ThreadPoolExecutor::Rep {
     while (!stopping) {
       const int64_t now_us = MonotonicUs();
       while (!timers.empty() && timers.begin()->first <= now_us) {
-        tasks.push_back(std::move(timers.begin()->second));
+        due_timers.push_back(std::move(timers.begin()->second));
         timers.erase(timers.begin());
         task_ready.NotifyOne();
       }
@@ -96,10 +100,12 @@ void ThreadPoolExecutor::Stop() {
   rep_->threads.clear();
   // What a dropped task owned may post again when it is destroyed: not under the lock.
   std::deque<Task> tasks;
+  std::deque<Task> due_timers;
   std::multimap<int64_t, Task> timers;
   {
     MutexLock lock(&rep_->mutex);
     tasks.swap(rep_->tasks);
+    due_timers.swap(rep_->due_timers);
     timers.swap(rep_->timers);
   }
 }

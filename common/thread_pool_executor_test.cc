@@ -62,6 +62,25 @@ TEST(ThreadPoolExecutorTest, RunsTasksAtTheSameTime) {
   done.Wait();
 }
 
+TEST(ThreadPoolExecutorTest, ATimerThatIsDueDoesNotWaitBehindAQueueOfTasks) {
+  constexpr int kTasks = 200;
+  Gate done;
+  int tasks_before_timer = -1;
+  int tasks_run = 0;
+  ThreadPoolExecutor executor(1);
+  executor.PostAfter(5000, [&] { tasks_before_timer = tasks_run; });
+  for (int i = 0; i < kTasks; ++i) {
+    executor.Post([&] {
+      const int64_t until_us = executor.NowUs() + 1000;
+      while (executor.NowUs() < until_us) continue;
+      if (++tasks_run == kTasks) done.Open();
+    });
+  }
+  done.Wait();
+  EXPECT_GE(tasks_before_timer, 0) << "it ran before the last task";
+  EXPECT_LT(tasks_before_timer, kTasks);
+}
+
 TEST(ThreadPoolExecutorTest, TimersRunNotBeforeTheirTimeAndInItsOrder) {
   Gate done;
   std::vector<int> order;

@@ -18,9 +18,14 @@
 namespace satrap {
 namespace {
 
+rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int num_senders) {
+  return {absl::StrCat("embedding_ps ", options.index), options.envelope,
+          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000};
+}
+
 rpc::Message UpdateDone() {
   UpdateAnswerHeader header;
-  header.set_outcome(DONE);
+  header.set_outcome(OUTCOME_DONE);
   return rpc::MessageOf(header);
 }
 
@@ -67,18 +72,36 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       ownership_(TableOwnership::Of(job, options.index)),
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
-      windows_(options.executor, options.timeouts.hold_ms * 1000),
+      lookup_receiver_(ReceiverOptions(options, job.embedding_worker().replicas()),
+                       options.executor),
+      update_receiver_(ReceiverOptions(options, job.nn_worker().replicas()), options.executor),
       collector_(job.nn_worker().replicas()) {
   CHECK(options_.executor != nullptr && options_.disk_executor != nullptr);
 }
 
 void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
   if (method == rpc::kUpdate) {
-    Update(std::move(request), std::move(respond));
+    update_receiver_.Receive<UpdateHeader>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
+          Update(call, std::move(header), std::move(payload));
+        });
+    return;
+  }
+  if (method == rpc::kLookup) {
+    // Numbered although it changes nothing: a slow Lookup is answered WAIT, as a sign of life, and
+    // runs once however often it is repeated meanwhile.
+    lookup_receiver_.Receive<LookupHeader>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, LookupHeader header, Buffer payload) {
+          options_.executor->Post(
+              [this, call, header = std::move(header), payload = std::move(payload)] {
+                call.Finish(Lookup(header, payload));
+              });
+        });
     return;
   }
   absl::StatusOr<rpc::Message> (PsEngine::*serve)(const rpc::Message&) = nullptr;
-  if (method == rpc::kLookup) serve = &PsEngine::Lookup;
   if (method == rpc::kSaveTables) serve = &PsEngine::SaveTables;
   if (method == rpc::kLoadTables) serve = &PsEngine::LoadTables;
   if (method == rpc::kTableStats) serve = &PsEngine::AnswerStats;
@@ -95,12 +118,10 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
 
 absl::Status PsEngine::CheckEnvelope(const Envelope& envelope) const {
   return rpc::CheckEnvelope(envelope, options_.envelope,
-                            absl::StrCat("embedding PS ", options_.index));
+                            absl::StrCat("embedding_ps ", options_.index));
 }
 
-absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const LookupHeader header, rpc::ParseHeader<LookupHeader>(request.header));
-  RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
+absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const Buffer& payload) {
   if (header.has_step()) {
     MutexLock lock(&mutex_);
     if (header.step() != applied_steps_) {
@@ -109,7 +130,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
     }
   }
   LookupAnswerHeader answer;
-  answer.set_outcome(DONE);
+  answer.set_outcome(OUTCOME_DONE);
   const WireDtype dtype = job_.embedding_ps().wire_dtype();
   answer.set_dtype(dtype);
   std::vector<absl::Span<const uint64_t>> keys_of_table;
@@ -119,7 +140,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
     ASSIGN_OR_RETURN(const int position, ownership_.PositionOf(from.table()));
     ASSIGN_OR_RETURN(
         const absl::Span<const uint64_t> keys,
-        rpc::SectionView<uint64_t>(request.payload, from.keys(), from.num_keys(), "tables.keys"));
+        rpc::SectionView<uint64_t>(payload, from.keys(), from.num_keys(), "tables.keys"));
     RETURN_IF_ERROR(ownership_.CheckOwned(keys));
     const int row_values = ownership_.tables[position].row_values;
     TableValues* to = answer.add_tables();
@@ -154,27 +175,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
   return message;
 }
 
-void PsEngine::Update(rpc::Message request, rpc::Callback respond) {
-  absl::StatusOr<UpdateHeader> header = rpc::ParseHeader<UpdateHeader>(request.header);
-  absl::Status status = header.status();
-  if (status.ok()) status = CheckEnvelope(header->envelope());
-  if (status.ok() && header->ordered() != ordered_) {
-    status = absl::InvalidArgumentError("ordered: differs from the job's mode");
-  }
-  if (status.ok() &&
-      header->call().sender() >= static_cast<uint32_t>(job_.nn_worker().replicas())) {
-    status =
-        absl::InvalidArgumentError(absl::StrCat("call.sender: no rank ", header->call().sender()));
-  }
-  if (!status.ok()) {
-    respond(std::move(status));
-    return;
-  }
-  const CallId& call = header->call();
-  rpc::AnswerWindow* window = windows_.Get(call.sender(), TRAIN_STREAM);
-  if (window->Admit(call.number(), call.oldest_open(), std::move(respond)) ==
-      rpc::Admission::kHandled)
-    return;
+void PsEngine::Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
   bool loading;
   {
     MutexLock lock(&mutex_);
@@ -182,55 +183,59 @@ void PsEngine::Update(rpc::Message request, rpc::Callback respond) {
     ++open_updates_;
   }
   if (loading) {
-    FinishUpdate(
-        call.sender(), call.number(),
-        absl::InvalidArgumentError("an Update while rows are being loaded, or could not be"));
+    FinishUpdate(call, absl::InvalidArgumentError(
+                           "Update refused: the tables are being loaded, or failed to load"));
     return;
   }
-  options_.executor->Post(
-      [this, header = *std::move(header), payload = std::move(request.payload)] {
-        absl::StatusOr<DecodedUpdate> update = DecodeUpdate(header, payload, ownership_);
-        absl::Status invalid = update.status();
-        if (invalid.ok()) invalid = CheckStep(header.step());
-        if (!invalid.ok()) {
-          FinishUpdate(header.call().sender(), header.call().number(), invalid);
-        } else if (ordered_) {
-          UpdateOrdered(header, *std::move(update));
-        } else {
-          UpdateUnordered(header, *std::move(update));
-        }
-      });
+  if (header.ordered() != ordered_) {
+    FinishUpdate(call, absl::InvalidArgumentError("ordered: differs from the job's mode"));
+    return;
+  }
+  options_.executor->Post([this, call, header = std::move(header), payload = std::move(payload)] {
+    absl::StatusOr<DecodedUpdate> update = DecodeUpdate(header, payload, ownership_);
+    absl::Status invalid = update.status();
+    if (invalid.ok()) invalid = CheckStep(header.step());
+    if (!invalid.ok()) {
+      FinishUpdate(call, invalid);
+    } else if (ordered_) {
+      UpdateOrdered(call, header, *std::move(update));
+    } else {
+      UpdateUnordered(call, header, *update);
+    }
+  });
 }
 
-void PsEngine::UpdateUnordered(const UpdateHeader& header, DecodedUpdate update) {
+void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeader& header,
+                               const DecodedUpdate& update) {
   if (header.step().finite()) {
     for (const TableGradient& table : update.tables) {
       Apply(header.step(), table.table, table.keys, table.gradients, table.sample_counts);
     }
   }
   ++updates_;
-  FinishUpdate(header.call().sender(), header.call().number(), UpdateDone());
+  FinishUpdate(call, UpdateDone());
 }
 
-void PsEngine::FinishUpdate(uint32_t rank, uint64_t number, absl::StatusOr<rpc::Message> answer) {
+void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
+    // Before the answer goes: whoever has it may ask for a load at once.
     MutexLock lock(&mutex_);
     --open_updates_;
   }
-  windows_.Get(rank, TRAIN_STREAM)->Finish(number, std::move(answer));
+  call.Finish(std::move(answer));
 }
 
-void PsEngine::UpdateOrdered(const UpdateHeader& header, DecodedUpdate update) {
+void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader& header,
+                             DecodedUpdate update) {
   absl::optional<StepCollector::Complete> complete;
   absl::Status status;
   {
     MutexLock lock(&mutex_);
-    StepCollector::Part part{std::move(update), header.call().sender(), header.call().number()};
-    status = collector_.Add(header.step(), header.part(), std::move(part));
+    status = collector_.Add(header.step(), header.part(), {std::move(update), call});
     if (status.ok()) complete = collector_.TakeIfComplete();
   }
   if (!status.ok()) {
-    FinishUpdate(header.call().sender(), header.call().number(), status);
+    FinishUpdate(call, status);
     return;
   }
   if (complete.has_value()) ApplyStep(*complete);
@@ -252,7 +257,7 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
     ++applied_steps_;
   }
   for (const StepCollector::Part& part : step.parts) {
-    FinishUpdate(part.rank, part.number, UpdateDone());
+    FinishUpdate(part.call, UpdateDone());
   }
 }
 

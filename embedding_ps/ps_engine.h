@@ -2,8 +2,8 @@
 // embedding workers, SaveTables, LoadTables and TableStats for rank 0. docs/consistency.md has the
 // rules.
 //
-//   Lookup  (executor) values of rows; absent rows give their initial value (training) or zeros.
-//           Never changes a table.
+//   Lookup  window of the embedding worker -> (executor) values of rows; absent rows give their
+//           initial value (training) or zeros. Never changes a table.
 //   Update  window of the rank ->
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
@@ -30,7 +30,7 @@
 #include "absl/status/statusor.h"
 #include "common/executor.h"
 #include "common/mutex.h"
-#include "common/rpc/answer_window.h"
+#include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "embedding_ps/decoded_update.h"
@@ -83,13 +83,15 @@ class PsEngine final : public rpc::Handler {
            std::vector<std::unique_ptr<EmbeddingTable>> tables);
 
   absl::Status CheckEnvelope(const Envelope& envelope) const;
-  absl::StatusOr<rpc::Message> Lookup(const rpc::Message& request);
-  void Update(rpc::Message request, rpc::Callback respond);
-  void UpdateUnordered(const UpdateHeader& header, DecodedUpdate update);
-  void UpdateOrdered(const UpdateHeader& header, DecodedUpdate update);
+  absl::StatusOr<rpc::Message> Lookup(const LookupHeader& header, const Buffer& payload);
+  void Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
+  void UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeader& header,
+                       const DecodedUpdate& update);
+  void UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader& header,
+                     DecodedUpdate update);
   void ApplyStep(const StepCollector::Complete& step);
   // Answers an Update that the window has admitted.
-  void FinishUpdate(uint32_t rank, uint64_t number, absl::StatusOr<rpc::Message> answer);
+  void FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer);
   void Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
              absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
   absl::StatusOr<rpc::Message> SaveTables(const rpc::Message& request);
@@ -101,7 +103,8 @@ class PsEngine final : public rpc::Handler {
   const TableOwnership ownership_;
   const bool ordered_;
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
-  rpc::AnswerWindows windows_;
+  rpc::CallReceiver lookup_receiver_;                          // of embedding workers
+  rpc::CallReceiver update_receiver_;  // of ranks, whose numbers embedding workers pass on
 
   Mutex disk_mutex_;  // one save or load at a time
 

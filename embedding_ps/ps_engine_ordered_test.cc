@@ -69,7 +69,7 @@ TEST_F(OrderedPsEngineTest, AWaitingPartIsToldToWaitAndStillCounts) {
   ASSERT_EQ(answers_.size(), 1u);
   UpdateAnswerHeader header;
   ASSERT_TRUE(header.ParseFromString(answers_[0]->header));
-  EXPECT_EQ(header.outcome(), WAIT);
+  EXPECT_EQ(header.outcome(), OUTCOME_WAIT);
   Send(Part(0, 0, {}, {}));
   Send(Part(1, 0, {7}, {1, 1, 1}));
   EXPECT_EQ(answers_.size(), 3u);

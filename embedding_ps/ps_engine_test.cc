@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
+#include "common/rpc/numbered_client.h"
 #include "common/rpc/payload.h"
 #include "common/testing/manual_executor.h"
 #include "embedding_ps/ps_engine_test_fixture.h"
@@ -73,7 +75,7 @@ TEST_F(UnorderedPsEngineTest, ANumberThatTheSenderClosedDoesNothing) {
   ASSERT_TRUE(answer.ok());
   UpdateAnswerHeader header;
   ASSERT_TRUE(header.ParseFromString(answer->header));
-  EXPECT_EQ(header.outcome(), OLD);
+  EXPECT_EQ(header.outcome(), OUTCOME_OLD);
   EXPECT_EQ(Row(7), (std::vector<float>{0, -1, -2}));
 }
 
@@ -97,7 +99,7 @@ TEST_F(UnorderedPsEngineTest, PresenceBitsSayWhichRowsExist) {
   ASSERT_TRUE(answer.ok());
   LookupAnswerHeader header;
   ASSERT_TRUE(header.ParseFromString(answer->header));
-  EXPECT_EQ(header.outcome(), DONE);
+  EXPECT_EQ(header.outcome(), OUTCOME_DONE);
   const auto presence =
       rpc::SectionView<uint8_t>(answer->payload, header.tables(0).presence(), 1, "presence");
   ASSERT_TRUE(presence.ok());
@@ -211,6 +213,102 @@ TEST(PsEngineTest, SixteenBitValuesTravelBothWays) {
     EXPECT_EQ(pss.Rows({7})[7], (std::vector<float>{0.5f, 0, 0.75f}));
     EXPECT_EQ(pss.Rows({9})[9], (std::vector<float>{-1, -3, -7}));
   }
+}
+
+// An executor whose queue is `backlog_us` long. Its timers are on time.
+class BusyExecutor final : public Executor {
+ public:
+  BusyExecutor(ManualExecutor* clock, int64_t backlog_us)
+      : clock_(clock), backlog_us_(backlog_us) {}
+
+  void Post(Task task) override { clock_->PostAfter(backlog_us_, std::move(task)); }
+  void PostAfter(int64_t delay_us, Task task) override {
+    clock_->PostAfter(delay_us, std::move(task));
+  }
+  int64_t NowUs() const override { return clock_->NowUs(); }
+
+ private:
+  ManualExecutor* const clock_;
+  const int64_t backlog_us_;
+};
+
+// Hands attempts to an engine, at once, and keeps their deadlines.
+class DirectChannel final : public rpc::Channel {
+ public:
+  DirectChannel(ManualExecutor* clock, PsEngine* engine) : clock_(clock), engine_(engine) {}
+
+  void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
+            rpc::Callback done) override {
+    ++attempts;
+    payload_bytes += request.payload.size();
+    auto once = std::make_shared<rpc::Callback>(std::move(done));
+    const auto answer = [once](absl::StatusOr<rpc::Message> outcome) {
+      if (*once != nullptr) std::exchange(*once, nullptr)(std::move(outcome));
+    };
+    clock_->PostAfter(timeout_ms * 1000,
+                      [answer] { answer(absl::DeadlineExceededError("no answer")); });
+    engine_->Handle(method, std::move(request), answer);
+  }
+
+  int attempts = 0;
+  size_t payload_bytes = 0;
+
+ private:
+  ManualExecutor* const clock_;
+  PsEngine* const engine_;
+};
+
+TEST(PsEngineTest, ALookupThatTakesLongIsHeldRunsOnceAndIsNotTakenForADeadPs) {
+  // Longer than an attempt, and longer than a silent peer would be waited for.
+  for (const int64_t backlog_us : {12'000'000, 100'000'000}) {
+    ManualExecutor clock;
+    BusyExecutor executor(&clock, backlog_us);
+    PsEngine::Options options;
+    options.envelope = ThisRun();
+    options.executor = &executor;
+    options.disk_executor = &executor;
+    const auto engine = PsEngine::Create(PsTestJob(JobConfig::HYBRID, 1, 1), options);
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    DirectChannel channel(&clock, engine->get());
+    rpc::NumberedClient client({rpc::kLookup, ThisRun(), 0, rpc::RpcTimeouts()}, &clock,
+                               {{"embedding_ps 0", &channel}});
+    rpc::Message request = Pss::LookupOf({1, 7, 2});
+    LookupHeader header;
+    ASSERT_TRUE(header.ParseFromString(request.header));
+    header.clear_envelope();
+    header.clear_call();
+    request.header = header.SerializeAsString();
+    Answers answers;
+    client.Call(0, request,
+                [&](absl::StatusOr<rpc::Message> got) { answers.push_back(std::move(got)); });
+    clock.AdvanceBy(backlog_us + 1);
+    ASSERT_EQ(answers.size(), 1u);
+    ASSERT_TRUE(answers[0].ok()) << answers[0].status();
+    EXPECT_EQ(Pss::Values(answers[0])->size(), 3 * kValues);
+    EXPECT_EQ((*engine)->counts().lookup_keys, 3u) << "it ran once";
+    EXPECT_EQ(channel.attempts, backlog_us / 5'000'000 + (backlog_us % 5'000'000 > 0 ? 1 : 0));
+    EXPECT_EQ(channel.payload_bytes, request.payload.size()) << "the keys were sent once";
+  }
+}
+
+TEST_F(UnorderedPsEngineTest, ARepeatedLookupIsAnsweredAgainButDoesNotRunAgain) {
+  const rpc::Message lookup = Pss::LookupOf({7});
+  const auto first = pss_.CallAndWait(0, rpc::kLookup, lookup);
+  ASSERT_TRUE(Send(GoodUpdate()).ok());
+  const auto again = pss_.CallAndWait(0, rpc::kLookup, lookup);
+  EXPECT_EQ(*Pss::Values(again), (std::vector<float>{1, 1, 1})) << "the answer of the first";
+  EXPECT_EQ(again->payload.data(), first->payload.data()) << "not a copy of it";
+  EXPECT_EQ(pss_.engine().counts().lookup_keys, 1u);
+}
+
+TEST_F(UnorderedPsEngineTest, ALookupOfAnEmbeddingWorkerThatDoesNotExistIsRefused) {
+  rpc::Message lookup = Pss::LookupOf({7});
+  LookupHeader header;
+  ASSERT_TRUE(header.ParseFromString(lookup.header));
+  header.mutable_call()->set_sender(1);
+  lookup.header = header.SerializeAsString();
+  EXPECT_EQ(pss_.CallAndWait(0, rpc::kLookup, lookup).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 // What belongs on the disk executor has not begun; nothing else waits for it.

@@ -75,8 +75,13 @@ std::map<uint64_t, std::vector<float>> Pss::Rows(const std::vector<uint64_t>& ke
 
 rpc::Message Pss::LookupOf(const std::vector<uint64_t>& keys, bool training,
                            absl::optional<uint64_t> step) {
+  // Each is a call of its own.
+  static uint64_t last_number = 0;
   LookupHeader header;
   *header.mutable_envelope() = ThisRun();
+  header.mutable_call()->set_sender(0);
+  header.mutable_call()->set_number(++last_number);
+  header.mutable_call()->set_oldest_open(last_number);
   header.set_training(training);
   if (step.has_value()) header.set_step(*step);
   TableKeys* table = header.add_tables();

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
+#include "common/rpc/call_receiver.h"
 #include "embedding_ps/decoded_update.h"
 #include "proto/hot.pb.h"
 
@@ -22,8 +23,7 @@ class StepCollector {
   // A part's Update, and whom to answer.
   struct Part {
     DecodedUpdate update;
-    uint32_t rank = 0;
-    uint64_t number = 0;
+    rpc::PendingAnswer call;
   };
 
   // REQUIRES: num_parts >= 1

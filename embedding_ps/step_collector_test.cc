@@ -19,8 +19,7 @@ StepCollector::Part Part(uint32_t rank, const std::vector<uint64_t>& keys,
                          const std::vector<float>& gradients,
                          const std::vector<uint32_t>& counts = {}) {
   StepCollector::Part part;
-  part.rank = rank;
-  part.number = rank + 1;
+  part.call.sender = rank;
   const size_t key_bytes = keys.size() * sizeof(uint64_t);
   const size_t gradient_bytes = gradients.size() * sizeof(float);
   Buffer payload(key_bytes + gradient_bytes + counts.size() * sizeof(uint32_t));
@@ -55,7 +54,7 @@ TEST(StepCollectorTest, GivesTheStepInPartOrderWhenTheLastPartHasArrived) {
   ASSERT_TRUE(collector.Add(Header(0), 1, Part(1, {}, {})).ok());
   const auto complete = collector.TakeIfComplete();
   ASSERT_TRUE(complete.has_value());
-  for (uint32_t part = 0; part < 3; ++part) EXPECT_EQ(complete->parts[part].rank, part);
+  for (uint32_t part = 0; part < 3; ++part) EXPECT_EQ(complete->parts[part].call.sender, part);
   EXPECT_EQ(collector.step(), 1u);
   EXPECT_EQ(collector.num_parts(), 0);
 }

@@ -1,5 +1,6 @@
 // What the job says about features and tables, resolved once: which table a feature reads, how its
-// ids become keys, who pools it. Plans and answers follow it.
+// ids become keys, and whether the embedding worker or the NN worker pools it. Plans and answers
+// are made from it.
 //
 // Immutable: safe to read from many threads.
 
@@ -26,8 +27,8 @@ struct EmbeddingLayout {
   struct Table {
     uint32_t id = 0;  // TableConfig.id
     size_t row_values = 0;
-    // Its features, by id space: those of one group share rows. Groups in the order of their first
-    // feature.
+    // Its features, grouped by id space: features of one group share rows. Groups are in the order
+    // of their first feature.
     std::vector<std::vector<int>> id_spaces;
     bool has_rows = false;    // some feature of it is sent as ROWS
     bool has_pooled = false;  // some feature of it is POOLED

@@ -15,16 +15,9 @@ namespace satrap {
 
 namespace {
 
-// A call without a stream belongs to training.
-template <typename Header>
-Stream StreamOf(const Header& header) {
-  return header.stream();
-}
-Stream StreamOf(const PushGradientsHeader&) { return TRAIN_STREAM; }
-
 rpc::Message NextBatchWithoutPart(NextBatchAnswerHeader::Result result) {
   NextBatchAnswerHeader header;
-  header.set_outcome(DONE);
+  header.set_outcome(OUTCOME_DONE);
   header.set_result(result);
   return rpc::MessageOf(header);
 }
@@ -32,12 +25,8 @@ rpc::Message NextBatchWithoutPart(NextBatchAnswerHeader::Result result) {
 template <typename AnswerHeader>
 rpc::Message Done() {
   AnswerHeader header;
-  header.set_outcome(DONE);
+  header.set_outcome(OUTCOME_DONE);
   return rpc::MessageOf(header);
-}
-
-void Finish(const PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
-  call.window->Finish(call.number, std::move(answer));
 }
 
 // Whether the part of an ordered stream belongs to this worker.
@@ -48,6 +37,12 @@ absl::Status CheckPlacement(absl::string_view field, const PartId& id, int this_
   return absl::InvalidArgumentError(absl::StrCat(
       field, ": ", Stream_Name(id.stream()), ", lane ", id.lane(), ", seq ", id.seq(), ", part ",
       id.part(), " belongs to embedding worker ", worker, ", not to ", this_worker));
+}
+
+rpc::CallReceiver::Options ReceiverOptions(const EmbeddingWorkerEngine::Options& options,
+                                           int num_senders) {
+  return {absl::StrCat("embedding_worker ", options.index), options.envelope,
+          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000};
 }
 
 StreamQueue::Options QueueOptions(const JobConfig& job, bool ordered,
@@ -81,61 +76,40 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
       num_ranks_(job.nn_worker().replicas()),
       nn_dtype_(job.embedding_worker().wire_dtype()),
       ps_dtype_(job.embedding_ps().wire_dtype()),
-      ps_(options_.executor, options_.ps, options_.timeouts),
-      put_windows_(options_.executor, options_.timeouts.hold_ms * 1000),
-      next_windows_(options_.executor, options_.timeouts.hold_ms * 1000),
-      ack_windows_(options_.executor, options_.timeouts.hold_ms * 1000),
-      push_windows_(options_.executor, options_.timeouts.hold_ms * 1000),
+      ps_(options_.executor, options_.ps, options_.envelope, static_cast<uint32_t>(options_.index),
+          options_.timeouts),
+      puts_(ReceiverOptions(options_, num_loaders_), options_.executor),
+      nexts_(ReceiverOptions(options_, num_ranks_), options_.executor),
+      acks_(ReceiverOptions(options_, num_ranks_), options_.executor),
+      pushes_(ReceiverOptions(options_, num_ranks_), options_.executor),
       queues_{StreamQueue(QueueOptions(job, IsOrdered(TRAIN_STREAM), options_.ordered_room)),
               StreamQueue(QueueOptions(job, false, options_.ordered_room)),
               StreamQueue(QueueOptions(job, false, options_.ordered_room))} {}
 
 void EmbeddingWorkerEngine::Handle(const rpc::Method& method, rpc::Message request,
                                    rpc::Callback respond) {
+  // Runs `run` for a call that its window admits.
+  const auto running = [this](auto run) {
+    return [this, run](const rpc::PendingAnswer& call, auto header, Buffer payload) {
+      (this->*run)(call, std::move(header), std::move(payload));
+    };
+  };
   using Engine = EmbeddingWorkerEngine;
   if (method == rpc::kPutBatch) {
-    Receive(&put_windows_, num_loaders_, std::move(request), std::move(respond),
-            &Engine::RunPutBatch);
+    puts_.Receive<PutBatchHeader>(std::move(request), std::move(respond),
+                                  running(&Engine::RunPutBatch));
   } else if (method == rpc::kNextBatch) {
-    Receive(&next_windows_, num_ranks_, std::move(request), std::move(respond),
-            &Engine::RunNextBatch);
+    nexts_.Receive<NextBatchHeader>(std::move(request), std::move(respond),
+                                    running(&Engine::RunNextBatch));
   } else if (method == rpc::kAck) {
-    Receive(&ack_windows_, num_ranks_, std::move(request), std::move(respond), &Engine::RunAck);
+    acks_.Receive<AckHeader>(std::move(request), std::move(respond), running(&Engine::RunAck));
   } else if (method == rpc::kPushGradients) {
-    Receive(&push_windows_, num_ranks_, std::move(request), std::move(respond),
-            &Engine::RunPushGradients);
+    pushes_.Receive<PushGradientsHeader>(std::move(request), std::move(respond),
+                                         running(&Engine::RunPushGradients));
   } else {
     respond(
         absl::UnimplementedError(absl::StrCat("embedding_worker does not serve ", method.path)));
   }
-}
-
-template <typename Header>
-void EmbeddingWorkerEngine::Receive(rpc::AnswerWindows* windows, int num_senders,
-                                    rpc::Message request, rpc::Callback respond,
-                                    void (EmbeddingWorkerEngine::*run)(const PendingAnswer&, Header,
-                                                                       Buffer)) {
-  absl::StatusOr<Header> header = rpc::ParseHeader<Header>(request.header);
-  if (!header.ok()) {
-    respond(header.status());
-    return;
-  }
-  const absl::Status status =
-      rpc::CheckEnvelope(header->envelope(), options_.envelope, "the embedding worker");
-  if (!status.ok()) {
-    respond(status);
-    return;
-  }
-  const CallId id = header->call();
-  if (id.sender() >= static_cast<uint32_t>(num_senders)) {
-    respond(absl::InvalidArgumentError(
-        absl::StrCat("call.sender: ", id.sender(), " of ", num_senders)));
-    return;
-  }
-  rpc::AnswerWindow* window = windows->Get(id.sender(), StreamOf(*header));
-  if (window->Admit(id.number(), id.oldest_open(), std::move(respond)) == rpc::Admission::kHandled)
-    return;
-  (this->*run)({window, id.number(), id.sender()}, *std::move(header), std::move(request.payload));
 }
 
 // ---- PutBatch
@@ -143,7 +117,7 @@ void EmbeddingWorkerEngine::Receive(rpc::AnswerWindows* windows, int num_senders
 absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) const {
   const PartId& id = header.part().id();
   if (id.stream() != header.stream() || id.epoch() != header.epoch()) {
-    return absl::InvalidArgumentError("part.id: another stream or epoch than the header's");
+    return absl::InvalidArgumentError("part.id: stream or epoch differs from the header's");
   }
   if (id.part() >= static_cast<uint32_t>(num_ranks_)) {
     return absl::InvalidArgumentError(
@@ -155,8 +129,9 @@ absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) 
 
 void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeader header,
                                         Buffer payload) {
+  // Without a part it is the end marker of the loader's epoch.
   if (header.has_part()) {
-    if (absl::Status status = CheckPutBatch(header); !status.ok()) return Finish(call, status);
+    if (absl::Status status = CheckPutBatch(header); !status.ok()) return call.Finish(status);
     options_.executor->Post(
         [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
           PlanPart(call, header, std::move(payload));
@@ -169,18 +144,20 @@ void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeade
     MutexLock lock(&mutex_);
     status = queues_[header.stream()].End(call.sender, header.epoch(), &decisions);
   }
-  if (!status.ok()) return Finish(call, status);
-  Finish(call, Done<PutBatchAnswerHeader>());
+  if (!status.ok()) return call.Finish(status);
+  call.Finish(Done<PutBatchAnswerHeader>());
   Act(header.stream(), std::move(decisions));
 }
 
 void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHeader& header,
                                      Buffer payload) {
+  // The plan is made before the part is queued, also for a part that will have to wait for room: it
+  // is ready when a rank asks, and a malformed part is refused at once.
   std::unique_ptr<PlanScratch> scratch = TakeScratch();
   absl::StatusOr<PlannedPart> part =
       PlannedPart::Make(layout_, header, std::move(payload), scratch.get());
   ReturnScratch(std::move(scratch));
-  if (!part.ok()) return Finish(call, part.status());
+  if (!part.ok()) return call.Finish(part.status());
 
   StreamQueue::Decisions decisions;
   absl::Status status;
@@ -192,18 +169,18 @@ void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHe
     status = queues_[header.stream()].Put(
         call, std::make_shared<const PlannedPart>(*std::move(part)), &decisions);
   }
-  if (!status.ok()) return Finish(call, status);
+  if (!status.ok()) return call.Finish(status);
   Act(header.stream(), std::move(decisions));
 }
 
 void EmbeddingWorkerEngine::Act(Stream stream, StreamQueue::Decisions decisions) {
-  for (const PendingAnswer& call : decisions.accepted) Finish(call, Done<PutBatchAnswerHeader>());
+  for (const PendingAnswer& call : decisions.accepted) call.Finish(Done<PutBatchAnswerHeader>());
   for (const PartAsk& ask : decisions.ended)
-    Finish(ask.call, NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
+    ask.call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
   for (const PartAsk& ask : decisions.refused) {
-    Finish(ask.call, absl::InvalidArgumentError(absl::StrCat(
-                         "wanted: {", ask.wanted->ShortDebugString(),
-                         "} was handed out before, or its loader never sent it here")));
+    ask.call.Finish(absl::InvalidArgumentError(
+        absl::StrCat("wanted: {", ask.wanted->ShortDebugString(),
+                     "} was handed out before, or its loader never sent it here")));
   }
   for (StreamQueue::Delivery& delivery : decisions.deliveries) {
     options_.executor->Post(
@@ -216,12 +193,12 @@ void EmbeddingWorkerEngine::Act(Stream stream, StreamQueue::Decisions decisions)
 absl::Status EmbeddingWorkerEngine::CheckNextBatch(const NextBatchHeader& header) const {
   const bool ordered = IsOrdered(header.stream());
   if (header.has_wanted() != ordered || header.has_step() != ordered) {
-    return absl::InvalidArgumentError(ordered ? "wanted, step: needed in an ordered stream"
-                                              : "wanted, step: not in an unordered stream");
+    return absl::InvalidArgumentError(ordered ? "wanted, step: required in an ordered stream"
+                                              : "wanted, step: not allowed in an unordered stream");
   }
   if (ordered &&
       (header.wanted().stream() != header.stream() || header.wanted().epoch() != header.epoch())) {
-    return absl::InvalidArgumentError("wanted: another stream or epoch than the header's");
+    return absl::InvalidArgumentError("wanted: stream or epoch differs from the header's");
   }
   if (!ordered) return absl::OkStatus();
   return CheckPlacement("wanted", header.wanted(), options_.index, num_workers_);
@@ -229,7 +206,7 @@ absl::Status EmbeddingWorkerEngine::CheckNextBatch(const NextBatchHeader& header
 
 void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHeader header,
                                          Buffer) {
-  if (absl::Status status = CheckNextBatch(header); !status.ok()) return Finish(call, status);
+  if (absl::Status status = CheckNextBatch(header); !status.ok()) return call.Finish(status);
   const Stream stream = header.stream();
   PartAsk ask;
   ask.call = call;
@@ -238,6 +215,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   if (header.has_step()) ask.step = header.step();
 
   StreamQueue::Decisions decisions;
+  // An unordered request with wait_ms 0 is parked and withdrawn under one lock: it gets a part that
+  // is there and is never seen waiting.
   bool not_yet = false;
   bool parked = false;
   {
@@ -247,9 +226,9 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
     if (not_yet) queues_[stream].Withdraw(call);
   }
   Act(stream, std::move(decisions));
-  if (not_yet) return Finish(call, NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
-  // What is wanted by name can still come, else it would be refused: that ask waits as long as it
-  // takes.
+  if (not_yet) return call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
+  // A part requested by name may still arrive; if it could not, the request would have been
+  // refused. So an ordered request waits without limit.
   if (!parked || IsOrdered(stream)) return;
   options_.executor->PostAfter(int64_t{1000} * header.wait_ms(), [this, stream, call] {
     bool withdrawn;
@@ -257,33 +236,34 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
       MutexLock lock(&mutex_);
       withdrawn = queues_[stream].Withdraw(call);
     }
-    if (withdrawn) Finish(call, NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
+    if (withdrawn) call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
   });
 }
 
 void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& delivery) {
   uint64_t handle;
   {
+    // Outstanding from here on, not from the answer: the rank may push as soon as it is answered.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
     outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.ask.call.sender});
   }
   LookupHeader header;
-  *header.mutable_envelope() = options_.envelope;
   header.set_training(stream == TRAIN_STREAM);
   if (delivery.ask.step) header.set_step(*delivery.ask.step);
   std::vector<PsRequest> requests = MakeLookups(layout_, delivery.part->plan, ps_.num_ps(), header);
   if (requests.empty()) return AnswerPart(delivery, handle, {});
-  ps_.Call(rpc::kLookup, std::move(requests),
-           [this, delivery, handle](absl::StatusOr<std::vector<rpc::Message>> answers) {
-             if (!answers.ok()) {
-               options_.on_failure(answers.status());
-               return Finish(delivery.ask.call, answers.status());
-             }
-             options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
-               AnswerPart(delivery, handle, answers);
+  ps_.Lookup(std::move(requests),
+             [this, delivery, handle](absl::StatusOr<std::vector<rpc::Message>> answers) {
+               if (!answers.ok()) {
+                 options_.on_failure(answers.status());
+                 return delivery.ask.call.Finish(answers.status());
+               }
+               // A task, because this may be a thread of gRPC, which must not gather and pool.
+               options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
+                 AnswerPart(delivery, handle, answers);
+               });
              });
-           });
 }
 
 void EmbeddingWorkerEngine::AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,
@@ -291,7 +271,7 @@ void EmbeddingWorkerEngine::AnswerPart(const StreamQueue::Delivery& delivery, ui
   absl::StatusOr<rpc::Message> answer =
       MakeNextBatchAnswer(layout_, *delivery.part, ps_.num_ps(), answers, handle, nn_dtype_);
   if (!answer.ok()) options_.on_failure(answer.status());
-  Finish(delivery.ask.call, std::move(answer));
+  delivery.ask.call.Finish(std::move(answer));
 }
 
 // ---- Ack and PushGradients
@@ -318,8 +298,8 @@ absl::Status EmbeddingWorkerEngine::Release(uint64_t handle, uint32_t rank, Stre
 
 void EmbeddingWorkerEngine::RunAck(const PendingAnswer& call, AckHeader header, Buffer) {
   const absl::Status status = Release(header.handle(), call.sender, header.stream());
-  if (!status.ok()) return Finish(call, status);
-  Finish(call, Done<AckAnswerHeader>());
+  if (!status.ok()) return call.Finish(status);
+  call.Finish(Done<AckAnswerHeader>());
 }
 
 void EmbeddingWorkerEngine::RunPushGradients(const PendingAnswer& call, PushGradientsHeader header,
@@ -332,45 +312,45 @@ void EmbeddingWorkerEngine::RunPushGradients(const PendingAnswer& call, PushGrad
 void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
                                         const PushGradientsHeader& header, const Buffer& payload) {
   if (!(header.step().global_weight() > 0) || !header.step().has_step()) {
-    return Finish(
-        call, absl::InvalidArgumentError("step: a push needs a step and a global_weight over 0"));
+    return call.Finish(
+        absl::InvalidArgumentError("step: a push needs a step and a global_weight over 0"));
   }
   absl::StatusOr<Outstanding> outstanding;
   {
     MutexLock lock(&mutex_);
     outstanding = Find(header.handle(), call.sender, TRAIN_STREAM);
   }
-  if (!outstanding.ok()) return Finish(call, outstanding.status());
+  if (!outstanding.ok()) return call.Finish(outstanding.status());
   const PlannedPart& part = *outstanding->part;
   UpdateHeader update;
-  *update.mutable_envelope() = options_.envelope;
-  *update.mutable_call() = header.call();
   *update.mutable_step() = header.step();
   update.set_part(part.description.id().part());
   update.set_ordered(IsOrdered(TRAIN_STREAM));
   update.set_dtype(ps_dtype_);
   absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
-  if (!updates.ok()) return Finish(call, updates.status());
-  // Only now, so that a malformed push changes nothing; of two pushes of one part, one gets here.
+  if (!updates.ok()) return call.Finish(updates.status());
+  // The part is released only after the push was checked, so a malformed push changes nothing. Two
+  // pushes of one part, under different numbers, race to this point: one of them finds it gone.
   const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
-  if (!released.ok()) return Finish(call, released);
+  if (!released.ok()) return call.Finish(released);
 
   auto applied = [this, call, saturated = updates->saturated_values](
                      absl::StatusOr<std::vector<rpc::Message>> answers) {
     if (!answers.ok()) {
       options_.on_failure(answers.status());
-      return Finish(call, answers.status());
+      return call.Finish(answers.status());
     }
     {
       MutexLock lock(&mutex_);
       ++counts_.pushes;
       counts_.saturated_values += saturated;
     }
-    Finish(call, Done<PushGradientsAnswerHeader>());
+    call.Finish(Done<PushGradientsAnswerHeader>());
   };
+  // A part without keys (of zero samples, or not finite) needs no PS in hybrid mode.
   if (updates->requests.empty()) return applied(std::vector<rpc::Message>());
-  ps_.Call(rpc::kUpdate, std::move(updates->requests), std::move(applied));
+  ps_.Update(header.call(), std::move(updates->requests), std::move(applied));
 }
 
 // ---- Bookkeeping

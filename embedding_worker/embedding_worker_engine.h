@@ -8,16 +8,17 @@
 //   PushGradients  window -> sums by key along the part's plan * -> Update to the PSs -> answer
 //   Ack            window -> answer
 //
-// Steps with a star are tasks of the executor; the others run where the call came in. What it holds
-// is bounded: accepted parts by room_parts; held ones by what loaders keep open; outstanding ones
-// (handed out, neither pushed nor released) by the ranks' permits; kept answers by what ranks keep
-// open.
+// Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
+// Everything the engine holds is bounded: accepted parts by room_parts; held parts by the calls
+// that loaders keep open; outstanding parts (handed out, neither pushed nor released) by the ranks'
+// permits; kept answers by the calls that ranks keep open.
 //
-// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND, one of another job
-// or generation FAILED_PRECONDITION; neither changes anything. A PS that cannot be reached or
-// breaks the contract is reported to the FailureSink, and the call that needed it gets the error.
+// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job
+// or generation is answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be
+// reached or breaks the contract is reported to the FailureSink, and the call that needed it gets
+// the error.
 //
-// Thread-safe. Blocks nowhere; callbacks run outside the lock.
+// Thread-safe. Never blocks; callbacks run outside the lock.
 
 #ifndef SATRAP_EMBEDDING_WORKER_EMBEDDING_WORKER_ENGINE_H_
 #define SATRAP_EMBEDDING_WORKER_EMBEDDING_WORKER_ENGINE_H_
@@ -32,7 +33,7 @@
 #include "absl/status/statusor.h"
 #include "common/executor.h"
 #include "common/mutex.h"
-#include "common/rpc/answer_window.h"
+#include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "embedding_worker/embedding_layout.h"
@@ -53,12 +54,12 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
-    // For the simulation, which shows that another one deadlocks.
+    // Changed only by the simulation, which shows that the other scope deadlocks.
     StreamQueue::RoomScope ordered_room = StreamQueue::RoomScope::kLanePart;
   };
 
   struct Progress {
-    size_t accepted_parts = 0;  // all streams, as the next three
+    size_t accepted_parts = 0;  // of all streams; so are the next three
     size_t held_puts = 0;
     size_t parked_asks = 0;
     size_t outstanding_parts = 0;
@@ -66,7 +67,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     uint64_t ids = 0;
     uint64_t keys = 0;
     uint64_t pushes = 0;            // applied so far
-    uint64_t saturated_values = 0;  // in them: PlannedUpdates (gradient_push.h)
+    uint64_t saturated_values = 0;  // in those pushes; see PlannedUpdates (gradient_push.h)
   };
 
   // INVALID_ARGUMENT if there are not as many channels as PSs. Nothing in `options` is owned; all
@@ -81,7 +82,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   Progress progress() const;
 
  private:
-  // A part that is handed out: until its push or Ack.
+  // A part that was handed out and waits for its push or Ack.
   struct Outstanding {
     std::shared_ptr<const PlannedPart> part;
     Stream stream;
@@ -89,12 +90,6 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   };
 
   EmbeddingWorkerEngine(const JobConfig& job, Options options);
-
-  // Parses the header, checks envelope and sender, and runs the call if its window admits it.
-  template <typename Header>
-  void Receive(rpc::AnswerWindows* windows, int num_senders, rpc::Message request,
-               rpc::Callback respond,
-               void (EmbeddingWorkerEngine::*run)(const PendingAnswer&, Header, Buffer));
 
   void RunPutBatch(const PendingAnswer& call, PutBatchHeader header, Buffer payload);
   void RunNextBatch(const PendingAnswer& call, NextBatchHeader header, Buffer payload);
@@ -107,7 +102,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   void PushPlanned(const PendingAnswer& call, const PushGradientsHeader& header,
                    const Buffer& payload);
 
-  // Does what a StreamQueue has decided.
+  // Carries out what a StreamQueue has decided. Not under the lock: it answers calls.
   void Act(Stream stream, StreamQueue::Decisions decisions);
   void LookUp(Stream stream, const StreamQueue::Delivery& delivery);
   void AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,
@@ -132,10 +127,10 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   const WireDtype nn_dtype_;  // to and from NN workers
   const WireDtype ps_dtype_;  // to PSs
   PsFanOut ps_;
-  rpc::AnswerWindows put_windows_;
-  rpc::AnswerWindows next_windows_;
-  rpc::AnswerWindows ack_windows_;
-  rpc::AnswerWindows push_windows_;
+  rpc::CallReceiver puts_;  // of loaders; the next three of ranks
+  rpc::CallReceiver nexts_;
+  rpc::CallReceiver acks_;
+  rpc::CallReceiver pushes_;
 
   mutable Mutex mutex_;
   std::array<StreamQueue, 3> queues_ GUARDED_BY(mutex_);                       // by Stream

@@ -23,20 +23,21 @@ using ::testing::SizeIs;
 
 TEST_F(EngineTest, APutWithoutRoomIsHeldUntilAPartIsHandedOut) {
   Start(TestJob());
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), DONE);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(2)).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), OUTCOME_DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(2)).outcome(), OUTCOME_DONE);
   const Reply held = PutTwoSamples(3);
   EXPECT_FALSE(held->has_value());
   EXPECT_EQ(engine_->progress().held_puts, 1u);
   EXPECT_EQ(engine_->progress().accepted_parts, 2u);
   Next(0, 1);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(held).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(held).outcome(), OUTCOME_DONE);
 }
 
 TEST_F(EngineTest, StreamsDoNotWaitForEachOther) {
   Start(TestJob());
   for (uint64_t number = 1; number <= 3; ++number) PutTwoSamples(number);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(1, TwoSamples(VALID_STREAM, 0, 0))).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(1, TwoSamples(VALID_STREAM, 0, 0))).outcome(),
+            OUTCOME_DONE);
 }
 
 TEST_F(EngineTest, AHeldPutIsToldToWaitAfterFiveSecondsAndGoesOnRunning) {
@@ -46,12 +47,12 @@ TEST_F(EngineTest, AHeldPutIsToldToWaitAfterFiveSecondsAndGoesOnRunning) {
   executor_.AdvanceBy(4'900'000);
   EXPECT_FALSE(held->has_value());
   executor_.AdvanceBy(200'000);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(held).outcome(), WAIT);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(held).outcome(), OUTCOME_WAIT);
   const Reply again = PutTwoSamples(3);
   EXPECT_FALSE(again->has_value());
   EXPECT_EQ(engine_->progress().held_puts, 1u) << "the repeat is no second part";
   Next(0, 1);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(again).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(again).outcome(), OUTCOME_DONE);
 }
 
 TEST_F(EngineTest, APartOfALaterEpochIsHeldUntilTheCurrentOneHasEnded) {
@@ -61,10 +62,10 @@ TEST_F(EngineTest, APartOfALaterEpochIsHeldUntilTheCurrentOneHasEnded) {
   EXPECT_FALSE(later->has_value());
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(Next(1, 1, 1)).result(),
             NextBatchAnswerHeader::NOT_YET);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(End(3, 0)).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(End(3, 0)).outcome(), OUTCOME_DONE);
   EXPECT_FALSE(later->has_value()) << "a part of epoch 0 is left";
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(Next(0, 1, 0)).part().id().epoch(), 0u);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(later).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(later).outcome(), OUTCOME_DONE);
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(Next(0, 2, 0)).result(), NextBatchAnswerHeader::ENDED);
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(Next(0, 3, 1)).part().id().epoch(), 1u);
 }
@@ -125,7 +126,7 @@ TEST_F(EngineTest, ARepeatedNextBatchGetsTheSamePart) {
 TEST_F(EngineTest, ARepeatedPutIsOnePart) {
   Start(TestJob());
   PutTwoSamples(1);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), OUTCOME_DONE);
   EXPECT_EQ(engine_->progress().accepted_parts, 1u);
 }
 
@@ -133,13 +134,13 @@ TEST_F(EngineTest, ARepeatedPushIsAppliedOnce) {
   Start(TestJob());
   PutTwoSamples(1);
   const auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), DONE);
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OUTCOME_DONE);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OUTCOME_DONE);
   EXPECT_THAT(Updates(), SizeIs(2)) << "one for each PS";
   oldest_open_ = 2;
   Push(0, 2, push);  // closes number 1
   oldest_open_ = 1;
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OLD);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OUTCOME_OLD);
   EXPECT_THAT(Updates(), SizeIs(2));
   EXPECT_EQ(engine_->progress().pushes, 1u);
 }
@@ -151,8 +152,9 @@ TEST_F(EngineTest, AHandleIsClosedByAckOrPushAndThenNotFound) {
   const auto first = HeaderOf<NextBatchAnswerHeader>(Next(0, 1)),
              second = HeaderOf<NextBatchAnswerHeader>(Next(0, 2));
   EXPECT_EQ(engine_->progress().outstanding_parts, 2u);
-  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, first.handle())).outcome(), DONE);
-  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, first.handle())).outcome(), DONE) << "a repeat";
+  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, first.handle())).outcome(), OUTCOME_DONE);
+  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, first.handle())).outcome(), OUTCOME_DONE)
+      << "a repeat";
   EXPECT_EQ(CodeOf(Ack(0, 2, first.handle())), absl::StatusCode::kNotFound);
   EXPECT_EQ(CodeOf(Push(0, 1, PushOf(first))), absl::StatusCode::kNotFound);
   Push(0, 2, PushOf(second));
@@ -176,7 +178,8 @@ TEST_F(EngineTest, AStepThatIsNotFiniteSendsNothingWhenUnordered) {
   Start(TestJob());
   PutTwoSamples(1);
   const auto part = HeaderOf<NextBatchAnswerHeader>(Next(0, 1));
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, PushOf(part, false))).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, PushOf(part, false))).outcome(),
+            OUTCOME_DONE);
   EXPECT_THAT(Updates(), IsEmpty());
   EXPECT_EQ(engine_->progress().outstanding_parts, 0u);
 }
@@ -215,7 +218,7 @@ TEST_F(OrderedEngineTest, AnAskIsToldToWaitAfterFiveSecondsNeverNotYet) {
   const PartId wanted = Of(0, 0).first.part().id();
   const Reply reply = NextOrdered(1, 1, wanted, 0);
   executor_.AdvanceBy(5'100'000);
-  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(reply).outcome(), WAIT);
+  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(reply).outcome(), OUTCOME_WAIT);
   const Reply again = NextOrdered(1, 1, wanted, 0);
   Put(1, Of(0, 0));
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(again).result(), NextBatchAnswerHeader::PART);
@@ -223,12 +226,12 @@ TEST_F(OrderedEngineTest, AnAskIsToldToWaitAfterFiveSecondsNeverNotYet) {
 
 TEST_F(OrderedEngineTest, RoomIsForEachLaneAndPart) {
   StartOrdered();
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(1, Of(0, 0))).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(1, Of(0, 0))).outcome(), OUTCOME_DONE);
   const Reply same_lane = Put(2, Of(0, 1));
   EXPECT_FALSE(same_lane->has_value());
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(3, Of(1, 0))).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(3, Of(1, 0))).outcome(), OUTCOME_DONE);
   NextOrdered(1, 1, Of(0, 0).first.part().id(), 0);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(same_lane).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(same_lane).outcome(), OUTCOME_DONE);
 }
 
 TEST_F(OrderedEngineTest, EveryPsGetsEveryUpdate) {
@@ -272,7 +275,7 @@ TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsAnAskForIt) 
     const Reply put = Put(seq + 1, part);
     const Reply ask = NextOrdered(1, seq + 1, part.first.part().id(), seq);
     if (right == 1) {
-      EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(put).outcome(), DONE);
+      EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(put).outcome(), OUTCOME_DONE);
       EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(ask).result(), NextBatchAnswerHeader::PART);
       continue;
     }
@@ -309,7 +312,7 @@ TEST_F(EngineTest, AnotherJobOrGenerationIsRefused) {
   envelope_.set_generation(6);
   EXPECT_EQ(CodeOf(Next(0, 1)), absl::StatusCode::kFailedPrecondition);
   envelope_.set_generation(5);
-  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), DONE)
+  EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), OUTCOME_DONE)
       << "the number is still free";
 }
 
@@ -364,7 +367,7 @@ TEST_F(EngineTest, AMalformedPushAppliesNothingAndLeavesThePartOutstanding) {
     EXPECT_EQ(engine_->progress().outstanding_parts, 1u) << kind;
   }
   EXPECT_THAT(Updates(), IsEmpty());
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 9, PushOf(part))).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 9, PushOf(part))).outcome(), OUTCOME_DONE);
   EXPECT_EQ(engine_->progress().outstanding_parts, 0u);
 }
 

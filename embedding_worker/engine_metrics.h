@@ -1,5 +1,5 @@
-// EngineMetrics shows the progress of an EmbeddingWorkerEngine as metrics;
-// common/metrics/refresh.h brings them up to date:
+// EngineMetrics exports the progress of an EmbeddingWorkerEngine as metrics. Its owner refreshes
+// them (common/metrics/refresh.h):
 //
 //     now               satrap_accepted_parts, satrap_held_puts, satrap_parked_asks,
 //                       satrap_outstanding_parts

@@ -66,7 +66,7 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
   EXPECT_TRUE(header.ParseFromString(request.header));
   lookups.push_back(header);
   LookupAnswerHeader answer;
-  answer.set_outcome(DONE);
+  answer.set_outcome(OUTCOME_DONE);
   answer.set_dtype(dtype_);
   rpc::PayloadBuilder builder;
   for (const TableKeys& table : header.tables()) {
@@ -113,7 +113,7 @@ rpc::Message FakePs::Update(const rpc::Message& request) {
   }
   updates.push_back(std::move(seen));
   UpdateAnswerHeader answer;
-  answer.set_outcome(DONE);
+  answer.set_outcome(OUTCOME_DONE);
   return {answer.SerializeAsString(), Buffer()};
 }
 

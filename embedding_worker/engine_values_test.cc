@@ -88,7 +88,8 @@ TEST_P(EngineDtypeTest, GradientsOfRowsAndPooledFeaturesAreSummedByKey) {
     PutTwoSamples(1);
     const Reply reply = Next(1, 1);
     const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
-    EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(1, 1, PushOf(part))).outcome(), DONE);
+    EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(1, 1, PushOf(part))).outcome(),
+              OUTCOME_DONE);
     // By row of "t": 1..3, 4..6; of "u": 7; by sample: bag 8..10, 11..13; mix 14..16, 17..19.
     const auto indices =
         rpc::SectionView<uint32_t>((**reply)->payload, part.features(0).indices(), 2, "indices");
@@ -137,7 +138,7 @@ TEST_F(EngineTest, ASumThatIsTooLargeForTheWireIsClampedAndCounted) {
   PutTwoSamples(1);
   auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
   push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1)[0] = -70000;
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OUTCOME_DONE);
   EXPECT_THAT(Gradients().at({9, KeyIn("c", 5)}), ElementsAre(-65504));
   EXPECT_EQ(engine_->progress().saturated_values, 1u);
 }
@@ -168,7 +169,7 @@ TEST_F(EngineTest, APartWithoutIdsNeedsNoPs) {
   const auto part = HeaderOf<NextBatchAnswerHeader>(Next(0, 1));
   EXPECT_EQ(part.result(), NextBatchAnswerHeader::PART);
   EXPECT_EQ(part.tables(0).num_rows(), 0u);
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, PushOf(part))).outcome(), DONE);
+  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, PushOf(part))).outcome(), OUTCOME_DONE);
   EXPECT_THAT(ps_[0]->lookups, IsEmpty());
   EXPECT_THAT(Updates(), IsEmpty());
   EXPECT_EQ(engine_->progress().outstanding_parts, 0u);

@@ -35,9 +35,9 @@ absl::Status ReadTables(const EmbeddingLayout& layout, const LookupPlan& plan,
     }
     const size_t num_rows = plan.tables[t].num_sent;
     if (pushed.num_rows() != num_rows || pushed.row_values() != layout.tables[t].row_values) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, ": [", pushed.num_rows(), ", ", pushed.row_values(), "] where [",
-                       num_rows, ", ", layout.tables[t].row_values, "] was sent"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          field, ": gradients of shape [", pushed.num_rows(), ", ", pushed.row_values(),
+          "] for rows of shape [", num_rows, ", ", layout.tables[t].row_values, "]"));
     }
     ASSIGN_OR_RETURN(gradients->tables[t], rpc::WireView(payload, pushed.gradients(), push.dtype(),
                                                          num_rows * layout.tables[t].row_values,
@@ -78,8 +78,9 @@ absl::Status ReadFeatures(const EmbeddingLayout& layout, const LookupPlan& plan,
   return absl::OkStatus();
 }
 
-// The sums of each key of a table that POOLED features read, [num_keys, row_values]: first the
-// rows' own gradients, then those of its POOLED features, in their order.
+// The sum for each key of a table that POOLED features read, [num_keys, row_values]. The gradients
+// of sent rows are added first, then those of POOLED features in the order of features: a fixed
+// order of summation, which reproducible runs need.
 std::vector<float> SumByKey(const EmbeddingLayout& layout, const PlannedPart& part, int index,
                             const PushedGradients& gradients) {
   const size_t row_values = layout.tables[index].row_values;
@@ -106,7 +107,8 @@ std::vector<float> SumByKey(const EmbeddingLayout& layout, const PlannedPart& pa
   return sums;
 }
 
-// The sums of a table's keys as the PSs get them: as they were pushed, or made here.
+// The sums of a table's keys. A table without POOLED features has one pushed gradient for each key
+// already, and these are used in place, in the dtype in which they came.
 class KeySums {
  public:
   KeySums(const EmbeddingLayout& layout, const PlannedPart& part, int index,

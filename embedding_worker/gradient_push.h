@@ -1,5 +1,6 @@
-// The way back of gradients: from a PushGradients along the part's plan to the Updates of the
-// embedding PSs. What the NN worker sends by row or by sample becomes one sum for each unique key.
+// The backward path of gradients: from a PushGradients, along the part's plan, to Updates of the
+// embedding PSs. What the NN worker sends for each row or sample becomes one sum for each unique
+// key.
 //
 // Pure function; thread-safe.
 
@@ -20,14 +21,14 @@ namespace satrap {
 
 struct PlannedUpdates {
   std::vector<PsRequest> requests;
-  // Values of gradients that were too large for an F16 and travel as the largest finite one of
-  // their sign. Many of them say that the job needs another wire dtype.
+  // Gradient values that were too large for F16 and are sent as the largest finite F16 of their
+  // sign. If there are many, the job needs another wire dtype.
   uint64_t saturated_values = 0;
 };
 
-// The Updates of a push, in the order of PSs. Each has the fields of `update`, whose dtype its
-// gradients have, and the tables of which the PS has keys. PSs without keys are left out unless
-// `update.ordered()`; with push.step().finite() false no PS has any.
+// The Updates of a push, in the order of PSs. Each has the fields of `update`, without envelope and
+// call, gradients of its dtype, and the tables of which the PS has keys. PSs without keys are left
+// out unless `update.ordered()`; if push.step().finite() is false no Update has keys.
 //
 // INVALID_ARGUMENT, naming the field, unless the push has the gradients of each table with sent
 // rows and of each POOLED feature (they may be left out for a table of no rows and a part of no

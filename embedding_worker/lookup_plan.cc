@@ -26,7 +26,7 @@ namespace satrap {
 
 namespace {
 
-// Partitions with more ids than this number their keys by hashing, others by looking through them.
+// In partitions with more ids than this, keys are found by hashing, in others by a linear search.
 constexpr size_t kLinearIds = 16;
 
 constexpr uint32_t kNoSample = std::numeric_limits<uint32_t>::max();
@@ -69,7 +69,7 @@ class PlanMaker {
     if (scratch_.occurrences_.size() < num_ids) scratch_.occurrences_.resize(num_ids);
   }
 
-  // After it begins_[p] is the end of partition p.
+  // Advances begins_[p] from the beginning of partition p to its end, which Unify relies on.
   void Scatter(const EmbeddingLayout::Table& table) {
     for (const std::vector<int>& group : table.id_spaces) {
       if (group.size() == 1) {
@@ -117,14 +117,15 @@ class PlanMaker {
     }
     table->keys.resize(num_keys);
     table->counts.resize(num_keys);
+    // The plan lives until the part's gradients are applied: give back what duplicates took.
     if (num_keys < num_ids / 2) {
       table->keys.shrink_to_fit();
       table->counts.shrink_to_fit();
     }
   }
 
-  // Notes that `occurrence` is of key number `row`, which is new when it is number `num_keys`. The
-  // new number of keys.
+  // Records that `occurrence` has key number `row`; `row` == `num_keys` means a new key. Returns
+  // the new number of keys.
   uint32_t Note(const Occurrence& occurrence, uint32_t row, uint32_t num_keys,
                 LookupPlan::Table* table) {
     plan_.rows[occurrence.position] = row;
@@ -134,11 +135,13 @@ class PlanMaker {
       scratch_.last_samples_[row] = kNoSample;
       ++num_keys;
     }
+    // Samples are counted, not ids: a key's occurrences in one sample come one after another.
     table->counts[row] += scratch_.last_samples_[row] != occurrence.sample ? 1 : 0;
     scratch_.last_samples_[row] = occurrence.sample;
     return num_keys;
   }
 
+  // For a handful of ids a linear search is cheaper than a hash table.
   uint32_t UnifyFew(uint32_t begin, uint32_t end, uint32_t num_keys, LookupPlan::Table* table) {
     const uint32_t first_key = num_keys;
     for (uint32_t i = begin; i < end; ++i) {
@@ -168,8 +171,8 @@ class PlanMaker {
     return num_keys;
   }
 
-  // Where POOLED and ROWS features share the table, only the rows of the latter are sent, and their
-  // ids point there.
+  // If POOLED and ROWS features share the table, only the rows of the ROWS features are sent, and
+  // the entries of their ids become indices into these.
   void ChooseSent(int index) {
     const EmbeddingLayout::Table& layout = layout_.tables[index];
     LookupPlan::Table& table = plan_.tables[index];
@@ -212,7 +215,8 @@ absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const
                                             PlanScratch* scratch) {
   if (ids.features.size() != layout.features.size()) {
     return absl::InvalidArgumentError(absl::StrCat("features: ", ids.features.size(),
-                                                   " where the job has ", layout.features.size()));
+                                                   " in the message, but the job has ",
+                                                   layout.features.size()));
   }
   LookupPlan plan;
   plan.samples = ids.samples;

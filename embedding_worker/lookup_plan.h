@@ -1,10 +1,10 @@
-// A LookupPlan says, for one part, which unique keys to ask of the embedding PSs, and which of them
-// each id of the part is. It is made once, when the part arrives, and kept until the part's
-// gradients have been applied: gradients go back along exactly the path that values came.
+// A LookupPlan lists the unique keys of one part, table by table, and says for each id of the part
+// which of these keys it is. It is made once, when the part arrives, and kept until the part's
+// gradients have been applied, so gradients return along exactly the path on which values came.
 //
-// Keys of a table are unique across all its features, sorted by partition and within one by first
-// occurrence; so the keys of each PS are one run, whatever the number of PSs, and nothing depends
-// on the order of a hash map.
+// The keys of a table are unique across all its features. They are sorted by partition, and within
+// a partition by first occurrence. So the keys of each PS are one contiguous run, whatever the
+// number of PSs, and nothing depends on the order of a hash map.
 //
 // Immutable after Make: safe to read from many threads. Refers to nothing of the part.
 
@@ -32,7 +32,7 @@ struct PartIds {
   std::vector<Feature> features;
 };
 
-// Memory that making plans needs, to be used again by the next plan, by one thread at a time.
+// Working memory for making plans, reused from plan to plan. For one thread at a time.
 class PlanScratch {
  private:
   friend class PlanMaker;
@@ -50,8 +50,8 @@ struct LookupPlan {
   struct Table {
     std::vector<uint64_t> keys;
     std::vector<uint32_t> counts;  // samples of the part that hold the key
-    // The rows that go to the NN worker: those that ROWS features refer to. `sent` lists them,
-    // ascending, as indices in `keys`; it is empty where all keys are sent.
+    // The rows that are sent to the NN worker: those that ROWS features refer to. `sent` lists them
+    // in ascending order, as indices into `keys`. It is empty if all keys are sent.
     size_t num_sent = 0;
     std::vector<uint32_t> sent;
   };
@@ -64,8 +64,8 @@ struct LookupPlan {
 
   size_t samples = 0;
   std::vector<Table> tables;  // as in the layout
-  // One entry an id, feature after feature: for POOLED features an index in `keys`, for ROWS
-  // features one in the rows that are sent.
+  // One entry for each id, feature after feature: an index into `keys` for POOLED features, into
+  // the rows that are sent for ROWS features.
   std::vector<uint32_t> rows;
   std::vector<size_t> feature_begins;  // [features + 1], in `rows`
 

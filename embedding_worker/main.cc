@@ -15,7 +15,8 @@ namespace satrap {
 namespace {
 
 absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
-  // The engine needs its peers: join first. Calls of loaders and NN workers wait for the server.
+  // Joins before it serves, because the engine needs channels to all PSs. Loaders and NN workers
+  // may join earlier: their calls wait until this server listens.
   RETURN_IF_ERROR(runtime.Join());
   EmbeddingWorkerEngine::Options options;
   options.envelope = runtime.envelope();

@@ -57,7 +57,8 @@ absl::Status ReadLookupAnswer(const EmbeddingLayout& layout, const LookupPlan& p
   return absl::OkStatus();
 }
 
-// All rows of a table, [num_keys, row_values], as f32: where one PS sent them so, in place.
+// All rows of a table, [num_keys, row_values], as f32. Not copied if one PS sent all of them as
+// f32.
 class RowMatrix {
  public:
   RowMatrix(const std::vector<RowRun>& runs, size_t num_values, size_t row_values) {
@@ -79,14 +80,15 @@ class RowMatrix {
   const float* data_;
 };
 
-// Builds the answer: first all sections are reserved, then all are filled.
+// Builds the answer. All sections are reserved before the first is filled, because the payload is
+// allocated once, and its size must be known then.
 class AnswerBuilder {
  public:
   AnswerBuilder(const EmbeddingLayout& layout, const PlannedPart& part, WireDtype dtype)
       : layout_(layout), part_(part), dtype_(dtype), value_bytes_(rpc::WireValueBytes(dtype)) {}
 
   rpc::Message Build(const RowRuns& runs, uint64_t handle) {
-    header_.set_outcome(DONE);
+    header_.set_outcome(OUTCOME_DONE);
     header_.set_result(NextBatchAnswerHeader::PART);
     header_.set_handle(handle);
     header_.set_dtype(dtype_);
@@ -109,7 +111,7 @@ class AnswerBuilder {
   }
 
  private:
-  // A section that goes on as it came.
+  // A section of the part that goes to the NN worker unchanged.
   void Copy(const Section& from, Section* to) {
     Section section = from;
     builder_.Reserve<uint8_t>(from.size_bytes(), to);
@@ -156,6 +158,7 @@ class AnswerBuilder {
   void FillTable(int index, const std::vector<RowRun>& runs, TableRows* rows) {
     const EmbeddingLayout::Table& layout = layout_.tables[index];
     const LookupPlan::Table& table = part_.plan.tables[index];
+    // All rows are sent: each run is converted straight from a PS's answer into its place.
     if (rows != nullptr && table.sent.empty() && table.num_sent > 0) {
       uint8_t* const to = builder_.Fill<uint8_t>(rows->values()).data();
       for (const RowRun& run : runs) {
@@ -164,6 +167,7 @@ class AnswerBuilder {
     }
     if (!layout.has_pooled || part_.plan.samples == 0) return;
     const RowMatrix matrix(runs, table.keys.size() * layout.row_values, layout.row_values);
+    // Only some rows are sent, the others are here to be pooled.
     if (rows != nullptr) {
       uint8_t* to = builder_.Fill<uint8_t>(rows->values()).data();
       for (const uint32_t row : table.sent) {

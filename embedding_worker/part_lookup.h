@@ -1,5 +1,5 @@
-// The way of values: from a part's plan to the Lookups of the embedding PSs, and from their answers
-// to the NN worker's.
+// The forward path of values: from a part's plan to Lookups of the embedding PSs, and from their
+// answers to the answer that the NN worker gets.
 //
 // Pure functions; thread-safe.
 
@@ -20,13 +20,13 @@
 namespace satrap {
 
 // One Lookup for each PS that has keys of the plan, in the order of PSs. Each has the fields of
-// `header` and the tables of which the PS has keys.
+// `header`, without envelope and call, and the tables of which the PS has keys.
 std::vector<PsRequest> MakeLookups(const EmbeddingLayout& layout, const LookupPlan& plan,
                                    int num_ps, const LookupHeader& header);
 
-// What `answers`, in the order of MakeLookups' requests, say, as the answer to NextBatch: the
-// part's dense values, and by feature its rows or pooled values in `dtype`. INTERNAL, naming the
-// PS, if an answer does not fit its request.
+// Makes the answer to NextBatch from `answers`, which are in the order of MakeLookups' requests:
+// the part's dense values and, for each feature, its rows or its pooled values in `dtype`.
+// INTERNAL, naming the PS, if an answer does not fit its request.
 absl::StatusOr<rpc::Message> MakeNextBatchAnswer(const EmbeddingLayout& layout,
                                                  const PlannedPart& part, int num_ps,
                                                  absl::Span<const rpc::Message> answers,

@@ -13,7 +13,7 @@ namespace satrap {
 
 namespace {
 
-// The dense sections: sizes only, their values are the NN worker's affair.
+// Checks the sizes of the dense sections. Their values are only passed on to the NN worker.
 absl::Status CheckDescription(const PartDescription& part, const Buffer& payload) {
   const uint64_t samples = part.samples();
   struct Field {
@@ -40,7 +40,8 @@ absl::Status CheckDescription(const PartDescription& part, const Buffer& payload
   return absl::OkStatus();
 }
 
-// The ids of feature `index` in the payload, with offsets and weights within it.
+// The ids of feature `index`, as views of the payload. Offsets are checked for size only: their
+// values are checked by LookupPlan::Make.
 absl::StatusOr<PartIds::Feature> IdsOf(const FeatureIds& feature, int index, uint64_t samples,
                                        const Buffer& payload) {
   const std::string field = absl::StrCat("features[", index, "]");
@@ -86,7 +87,8 @@ absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
   RETURN_IF_ERROR(CheckDescription(header.part(), payload));
   if (static_cast<size_t>(header.features_size()) != layout.features.size()) {
     return absl::InvalidArgumentError(absl::StrCat("features: ", header.features_size(),
-                                                   " where the job has ", layout.features.size()));
+                                                   " in the message, but the job has ",
+                                                   layout.features.size()));
   }
   PartIds ids;
   ids.samples = header.part().samples();

@@ -1,7 +1,7 @@
-// A PlannedPart is one NN worker's share of a global batch as it lies at the embedding worker: what
-// the loader sent, checked, and the plan of its lookups.
+// A PlannedPart is one NN worker's share of a global batch at the embedding worker: what the loader
+// sent, checked, and the plan of its lookups.
 //
-// Made once, constant from then on.
+// Immutable after Make.
 
 #ifndef SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_
 #define SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_
@@ -19,11 +19,11 @@ namespace satrap {
 
 struct PlannedPart {
   PartDescription description;       // sections in `payload`
-  std::vector<FeatureIds> features;  // sections in `payload`; one entry a feature of the job
+  std::vector<FeatureIds> features;  // sections in `payload`; one entry for each feature of the job
   Buffer payload;
   LookupPlan plan;
 
-  // The ids of a feature as rows of the plan, with offsets and weights as they came.
+  // The ids of a feature as rows of the plan, with the offsets and weights that the loader sent.
   RowIndices IndicesOf(int feature) const;
 
   // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the

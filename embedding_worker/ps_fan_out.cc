@@ -3,22 +3,32 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/mutex.h"
-#include "common/rpc/reliable_call.h"
-#include "proto/hot.pb.h"
+#include "common/rpc/hot_methods.h"
 
 namespace satrap {
 
 namespace {
 
 // What the calls of one fan-out share.
-class Gathering {
+class Gathering : public std::enable_shared_from_this<Gathering> {
  public:
   Gathering(size_t num_requests, PsFanOut::Done done)
       : answers_(num_requests), missing_(num_requests), done_(std::move(done)) {}
 
+  // The callback of request `index`.
+  rpc::Callback Answer(size_t index) {
+    return [self = shared_from_this(), index](absl::StatusOr<rpc::Message> answer) {
+      if (answer.ok()) {
+        self->Add(index, *std::move(answer));
+      } else {
+        self->Fail(answer.status());
+      }
+    };
+  }
+
+ private:
   void Add(size_t index, rpc::Message answer) {
     {
       MutexLock lock(&mutex_);
@@ -38,9 +48,10 @@ class Gathering {
     done_(status);
   }
 
- private:
   Mutex mutex_;
-  std::vector<rpc::Message> answers_;  // guarded while some are missing
+  // Guarded while some are missing. After the last one nobody writes, so they are moved out
+  // unlocked.
+  std::vector<rpc::Message> answers_;
   size_t missing_ GUARDED_BY(mutex_);
   bool failed_ GUARDED_BY(mutex_) = false;
   PsFanOut::Done done_;
@@ -48,30 +59,30 @@ class Gathering {
 
 }  // namespace
 
-PsFanOut::PsFanOut(Executor* executor, std::vector<rpc::Channel*> ps,
-                   const rpc::RpcTimeouts& timeouts)
-    : executor_(executor), ps_(std::move(ps)), timeouts_(timeouts) {}
+PsFanOut::PsFanOut(Executor* executor, const std::vector<rpc::Channel*>& ps,
+                   const Envelope& envelope, uint32_t worker, const rpc::RpcTimeouts& timeouts)
+    // Updates are forwarded under their ranks' ids, so their client's own sender is not used.
+    : updates_({rpc::kUpdate, envelope, worker, timeouts}, executor,
+               rpc::PeersOf("embedding_ps", ps)) {
+  for (const rpc::Peer& peer : rpc::PeersOf("embedding_ps", ps)) {
+    lookups_.emplace_back(rpc::NumberedClient::Options{rpc::kLookup, envelope, worker, timeouts},
+                          executor, std::vector<rpc::Peer>{peer});
+  }
+}
 
-void PsFanOut::Call(const rpc::Method& method, std::vector<PsRequest> requests, Done done) {
+void PsFanOut::Lookup(std::vector<PsRequest> requests, Done done) {
   CHECK(!requests.empty());
   auto gathering = std::make_shared<Gathering>(requests.size(), std::move(done));
   for (size_t i = 0; i < requests.size(); ++i) {
-    const int ps = requests[i].ps;
-    auto answered = [gathering, i, ps, method](absl::StatusOr<rpc::Message> answer) {
-      if (answer.ok() && rpc::OutcomeOf(*answer) == OLD) {
-        answer = absl::InternalError("answered OLD to a call that is open");
-      }
-      if (answer.ok()) {
-        gathering->Add(i, *std::move(answer));
-      } else {
-        gathering->Fail(absl::Status(answer.status().code(),
-                                     absl::StrCat("embedding_ps ", ps, " to ", method.path, ": ",
-                                                  answer.status().message())));
-      }
-    };
-    rpc::StartReliableCall(
-        executor_, ps_[ps], method, timeouts_,
-        [message = std::move(requests[i].message)] { return message; }, std::move(answered));
+    lookups_[requests[i].ps].Call(0, std::move(requests[i].message), gathering->Answer(i));
+  }
+}
+
+void PsFanOut::Update(const CallId& push, std::vector<PsRequest> requests, Done done) {
+  CHECK(!requests.empty());
+  auto gathering = std::make_shared<Gathering>(requests.size(), std::move(done));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    updates_.Forward(requests[i].ps, push, std::move(requests[i].message), gathering->Answer(i));
   }
 }
 

@@ -1,44 +1,54 @@
-// A PsFanOut sends one call to several embedding PSs at once and gathers their answers.
+// A PsFanOut sends one call to several embedding PSs at once and gathers their answers: the Lookups
+// of a part, or the Updates of a push. Each request is repeated until it is answered and runs once
+// at its PS (common/rpc/numbered_client.h).
 //
 // Thread-safe.
 
 #ifndef SATRAP_EMBEDDING_WORKER_PS_FAN_OUT_H_
 #define SATRAP_EMBEDDING_WORKER_PS_FAN_OUT_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "common/executor.h"
+#include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "proto/hot.pb.h"
 
 namespace satrap {
 
 struct PsRequest {
-  int ps = 0;  // index of the embedding PS
-  rpc::Message message;
+  int ps = 0;            // index of the embedding PS
+  rpc::Message message;  // its header has neither envelope nor call: they are added when it is sent
 };
 
 class PsFanOut {
  public:
-  // Gets the answers, answers[i] to requests[i], or the first error, which names the PS. Runs once,
-  // on a task of the executor or of a channel.
+  // Gets the answers, answers[i] to requests[i], or the first error, which names method and PS.
+  // Runs once, on a task of the executor or of a channel.
   using Done = absl::AnyInvocable<void(absl::StatusOr<std::vector<rpc::Message>>)>;
 
-  // `ps`: one channel each, by index. Nothing is owned; all must outlive the calls.
-  PsFanOut(Executor* executor, std::vector<rpc::Channel*> ps, const rpc::RpcTimeouts& timeouts);
+  // `worker`: index of this embedding worker, the sender of its Lookups. `ps`: one channel each, by
+  // index. Nothing is owned; all must outlive the calls.
+  PsFanOut(Executor* executor, const std::vector<rpc::Channel*>& ps, const Envelope& envelope,
+           uint32_t worker, const rpc::RpcTimeouts& timeouts);
 
-  int num_ps() const { return static_cast<int>(ps_.size()); }
+  int num_ps() const { return static_cast<int>(lookups_.size()); }
 
-  // Repeats each request until it is answered (common/rpc/reliable_call.h). REQUIRES: requests is
-  // not empty
-  void Call(const rpc::Method& method, std::vector<PsRequest> requests, Done done);
+  // REQUIRES: requests is not empty
+  void Lookup(std::vector<PsRequest> requests, Done done);
+
+  // Sends the Updates of one push under `push`, the id that its rank gave it, unchanged: whichever
+  // way a push travels, each PS applies it once. REQUIRES: requests is not empty
+  void Update(const CallId& push, std::vector<PsRequest> requests, Done done);
 
  private:
-  Executor* const executor_;
-  const std::vector<rpc::Channel*> ps_;
-  const rpc::RpcTimeouts timeouts_;
+  // One client for each PS, so that a slow PS does not make the others keep answers for longer.
+  std::vector<rpc::NumberedClient> lookups_;
+  rpc::NumberedClient updates_;
 };
 
 }  // namespace satrap

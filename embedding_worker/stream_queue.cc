@@ -40,6 +40,7 @@ absl::Status StreamQueue::Put(const PendingAnswer& call, std::shared_ptr<const P
   if (options_.ordered && (IsHere(id) || (id.epoch() == epoch_ && !CanCome(id)))) {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(id), ": sent twice or out of order"));
   }
+  // Every part is held first. Settle accepts it at once if its epoch is current and there is room.
   held_.push_back({call, std::move(part)});
   Settle(decisions);
   return absl::OkStatus();
@@ -55,6 +56,8 @@ absl::Status StreamQueue::End(uint32_t loader, uint32_t epoch, Decisions* decisi
 }
 
 bool StreamQueue::AskFor(const PartAsk& ask, Decisions* decisions) {
+  // An ordered rank asks only for parts that it knows to exist, so asking for one of a past epoch
+  // is an error; an unordered one learns in this way that the epoch has ended.
   if (ask.epoch < epoch_) {
     (options_.ordered ? decisions->refused : decisions->ended).push_back(ask);
     return false;
@@ -86,7 +89,7 @@ bool StreamQueue::IsHere(const PartId& id) const {
                      [&](const Held& held) { return SamePart(held.part->description.id(), id); });
 }
 
-// Of a part of the current epoch that is not here.
+// Whether a part of the current epoch that is not here can still arrive.
 bool StreamQueue::CanCome(const PartId& id) const {
   const auto accepted = accepted_seqs_.find({id.lane(), id.part()});
   return !AllEnded() && (accepted == accepted_seqs_.end() || id.seq() >= accepted->second);
@@ -150,6 +153,8 @@ bool StreamQueue::Refuse(Decisions* decisions) {
   return changed;
 }
 
+// Parts that are held do not keep the epoch open: after all end markers, and with nothing accepted,
+// there is room, so LetIn has left only parts of later epochs.
 bool StreamQueue::EndEpoch(Decisions* decisions) {
   if (!AllEnded() || !accepted_.empty()) return false;
   ended_loaders_.erase(epoch_++);
@@ -165,6 +170,8 @@ bool StreamQueue::EndEpoch(Decisions* decisions) {
   return true;
 }
 
+// Each of these may make another one possible: a delivery makes room, an epoch's end lets parts of
+// the next one in. Delivery comes before the end, so that an epoch ends only when it is used up.
 void StreamQueue::Settle(Decisions* decisions) {
   while (LetIn(decisions) || Deliver(decisions) || Refuse(decisions) || EndEpoch(decisions)) {
   }

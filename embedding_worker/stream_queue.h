@@ -1,18 +1,18 @@
-// The StreamQueue of one stream (train, valid, test) is the order of things at an embedding worker:
-// which parts are accepted, which wait for room or for their epoch, which ask gets which part, and
-// when an epoch has ended. It does nothing itself; each call adds to a Decisions what its owner
-// must do.
+// The StreamQueue of one stream (train, valid, test) decides at an embedding worker which parts are
+// accepted, which wait for room or for their epoch, which ask gets which part, and when an epoch
+// has ended. It only decides: each call adds to a Decisions what its owner must do.
 //
-//   accepted   parts of the current epoch that no ask has got. Room bounds them: `room_parts` for
-//              the stream when unordered, for each (lane, part) when ordered.
+//   accepted   parts of the current epoch that no ask has been given yet. There is room for
+//              `room_parts` of them: in the stream when unordered, in each (lane, part) when
+//              ordered.
 //   held       parts of the current epoch for which there is no room, in order of arrival, and
-//              parts of later epochs. Their PutBatch is not answered; what a loader keeps open
-//              bounds them.
+//              parts of later epochs. Their PutBatch is not answered yet, so the number of calls
+//              that a loader keeps open bounds them.
 //   parked     asks for which there is no part yet, in order of arrival.
-//   refused    ordered asks for a part that was handed out or passed over: those of a (lane, part)
-//              come in ascending order of seq, and none comes after all end markers.
+//   refused    ordered asks for a part that was handed out or passed over: the parts of a (lane,
+//              part) arrive in ascending order of seq, and none arrives after all end markers.
 //   ended      an epoch ends when each loader has sent its end marker and no part of it is left.
-//              Asks for it are told so, and the parts held for the next one are let in.
+//              Asks for it are answered so, and the parts held for the next epoch are let in.
 //
 // Not thread-safe.
 
@@ -29,17 +29,12 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "common/rpc/answer_window.h"
+#include "common/rpc/call_receiver.h"
 #include "embedding_worker/planned_part.h"
 
 namespace satrap {
 
-// A call that runs: where its answer goes.
-struct PendingAnswer {
-  rpc::AnswerWindow* window = nullptr;
-  uint64_t number = 0;
-  uint32_t sender = 0;
-};
+using rpc::PendingAnswer;
 
 // What a NextBatch asks for.
 struct PartAsk {
@@ -51,8 +46,8 @@ struct PartAsk {
 
 class StreamQueue {
  public:
-  // What parts compete for room with. Room of an ordered stream that is not per lane deadlocks:
-  // ranks wait for a part of one lane while parts of another fill the room.
+  // Which parts share one room. An ordered stream whose lanes share a room deadlocks: ranks wait
+  // for a part of one lane while parts of another fill the room.
   enum class RoomScope { kStream, kLanePart };
   struct Options {
     bool ordered = false;
@@ -68,19 +63,19 @@ class StreamQueue {
     std::vector<PendingAnswer> accepted;  // PutBatches to be answered DONE
     std::vector<Delivery> deliveries;     // parts that leave the queue
     std::vector<PartAsk> ended;           // to be answered ENDED
-    std::vector<PartAsk> refused;         // what they want cannot come: INVALID_ARGUMENT
+    std::vector<PartAsk> refused;         // their part cannot come any more: INVALID_ARGUMENT
   };
 
   explicit StreamQueue(const Options& options) : options_(options) {}
 
-  // A part has arrived by PutBatch `call`. INVALID_ARGUMENT, and nothing happens, if its epoch has
-  // ended, its loader has ended that epoch, or (ordered) it or a later one of its (lane, part) has
-  // come before.
+  // A part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if its epoch
+  // has ended, if its loader has ended that epoch, or (ordered) if it or a later part of its (lane,
+  // part) has arrived before.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 
-  // The loader will send no further part of the epoch. INVALID_ARGUMENT if it has said so before,
-  // or the epoch is over.
+  // The loader will send no further part of the epoch. INVALID_ARGUMENT if it has said so before or
+  // the epoch is over.
   absl::Status End(uint32_t loader, uint32_t epoch, Decisions* decisions);
 
   // Delivers, ends, refuses or parks the ask. True if it was parked.

@@ -15,6 +15,8 @@ namespace {
 
 // One attempt is given up for lost after this long: the coordinator answers at once.
 constexpr int64_t kAttemptTimeoutMs = 2000;
+// An attempt that ends later than it may by more than this shows that this process stood still.
+constexpr int64_t kUsualLatenessMs = 1000;
 // Between two attempts, and between two looks at a key that is not there yet.
 constexpr int64_t kRetryPauseMs = 20;
 
@@ -54,11 +56,15 @@ void Pause(int64_t pause_ms) {
 absl::Status CoordinatorClient::Call(const rpc::Method& method,
                                      const google::protobuf::MessageLite& request,
                                      google::protobuf::MessageLite* answer) {
-  const int64_t deadline_ms = MonotonicMs() + patience_ms_;
+  int64_t deadline_ms = MonotonicMs() + patience_ms_;
   while (true) {
-    const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 1);
-    absl::StatusOr<rpc::Message> message = CallOnce(channel_, method, request.SerializeAsString(),
-                                                    std::min(kAttemptTimeoutMs, left_ms));
+    const int64_t start_ms = MonotonicMs();
+    const int64_t timeout_ms =
+        std::min(kAttemptTimeoutMs, std::max<int64_t>(deadline_ms - start_ms, 1));
+    absl::StatusOr<rpc::Message> message =
+        CallOnce(channel_, method, request.SerializeAsString(), timeout_ms);
+    // While this process itself stood still the coordinator could not be heard.
+    deadline_ms += std::max<int64_t>(0, MonotonicMs() - start_ms - timeout_ms - kUsualLatenessMs);
     if (message.ok()) {
       if (answer->ParseFromString(message->header)) return absl::OkStatus();
       return absl::InternalError(absl::StrCat("malformed answer of ", method.path));

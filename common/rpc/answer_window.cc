@@ -34,7 +34,8 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
 
   Rep(Executor* executor, int64_t hold_us) : executor(executor), hold_us(hold_us) {}
 
-  // Nothing below `oldest` will be asked for again. Calls that run stay until they finish.
+  // The sender will not repeat calls below `oldest`, so their answers go. Calls that still run stay
+  // until they finish.
   void DropBelow(uint64_t oldest) REQUIRES(mutex) {
     if (oldest <= oldest_open) return;
     oldest_open = oldest;
@@ -43,8 +44,9 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
     }
   }
 
-  // The hold is the same for all, so whoever starts to wait after the timer was set waits longer
-  // than it: one timer serves them all.
+  // All attempts are held equally long, so one that arrives after the timer was set expires after
+  // it. One timer is therefore enough: when it fires it is set again for the next attempt to
+  // expire.
   void SetTimer(int64_t delay_us) REQUIRES(mutex) {
     timer_set = true;
     executor->PostAfter(delay_us, [weak = weak_from_this()] {
@@ -52,7 +54,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
     });
   }
 
-  // Answers WAIT to those whose hold has passed.
+  // Answers WAIT to the attempts whose hold has passed.
   void AnswerWait() {
     std::vector<Callback> expired;
     {
@@ -75,7 +77,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
       }
       if (next_us != std::numeric_limits<int64_t>::max()) SetTimer(next_us - now_us);
     }
-    for (Callback& respond : expired) respond(OutcomeMessage(WAIT));
+    for (Callback& respond : expired) respond(OutcomeMessage(OUTCOME_WAIT));
   }
 
   Executor* const executor;
@@ -91,13 +93,15 @@ AnswerWindow::AnswerWindow(Executor* executor, int64_t hold_us)
     : rep_(std::make_shared<Rep>(executor, hold_us)) {}
 
 AnswerWindow::~AnswerWindow() {
-  // A timer's task may hold the rep for a moment longer; the responders go now.
+  // A timer's task may keep the rep alive for a moment longer, but the responders must go with the
+  // window. They are destroyed after the lock was released, because that may answer calls.
   absl::btree_map<uint64_t, Rep::Call> calls;
   MutexLock lock(&rep_->mutex);
   calls.swap(rep_->calls);
 }
 
-Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback respond) {
+Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback respond,
+                              bool without_payload) {
   if (number == 0) {
     respond(absl::InvalidArgumentError("call has no number"));
     return Admission::kHandled;
@@ -107,7 +111,9 @@ Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback re
     MutexLock lock(&rep_->mutex);
     rep_->DropBelow(oldest_open);
     if (number < rep_->oldest_open) {
-      answer = OutcomeMessage(OLD);
+      answer = OutcomeMessage(OUTCOME_OLD);
+    } else if (without_payload && rep_->calls.count(number) == 0) {
+      answer = OutcomeMessage(OUTCOME_RESEND);
     } else {
       const auto [call, is_new] = rep_->calls.try_emplace(number);
       if (!call->second.answer.has_value()) {
@@ -131,6 +137,7 @@ void AnswerWindow::Finish(uint64_t number, absl::StatusOr<Message> answer) {
     CHECK(call != rep_->calls.end() && !call->second.answer.has_value())
         << "call " << number << " does not run";
     waiters.swap(call->second.waiters);
+    // The sender may have closed the number while the call ran; then nobody will ask again.
     if (number < rep_->oldest_open) {
       rep_->calls.erase(call);
     } else {

@@ -1,21 +1,25 @@
-// An AnswerWindow makes the calls that one sender makes by one method on one stream happen once
-// each, however often the network repeats, delays and reorders them (docs/consistency.md).
+// An AnswerWindow runs each call that one sender makes by one method on one stream exactly once,
+// however often the network repeats, delays and reorders its attempts (docs/consistency.md).
 //
 // The sender numbers its calls from 1 and sends with each attempt the oldest number that is still
 // open at its side (call_numbers.h). The window keeps the answers from the largest of those on:
 //   - a number that was never seen runs;
+//   - one that was never seen and comes without its payload is answered {outcome: RESEND} and
+//     leaves no trace, so that the next attempt, with the payload, runs;
 //   - a repeat of one that runs gets its answer when it is there;
 //   - a repeat of an answered one gets the kept answer;
 //   - a number below the oldest open one is answered {outcome: OLD} and does nothing.
 // An attempt that has waited hold_us is answered {outcome: WAIT}. That is no answer: the call goes
-// on running and the sender repeats it.
+// on running and the sender repeats it, from then on without its payload.
 //
 //   if (window->Admit(number, oldest_open, std::move(respond)) == Admission::kHandled) return;
 //   ...do the work, now or later, then:
 //   window->Finish(number, answer);
 //
 // Answers are kept from the sender's oldest open call to its newest one, so a sender bounds that
-// distance. An error is an answer like any other.
+// distance. Large ones (a Lookup's) share their payload with what the network still sends, and go
+// when the sender's next call arrives: what is left at rest are the answers to the calls that were
+// open at the sender together. An error is an answer like any other.
 //
 // Thread-safe. Responders are called outside the lock, by whoever calls Admit or Finish, or on the
 // executor when the hold has passed.
@@ -42,22 +46,24 @@ enum class Admission {
 
 class AnswerWindow {
  public:
-  // `executor` is not owned and must outlive the window. The window's end drops the responders of
-  // calls that run.
+  // `executor` is not owned and must outlive the window. Destroying the window destroys the
+  // responders of running calls without calling them.
   AnswerWindow(Executor* executor, int64_t hold_us);
   ~AnswerWindow();
   AnswerWindow(const AnswerWindow&) = delete;
   AnswerWindow& operator=(const AnswerWindow&) = delete;
 
   // One attempt of call `number` has arrived. `respond` is called once: now, at Finish, or after
-  // hold_us. Number 0, which no CallNumbers gives, is answered INVALID_ARGUMENT.
-  Admission Admit(uint64_t number, uint64_t oldest_open, Callback respond);
+  // hold_us. Number 0, which no CallNumbers gives, is answered INVALID_ARGUMENT. `without_payload`:
+  // the sender believes that an earlier attempt has brought the payload.
+  Admission Admit(uint64_t number, uint64_t oldest_open, Callback respond,
+                  bool without_payload = false);
 
-  // The answer of a call that was admitted to run: goes to all who wait for it, and is kept unless
-  // the sender has closed the number. REQUIRES: once for each kRun
+  // The answer of a call that was admitted to run. It goes to all attempts that wait for it and is
+  // kept unless the sender has closed the number. REQUIRES: once for each kRun
   void Finish(uint64_t number, absl::StatusOr<Message> answer);
 
-  // Answers that are kept, and calls that run.
+  // The number of kept answers, and of running calls.
   size_t num_kept() const;
   size_t num_running() const;
 
@@ -66,7 +72,8 @@ class AnswerWindow {
   const std::shared_ptr<Rep> rep_;  // shared with the executor's timers
 };
 
-// The windows of one method: one for each (sender, stream), made when first asked for.
+// The windows of one method: one for each (sender, stream), made on first use. The caller bounds
+// the senders (call_receiver.h).
 //
 // Thread-safe.
 class AnswerWindows {

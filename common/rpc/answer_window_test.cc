@@ -28,10 +28,13 @@ std::string OutcomeText(Outcome outcome) {
 class AnswerWindowTest : public testing::Test {
  protected:
   // One attempt; its answer, once there, is appended to `answers_` as "number:text".
-  Admission Admit(uint64_t number, uint64_t oldest_open) {
-    return window_->Admit(number, oldest_open, [this, number](absl::StatusOr<Message> answer) {
-      answers_.push_back(std::to_string(number) + ":" + TextOf(answer));
-    });
+  Admission Admit(uint64_t number, uint64_t oldest_open, bool without_payload = false) {
+    return window_->Admit(
+        number, oldest_open,
+        [this, number](absl::StatusOr<Message> answer) {
+          answers_.push_back(std::to_string(number) + ":" + TextOf(answer));
+        },
+        without_payload);
   }
 
   static std::string TextOf(const absl::StatusOr<Message>& answer) {
@@ -51,6 +54,20 @@ class AnswerWindowTest : public testing::Test {
 };
 
 using Answers = std::vector<std::string>;
+
+TEST_F(AnswerWindowTest, AnUnknownNumberWithoutItsPayloadIsAskedForAndLeavesNoTrace) {
+  EXPECT_EQ(Admit(1, 1, true), Admission::kHandled);
+  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OUTCOME_RESEND)});
+  EXPECT_EQ(window_->num_running(), 0u);
+  EXPECT_EQ(Admit(1, 1), Admission::kRun) << "the attempt with the payload";
+  EXPECT_EQ(Admit(1, 1, true), Admission::kHandled) << "known now";
+  window_->Finish(1, Answer("first"));
+  EXPECT_EQ(TakeAnswers(), (Answers{"1:first", "1:first"}));
+  EXPECT_EQ(Admit(1, 1, true), Admission::kHandled) << "and so is its answer";
+  EXPECT_EQ(TakeAnswers(), Answers{"1:first"});
+  EXPECT_EQ(Admit(1, 2, true), Admission::kHandled);
+  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OUTCOME_OLD)});
+}
 
 TEST_F(AnswerWindowTest, ANewCallRunsAndIsAnsweredByFinish) {
   EXPECT_EQ(Admit(1, 1), Admission::kRun);
@@ -102,14 +119,15 @@ TEST_F(AnswerWindowTest, WhatTheSenderHasClosedIsOldAndDoesNothing) {
   TakeAnswers();
   EXPECT_EQ(Admit(1, 1), Admission::kHandled);  // answered before
   EXPECT_EQ(Admit(2, 1), Admission::kHandled);  // never seen
-  EXPECT_EQ(TakeAnswers(), (Answers{"1:" + OutcomeText(OLD), "2:" + OutcomeText(OLD)}));
+  EXPECT_EQ(TakeAnswers(),
+            (Answers{"1:" + OutcomeText(OUTCOME_OLD), "2:" + OutcomeText(OUTCOME_OLD)}));
 }
 
 TEST_F(AnswerWindowTest, OldestOpenNeverFalls) {
   EXPECT_EQ(Admit(4, 4), Admission::kRun);
   EXPECT_EQ(Admit(5, 2), Admission::kRun);  // sent earlier, arrived later
   EXPECT_EQ(Admit(3, 3), Admission::kHandled);
-  EXPECT_EQ(TakeAnswers(), Answers{"3:" + OutcomeText(OLD)});
+  EXPECT_EQ(TakeAnswers(), Answers{"3:" + OutcomeText(OUTCOME_OLD)});
 }
 
 TEST_F(AnswerWindowTest, AnswersBelowOldestOpenAreNotKept) {
@@ -128,7 +146,7 @@ TEST_F(AnswerWindowTest, ACallThatIsClosedWhileItRunsIsAnsweredButNotKept) {
   Admit(2, 2);
   EXPECT_EQ(window_->num_running(), 2u);
   EXPECT_EQ(Admit(1, 1), Admission::kHandled);
-  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OLD)});
+  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OUTCOME_OLD)});
   window_->Finish(1, Answer("late"));
   EXPECT_EQ(TakeAnswers(), Answers{"1:late"});
   EXPECT_EQ(window_->num_kept(), 0u);
@@ -139,7 +157,7 @@ TEST_F(AnswerWindowTest, AHeldAttemptIsToldToWaitAndTheCallGoesOn) {
   executor_.AdvanceBy(kHoldUs - 1);
   EXPECT_EQ(TakeAnswers(), Answers{});
   executor_.AdvanceBy(1);
-  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(WAIT)});
+  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OUTCOME_WAIT)});
   // WAIT was not kept: the repeat attaches to the call, which still runs.
   EXPECT_EQ(Admit(1, 1), Admission::kHandled);
   EXPECT_EQ(TakeAnswers(), Answers{});
@@ -153,9 +171,10 @@ TEST_F(AnswerWindowTest, EachAttemptIsHeldForItsOwnTime) {
   Admit(1, 1);
   Admit(2, 1);
   executor_.AdvanceBy(kHoldUs / 2);
-  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(WAIT)});
+  EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OUTCOME_WAIT)});
   executor_.AdvanceBy(kHoldUs / 2);
-  EXPECT_EQ(TakeAnswers(), (Answers{"1:" + OutcomeText(WAIT), "2:" + OutcomeText(WAIT)}));
+  EXPECT_EQ(TakeAnswers(),
+            (Answers{"1:" + OutcomeText(OUTCOME_WAIT), "2:" + OutcomeText(OUTCOME_WAIT)}));
 }
 
 TEST_F(AnswerWindowTest, OneTimerServesAllAndEndsWithTheLastWaiter) {

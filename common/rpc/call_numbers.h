@@ -1,6 +1,6 @@
-// CallNumbers numbers the calls that one sender makes by one method on one stream, from 1, and
-// knows which are open. Every attempt of a call carries its number and oldest_open(), by which the
-// receiver knows which answers it need not keep (answer_window.h).
+// CallNumbers assigns numbers, from 1, to the calls that one sender makes by one method on one
+// stream, and knows which are open. Every attempt carries its call's number and oldest_open(),
+// which tells the receiver which answers it need not keep (answer_window.h).
 //
 // Thread-safe.
 
@@ -16,7 +16,7 @@ namespace satrap::rpc {
 
 class CallNumbers {
  public:
-  // Opens a call and gives its number.
+  // Opens a call and returns its number.
   uint64_t Begin();
 
   // Closes a call: no further attempt of it will be sent. REQUIRES: `number` is open

@@ -24,8 +24,10 @@
 namespace satrap::rpc {
 namespace {
 
+// Peers start in any order, and gRPC's own pauses between attempts to connect grow to minutes.
 constexpr int kReconnectMinMs = 100;
 constexpr int kReconnectMaxMs = 1000;
+// A machine that vanishes closes no connection: pings find that out.
 constexpr int kKeepaliveTimeMs = 20000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 
@@ -53,8 +55,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-// gRPC's last shutdown in a process may wait ten seconds for a poller of its own. So each channel
-// and server takes a reference to the library that is not given back.
+// When its last user goes, gRPC shuts its library down, which may wait ten seconds for one of its
+// own threads. So each channel and server takes a reference to the library and never returns it.
 void KeepLibraryUp() { grpc_init(); }
 
 }  // namespace
@@ -87,7 +89,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& add
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Repeating is ours to do; gRPC's way would keep a copy of what was sent.
+  // ReliableCall repeats attempts. gRPC's own retries would keep a copy of every request.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
@@ -102,7 +104,7 @@ void ListenOn(const std::string& address, const EndpointOptions& options,
   builder->SetMaxReceiveMessageSize(MaxMessageBytes(options));
   builder->SetMaxSendMessageSize(MaxMessageBytes(options));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Clients ping every kKeepaliveTimeMs; gRPC's default takes that for an attack.
+  // Clients ping every kKeepaliveTimeMs. gRPC's default closes such connections as abusive.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kKeepaliveTimeMs / 2);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

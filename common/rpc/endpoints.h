@@ -1,5 +1,5 @@
-// Endpoints: the one place where credentials and the options of gRPC channels and servers are made,
-// and where addresses are checked. Addresses are the strings that gRPC takes: "unix:/path",
+// Endpoints: the one place that makes credentials and the options of gRPC channels and servers, and
+// checks addresses. Addresses are the strings that gRPC takes: "unix:/path",
 // "host:port", "[::]:port", "dns:///name:port".
 //
 // Traffic is not encrypted: Unix sockets lie in a folder of mode 0700, and TCP is for a network
@@ -22,11 +22,11 @@
 namespace satrap::rpc {
 
 struct EndpointOptions {
-  // Of one message, either way. A larger one ends its call with RESOURCE_EXHAUSTED.
+  // Limit of one request or answer. A larger one ends its call with RESOURCE_EXHAUSTED.
   int64_t max_message_bytes = int64_t{64} << 20;
 };
 
-// What the kernel's address of a Unix socket can hold.
+// The longest path of a Unix socket that the kernel takes.
 inline constexpr size_t kMaxSocketPathBytes = 107;
 
 // INVALID_ARGUMENT if `address` is empty or a Unix socket whose path is empty or too long.
@@ -43,16 +43,16 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& add
 void ListenOn(const std::string& address, const EndpointOptions& options,
               grpc::ServerBuilder* builder, int* port);
 
-// The right to listen on a Unix socket, for as long as the object lives. gRPC itself would quietly
-// take a socket over from a server that runs. For other addresses it is an empty object: TCP ports
-// are refused by the kernel.
+// The right to listen on a Unix socket, held as long as the object lives. Without it gRPC would
+// silently take the socket from a server that is still running. For TCP it does nothing: the kernel
+// refuses a port in use.
 //
-// The right is an flock on "<path>.lock", which stays in the folder, and ends with the process.
+// It is an flock on "<path>.lock". The file stays in the folder; the lock ends with the process.
 class SocketLock {
  public:
   // Removes the socket that a dead process has left at `address`.
-  // FAILED_PRECONDITION if another server holds it, in this process or any, or the path is a thing
-  // other than a socket; INVALID_ARGUMENT as CheckAddress; other codes if files cannot be made.
+  // FAILED_PRECONDITION if another server holds it, in this or another process, or the path exists
+  // and is not a socket; INVALID_ARGUMENT as CheckAddress; other codes if the lock file fails.
   static absl::StatusOr<std::unique_ptr<SocketLock>> Acquire(absl::string_view address);
 
   ~SocketLock();

@@ -1,6 +1,6 @@
-// A sender with CallNumbers and reliable calls, and a receiver with an AnswerWindow, on a network
-// that loses, repeats, delays and reorders: every call happens once and is answered with its own
-// answer. One thread, one seed a schedule.
+// A NumberedClient and a CallReceiver on a network that loses, repeats, delays and reorders: every
+// call happens once, with its payload, and is answered with its own answer. One thread, one seed a
+// schedule.
 
 #include <memory>
 #include <string>
@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "common/random.h"
-#include "common/rpc/answer_window.h"
-#include "common/rpc/call_numbers.h"
-#include "common/rpc/reliable_call.h"
+#include "common/rpc/call_receiver.h"
+#include "common/rpc/numbered_client.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 #include "proto/hot.pb.h"
@@ -19,38 +18,42 @@ namespace satrap::rpc {
 namespace {
 
 constexpr Method kMethod{"/satrap.Test/Change", true};
-constexpr int kCalls = 60;
+constexpr size_t kCalls = 60;
 constexpr size_t kMaxOpen = 5;
+constexpr size_t kPayloadBytes = 100;
 
-// Executes each admitted call after a random time, which may be longer than the hold.
+// Runs each admitted call after a random time, which may be longer than several holds.
 class Receiver {
  public:
   Receiver(ManualExecutor* executor, SplitMix64* random)
-      : window_(executor, 5000000), executor_(executor), random_(random) {}
+      : receiver_({"receiver", Envelope(), 1, 5000000}, executor),
+        executor_(executor),
+        random_(random) {}
 
   void Handle(const Message& request, Callback respond) {
-    AckHeader header;
-    ASSERT_TRUE(header.ParseFromString(request.header));
-    const uint64_t number = header.call().number();
-    if (window_.Admit(number, header.call().oldest_open(), std::move(respond)) ==
-        Admission::kHandled) {
-      return;
-    }
-    const int64_t work_us = random_->Below(10) == 0 ? random_->Below(20000000) : 1000;
-    executor_->PostAfter(work_us, [this, number] {
-      ++runs_[number];
-      // As in a real header, the outcome comes first; the answer names its call.
-      NextBatchAnswerHeader answer;
-      answer.set_outcome(DONE);
-      answer.set_handle(number);
-      window_.Finish(number, Message{answer.SerializeAsString(), Buffer()});
-    });
+    receiver_.Receive<AckHeader>(
+        request, std::move(respond),
+        [this](const PendingAnswer& call, const AckHeader& header, const Buffer& payload) {
+          ASSERT_EQ(header.handle(), call.number) << "the header's own fields";
+          ASSERT_EQ(payload.size(), kPayloadBytes);
+          const int64_t work_us = random_->Below(10) == 0 ? random_->Below(60000000) : 1000;
+          executor_->PostAfter(work_us, [this, call] {
+            ++runs_[call.number];
+            // As in a real header, the outcome comes first; the answer names its call.
+            NextBatchAnswerHeader answer;
+            answer.set_outcome(OUTCOME_DONE);
+            answer.set_handle(call.number);
+            window_ = call.window;
+            call.Finish(MessageOf(answer));
+          });
+        });
   }
 
   std::vector<int> runs_ = std::vector<int>(kCalls + 1);
-  AnswerWindow window_;
+  AnswerWindow* window_ = nullptr;
 
  private:
+  CallReceiver receiver_;
   ManualExecutor* const executor_;
   SplitMix64* const random_;
 };
@@ -91,43 +94,37 @@ class BadNetwork final : public Channel {
 
 class Sender {
  public:
-  Sender(ManualExecutor* executor, Channel* channel) : executor_(executor), channel_(channel) {
-    timeouts_.silence_timeout_ms = 3600 * 1000;
-  }
+  Sender(ManualExecutor* executor, Channel* channel)
+      : client_({kMethod, Envelope(), 0, PatientTimeouts()}, executor, {{"receiver", channel}}) {}
 
   void StartMore() {
-    while (started_ < kCalls && numbers_.num_open() < kMaxOpen) {
-      ++started_;
-      const uint64_t number = numbers_.Begin();
-      StartReliableCall(
-          executor_, channel_, kMethod, timeouts_,
-          [this, number] {
-            AckHeader header;
-            header.mutable_call()->set_number(number);
-            header.mutable_call()->set_oldest_open(numbers_.oldest_open());
-            return Message{header.SerializeAsString(), Buffer()};
-          },
-          [this, number](absl::StatusOr<Message> result) {
-            ASSERT_TRUE(result.ok()) << result.status();
-            NextBatchAnswerHeader answer;
-            ASSERT_TRUE(answer.ParseFromString(result->header));
-            ASSERT_EQ(answer.outcome(), DONE);
-            ASSERT_EQ(answer.handle(), number);
-            ++answered_;
-            numbers_.End(number);
-            StartMore();
-          });
+    while (started_ < kCalls && started_ - answered_ < kMaxOpen) {
+      const uint64_t number = ++started_;
+      AckHeader header;
+      header.set_handle(number);
+      client_.Call(0, {header.SerializeAsString(), Buffer(kPayloadBytes)},
+                   [this, number](absl::StatusOr<Message> result) {
+                     ASSERT_TRUE(result.ok()) << result.status();
+                     NextBatchAnswerHeader answer;
+                     ASSERT_TRUE(answer.ParseFromString(result->header));
+                     ASSERT_EQ(answer.handle(), number);
+                     ++answered_;
+                     StartMore();
+                   });
     }
   }
 
-  int answered_ = 0;
+  size_t answered_ = 0;
 
  private:
-  ManualExecutor* const executor_;
-  Channel* const channel_;
-  RpcTimeouts timeouts_;
-  CallNumbers numbers_;
-  int started_ = 0;
+  static RpcTimeouts PatientTimeouts() {
+    RpcTimeouts timeouts;
+    timeouts.silence_timeout_ms = 3600 * 1000;
+    return timeouts;
+  }
+
+  NumberedClient client_;
+  size_t started_ = 0;
 };
 
 TEST(ExactlyOnceTest, HoldsOnABadNetwork) {
@@ -140,12 +137,12 @@ TEST(ExactlyOnceTest, HoldsOnABadNetwork) {
     sender.StartMore();
     executor.AdvanceBy(int64_t{24} * 3600 * 1000000);
     ASSERT_EQ(sender.answered_, kCalls) << "seed " << seed;
-    for (int number = 1; number <= kCalls; ++number) {
+    for (size_t number = 1; number <= kCalls; ++number) {
       ASSERT_EQ(receiver.runs_[number], 1) << "seed " << seed << " call " << number;
     }
-    ASSERT_EQ(receiver.window_.num_running(), 0u);
-    receiver.window_.Admit(kCalls + 1, kCalls + 1, [](auto) {});
-    ASSERT_EQ(receiver.window_.num_kept(), 0u) << "the sender has closed all";
+    ASSERT_EQ(receiver.window_->num_running(), 0u);
+    receiver.window_->Admit(kCalls + 1, kCalls + 1, [](auto) {});
+    ASSERT_EQ(receiver.window_->num_kept(), 0u) << "the sender has closed all";
   }
 }
 

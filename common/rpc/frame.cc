@@ -22,6 +22,12 @@ void AppendVarint(size_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
+size_t FieldBytes(size_t size_bytes) {
+  size_t bytes = 1 + 1 + size_bytes;  // the tag, and the length in 7 bits a byte
+  for (size_t rest = size_bytes >> 7; rest > 0; rest >>= 7) ++bytes;
+  return bytes;
+}
+
 void AppendField(uint8_t tag, size_t size_bytes, std::string* out) {
   CHECK(size_bytes <= kMaxFieldBytes) << size_bytes << " bytes in one field";
   out->push_back(static_cast<char>(tag));
@@ -57,7 +63,7 @@ class SliceReader {
     }
   }
 
-  // A field's length: at most what is left behind it.
+  // A field's length. More than the bytes that follow it is an error.
   absl::StatusOr<size_t> ReadLength() {
     uint64_t length = 0;
     for (int shift = 0; shift < 35; shift += 7) {
@@ -67,8 +73,8 @@ class SliceReader {
       length |= static_cast<uint64_t>(byte & 0x7f) << shift;
       if ((byte & 0x80) != 0) continue;
       if (length > left_ || length > kMaxFieldBytes) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("frame has a field of ", length, " bytes but ends after ", left_));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "frame has a field of ", length, " bytes, but only ", left_, " bytes follow"));
       }
       return static_cast<size_t>(length);
     }
@@ -95,6 +101,26 @@ absl::Status ReadField(uint8_t tag, SliceReader* reader, Message* message) {
 }
 
 }  // namespace
+
+absl::Status CheckFrameSize(absl::string_view kind, const Method& method, const Message& message,
+                            int64_t max_message_bytes) {
+  const size_t header_bytes = message.header.size();
+  const size_t payload_bytes = message.payload.size();
+  size_t frame_bytes = header_bytes;
+  if (method.bulk) {
+    frame_bytes = FieldBytes(header_bytes);
+    if (payload_bytes > 0) frame_bytes += FieldBytes(payload_bytes);
+  }
+  const size_t limit_bytes = std::min(static_cast<size_t>(max_message_bytes), kMaxFieldBytes);
+  if (frame_bytes <= limit_bytes) return absl::OkStatus();
+  return FrameTooLarge(kind, method, absl::StrCat(frame_bytes, " vs. ", limit_bytes));
+}
+
+absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::string_view sizes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(kind, " ", method.path, " is larger than max_message_bytes (", sizes,
+                   "): raise max_message_bytes, or lower global_batch_size"));
+}
 
 std::string EncodeFramePrefix(const Method& method, const Message& message) {
   if (!method.bulk) {

@@ -1,10 +1,10 @@
-// A frame is a Message as the bytes of one gRPC message. Of a bulk method these are the protobuf
-// message {header = 1, payload = 2}; of a plain one the header alone:
+// A frame is a Message as the bytes of one gRPC message. For a bulk method they are the protobuf
+// message {header = 1, payload = 2}, shown here; for a plain method the header alone:
 //
 //   0x0a  varint: header bytes  header...  0x12  varint: payload bytes  payload...
 //
-// As in any protobuf message an empty field may be absent. What no generated code writes is
-// refused: other fields, fields twice, the payload before the header.
+// As in any protobuf message an empty field may be absent. Forms that no generated code writes are
+// refused: other fields, a field twice, the payload before the header.
 //
 // Example: header {1, 2} and payload {7, 8, 9} are 0a 02 01 02 12 03 07 08 09.
 //
@@ -13,8 +13,10 @@
 #ifndef SATRAP_COMMON_RPC_FRAME_H_
 #define SATRAP_COMMON_RPC_FRAME_H_
 
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -22,14 +24,23 @@
 
 namespace satrap::rpc {
 
-// All bytes of the frame before those of the payload, so that the payload can follow uncopied.
+// RESOURCE_EXHAUSTED, saying what to do, unless the frame of `message` has at most
+// `max_message_bytes` and every field is under 2 GiB, protobuf's own limit. `kind` is "request of"
+// or "answer to". A sender checks each message before it encodes it.
+absl::Status CheckFrameSize(absl::string_view kind, const Method& method, const Message& message,
+                            int64_t max_message_bytes);
+
+// The same error, for a message whose sizes only gRPC knows.
+absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::string_view sizes);
+
+// All bytes of the frame up to those of the payload, which the caller sends after them, uncopied.
 // REQUIRES: a message of a plain method has no payload; each field is under 2 GiB.
 std::string EncodeFramePrefix(const Method& method, const Message& message);
 
-// The message in the bytes of `slices`, one after another. They may be cut anywhere and need no
-// alignment. The payload is copied once, to a Buffer of its own.
-// INVALID_ARGUMENT if the bytes are not a frame of the method; nothing is allocated then for
-// lengths that the bytes do not bear out.
+// The message in the concatenated bytes of `slices`, which may be cut anywhere and need no
+// alignment. The payload is copied once, into a Buffer of its own. INVALID_ARGUMENT if the bytes
+// are not a frame of the method. A length is compared with the bytes that are there before anything
+// is allocated for it.
 absl::StatusOr<Message> DecodeFrame(const Method& method,
                                     absl::Span<const absl::string_view> slices);
 

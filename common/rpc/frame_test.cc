@@ -1,6 +1,7 @@
 #include "common/rpc/frame.h"
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,30 @@ TEST(FrameTest, HasTheBytesOfTheProtobufMessage) {
   EXPECT_EQ(Encode(kBulk, std::string(200, 'h'), "p"),
             Bytes({0x0a, 0xc8, 0x01}) + std::string(200, 'h') + Bytes({0x12, 1}) + "p");
   EXPECT_EQ(Encode(kPlain, "abc", ""), "abc");
+}
+
+TEST(FrameTest, TheSizeIsCheckedToTheByteBeforeEncoding) {
+  for (const size_t payload_bytes : {0, 1, 127, 128, 70000}) {
+    const Message message{std::string(200, 'h'), Buffer(payload_bytes)};
+    for (const Method& method : {kBulk, kPlain}) {
+      if (!method.bulk && payload_bytes > 0) continue;
+      const auto frame_bytes =
+          static_cast<int64_t>(EncodeFramePrefix(method, message).size() + payload_bytes);
+      EXPECT_TRUE(CheckFrameSize("request of", method, message, frame_bytes).ok());
+      EXPECT_EQ(CheckFrameSize("request of", method, message, frame_bytes - 1).code(),
+                absl::StatusCode::kResourceExhausted);
+    }
+  }
+}
+
+// The pages of the buffer are never touched, so it takes no memory.
+TEST(FrameTest, AFieldOfTwoGibIsRefusedByNameWhateverTheLimit) {
+  const Message message{"", Buffer(size_t{1} << 31)};
+  const absl::Status status =
+      CheckFrameSize("answer to", kBulk, message, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("answer to /satrap.Test/Bulk"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("raise max_message_bytes"), absl::string_view::npos);
 }
 
 TEST(FrameTest, EmptyFieldsMayBeAbsentOrPresent) {

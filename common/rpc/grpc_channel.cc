@@ -10,20 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
+#include "common/rpc/frame.h"
 #include "common/rpc/grpc_message.h"
 #include "common/status_macros.h"
 
 namespace satrap::rpc {
-namespace {
-
-// gRPC's own text names neither the call nor the cure.
-absl::Status TooLarge(absl::string_view message, const Method& method, absl::string_view sizes) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(message, " ", method.path, " is larger than max_message_bytes (", sizes,
-                   "): raise max_message_bytes, or lower global_batch_size"));
-}
-
-}  // namespace
 
 struct GrpcChannel::Rep {
   // One call; deletes itself when its callback has returned.
@@ -40,12 +31,12 @@ struct GrpcChannel::Rep {
     calls.insert(call);
     return true;
   }
-  // The call's callback has returned: it must not be cancelled any more.
+  // The call's callback has returned: the destructor must not cancel it any more.
   void Remove(UnaryCall* call) {
     MutexLock lock(&mutex);
     calls.erase(call);
   }
-  // A call that was removed has been deleted.
+  // A removed call has been deleted. The destructor waits for this, not for Remove.
   void Leave() {
     MutexLock lock(&mutex);
     if (--num_open == 0 && closing) all_left.NotifyAll();
@@ -68,31 +59,34 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
   void Start(const Message& request, int64_t timeout_ms) {
     context_.set_wait_for_ready(true);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
-    request_ = ToByteBuffer(method_, request);
-    absl::Status status;
-    if (static_cast<int64_t>(request_.Length()) > rep_->max_message_bytes) {
-      status = TooLarge("request of", method_,
-                        absl::StrCat(request_.Length(), " vs. ", rep_->max_message_bytes));
-    } else if (!rep_->Add(this)) {
-      status = absl::CancelledError("channel is closed");
-    }
+    // Before it is encoded, and before gRPC refuses it with a text that names neither the call nor
+    // the cure.
+    absl::Status status = CheckFrameSize("request of", method_, request, rep_->max_message_bytes);
+    if (status.ok() && !rep_->Add(this)) status = absl::CancelledError("channel is closed");
     if (!status.ok()) {
       done_(std::move(status));
       delete this;
       return;
     }
+    request_ = ToByteBuffer(method_, request);
     rep_->stub.PrepareUnaryCall(&context_, method_.path, {}, &request_, &answer_, this);
     StartCall();
   }
 
   void Cancel() { context_.TryCancel(); }
 
+  // The answer's first bytes have come.
+  void OnReadInitialMetadataDone(bool ok) override {
+    if (ok) answer_begun_ = true;
+  }
+
   void OnDone(const grpc::Status& status) override {
     done_(Answer(status));
     Rep* const rep = rep_;
     rep->Remove(this);
-    // Before the channel may go: the context refers to gRPC's channel, whose last reference must
-    // not be dropped by this thread of gRPC, and the callback may own what needs the channel.
+    // The call is deleted before the channel's destructor may return. Its context refers to gRPC's
+    // channel, whose last reference must not be dropped on a thread of gRPC, and its callback may
+    // own objects that need the channel.
     delete this;
     rep->Leave();
   }
@@ -102,9 +96,13 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     if (IsMessageTooLarge(status)) {
       // Requests are checked before they go, so what could not be sent is the answer.
       const bool is_answer = absl::StartsWith(status.error_message(), "Sent");
-      return TooLarge(is_answer ? "answer to" : "message of", method_, status.error_message());
+      return FrameTooLarge(is_answer ? "answer to" : "message of", method_, status.error_message());
     }
-    if (!status.ok()) return FromGrpcStatus(status);
+    if (!status.ok()) {
+      absl::Status error = FromGrpcStatus(status);
+      return answer_begun_ && absl::IsDeadlineExceeded(error) ? MarkAnswerBegun(std::move(error))
+                                                              : error;
+    }
     absl::StatusOr<Message> message = FromByteBuffer(method_, answer_);
     if (!message.ok()) {
       return absl::InternalError(
@@ -119,6 +117,7 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
   grpc::ClientContext context_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer answer_;
+  bool answer_begun_ = false;  // gRPC calls OnDone after everything else
 };
 
 absl::StatusOr<std::unique_ptr<GrpcChannel>> GrpcChannel::Create(const std::string& address,
@@ -133,8 +132,8 @@ GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 GrpcChannel::~GrpcChannel() {
   MutexLock lock(&rep_->mutex);
   rep_->closing = true;
-  // Under the lock, so that none of them goes away meanwhile. Callbacks run on gRPC's threads,
-  // never inside TryCancel.
+  // Under the lock, so that no call is deleted meanwhile. That cannot deadlock: callbacks run on
+  // gRPC's threads, never inside TryCancel.
   for (Rep::UnaryCall* call : rep_->calls) call->Cancel();
   while (rep_->num_open > 0) rep_->all_left.Wait(&rep_->mutex);
 }

@@ -1,7 +1,7 @@
 // The Channel of real processes: unary gRPC calls to one address.
 //
-// A call waits for a connection as long as its timeout allows, so that peers may start in any
-// order. Callbacks run on gRPC's threads: they hand over and do not block.
+// A call waits for a connection as long as its timeout allows, so peers may start in any order.
+// Callbacks run on gRPC's threads: they hand their work to an executor and do not block.
 //
 // Thread-safe.
 
@@ -27,9 +27,10 @@ class GrpcChannel final : public Channel {
   // returned. REQUIRES: not called from a callback.
   ~GrpcChannel() override;
 
-  // Besides what Channel says: RESOURCE_EXHAUSTED, naming method, bytes and the fields of the job
-  // that cure it, if the request, which is not sent then, or the answer is larger than
-  // max_message_bytes; INTERNAL if the answer is malformed.
+  // Errors besides those of Channel: RESOURCE_EXHAUSTED if the request or the answer is larger than
+  // max_message_bytes, naming the method, the bytes and the fields of the job to change (such a
+  // request is not sent); INTERNAL if the answer is malformed. DEADLINE_EXCEEDED is marked by
+  // MarkAnswerBegun where that holds.
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

@@ -3,6 +3,10 @@
 
 #include "common/rpc/grpc_channel.h"
 
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -68,12 +72,13 @@ class GrpcChannelTest : public testing::Test {
   // The result of a reliable call with `payload_bytes`, which repeats what may be repeated.
   absl::StatusOr<Message> Call(const Method& method, size_t payload_bytes) {
     Outcome outcome;
-    StartReliableCall(
+    std::make_shared<ReliableCall>(
         &executor_, channel_.get(), method, RpcTimeouts(),
-        [payload_bytes] {
+        [payload_bytes](bool) {
           return Message{"", Buffer(payload_bytes)};
         },
-        outcome.callback());
+        outcome.callback())
+        ->Start();
     return outcome.Wait();
   }
 
@@ -93,6 +98,16 @@ TEST_F(GrpcChannelTest, ARequestOverTheLimitIsNotSentAndTheErrorNamesCallBytesAn
   EXPECT_EQ(handler_.calls(), 1);
 }
 
+// The pages of the buffer are never touched, so it takes no memory.
+TEST_F(GrpcChannelTest, ARequestOfMoreThanAFrameCanHoldIsRefusedInTheSameWay) {
+  const absl::Status status = Call(kEcho, (size_t{1} << 31) + 5).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("request of /satrap.Test/Echo"), HasSubstr("2147483661"),
+                    HasSubstr("max_message_bytes")));
+  EXPECT_EQ(handler_.calls(), 0);
+}
+
 TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBytesAndCure) {
   const absl::Status status = Call(kGrow, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -100,6 +115,44 @@ TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBy
               AllOf(HasSubstr("answer to /satrap.Test/Grow"), HasSubstr("100006"),
                     HasSubstr("max_message_bytes"), HasSubstr("global_batch_size")));
   EXPECT_EQ(handler_.calls(), 1);
+}
+
+// Answers every call with its first bytes, the metadata, and nothing more.
+class BeginningService final : public grpc::CallbackGenericService {
+ public:
+  explicit BeginningService(bool begins) : begins_(begins) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Reactor(begins_);
+  }
+
+ private:
+  class Reactor final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Reactor(bool begins) {
+      if (begins) StartSendInitialMetadata();
+    }
+    void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+    void OnDone() override { delete this; }
+  };
+
+  const bool begins_;
+};
+
+TEST(GrpcChannelDeadlineTest, SaysWhetherTheAnswerHadBegunToArrive) {
+  for (const bool begins : {true, false}) {
+    BeginningService service(begins);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    ListenOn("127.0.0.1:0", {}, &builder, &port);
+    builder.RegisterCallbackGenericService(&service);
+    const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    ASSERT_NE(server, nullptr);
+    const auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+    const absl::Status status = CallAndWait(channel.get(), kEcho, Message(), 500).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(AnswerHadBegun(status), begins);
+  }
 }
 
 }  // namespace

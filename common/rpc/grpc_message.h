@@ -20,7 +20,7 @@ grpc::ByteBuffer ToByteBuffer(const Method& method, const Message& message);
 // INVALID_ARGUMENT if `bytes` is not a frame of the method.
 absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes);
 
-// Codes have the same numbers on both sides. A long text is cut to what gRPC carries.
+// Status codes have the same numbers in gRPC and Abseil. A long text is cut to what gRPC can carry.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
+#include "common/rpc/frame.h"
 #include "common/rpc/grpc_message.h"
 #include "common/status_macros.h"
 
@@ -53,14 +55,20 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 
  private:
-  // Whoever finishes the call first, the handler or its cancelling, wins; the other one must not
-  // touch the reactor, which may be gone.
+  // The handler and a cancellation race to finish the call. The first one wins; the second must not
+  // touch the reactor, which may be deleted.
   class State {
    public:
     explicit State(UnaryReactor* reactor) : reactor_(reactor) {}
 
     void Finish(absl::StatusOr<Message> answer) {
       if (finished_.exchange(true)) return;
+      // gRPC itself refuses what is above max_message_bytes, but it takes no frame above 2 GiB.
+      if (answer.ok()) {
+        const absl::Status size = CheckFrameSize("answer to", reactor_->route_->method, *answer,
+                                                 std::numeric_limits<int64_t>::max());
+        if (!size.ok()) answer = size;
+      }
       if (answer.ok()) {
         reactor_->answer_ = ToByteBuffer(reactor_->route_->method, *answer);
         reactor_->StartWriteAndFinish(&reactor_->answer_, grpc::WriteOptions(), grpc::Status::OK);
@@ -74,14 +82,14 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
     UnaryReactor* const reactor_;
   };
 
-  // What a handler's callback owns.
+  // Owned by the handler's callback: answers the call if the callback is dropped.
   class Responder {
    public:
     explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
     Responder(Responder&&) = default;
     ~Responder() {
       if (state_ != nullptr) {
-        state_->Finish(absl::UnavailableError("the call was dropped by a role that is stopping"));
+        state_->Finish(absl::UnavailableError("the peer dropped the call: it is stopping"));
       }
     }
     void Respond(absl::StatusOr<Message> answer) {
@@ -136,8 +144,9 @@ struct GrpcServer::Rep {
 
   RoutedService service;
   std::string address;
-  Mutex mutex;  // makes a second Shutdown wait for the first
-  // Null after Shutdown. The lock goes after the server, so that nobody takes a socket in use.
+  Mutex mutex;  // a second Shutdown waits for the first
+  // Null after Shutdown. The lock is released after the server, so that nobody else takes the
+  // socket while it is in use.
   std::unique_ptr<SocketLock> socket_lock GUARDED_BY(mutex);
   std::unique_ptr<grpc::Server> server GUARDED_BY(mutex);
 };

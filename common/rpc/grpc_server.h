@@ -1,7 +1,8 @@
 // The server of real processes: hands gRPC calls to Handlers, by their method.
 //
-// Handlers are called on gRPC's threads, of which there are few: they hand over and do not block. A
-// handler that drops its callback without a word answers UNAVAILABLE by that.
+// Handlers are called on gRPC's threads, of which there are few: they hand their work to an
+// executor and do not block. If a handler destroys its callback without calling it, the call is
+// answered UNAVAILABLE.
 //
 // Thread-safe.
 
@@ -34,16 +35,16 @@ class GrpcServer {
                                                            const EndpointOptions& options,
                                                            absl::Span<const Service> services);
 
-  // Shutdown(0) if it was not called.
+  // Calls Shutdown(0) unless Shutdown was called before.
   ~GrpcServer();
 
   // Where the server listens, the chosen port included.
   const std::string& address() const;
 
-  // Refuses new calls, gives those that run `deadline_ms` to be answered, then breaks them off:
-  // their clients see UNAVAILABLE, and what handlers answer later goes nowhere. When it returns no
-  // handler is being called and the address is free. Idempotent.
-  // REQUIRES: not called from a handler.
+  // Refuses new calls and waits up to `deadline_ms` for running calls to be answered. Calls left
+  // then are cancelled: their clients see UNAVAILABLE, and later answers of handlers are dropped.
+  // When this returns, no handler is being called and the address is free. Idempotent. REQUIRES:
+  // not called from a handler.
   void Shutdown(int64_t deadline_ms);
 
  private:

@@ -1,5 +1,5 @@
-// What every receiver does first with a call: it parses the header and sees that the call is of its
-// own run.
+// What every receiver does first with a call: it parses the header and checks that the call belongs
+// to its own run.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,16 +23,16 @@ inline Message MessageOf(const google::protobuf::MessageLite& header) {
   return {header.SerializeAsString(), Buffer()};
 }
 
-// INVALID_ARGUMENT if `bytes` are no Header.
+// INVALID_ARGUMENT if `bytes` are not a serialized Header.
 template <typename Header>
 absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
   Header header;
   if (header.ParseFromString(bytes)) return header;
-  return absl::InvalidArgumentError(absl::StrCat("not a ", header.GetTypeName()));
+  return absl::InvalidArgumentError(absl::StrCat("malformed ", header.GetTypeName()));
 }
 
-// FAILED_PRECONDITION unless a call with the envelope `call` is of the run `own`. `receiver` is who
-// runs it, as in "embedding PS 3".
+// FAILED_PRECONDITION unless a call with the envelope `call` belongs to the run `own`. `receiver`
+// names this process in the error: "embedding_ps 3".
 inline absl::Status CheckEnvelope(const Envelope& call, const Envelope& own,
                                   absl::string_view receiver) {
   if (call.job_fingerprint() == own.job_fingerprint() && call.generation() == own.generation()) {

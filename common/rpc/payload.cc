@@ -35,6 +35,7 @@ void PayloadBuilder::Allocate() {
   allocated_ = true;
   if (size_bytes_ == 0) return;
   payload_ = Buffer(size_bytes_);
+  // Gaps are zeroed so that equal messages have equal bytes, and no old memory leaves the process.
   for (const Range& gap : gaps_)
     std::memset(payload_.mutable_data() + gap.from, 0, gap.to - gap.from);
 }
@@ -47,10 +48,11 @@ Buffer PayloadBuilder::Take() {
 absl::StatusOr<const uint8_t*> CheckedSection(const Buffer& payload, const Section& section,
                                               uint64_t count, size_t value_bytes,
                                               absl::string_view field) {
+  // Divided, not multiplied: the count is the peer's and its product may overflow.
   if (section.size_bytes() % value_bytes != 0 || section.size_bytes() / value_bytes != count) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": a section of ", section.size_bytes(),
-                                                   " bytes for ", count, " values of ", value_bytes,
-                                                   " bytes"));
+                                                   " bytes cannot hold ", count, " values of ",
+                                                   value_bytes, " bytes"));
   }
   if (section.offset_bytes() % kBufferAlignment != 0) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": offset ", section.offset_bytes(),
@@ -58,9 +60,9 @@ absl::StatusOr<const uint8_t*> CheckedSection(const Buffer& payload, const Secti
   }
   if (section.offset_bytes() > payload.size() ||
       section.size_bytes() > payload.size() - section.offset_bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ": bytes ", section.offset_bytes(), " + ",
-                                                   section.size_bytes(), " in a payload of ",
-                                                   payload.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", section.size_bytes(), " bytes at offset ", section.offset_bytes(),
+                     " do not lie in a payload of ", payload.size(), " bytes"));
   }
   return payload.data() + section.offset_bytes();
 }

@@ -12,9 +12,9 @@
 //   ...
 //   message.payload = builder.Take();
 //
-// A receiver gets each array by SectionView (or WireView), which never reads outside the payload,
-// whatever the peer sent: a section that does not lie in it, is misaligned or has another size than
-// the counts say is INVALID_ARGUMENT.
+// A receiver gets each array by SectionView or WireView. These never read outside the payload,
+// whatever the peer sent: a section that lies outside it, is misaligned, or has a size other than
+// its counts imply is INVALID_ARGUMENT.
 //
 // Not thread-safe. Different threads may fill different sections.
 
@@ -38,7 +38,7 @@ inline size_t WireValueBytes(WireDtype dtype) { return dtype == F32 ? 4 : 2; }
 
 class PayloadBuilder {
  public:
-  // Appends a section of `count` values and writes its place to `*section`. REQUIRES: before
+  // Appends a section of `count` values and stores its position in `*section`. REQUIRES: before
   // Allocate
   template <typename T>
   void Reserve(size_t count, Section* section) {
@@ -76,9 +76,8 @@ class PayloadBuilder {
   Buffer payload_;
 };
 
-// Success: where the section's bytes begin. INVALID_ARGUMENT, naming `field`, unless the section
-// has exactly `count` * `value_bytes` bytes, begins at a multiple of 64 and lies within the
-// payload.
+// Returns the section's first byte. INVALID_ARGUMENT, naming `field`, unless the section has
+// exactly `count` * `value_bytes` bytes, begins at a multiple of 64 and lies within the payload.
 absl::StatusOr<const uint8_t*> CheckedSection(const Buffer& payload, const Section& section,
                                               uint64_t count, size_t value_bytes,
                                               absl::string_view field);
@@ -92,7 +91,7 @@ absl::StatusOr<absl::Span<const T>> SectionView(const Buffer& payload, const Sec
   return absl::Span<const T>(reinterpret_cast<const T*>(*bytes), count);
 }
 
-// Values of a wire dtype that are yet to be decoded.
+// Values of a wire dtype, not decoded yet.
 struct WireValues {
   WireDtype dtype = F32;
   size_t count = 0;
@@ -110,7 +109,7 @@ absl::StatusOr<WireValues> WireView(const Buffer& payload, const Section& sectio
 void DecodeWire(const WireValues& from, absl::Span<float> to);
 // From f32: rounded to nearest, ties to even. `to` has room for from.size() values of `dtype`.
 void EncodeWire(absl::Span<const float> from, WireDtype dtype, uint8_t* to);
-// Between any two dtypes; the same bits where they are equal.
+// Between any two dtypes. Equal dtypes copy the bits.
 void ConvertWire(const WireValues& from, WireDtype to_dtype, uint8_t* to);
 
 }  // namespace satrap::rpc

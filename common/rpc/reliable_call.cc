@@ -1,138 +1,151 @@
 #include "common/rpc/reliable_call.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/mutex.h"
 
 namespace satrap::rpc {
 namespace {
 
 constexpr int64_t kFirstPauseUs = 20 * 1000;
 constexpr int64_t kLongestPauseUs = 1000 * 1000;
+// A busy machine runs a timer late by milliseconds, not by as much as this.
+constexpr int64_t kUsualLatenessUs = 1000 * 1000;
+// Of an attempt, however slow transfers are. A dead connection is found by gRPC's keepalive.
+constexpr int64_t kLongestAttemptMs = 600 * 1000;
 
 bool IsPeerAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-class OpenCall final : public CallHandle, public std::enable_shared_from_this<OpenCall> {
- public:
-  OpenCall(Executor* executor, Channel* channel, const Method& method, const RpcTimeouts& timeouts,
-           RequestMaker make_request, Callback done)
-      : executor_(executor),
-        channel_(channel),
-        method_(method),
-        timeouts_(timeouts),
-        make_request_(std::move(make_request)),
-        done_(std::move(done)),
-        last_sign_us_(executor->NowUs()) {}
-
-  void Start() {
-    MakeAttempt();
-    MutexLock lock(&mutex_);
-    starting_ = false;
-  }
-
-  void Cancel() override {
-    Callback done;
-    {
-      MutexLock lock(&mutex_);
-      if (done_ == nullptr) return;
-      done = std::exchange(done_, nullptr);
-    }
-    PostDone(std::move(done), absl::CancelledError("call was cancelled"));
-  }
-
- private:
-  void MakeAttempt() {
-    int64_t attempt;
-    {
-      MutexLock lock(&mutex_);
-      if (done_ == nullptr) return;
-      attempt = ++attempt_;
-    }
-    channel_->Call(method_, make_request_(), timeouts_.attempt_timeout_ms,
-                   [self = shared_from_this(), attempt](absl::StatusOr<Message> outcome) {
-                     self->OnOutcome(attempt, std::move(outcome));
-                   });
-  }
-
-  void OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
-    Callback done;
-    bool starting;
-    {
-      MutexLock lock(&mutex_);
-      if (done_ == nullptr) return;  // answered already, or cancelled
-      const bool wait = outcome.ok() && OutcomeOf(*outcome) == WAIT;
-      if (wait || IsPeerAway(outcome.status())) {
-        if (wait) last_sign_us_ = executor_->NowUs();
-        if (attempt != attempt_) return;  // the attempt that runs decides
-        if (wait || !IsSilentTooLong()) return Repeat(wait);
-        outcome = SilenceError(outcome.status());
-      }
-      done = std::exchange(done_, nullptr);
-      starting = starting_;
-    }
-    if (starting) {
-      PostDone(std::move(done), std::move(outcome));
-    } else {
-      done(std::move(outcome));
-    }
-  }
-
-  bool IsSilentTooLong() const REQUIRES(mutex_) {
-    return executor_->NowUs() - last_sign_us_ >= timeouts_.silence_timeout_ms * 1000;
-  }
-
-  absl::Status SilenceError(const absl::Status& last) const {
-    return absl::Status(last.code(),
-                        absl::StrCat(method_.path, ": no answer for ", timeouts_.silence_timeout_ms,
-                                     " ms; last: ", last.message()));
-  }
-
-  // A task, so that a channel that answers at once does not make the stack deep.
-  void Repeat(bool at_once) REQUIRES(mutex_) {
-    Task task = [self = shared_from_this()] { self->MakeAttempt(); };
-    if (at_once) {
-      pause_us_ = kFirstPauseUs;
-      executor_->Post(std::move(task));
-    } else {
-      executor_->PostAfter(pause_us_, std::move(task));
-      pause_us_ = std::min(2 * pause_us_, kLongestPauseUs);
-    }
-  }
-
-  void PostDone(Callback done, absl::StatusOr<Message> result) {
-    executor_->Post([done = std::move(done), result = std::move(result)]() mutable {
-      done(std::move(result));
-    });
-  }
-
-  Executor* const executor_;
-  Channel* const channel_;
-  const Method method_;
-  const RpcTimeouts timeouts_;
-  const RequestMaker make_request_;
-
-  Mutex mutex_;
-  Callback done_ GUARDED_BY(mutex_);  // null once the call has its result
-  bool starting_ GUARDED_BY(mutex_) = true;
-  int64_t attempt_ GUARDED_BY(mutex_) = 0;
-  int64_t last_sign_us_ GUARDED_BY(mutex_);
-  int64_t pause_us_ GUARDED_BY(mutex_) = kFirstPauseUs;
-};
-
 }  // namespace
 
-std::shared_ptr<CallHandle> StartReliableCall(Executor* executor, Channel* channel,
-                                              const Method& method, const RpcTimeouts& timeouts,
-                                              RequestMaker make_request, Callback done) {
-  auto call = std::make_shared<OpenCall>(executor, channel, method, timeouts,
-                                         std::move(make_request), std::move(done));
-  call->Start();
-  return call;
+ReliableCall::ReliableCall(Executor* executor, Channel* channel, const Method& method,
+                           const RpcTimeouts& timeouts, RequestMaker make_request, Callback done)
+    : executor_(executor),
+      channel_(channel),
+      method_(method),
+      timeouts_(timeouts),
+      make_request_(std::move(make_request)),
+      done_(std::move(done)),
+      attempt_timeout_ms_(timeouts.attempt_timeout_ms),
+      due_us_(executor->NowUs()),
+      last_sign_us_(due_us_),
+      pause_us_(kFirstPauseUs) {}
+
+void ReliableCall::Start() {
+  MakeAttempt();
+  MutexLock lock(&mutex_);
+  starting_ = false;
+}
+
+void ReliableCall::Cancel() {
+  Callback done;
+  {
+    MutexLock lock(&mutex_);
+    if (done_ == nullptr) return;
+    done = std::exchange(done_, nullptr);
+  }
+  PostDone(std::move(done), absl::CancelledError("call was cancelled"));
+}
+
+void ReliableCall::MakeAttempt() {
+  bool with_payload;
+  {
+    MutexLock lock(&mutex_);
+    if (done_ == nullptr) return;
+    with_payload = !receiver_has_payload_;
+  }
+  // Not under the lock: it takes locks of its owner's. Nobody else makes an attempt meanwhile.
+  Message request = make_request_(with_payload);
+  int64_t attempt;
+  int64_t timeout_ms;
+  {
+    MutexLock lock(&mutex_);
+    DiscountStandstill(due_us_);  // of the pause before this attempt
+    attempt = ++attempt_;
+    attempt_has_payload_ = with_payload;
+    timeout_ms = attempt_timeout_ms_ + RpcTimeouts::TransferMs(request.payload.size());
+    due_us_ = executor_->NowUs() + timeout_ms * 1000;
+  }
+  channel_->Call(method_, std::move(request), timeout_ms,
+                 [self = shared_from_this(), attempt](absl::StatusOr<Message> outcome) {
+                   self->OnOutcome(attempt, std::move(outcome));
+                 });
+}
+
+void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
+  Callback done;
+  bool starting;
+  {
+    MutexLock lock(&mutex_);
+    if (done_ == nullptr) return;  // answered already, or cancelled
+    const Outcome stated = outcome.ok() ? OutcomeOf(*outcome) : OUTCOME_DONE;
+    const bool repeat_at_once = stated == OUTCOME_WAIT || stated == OUTCOME_RESEND;
+    if (repeat_at_once) {
+      last_sign_us_ = executor_->NowUs();
+      receiver_has_payload_ = stated == OUTCOME_WAIT;
+    }
+    if (repeat_at_once || IsPeerAway(outcome.status())) {
+      if (attempt != attempt_) return;  // the attempt that runs decides
+      if (stated == OUTCOME_RESEND && attempt_has_payload_) {
+        // Repeating it would go on for ever.
+        outcome = absl::InternalError("asked for the payload of a request that had it");
+      } else if (repeat_at_once || !IsSilentAfter(outcome.status())) {
+        return Repeat(repeat_at_once);
+      } else {
+        outcome = SilenceError(outcome.status());
+      }
+    }
+    done = std::exchange(done_, nullptr);
+    starting = starting_;
+  }
+  if (starting) {
+    PostDone(std::move(done), std::move(outcome));
+  } else {
+    done(std::move(outcome));
+  }
+}
+
+bool ReliableCall::IsSilentAfter(const absl::Status& lost) {
+  if (AnswerHadBegun(lost)) {
+    last_sign_us_ = executor_->NowUs();
+    attempt_timeout_ms_ = std::min(2 * attempt_timeout_ms_, kLongestAttemptMs);
+    return false;
+  }
+  DiscountStandstill(due_us_);
+  return executor_->NowUs() - last_sign_us_ >= timeouts_.silence_timeout_ms * 1000;
+}
+
+void ReliableCall::DiscountStandstill(int64_t due_us) {
+  const int64_t late_us = executor_->NowUs() - due_us - kUsualLatenessUs;
+  if (late_us > 0) last_sign_us_ += late_us;
+}
+
+absl::Status ReliableCall::SilenceError(const absl::Status& last) const {
+  return absl::Status(last.code(),
+                      absl::StrCat(method_.path, ": no answer for ", timeouts_.silence_timeout_ms,
+                                   " ms; last: ", last.message()));
+}
+
+// A task, so that a channel that answers at once does not make the stack deep.
+void ReliableCall::Repeat(bool at_once) {
+  Task task = [self = shared_from_this()] { self->MakeAttempt(); };
+  due_us_ = executor_->NowUs();
+  if (at_once) {
+    pause_us_ = kFirstPauseUs;
+    executor_->Post(std::move(task));
+  } else {
+    due_us_ += pause_us_;
+    executor_->PostAfter(pause_us_, std::move(task));
+    pause_us_ = std::min(2 * pause_us_, kLongestPauseUs);
+  }
+}
+
+void ReliableCall::PostDone(Callback done, absl::StatusOr<Message> result) {
+  executor_->Post(
+      [done = std::move(done), result = std::move(result)]() mutable { done(std::move(result)); });
 }
 
 Outcome OutcomeOf(const Message& answer) {
@@ -140,8 +153,8 @@ Outcome OutcomeOf(const Message& answer) {
   // long, is not parsed for it.
   constexpr char kOutcomeTag = 0x08;
   const std::string& header = answer.header;
-  if (header.size() < 2 || header[0] != kOutcomeTag) return DONE;
-  return Outcome_IsValid(header[1]) ? static_cast<Outcome>(header[1]) : DONE;
+  if (header.size() < 2 || header[0] != kOutcomeTag) return OUTCOME_DONE;
+  return Outcome_IsValid(header[1]) ? static_cast<Outcome>(header[1]) : OUTCOME_DONE;
 }
 
 }  // namespace satrap::rpc

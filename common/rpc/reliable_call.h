@@ -1,11 +1,26 @@
-// A reliable call is one call that is repeated under one number, one attempt at a time, until it is
+// A ReliableCall is one call that is repeated under one number, one attempt at a time, until it is
 // answered. With an AnswerWindow at the receiver it happens once.
 //
 // What an attempt's outcome does:
 //   - an answer {outcome: WAIT}: the next attempt, at once and without limit;
+//   - an answer {outcome: RESEND}: the next attempt, at once, with the payload;
 //   - UNAVAILABLE or DEADLINE_EXCEEDED: the next attempt, after a short pause, until the peer has
 //     given no sign of life for silence_timeout_ms; then that error is the result;
 //   - any other answer, {outcome: OLD} among them, and any other error: it is the result.
+//
+// The payload. A receiver that has answered WAIT has the payload, so from the first WAIT on only
+// the header is sent, however long the call is held. Before the first WAIT the payload goes with
+// every attempt: after a lost attempt nobody knows whether the receiver got it, losses are rare,
+// and asking first would cost the usual case, a request that did not arrive, a round trip. A
+// receiver that does not know the number (it was restarted) answers RESEND; INTERNAL if it answers
+// so to an attempt with the payload.
+//
+// Silence. WAIT and RESEND are signs of life, and so is an attempt whose answer had begun to arrive
+// when its deadline passed (AnswerHadBegun, rpc.h): the peer is alive and the transfer slow, so the
+// attempts that follow get twice the time. A large payload adds to an attempt's time as well
+// (RpcTimeouts::TransferMs). Time in which this process itself stood still (a suspended machine, a
+// debugger) is not the peer's silence. It shows in attempts and pauses that end later than they
+// may, and what they are late by is not counted.
 //
 // Only the executor and the channel are used, so it runs on a simulated clock as on a real one.
 // That attempts end in time is the channel's promise. If a channel reports an attempt after it made
@@ -16,37 +31,69 @@
 #ifndef SATRAP_COMMON_RPC_RELIABLE_CALL_H_
 #define SATRAP_COMMON_RPC_RELIABLE_CALL_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "common/executor.h"
+#include "common/mutex.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "proto/hot.pb.h"
 
 namespace satrap::rpc {
 
-// Ends an open call from outside.
-class CallHandle {
+class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
  public:
-  virtual ~CallHandle() = default;
+  // Makes the request of each attempt: the same call under the same number, with the oldest open
+  // number of that moment. Without `with_payload` it leaves the payload out and says so
+  // (CallId.without_payload).
+  using RequestMaker = std::function<Message(bool with_payload)>;
+
+  // `done` runs once, on a thread of the executor or the channel, never inside Start or Cancel.
+  // `executor` and `channel` are not owned and must outlive the call, which keeps itself alive from
+  // Start until `done` has run.
+  // REQUIRES: owned by a shared_ptr; the header of answers to `method` has field 1 as in
+  // CallOutcome (proto/hot.proto)
+  ReliableCall(Executor* executor, Channel* channel, const Method& method,
+               const RpcTimeouts& timeouts, RequestMaker make_request, Callback done);
+
+  // Makes the first attempt, inside this call. REQUIRES: once
+  void Start();
 
   // No further attempt begins, and `done` gets CANCELLED on the executor unless it has its result
   // already. The peer may or may not have seen the call. Idempotent.
-  virtual void Cancel() = 0;
+  void Cancel();
+
+ private:
+  void MakeAttempt();
+  void OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome);
+  // Takes notice of a lost attempt, and says whether the peer has been silent for too long.
+  bool IsSilentAfter(const absl::Status& lost) REQUIRES(mutex_);
+  // The time since `due_us` beyond what is usual was a standstill of this process.
+  void DiscountStandstill(int64_t due_us) REQUIRES(mutex_);
+  absl::Status SilenceError(const absl::Status& last) const;
+  void Repeat(bool at_once) REQUIRES(mutex_);
+  void PostDone(Callback done, absl::StatusOr<Message> result);
+
+  Executor* const executor_;
+  Channel* const channel_;
+  const Method method_;
+  const RpcTimeouts timeouts_;
+  const RequestMaker make_request_;
+
+  Mutex mutex_;
+  Callback done_ GUARDED_BY(mutex_);  // null once the call has its result
+  bool starting_ GUARDED_BY(mutex_) = true;
+  bool receiver_has_payload_ GUARDED_BY(mutex_) = false;
+  bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
+  int64_t attempt_ GUARDED_BY(mutex_) = 0;
+  int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
+  int64_t due_us_
+      GUARDED_BY(mutex_);  // when the attempt, or the pause before it, ends at the latest
+  int64_t last_sign_us_ GUARDED_BY(mutex_);
+  int64_t pause_us_ GUARDED_BY(mutex_);
 };
-
-// Makes the request of each attempt: the same call under the same number, with the oldest open
-// number of that moment.
-using RequestMaker = std::function<Message()>;
-
-// Makes the first attempt, inside this call, and sees to the others. `done` runs once, on a thread
-// of the executor or the channel, never inside this call. The call keeps itself alive until then:
-// the handle may be dropped. `executor` and `channel` are not owned and must outlive the call.
-// REQUIRES: the header of answers to `method` has field 1 as in CallOutcome (proto/hot.proto)
-std::shared_ptr<CallHandle> StartReliableCall(Executor* executor, Channel* channel,
-                                              const Method& method, const RpcTimeouts& timeouts,
-                                              RequestMaker make_request, Callback done);
 
 // The outcome that an answer's header states; DONE if it states none.
 Outcome OutcomeOf(const Message& answer);

@@ -1,6 +1,6 @@
 #include "common/rpc/reliable_call.h"
 
-#include <deque>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,12 +29,14 @@ class ScriptedChannel final : public Channel {
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override {
     EXPECT_TRUE(method == kMethod);
     requests.push_back(request.header);
+    payload_bytes.push_back(request.payload.size());
     timeouts_ms.push_back(timeout_ms);
     open.push_back(std::move(done));
     if (answer_inside) std::exchange(open.back(), nullptr)(WithText("inside"));
   }
 
   std::vector<std::string> requests;
+  std::vector<size_t> payload_bytes;
   std::vector<int64_t> timeouts_ms;
   std::vector<Callback> open;  // by attempt, from 0
   bool answer_inside = false;
@@ -42,11 +44,15 @@ class ScriptedChannel final : public Channel {
 
 class ReliableCallTest : public testing::Test {
  protected:
-  std::shared_ptr<CallHandle> Start() {
-    return StartReliableCall(
+  std::shared_ptr<ReliableCall> Start() {
+    auto call = std::make_shared<ReliableCall>(
         &executor_, &channel_, kMethod, timeouts_,
-        [this] { return WithText("attempt " + std::to_string(++made_)); },
+        [this](bool with_payload) {
+          return Message{"attempt " + std::to_string(++made_), with_payload ? payload_ : Buffer()};
+        },
         [this](absl::StatusOr<Message> result) { results_.push_back(std::move(result)); });
+    call->Start();
+    return call;
   }
 
   void Answer(int attempt, absl::StatusOr<Message> outcome) {
@@ -56,6 +62,7 @@ class ReliableCallTest : public testing::Test {
   ManualExecutor executor_;
   ScriptedChannel channel_;
   RpcTimeouts timeouts_;
+  Buffer payload_{1000};
   int made_ = 0;
   std::vector<absl::StatusOr<Message>> results_;
 };
@@ -74,19 +81,19 @@ TEST_F(ReliableCallTest, WaitIsRepeatedAtOnceAndWithoutLimit) {
   Start();
   for (int attempt = 0; attempt < 1000; ++attempt) {
     executor_.AdvanceBy(5 * kSecondUs);
-    Answer(attempt, WithOutcome(WAIT));
+    Answer(attempt, WithOutcome(OUTCOME_WAIT));
     EXPECT_EQ(channel_.requests.size(), attempt + 1u) << "not inside the channel's callback";
     executor_.RunReady();
     ASSERT_EQ(channel_.requests.size(), attempt + 2u);
   }
   EXPECT_TRUE(results_.empty());
-  Answer(1000, WithOutcome(DONE));
+  Answer(1000, WithOutcome(OUTCOME_DONE));
   EXPECT_EQ(results_.size(), 1u);
 }
 
 TEST_F(ReliableCallTest, EachAttemptGetsAFreshRequest) {
   Start();
-  Answer(0, WithOutcome(WAIT));
+  Answer(0, WithOutcome(OUTCOME_WAIT));
   executor_.RunReady();
   EXPECT_EQ(channel_.requests, (std::vector<std::string>{"attempt 1", "attempt 2"}));
 }
@@ -129,7 +136,7 @@ TEST_F(ReliableCallTest, SilenceEndsIt) {
 TEST_F(ReliableCallTest, WaitIsASignOfLife) {
   Start();
   executor_.AdvanceBy(29 * kSecondUs);
-  Answer(0, WithOutcome(WAIT));
+  Answer(0, WithOutcome(OUTCOME_WAIT));
   executor_.AdvanceBy(10 * kSecondUs);
   Answer(1, absl::DeadlineExceededError("slow"));  // 39 s after the start, 10 s after the sign
   executor_.AdvanceBy(kSecondUs);
@@ -152,11 +159,118 @@ TEST_F(ReliableCallTest, OtherErrorsEndItAtOnce) {
   EXPECT_EQ(results_.size(), 7u);
 }
 
-TEST_F(ReliableCallTest, OldIsHandedOver) {
+TEST_F(ReliableCallTest, AClosedNumberIsHandedOver) {
   Start();
-  Answer(0, WithOutcome(OLD));
+  Answer(0, WithOutcome(OUTCOME_OLD));
   ASSERT_EQ(results_.size(), 1u);
-  EXPECT_EQ(OutcomeOf(*results_[0]), OLD);
+  EXPECT_EQ(OutcomeOf(*results_[0]), OUTCOME_OLD);
+}
+
+TEST_F(ReliableCallTest, AfterWaitOnlyTheHeaderGoes) {
+  Start();
+  for (int hold = 0; hold < 100; ++hold) {
+    executor_.AdvanceBy(5 * kSecondUs);
+    Answer(hold, WithOutcome(OUTCOME_WAIT));
+    executor_.RunReady();
+  }
+  EXPECT_EQ(
+      std::accumulate(channel_.payload_bytes.begin(), channel_.payload_bytes.end(), size_t{0}),
+      1000u);
+  // A lost attempt does not change what the receiver has.
+  Answer(100, absl::DeadlineExceededError("slow"));
+  executor_.AdvanceBy(kSecondUs);
+  ASSERT_EQ(channel_.requests.size(), 102u);
+  EXPECT_EQ(channel_.payload_bytes.back(), 0u);
+}
+
+TEST_F(ReliableCallTest, BeforeTheFirstWaitEveryAttemptHasThePayload) {
+  Start();
+  Answer(0, absl::UnavailableError("gone"));
+  executor_.AdvanceBy(kSecondUs);
+  Answer(1, absl::DeadlineExceededError("slow"));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_EQ(channel_.payload_bytes, (std::vector<size_t>{1000, 1000, 1000}));
+}
+
+TEST_F(ReliableCallTest, ThePayloadGoesAgainToAReceiverThatDoesNotKnowTheNumber) {
+  Start();
+  Answer(0, WithOutcome(OUTCOME_WAIT));
+  executor_.RunReady();
+  Answer(1, WithOutcome(OUTCOME_RESEND));
+  EXPECT_EQ(channel_.requests.size(), 2u) << "not inside the channel's callback";
+  executor_.RunReady();
+  EXPECT_EQ(channel_.payload_bytes, (std::vector<size_t>{1000, 0, 1000}));
+  Answer(2, WithOutcome(OUTCOME_WAIT));
+  executor_.RunReady();
+  EXPECT_EQ(channel_.payload_bytes.back(), 0u);
+  EXPECT_TRUE(results_.empty());
+}
+
+TEST_F(ReliableCallTest, APayloadThatIsAskedForThoughItWasSentIsAnError) {
+  Start();
+  Answer(0, WithOutcome(OUTCOME_RESEND));
+  ASSERT_EQ(results_.size(), 1u);
+  EXPECT_EQ(results_[0].status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ReliableCallTest, ALargePayloadHasMoreTime) {
+  payload_ = Buffer(size_t{64} << 20);
+  Start();
+  EXPECT_EQ(channel_.timeouts_ms[0], 10000 + 64000);
+}
+
+TEST_F(ReliableCallTest, AnAnswerThatHadBegunIsASignOfLifeAndGetsMoreTime) {
+  Start();
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    executor_.AdvanceBy(channel_.timeouts_ms.back() * 1000);
+    Answer(attempt, MarkAnswerBegun(absl::DeadlineExceededError("slow")));
+    executor_.AdvanceBy(kSecondUs);
+  }
+  EXPECT_EQ(channel_.timeouts_ms, (std::vector<int64_t>{10000, 20000, 40000, 80000, 160000}));
+  EXPECT_TRUE(results_.empty());
+  Answer(4, WithText("all of it"));
+  EXPECT_EQ(results_.size(), 1u);
+}
+
+// ---- standstills of this process: its clock jumps, and what was due meanwhile comes late
+
+TEST_F(ReliableCallTest, AStandstillDuringAnAttemptIsNotThePeersSilence) {
+  Start();
+  executor_.AdvanceBy(5 * kSecondUs);
+  executor_.JumpBy(36 * kSecondUs);
+  Answer(0, absl::DeadlineExceededError("the deadline has passed meanwhile"));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_TRUE(results_.empty());
+  ASSERT_EQ(channel_.requests.size(), 2u);
+  Answer(1, absl::UnavailableError("the connection was closed meanwhile"));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_TRUE(results_.empty());
+  ASSERT_EQ(channel_.requests.size(), 3u);
+}
+
+TEST_F(ReliableCallTest, AStandstillDuringAPauseIsNotThePeersSilence) {
+  Start();
+  Answer(0, absl::UnavailableError("gone"));
+  executor_.JumpBy(36 * kSecondUs);
+  executor_.RunReady();
+  ASSERT_EQ(channel_.requests.size(), 2u);
+  Answer(1, absl::UnavailableError("gone"));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_TRUE(results_.empty());
+  EXPECT_EQ(channel_.requests.size(), 3u);
+}
+
+TEST_F(ReliableCallTest, SilenceAfterAStandstillStillEndsIt) {
+  Start();
+  executor_.JumpBy(1000 * kSecondUs);
+  const int64_t resumed_us = executor_.NowUs();
+  size_t attempt = 0;
+  while (results_.empty()) {
+    ASSERT_LT(executor_.NowUs(), resumed_us + 40 * kSecondUs);
+    while (attempt < channel_.open.size()) Answer(attempt++, absl::UnavailableError("gone"));
+    executor_.AdvanceBy(kSecondUs / 100);
+  }
+  EXPECT_GE(executor_.NowUs(), resumed_us + 15 * kSecondUs);
 }
 
 // A channel that reports an attempt twice: first as lost, then with its answer.
@@ -166,7 +280,7 @@ TEST_F(ReliableCallTest, TheFirstAnswerWinsWhicheverAttemptItIsOf) {
   executor_.AdvanceBy(kSecondUs);
   ASSERT_EQ(channel_.requests.size(), 2u);
   Answer(0, absl::UnavailableError("an error of an earlier attempt decides nothing"));
-  Answer(0, WithOutcome(WAIT));
+  Answer(0, WithOutcome(OUTCOME_WAIT));
   executor_.AdvanceBy(kSecondUs);
   EXPECT_EQ(channel_.requests.size(), 2u);
   Answer(0, WithText("late"));
@@ -210,8 +324,10 @@ TEST_F(ReliableCallTest, DoneNeverRunsInsideStart) {
 
 TEST_F(ReliableCallTest, ItsEndFreesWhatItHeld) {
   auto owned = std::make_shared<int>(0);
-  StartReliableCall(
-      &executor_, &channel_, kMethod, timeouts_, [owned] { return Message(); }, [owned](auto) {});
+  std::make_shared<ReliableCall>(
+      &executor_, &channel_, kMethod, timeouts_, [owned](bool) { return Message(); },
+      [owned](auto) {})
+      ->Start();
   Answer(0, WithText("done"));
   channel_.open.clear();
   EXPECT_EQ(owned.use_count(), 1);
@@ -220,11 +336,11 @@ TEST_F(ReliableCallTest, ItsEndFreesWhatItHeld) {
 TEST(OutcomeOfTest, ReadsTheFirstField) {
   NextBatchAnswerHeader header;
   header.set_handle(3);
-  EXPECT_EQ(OutcomeOf(WithText(header.SerializeAsString())), DONE);
-  header.set_outcome(WAIT);
-  EXPECT_EQ(OutcomeOf(WithText(header.SerializeAsString())), WAIT);
-  EXPECT_EQ(OutcomeOf(WithText("")), DONE);
-  EXPECT_EQ(OutcomeOf(WithText("\x08")), DONE);
+  EXPECT_EQ(OutcomeOf(WithText(header.SerializeAsString())), OUTCOME_DONE);
+  header.set_outcome(OUTCOME_WAIT);
+  EXPECT_EQ(OutcomeOf(WithText(header.SerializeAsString())), OUTCOME_WAIT);
+  EXPECT_EQ(OutcomeOf(WithText("")), OUTCOME_DONE);
+  EXPECT_EQ(OutcomeOf(WithText("\x08")), OUTCOME_DONE);
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
-// The seam between engines and the network. Engines call peers through a Channel and answer through
-// a Handler; neither knows gRPC. Implementations: grpc_channel.h / grpc_server.h (real processes),
-// tests/simulation (a network that loses, repeats, delays and reorders).
+// The interface between engines and the network. Engines call peers through a Channel and serve
+// calls as a Handler; neither knows gRPC. Implementations: grpc_channel.h and grpc_server.h for
+// real processes, tests/simulation for a network that loses, repeats, delays and reorders.
 //
-// A Message is a small protobuf header plus bulk bytes. On the wire of a bulk method it is the
+// A Message is a small protobuf header and bulk bytes, the payload. A bulk method sends it as the
 // protobuf message
 //   message XRequest { optional XHeader header = 1; optional bytes payload = 2; }
-// (so any generated client can talk to Satrap), on that of a plain method the header's own bytes.
-// The payload is never copied through generated code: it is gathered once, on receipt, into a
-// Buffer of its own.
+// so that any generated client can talk to Satrap. A plain method sends the header's bytes alone.
+// The payload is never copied through generated code: the receiver gathers it once into a Buffer.
 
 #ifndef SATRAP_COMMON_RPC_RPC_H_
 #define SATRAP_COMMON_RPC_RPC_H_
@@ -28,8 +27,7 @@ struct Message {
   Buffer payload;      // bulk methods only
 };
 
-// One RPC method. `path` is gRPC's full name, "/satrap.EmbeddingPs/Lookup", and lives for the whole
-// program.
+// One RPC method. `path` is gRPC's full name, "/satrap.EmbeddingPs/Lookup", with static lifetime.
 struct Method {
   const char* path;
   bool bulk;
@@ -42,18 +40,24 @@ inline bool operator==(const Method& a, const Method& b) {
 // Runs exactly once for each call, on any thread; must not block.
 using Callback = absl::AnyInvocable<void(absl::StatusOr<Message>)>;
 
+// Whether the answer of an attempt that ended with DEADLINE_EXCEEDED had begun to arrive: the peer
+// is alive, but the transfer is slower than the deadline. A channel marks such an error, which
+// needs a network that delivers an answer in pieces; one that does not mark any is right as well.
+absl::Status MarkAnswerBegun(absl::Status deadline_exceeded);
+bool AnswerHadBegun(const absl::Status& status);
+
 // A connection to one peer. Thread-safe.
 class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Makes one attempt. `done` gets the answer, or the error that the peer answered, or
-  // DEADLINE_EXCEEDED after `timeout_ms`, or UNAVAILABLE. After the last two the peer may or may
-  // not have seen the call. `done` may run before Call returns.
+  // Makes one attempt. `done` gets the answer, the error that the peer answered, DEADLINE_EXCEEDED
+  // after `timeout_ms`, or UNAVAILABLE. After the last two the peer may or may not have received
+  // the call. `done` may run before Call returns.
   virtual void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) = 0;
 };
 
-// What a role serves. Thread-safe: calls come on any thread and at the same time.
+// What a role serves. Thread-safe: calls arrive on any thread, concurrently.
 class Handler {
  public:
   virtual ~Handler() = default;

@@ -7,6 +7,7 @@
 #ifndef SATRAP_COMMON_TESTING_MANUAL_EXECUTOR_H_
 #define SATRAP_COMMON_TESTING_MANUAL_EXECUTOR_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -41,11 +42,15 @@ class ManualExecutor final : public Executor {
     const int64_t end_us = now_us_ + us;
     RunReady();
     while (!timers_.empty() && timers_.begin()->first <= end_us) {
-      now_us_ = timers_.begin()->first;
+      now_us_ = std::max(now_us_, timers_.begin()->first);
       RunReady();
     }
     now_us_ = end_us;
   }
+
+  // Moves the clock by `us` and runs nothing, as if the process had been suspended: timers that
+  // were due meanwhile are run late, by the next RunReady or AdvanceBy.
+  void JumpBy(int64_t us) { now_us_ += us; }
 
   size_t num_ready() const { return ready_.size(); }
   size_t num_timers() const { return timers_.size(); }

@@ -8,10 +8,9 @@
 #define SATRAP_DATA_LOADER_ENGINE_SPLIT_LEASE_H_
 
 #include <cstdint>
-#include <memory>
 
 #include "common/executor.h"
-#include "common/rpc/call_numbers.h"
+#include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "data_loader/engine/split_supply.h"
@@ -33,10 +32,8 @@ class SplitLease final : public SplitSupply {
   void NextSplit(uint32_t epoch, Callback done) override;
 
  private:
-  const Options options_;
-  Executor* const executor_;
-  rpc::Channel* const coordinator_;
-  const std::shared_ptr<rpc::CallNumbers> numbers_;
+  const uint32_t num_splits_;
+  rpc::NumberedClient coordinator_;
 };
 
 }  // namespace satrap

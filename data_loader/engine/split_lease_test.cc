@@ -23,7 +23,7 @@ class FakeCoordinator final : public rpc::Channel {
   }
   void Answer(size_t call, bool ended, uint32_t split) {
     LeaseSplitAnswer answer;
-    answer.set_outcome(DONE);
+    answer.set_outcome(OUTCOME_DONE);
     answer.set_ended(ended);
     answer.set_split(split);
     callbacks[call](rpc::Message{answer.SerializeAsString(), Buffer()});

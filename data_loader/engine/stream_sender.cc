@@ -11,16 +11,18 @@
 namespace satrap {
 
 StreamSender::StreamSender(const Options& options, Executor* executor,
-                           std::vector<rpc::Channel*> workers, std::vector<PartSource*> sources,
+                           const std::vector<rpc::Channel*>& workers,
+                           const std::vector<PartSource*>& sources,
                            std::function<void(absl::Status)> failure)
     : options_(options),
       executor_(executor),
-      workers_(std::move(workers)),
+      num_workers_(workers.size()),
       failure_(std::move(failure)),
-      numbers_(std::make_shared<rpc::CallNumbers>()),
-      // The loaders' turns begin at different workers.
-      next_worker_(options.loader_index % workers_.size()) {
-  CHECK(!workers_.empty());
+      workers_({rpc::kPutBatch, options.envelope, options.loader_index, options.timeouts}, executor,
+               rpc::PeersOf("embedding_worker", workers)) {
+  CHECK(num_workers_ > 0);
+  // Loaders begin at different workers, or all would send to worker 0 first.
+  next_worker_ = options.loader_index % num_workers_;
   for (PartSource* parts : sources) {
     sources_.emplace_back();
     sources_.back().parts = parts;
@@ -39,7 +41,7 @@ void StreamSender::Start() {
 void StreamSender::Stop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
-  GiveUpCalls();
+  workers_.CancelAll();
 }
 
 uint32_t StreamSender::epochs_sent() const {
@@ -56,20 +58,16 @@ StreamSender::Counts StreamSender::counts() const {
   return counts;
 }
 
-void StreamSender::GiveUpCalls() {
-  const auto calls = std::exchange(calls_, {});
-  for (const auto& [number, call] : calls) call->Cancel();
-}
-
 void StreamSender::BeginEpoch(Effects* effects) {
   if (options_.epochs > 0 && epoch_ == options_.epochs) return;
   for (Source& source : sources_) source.ended = false;
   Ask(effects);
-  EndEpochIfDone();  // a loader without lanes has nothing to send
+  EndEpochIfDone();  // a loader without lanes has no sources and so nothing but the end to send
 }
 
 void StreamSender::Ask(Effects* effects) {
   if (stopped_ || ending_) return;
+  // The limit is shared out, so that parts of a slow lane do not take the places of other lanes.
   const size_t limit =
       std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
   for (size_t s = 0; s < sources_.size(); ++s) {
@@ -77,6 +75,7 @@ void StreamSender::Ask(Effects* effects) {
     if (source.asking || source.ended || source.open_parts >= limit) continue;
     source.asking = true;
     effects->push_back([self = weak_from_this(), executor = executor_, parts = source.parts, s] {
+      // Posted, because a source may answer inside Next, and from a parsing thread.
       parts->Next([self, executor, s](absl::StatusOr<absl::optional<Part>> part) {
         executor->Post([self, s, part = std::move(part)]() mutable {
           if (auto sender = self.lock()) sender->GotPart(s, std::move(part));
@@ -100,6 +99,7 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
       EndEpochIfDone();
     } else {
       ++source.open_parts;
+      // Unordered parts share one slot, which never holds any back.
       Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
       if (options_.ordered && slot.busy) {
         slot.waiting.push_back(std::move(**part));
@@ -119,10 +119,10 @@ void StreamSender::Send(size_t s, Part part) {
   size_t worker;
   if (options_.ordered) {
     worker = static_cast<size_t>(
-        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(workers_.size())));
+        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers_)));
   } else {
     worker = next_worker_;
-    next_worker_ = (next_worker_ + 1) % workers_.size();
+    next_worker_ = (next_worker_ + 1) % num_workers_;
   }
   const Cargo cargo = {false, s, id.part(), part.header.part().samples()};
   Put(worker, std::move(part), cargo);
@@ -133,6 +133,7 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
   accepted_samples_ += cargo.samples;
   Source& source = sources_[cargo.source];
   --source.open_parts;
+  // The answer to a part frees its slot for the next part of the same (lane, part).
   if (options_.ordered) {
     Slot& slot = source.slots[cargo.part];
     slot.busy = !slot.waiting.empty();
@@ -148,12 +149,13 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
 
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
+  // Accepted, not only sent: the end marker must not overtake a part.
   for (const Source& source : sources_) {
     if (!source.ended || source.open_parts > 0) return;
   }
   ending_ = true;
-  ends_open_ = workers_.size();
-  for (size_t worker = 0; worker < workers_.size(); ++worker) {
+  ends_open_ = num_workers_;
+  for (size_t worker = 0; worker < num_workers_; ++worker) {
     Part end;
     end.header.set_stream(options_.stream);
     end.header.set_epoch(epoch_);
@@ -169,43 +171,22 @@ void StreamSender::EndAccepted(Effects* effects) {
 }
 
 void StreamSender::Put(size_t worker, Part part, const Cargo& cargo) {
-  const uint64_t number = numbers_->Begin();
-  *part.header.mutable_envelope() = options_.envelope;
-  part.header.mutable_call()->set_sender(options_.loader_index);
-  part.header.mutable_call()->set_number(number);
-  auto make_request = [part = std::make_shared<const Part>(std::move(part)), numbers = numbers_]() {
-    PutBatchHeader header = part->header;
-    header.mutable_call()->set_oldest_open(numbers->oldest_open());
-    return rpc::Message{header.SerializeAsString(), part->payload};
-  };
-  auto done = [self = weak_from_this(), worker, number,
-               cargo](const absl::StatusOr<rpc::Message>& answer) {
-    if (auto sender = self.lock()) sender->PutAnswered(worker, number, cargo, answer);
-  };
-  // Under the lock, which `done` takes: it never runs inside this call. So no call begins after
-  // Stop has returned, when channels may go. The header is small and the payload is not copied.
-  calls_[number] =
-      rpc::StartReliableCall(executor_, workers_[worker], rpc::kPutBatch, options_.timeouts,
-                             std::move(make_request), std::move(done));
+  // Under the lock, so that no call begins after Stop has returned, when channels may go. The
+  // callback takes the lock too, but never runs inside Call. The header is small and the payload is
+  // not copied.
+  workers_.Call(worker, {part.header.SerializeAsString(), std::move(part.payload)},
+                [self = weak_from_this(), cargo](const absl::StatusOr<rpc::Message>& answer) {
+                  if (auto sender = self.lock()) sender->PutAnswered(cargo, answer.status());
+                });
 }
 
-void StreamSender::PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
-                               const absl::StatusOr<rpc::Message>& answer) {
+void StreamSender::PutAnswered(const Cargo& cargo, const absl::Status& status) {
   Effects effects;
   {
     MutexLock lock(&mutex_);
-    numbers_->End(number);
-    calls_.erase(number);
     if (stopped_) return;
-    if (!answer.ok()) {
-      Fail(
-          absl::Status(answer.status().code(), absl::StrCat("PutBatch to embedding worker ", worker,
-                                                            ": ", answer.status().message())),
-          &effects);
-    } else if (rpc::OutcomeOf(*answer) != DONE) {
-      Fail(absl::InternalError(absl::StrCat("PutBatch to embedding worker ", worker,
-                                            ": an open call was answered OLD")),
-           &effects);
+    if (!status.ok()) {
+      Fail(status, &effects);
     } else if (cargo.is_end) {
       EndAccepted(&effects);
     } else {
@@ -217,7 +198,7 @@ void StreamSender::PutAnswered(size_t worker, uint64_t number, const Cargo& carg
 
 void StreamSender::Fail(absl::Status status, Effects* effects) {
   stopped_ = true;
-  GiveUpCalls();
+  workers_.CancelAll();
   effects->push_back([failure = failure_, status = std::move(status)] { failure(status); });
 }
 

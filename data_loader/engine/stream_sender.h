@@ -1,15 +1,15 @@
 // A StreamSender takes the parts of one stream from its sources and sends each to an embedding
-// worker, epoch after epoch. It states the loader's half of the rules in docs/consistency.md:
+// worker, epoch after epoch. It follows the loader's half of the rules in docs/consistency.md:
 //
-//   - a part's worker is chosen before the first attempt and kept: by WorkerOfPart if ordered, else
-//     in turn;
-//   - ordered: the next part of a (lane, part) leaves only when the last one was accepted;
-//   - when all parts of an epoch were accepted, every worker is told so by a PutBatch without a
-//   part,
-//     and when all have answered, the next epoch begins.
+//   - A part's worker is chosen before the first attempt and kept: by WorkerOfPart if ordered, in
+//     turn otherwise.
+//   - Ordered: the next part of a (lane, part) leaves only after the one before it was accepted.
+//   - When all parts of an epoch were accepted, every worker is told so by a PutBatch without a
+//   part.
+//     When all workers have answered that, the next epoch begins.
 //
-// Thread-safe. Callbacks of sources and channels may come on any thread, also when the sender is
-// gone.
+// Thread-safe. Callbacks of sources and channels may run on any thread, even after the sender was
+// destroyed; then they do nothing.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
 #define SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
@@ -25,8 +25,7 @@
 #include "absl/status/status.h"
 #include "common/executor.h"
 #include "common/mutex.h"
-#include "common/rpc/call_numbers.h"
-#include "common/rpc/reliable_call.h"
+#include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "data_loader/engine/part_source.h"
@@ -46,18 +45,19 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     Envelope envelope;
     rpc::RpcTimeouts timeouts;
   };
-  // What it points to is not owned. The executor and the workers must outlive the sender and its
-  // open calls, the sources the sender. `failure` is told the first error, after which nothing more
-  // is sent.
-  StreamSender(const Options& options, Executor* executor, std::vector<rpc::Channel*> workers,
-               std::vector<PartSource*> sources, std::function<void(absl::Status)> failure);
+  // Pointers are not owned. The executor and the workers must outlive the sender and its open
+  // calls; the sources must outlive the sender. `failure` gets the first error, after which nothing
+  // more is sent.
+  StreamSender(const Options& options, Executor* executor,
+               const std::vector<rpc::Channel*>& workers, const std::vector<PartSource*>& sources,
+               std::function<void(absl::Status)> failure);
 
   // REQUIRES: once
   void Start();
-  // Nothing is sent any more; open calls are given up. Idempotent.
+  // Sends nothing any more and cancels open calls. Idempotent.
   void Stop();
 
-  // The epochs that every worker knows to be ended.
+  // The number of epochs whose end every worker has acknowledged.
   uint32_t epochs_sent() const;
 
   struct Counts {
@@ -68,7 +68,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   Counts counts() const;
 
  private:
-  // Parts of one (lane, part) that wait for the one that is on its way.
+  // Parts of one (lane, part) that wait until the one in flight is accepted.
   struct Slot {
     bool busy = false;
     std::deque<Part> waiting;
@@ -81,7 +81,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     std::map<uint32_t, Slot> slots;  // by PartId.part; ordered only
   };
 
-  // What a PutBatch carries: the end of the epoch, or a part of a source.
+  // What an open PutBatch carries: the end of the epoch, or a part of a source.
   struct Cargo {
     bool is_end = false;
     size_t source = 0;
@@ -89,7 +89,8 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     uint32_t samples = 0;
   };
 
-  // What has to happen without the lock: asks of sources, and the report of a failure.
+  // Calls to be made after the lock was released: to sources, and to `failure`. Either may call
+  // back into the sender at once.
   using Effects = std::vector<Task>;
 
   void BeginEpoch(Effects* effects) REQUIRES(mutex_);
@@ -101,27 +102,23 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   void EndAccepted(Effects* effects) REQUIRES(mutex_);
 
   void Put(size_t worker, Part part, const Cargo& cargo) REQUIRES(mutex_);
-  void PutAnswered(size_t worker, uint64_t number, const Cargo& cargo,
-                   const absl::StatusOr<rpc::Message>& answer);
+  void PutAnswered(const Cargo& cargo, const absl::Status& status);
   void Fail(absl::Status status, Effects* effects) REQUIRES(mutex_);
-  void GiveUpCalls() REQUIRES(mutex_);
 
   const Options options_;
   Executor* const executor_;
-  const std::vector<rpc::Channel*> workers_;
+  const size_t num_workers_;
   const std::function<void(absl::Status)> failure_;
-  const std::shared_ptr<rpc::CallNumbers> numbers_;
+  rpc::NumberedClient workers_;
 
   mutable Mutex mutex_;
   std::vector<Source> sources_ GUARDED_BY(mutex_);
-  // Open ones, by number.
-  std::map<uint64_t, std::shared_ptr<rpc::CallHandle>> calls_ GUARDED_BY(mutex_);
   uint64_t accepted_parts_ GUARDED_BY(mutex_) = 0;
   uint64_t accepted_samples_ GUARDED_BY(mutex_) = 0;
   uint32_t epoch_ GUARDED_BY(mutex_) = 0;
   size_t next_worker_ GUARDED_BY(mutex_) = 0;
   size_t ends_open_ GUARDED_BY(mutex_) = 0;
-  bool ending_ GUARDED_BY(mutex_) = false;  // the end of epoch_ is being told
+  bool ending_ GUARDED_BY(mutex_) = false;  // the end of epoch_ is being sent
   bool stopped_ GUARDED_BY(mutex_) = false;
 };
 

@@ -69,7 +69,7 @@ class FakeWorker final : public rpc::Channel {
     call.done = std::move(done);
     calls.push_back(std::move(call));
   }
-  void Answer(size_t call, Outcome outcome = DONE) {
+  void Answer(size_t call, Outcome outcome = OUTCOME_DONE) {
     PutBatchAnswerHeader answer;
     answer.set_outcome(outcome);
     rpc::Callback done = std::move(calls[call].done);
@@ -112,7 +112,7 @@ class StreamSenderTest : public testing::Test {
     for (const auto& call : workers_[worker].calls) open.push_back(Describe(call.header));
     return open;
   }
-  void Answer(size_t call, Outcome outcome = DONE, size_t worker = 0) {
+  void Answer(size_t call, Outcome outcome = OUTCOME_DONE, size_t worker = 0) {
     workers_[worker].Answer(call, outcome);
     executor_.RunReady();
   }
@@ -137,20 +137,20 @@ TEST_F(StreamSenderTest, UnorderedPartsGoToTheWorkersInTurnUpToTheLimit) {
 TEST_F(StreamSenderTest, TheEndIsToldToEveryWorkerWhenAllPartsAreAccepted) {
   sources_.emplace_back(0, 1, 2);
   Make(false, 2, 8, 2);
-  Answer(0, DONE, 0);
+  Answer(0, OUTCOME_DONE, 0);
   EXPECT_TRUE(Open(0).empty()) << "the other part is not accepted yet";
-  Answer(0, DONE, 1);
+  Answer(0, OUTCOME_DONE, 1);
   EXPECT_EQ(Open(0), (Texts{"end e0"}));
   EXPECT_EQ(Open(1), (Texts{"end e0"}));
-  Answer(0, DONE, 0);
+  Answer(0, OUTCOME_DONE, 0);
   EXPECT_TRUE(Open(0).empty()) << "one worker does not know of the end yet";
-  Answer(0, DONE, 1);
+  Answer(0, OUTCOME_DONE, 1);
   EXPECT_EQ(Open(0), (Texts{"e1 l0 s0 p0"}));
   EXPECT_EQ(Open(1), (Texts{"e1 l0 s0 p1"}));
-  Answer(0, DONE, 0);
-  Answer(0, DONE, 1);
-  Answer(0, DONE, 0);
-  Answer(0, DONE, 1);
+  Answer(0, OUTCOME_DONE, 0);
+  Answer(0, OUTCOME_DONE, 1);
+  Answer(0, OUTCOME_DONE, 0);
+  Answer(0, OUTCOME_DONE, 1);
   EXPECT_TRUE(Open(0).empty()) << "two epochs, and no more";
   EXPECT_EQ(sender_->epochs_sent(), 2u);
   EXPECT_EQ(sender_->counts().parts, 4u) << "the ends are no parts";
@@ -194,7 +194,7 @@ TEST_F(StreamSenderTest, APartIsRepeatedUnderItsNumberAtItsWorker) {
   executor_.AdvanceBy(1000 * 1000);
   ASSERT_EQ(Open(0), (Texts{"e0 l0 s0 p0"}));
   EXPECT_EQ(workers_[0].calls[0].header.call().number(), 1u);
-  Answer(0, WAIT);
+  Answer(0, OUTCOME_WAIT);
   EXPECT_EQ(Open(0), (Texts{"e0 l0 s0 p0"})) << "WAIT is repeated too";
   EXPECT_TRUE(Open(1).empty());
 }
@@ -206,7 +206,7 @@ TEST_F(StreamSenderTest, ARefusalIsReportedOnceAndEndsTheStream) {
   refused(absl::InvalidArgumentError("features: 2 in place of 3"));
   executor_.RunReady();
   ASSERT_EQ(failures_.size(), 1u);
-  EXPECT_NE(failures_[0].message().find("PutBatch to embedding worker 0"), std::string::npos);
+  EXPECT_NE(failures_[0].message().find("PutBatch to embedding_worker 0"), std::string::npos);
   const int asked = sources_[0].asked;
   Answer(1);
   EXPECT_EQ(sources_[0].asked, asked);

@@ -15,7 +15,8 @@
 #include "common/mutex.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
-#include "common/rpc/answer_window.h"
+#include "common/rpc/call_receiver.h"
+#include "common/rpc/header.h"
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/split_leases.h"
 
@@ -34,6 +35,13 @@ struct MemberState {
   bool has_loader = false;
 };
 
+Envelope LeaseEnvelope(uint64_t fingerprint) {
+  Envelope envelope;
+  envelope.set_job_fingerprint(fingerprint);
+  envelope.set_generation(kFirstGeneration);
+  return envelope;
+}
+
 }  // namespace
 
 struct CoordinatorEngine::Rep {
@@ -43,7 +51,10 @@ struct CoordinatorEngine::Rep {
         epochs(static_cast<uint64_t>(job.epochs())),
         executor(executor),
         timeouts(timeouts),
-        lease_windows(executor, rpc::RpcTimeouts().hold_ms * 1000),
+        leases_of_loaders({"coordinator", LeaseEnvelope(fingerprint),
+                           static_cast<uint32_t>(job.data_loader().replicas()),
+                           rpc::RpcTimeouts().hold_ms * 1000},
+                          executor),
         start_us(executor->NowUs()),
         last_tick_us(start_us) {
     for (const Role role : kMemberRoles) {
@@ -76,7 +87,7 @@ struct CoordinatorEngine::Rep {
   const uint64_t epochs;
   Executor* const executor;
   const CoordinatorTimeouts timeouts;
-  rpc::AnswerWindows lease_windows;
+  rpc::CallReceiver leases_of_loaders;
   const int64_t start_us;
 
   Mutex mutex;
@@ -163,7 +174,7 @@ absl::StatusOr<LeaseSplitAnswer> CoordinatorEngine::Rep::LeaseSplit(
       leases.Lease(request.epoch(), request.num_splits());
   if (!split.ok()) return split.status();
   LeaseSplitAnswer answer;
-  answer.set_outcome(DONE);
+  answer.set_outcome(OUTCOME_DONE);
   if (split->has_value()) {
     answer.set_split(**split);
   } else {
@@ -294,25 +305,20 @@ absl::StatusOr<rpc::Message> Serve(Rep* rep, absl::StatusOr<Answer> (Rep::*serve
   return reply;
 }
 
-// LeaseSplit, which a repeat must not run twice.
+// LeaseSplit, which a repeated attempt must not run twice.
 template <typename Rep>
-void ServeLease(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
-  LeaseSplitRequest request;
-  if (!request.ParseFromString(message.header)) {
-    respond(absl::InvalidArgumentError("malformed LeaseSplitRequest"));
-    return;
-  }
-  if (request.envelope().job_fingerprint() != rep->fingerprint ||
-      request.envelope().generation() != kFirstGeneration) {
-    respond(absl::FailedPreconditionError("LeaseSplit of another job or generation"));
-    return;
-  }
-  const CallId& call = request.call();
-  rpc::AnswerWindow* window = rep->lease_windows.Get(call.sender(), 0);
-  if (window->Admit(call.number(), call.oldest_open(), std::move(respond)) ==
-      rpc::Admission::kRun) {
-    window->Finish(call.number(), Serve(rep, &Rep::LeaseSplit, message));
-  }
+void ServeLease(Rep* rep, rpc::Message message, rpc::Callback respond) {
+  rep->leases_of_loaders.template Receive<LeaseSplitRequest>(
+      std::move(message), std::move(respond),
+      [rep](const rpc::PendingAnswer& call, const LeaseSplitRequest& request, const Buffer&) {
+        absl::StatusOr<LeaseSplitAnswer> answer = absl::UnknownError("");
+        {
+          MutexLock lock(&rep->mutex);
+          answer = rep->LeaseSplit(request);
+        }
+        call.Finish(answer.ok() ? absl::StatusOr<rpc::Message>(rpc::MessageOf(*answer))
+                                : answer.status());
+      });
 }
 
 // Ticks for as long as the engine lives.
@@ -342,7 +348,7 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
   if (method == kHeartbeat) {
     respond(Serve(rep, &Rep::Heartbeat, request));
   } else if (method == kLeaseSplit) {
-    ServeLease(rep, request, std::move(respond));
+    ServeLease(rep, std::move(request), std::move(respond));
   } else if (method == kRegister) {
     respond(Serve(rep, &Rep::Register, request));
   } else if (method == kStoreSet) {

@@ -272,7 +272,7 @@ TEST_F(CoordinatorEngineTest, ARepeatedLeaseTakesNoSecondSplit) {
   EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 1u);
   request.mutable_call()->set_number(1);
   request.mutable_call()->set_oldest_open(1);
-  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->outcome(), OLD);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->outcome(), OUTCOME_OLD);
 }
 
 TEST_F(CoordinatorEngineTest, ShowsTheProgressThatHeartbeatsBring) {

@@ -13,7 +13,6 @@
 #ifndef SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
 #define SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -21,7 +20,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "common/executor.h"
-#include "common/rpc/call_numbers.h"
+#include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "nn_worker/rank/ask_policy.h"
@@ -49,24 +48,20 @@ class EmbeddingWorkerClient {
   // Releases a part that gets no gradients.
   void Ack(int worker, Stream stream, uint64_t handle, absl::AnyInvocable<void()> done);
 
-  int num_workers() const { return static_cast<int>(workers_.size()); }
+  int num_workers() const { return num_workers_; }
 
  private:
-  template <typename Header>
-  void Send(const rpc::Method& method, int worker, rpc::CallNumbers* numbers, Header header,
-            Buffer payload, absl::AnyInvocable<void(rpc::Message)> done);
-  // Numbers of one method, by worker and stream.
-  using NumbersByStream = std::vector<std::array<rpc::CallNumbers, Stream_ARRAYSIZE>>;
+  using Done = absl::AnyInvocable<void(rpc::Message)>;
+  // Hands the answer to `done` on the executor, or the error to the FailureSink.
+  rpc::Callback OnExecutor(Done done);
 
-  const uint32_t rank_;
-  const Envelope envelope_;
-  const rpc::RpcTimeouts timeouts_;
+  const int num_workers_;
   Executor* const executor_;
-  const std::vector<rpc::Channel*> workers_;
   const FailureSink on_failure_;
-  rpc::CallNumbers push_numbers_;
-  NumbersByStream next_numbers_;
-  NumbersByStream ack_numbers_;
+  rpc::NumberedClient push_;
+  // By worker and stream.
+  std::vector<std::vector<rpc::NumberedClient>> next_;
+  std::vector<std::vector<rpc::NumberedClient>> ack_;
 };
 
 }  // namespace satrap

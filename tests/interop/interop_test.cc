@@ -53,7 +53,7 @@ LookupHeader RequestHeader() {
 // Both sides of the test answer like this: the table and count of the request, the payload twice.
 LookupAnswerHeader AnswerHeader(const LookupHeader& request) {
   LookupAnswerHeader header;
-  header.set_outcome(DONE);
+  header.set_outcome(OUTCOME_DONE);
   TableValues* values = header.add_tables();
   values->set_table(request.tables(0).table());
   values->set_num_keys(request.tables(0).num_keys());

@@ -50,7 +50,7 @@ class Swallower final : public rpc::Handler {
       return;
     }
     CallOutcome done;
-    done.set_outcome(DONE);
+    done.set_outcome(OUTCOME_DONE);
     respond(rpc::Message{done.SerializeAsString(), Buffer()});
   }
 

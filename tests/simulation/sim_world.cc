@@ -335,8 +335,13 @@ class World {
 
   // What an embedding PS holds for a key, by a Lookup of evaluation; none: there is no row.
   absl::optional<std::vector<float>> ReadRow(int ps, uint32_t table, uint64_t key) {
+    // Under the name of embedding worker 0, with numbers above those of its own calls.
+    constexpr uint64_t kFirstNumber = uint64_t{1} << 40;
     LookupHeader header;
     *header.mutable_envelope() = envelope_;
+    header.mutable_call()->set_sender(0);
+    header.mutable_call()->set_number(kFirstNumber + rows_read_++);
+    header.mutable_call()->set_oldest_open(1);
     header.set_training(false);
     TableKeys* asked = header.add_tables();
     asked->set_table(table);
@@ -378,6 +383,7 @@ class World {
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::unique_ptr<CoordinatorEngine> coordinator_;
   std::vector<std::unique_ptr<PsEngine>> pss_;
+  uint64_t rows_read_ = 0;                               // by ReadRow
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;  // before engines
   std::vector<rpc::Handler*> ps_handlers_;
   std::vector<rpc::Handler*> worker_handlers_;

@@ -1,0 +1,88 @@
+// A CallReceiver takes the calls of one method that a NumberedClient makes (numbered_client.h) and
+// runs each once: it parses the header, checks that the call is of this run and of a sender that
+// exists, and admits it to the AnswerWindow of its sender and stream.
+//
+//   receiver.Receive<AckHeader>(std::move(request), std::move(respond),
+//                               [](const PendingAnswer& call, AckHeader header, Buffer payload) {
+//                                 ...do the work, now or later, then: call.Finish(answer);
+//                               });
+//
+// What is refused before the window (a malformed header, another run, a sender that does not exist)
+// leaves the number free, and no window is made for it.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_RPC_CALL_RECEIVER_H_
+#define SATRAP_COMMON_RPC_CALL_RECEIVER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/executor.h"
+#include "common/rpc/answer_window.h"
+#include "common/rpc/header.h"
+#include "common/rpc/rpc.h"
+#include "proto/hot.pb.h"
+
+namespace satrap::rpc {
+
+// A call that runs: where its answer goes.
+struct PendingAnswer {
+  AnswerWindow* window = nullptr;
+  uint64_t number = 0;
+  uint32_t sender = 0;
+
+  // REQUIRES: once
+  void Finish(absl::StatusOr<Message> answer) const { window->Finish(number, std::move(answer)); }
+};
+
+// The stream that a header names; calls of a method without streams share one window a sender.
+template <typename Header>
+int StreamOf(const Header& header) {
+  if constexpr (requires { header.stream(); }) {
+    return header.stream();
+  } else {
+    return 0;
+  }
+}
+
+class CallReceiver {
+ public:
+  struct Options {
+    std::string name;          // of this process in errors: "embedding_ps 3"
+    Envelope envelope;         // of this run
+    uint32_t num_senders = 0;  // senders are 0 .. num_senders - 1
+    int64_t hold_us = 0;       // as of AnswerWindow
+  };
+  // `executor` is not owned and must outlive the receiver.
+  CallReceiver(Options options, Executor* executor);
+
+  // One attempt of a call has arrived. If the call has to run, this calls
+  // run(PendingAnswer, Header, Buffer payload), which ends with one PendingAnswer::Finish, now or
+  // later; else `respond` is called, now or by the attempt that runs. INVALID_ARGUMENT: not a
+  // Header, or an unknown sender; FAILED_PRECONDITION: another run.
+  template <typename Header, typename Run>
+  void Receive(Message request, Callback respond, Run run) {
+    absl::StatusOr<Header> header = ParseHeader<Header>(request.header);
+    if (!header.ok()) return respond(header.status());
+    const absl::optional<PendingAnswer> call =
+        Admit(header->envelope(), header->call(), StreamOf(*header), std::move(respond));
+    if (call.has_value()) run(*call, *std::move(header), std::move(request.payload));
+  }
+
+ private:
+  // Responds, now or later, unless the call has to run.
+  absl::optional<PendingAnswer> Admit(const Envelope& envelope, const CallId& id, int stream,
+                                      Callback respond);
+
+  const Options options_;
+  AnswerWindows windows_;
+};
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_CALL_RECEIVER_H_

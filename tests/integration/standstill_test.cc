@@ -1,0 +1,43 @@
+// A standstill of the whole machine (a suspended virtual machine, a laptop that was closed, a
+// debugger) does not end a run: every process discounts the time in which it stood still itself.
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/integration/run_fixture.h"
+
+namespace satrap {
+namespace {
+
+// Longer than any silence that is put up with: 8 s of the coordinator and of members, 30 s of calls.
+constexpr double kStandstillSeconds = 36;
+
+class StandstillTest : public RunFixture {
+ protected:
+  void SignalAll(const std::vector<pid_t>& pids, int signal) {
+    for (const pid_t pid : pids) EXPECT_EQ(kill(pid, signal), 0) << pid;
+  }
+};
+
+TEST_F(StandstillTest, OfAllProcessesForThirtySixSecondsDoesNotEndARun) {
+  const Command command =
+      StartSatrap({"train", WriteJob(20000, "epochs: 40"), "--run_dir", Path("run")});
+  ASSERT_TRUE(WaitUntilTraining(Path("run")))
+      << ReadFile(command.err_path) << ReadFile(Path("run/logs/nn_worker_0.log"));
+  // The launcher, the coordinator and the roles: 2 PSs, 2 embedding workers, 2 NN workers, a loader.
+  const std::vector<pid_t> pids = ProcessesWith(dir_);
+  EXPECT_EQ(pids.size(), 9u);
+  SignalAll(pids, SIGSTOP);
+  const std::string before = ReadFile(Path("run/metrics.jsonl"));
+  EXPECT_FALSE(WaitUntil([] { return false; }, kStandstillSeconds));
+  EXPECT_EQ(ReadFile(Path("run/metrics.jsonl")), before) << "nobody works meanwhile";
+  SignalAll(pids, SIGCONT);
+  const CommandEnd end = WaitFor(command, 180);
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_EQ(JsonNumber(ReadFile(Path("run/report.json")), "samples"), 800000) << end.err;
+}
+
+}  // namespace
+}  // namespace satrap
