@@ -18,7 +18,8 @@ StreamSender::StreamSender(const Options& options, Executor* executor,
       workers_(std::move(workers)),
       failure_(std::move(failure)),
       numbers_(std::make_shared<rpc::CallNumbers>()),
-      // The loaders' turns begin at different workers.
+      open_at_worker_(workers_.size(), 0),
+      // Loaders start at different workers, so that they do not all send their first parts to one.
       next_worker_(options.loader_index % workers_.size()) {
   CHECK(!workers_.empty());
   for (PartSource* parts : sources) {
@@ -113,18 +114,30 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
   for (Task& effect : effects) effect();
 }
 
+size_t StreamSender::ChooseWorker(const PartId& id) {
+  const size_t num_workers = workers_.size();
+  if (options_.ordered) {
+    return static_cast<size_t>(
+        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers)));
+  }
+  // A worker whose queue is full holds its PutBatch calls, so its count stays up and others are
+  // chosen; a worker with room accepts at once and is chosen again. Strict rotation would run all
+  // workers at the speed of the slowest.
+  size_t chosen = next_worker_;
+  for (size_t i = 1; i < num_workers; ++i) {
+    const size_t worker = (next_worker_ + i) % num_workers;
+    if (open_at_worker_[worker] < open_at_worker_[chosen]) chosen = worker;
+  }
+  next_worker_ = (chosen + 1) % num_workers;
+  return chosen;
+}
+
 void StreamSender::Send(size_t s, Part part) {
   const PartId& id = part.header.part().id();
   CHECK(id.epoch() == epoch_) << "a part of epoch " << id.epoch() << " in epoch " << epoch_;
-  size_t worker;
-  if (options_.ordered) {
-    worker = static_cast<size_t>(
-        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(workers_.size())));
-  } else {
-    worker = next_worker_;
-    next_worker_ = (next_worker_ + 1) % workers_.size();
-  }
-  const Cargo cargo = {false, s, id.part(), part.header.part().samples()};
+  const size_t worker = ChooseWorker(id);
+  ++open_at_worker_[worker];
+  const Cargo cargo = {false, s, id.part(), part.header.part().samples(), worker};
   Put(worker, std::move(part), cargo);
 }
 
@@ -133,6 +146,7 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
   accepted_samples_ += cargo.samples;
   Source& source = sources_[cargo.source];
   --source.open_parts;
+  --open_at_worker_[cargo.worker];
   if (options_.ordered) {
     Slot& slot = source.slots[cargo.part];
     slot.busy = !slot.waiting.empty();
@@ -157,7 +171,7 @@ void StreamSender::EndEpochIfDone() {
     Part end;
     end.header.set_stream(options_.stream);
     end.header.set_epoch(epoch_);
-    Put(worker, std::move(end), Cargo{true, 0, 0, 0});
+    Put(worker, std::move(end), Cargo{true, 0, 0, 0, worker});
   }
 }
 

@@ -1,15 +1,17 @@
 // A StreamSender takes the parts of one stream from its sources and sends each to an embedding
-// worker, epoch after epoch. It states the loader's half of the rules in docs/consistency.md:
+// worker, epoch after epoch. It is the loader's half of the rules in docs/consistency.md:
 //
-//   - a part's worker is chosen before the first attempt and kept: by WorkerOfPart if ordered, else
-//     in turn;
-//   - ordered: the next part of a (lane, part) leaves only when the last one was accepted;
-//   - when all parts of an epoch were accepted, every worker is told so by a PutBatch without a
-//   part,
-//     and when all have answered, the next epoch begins.
+//   - The worker of a part is chosen before the first attempt and kept. In an ordered stream it is
+//     WorkerOfPart; in an unordered one it is the worker with the fewest parts that it was sent and
+//     has not accepted yet. A worker without room does not answer, so it holds at most its share of
+//     the open parts, max_open_parts / workers rounded up, and the others receive all the rest.
+//   - In an ordered stream the next part of a (lane, part) is sent when the one before was
+//   accepted.
+//   - When every part of an epoch was accepted, each worker is told so by a PutBatch without a
+//   part.
+//     When all of them have answered, the next epoch begins.
 //
-// Thread-safe. Callbacks of sources and channels may come on any thread, also when the sender is
-// gone.
+// Thread-safe. Sources and channels may call back on any thread, even after the sender is gone.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
 #define SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
@@ -28,36 +30,28 @@
 #include "common/rpc/call_numbers.h"
 #include "common/rpc/reliable_call.h"
 #include "common/rpc/rpc.h"
-#include "common/rpc/timeouts.h"
 #include "data_loader/engine/part_source.h"
+#include "data_loader/engine/sender_options.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
 
 class StreamSender : public std::enable_shared_from_this<StreamSender> {
  public:
-  struct Options {
-    Stream stream = TRAIN_STREAM;
-    bool ordered = false;
-    uint32_t epochs = 0;  // 0: passes without end
-    // Parts taken from the sources and not yet accepted, shared among them, but at least one each.
-    size_t max_open_parts = 8;
-    uint32_t loader_index = 0;
-    Envelope envelope;
-    rpc::RpcTimeouts timeouts;
-  };
-  // What it points to is not owned. The executor and the workers must outlive the sender and its
-  // open calls, the sources the sender. `failure` is told the first error, after which nothing more
-  // is sent.
+  struct Options : LoaderOptions, StreamOptions {};
+
+  // Nothing passed by pointer is owned: the executor and the workers must outlive the sender and
+  // its open calls, the sources must outlive the sender. `failure` is called with the first error,
+  // after which nothing more is sent.
   StreamSender(const Options& options, Executor* executor, std::vector<rpc::Channel*> workers,
                std::vector<PartSource*> sources, std::function<void(absl::Status)> failure);
 
   // REQUIRES: once
   void Start();
-  // Nothing is sent any more; open calls are given up. Idempotent.
+  // Cancels the open calls; nothing is sent any more. Idempotent.
   void Stop();
 
-  // The epochs that every worker knows to be ended.
+  // Epochs whose end every worker has confirmed.
   uint32_t epochs_sent() const;
 
   struct Counts {
@@ -68,7 +62,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   Counts counts() const;
 
  private:
-  // Parts of one (lane, part) that wait for the one that is on its way.
+  // The parts of one (lane, part) that wait until the one being sent is accepted.
   struct Slot {
     bool busy = false;
     std::deque<Part> waiting;
@@ -87,14 +81,16 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     size_t source = 0;
     uint32_t part = 0;  // PartId.part
     uint32_t samples = 0;
+    size_t worker = 0;
   };
 
-  // What has to happen without the lock: asks of sources, and the report of a failure.
+  // What must run after the lock is released: requests to sources, and the report of a failure.
   using Effects = std::vector<Task>;
 
   void BeginEpoch(Effects* effects) REQUIRES(mutex_);
   void Ask(Effects* effects) REQUIRES(mutex_);
   void GotPart(size_t source, absl::StatusOr<absl::optional<Part>> part);
+  size_t ChooseWorker(const PartId& id) REQUIRES(mutex_);
   void Send(size_t source, Part part) REQUIRES(mutex_);
   void Accepted(const Cargo& cargo, Effects* effects) REQUIRES(mutex_);
   void EndEpochIfDone() REQUIRES(mutex_);
@@ -114,12 +110,13 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
 
   mutable Mutex mutex_;
   std::vector<Source> sources_ GUARDED_BY(mutex_);
-  // Open ones, by number.
+  // The open ones, by number.
   std::map<uint64_t, std::shared_ptr<rpc::CallHandle>> calls_ GUARDED_BY(mutex_);
   uint64_t accepted_parts_ GUARDED_BY(mutex_) = 0;
   uint64_t accepted_samples_ GUARDED_BY(mutex_) = 0;
   uint32_t epoch_ GUARDED_BY(mutex_) = 0;
-  size_t next_worker_ GUARDED_BY(mutex_) = 0;
+  std::vector<size_t> open_at_worker_ GUARDED_BY(mutex_);  // parts sent and not yet accepted
+  size_t next_worker_ GUARDED_BY(mutex_) = 0;  // the first to try, so that ties are broken in turn
   size_t ends_open_ GUARDED_BY(mutex_) = 0;
   bool ending_ GUARDED_BY(mutex_) = false;  // the end of epoch_ is being told
   bool stopped_ GUARDED_BY(mutex_) = false;
