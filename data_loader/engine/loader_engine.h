@@ -3,7 +3,7 @@
 // never blocks, so tests/simulation can run it unchanged.
 //
 // The caller provides the sources of each stream (LoaderStreams in data_loader/loader_streams.h):
-//   train, sync     one for each lane of this loader, ordered; lane l belongs to loader l mod loaders
+//   train, sync     one for each lane of this loader (lane mod loaders), ordered
 //   train, hybrid   one, which leases its splits from the coordinator
 //   valid, test     one, with the splits j for which j mod loaders is this loader; endless passes
 //

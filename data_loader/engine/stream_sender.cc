@@ -66,9 +66,12 @@ void StreamSender::BeginEpoch(Effects* effects) {
   if (options_.epochs > 0 && epoch_ == options_.epochs) return;
   for (Source& source : sources_) source.ended = false;
   Ask(effects);
-  EndEpochIfDone();  // a loader without lanes has nothing to send
+  EndEpochIfDone();  // a loader without lanes sends nothing but the ends of its epochs
 }
 
+// Requests a part from each source that has room for one. The request itself runs after the lock is
+// released: a source may answer at once, and its answer takes the lock. The answer is posted to the
+// executor, because it may come on a parsing thread.
 void StreamSender::Ask(Effects* effects) {
   if (stopped_ || ending_) return;
   const size_t limit =
@@ -102,6 +105,7 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
     } else {
       ++source.open_parts;
       Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
+      // Unordered streams do not use slots: their parts are sent at once, whatever is on its way.
       if (options_.ordered && slot.busy) {
         slot.waiting.push_back(std::move(**part));
       } else {
@@ -148,6 +152,7 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
   --source.open_parts;
   --open_at_worker_[cargo.worker];
   if (options_.ordered) {
+    // The slot stays busy if a part waited for this one: that part is sent now.
     Slot& slot = source.slots[cargo.part];
     slot.busy = !slot.waiting.empty();
     if (slot.busy) {
@@ -160,6 +165,9 @@ void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
   EndEpochIfDone();
 }
 
+// The end goes out only after every part was accepted: a worker that is told the end treats the
+// epoch as complete for this loader, and a later part of it would be an error. While the ends are
+// open, `ending_` keeps the sources from being asked for parts of the next epoch.
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
   for (const Source& source : sources_) {
@@ -196,8 +204,9 @@ void StreamSender::Put(size_t worker, Part part, const Cargo& cargo) {
                cargo](const absl::StatusOr<rpc::Message>& answer) {
     if (auto sender = self.lock()) sender->PutAnswered(worker, number, cargo, answer);
   };
-  // Under the lock, which `done` takes: it never runs inside this call. So no call begins after
-  // Stop has returned, when channels may go. The header is small and the payload is not copied.
+  // The call is started while the lock is held, so that none begins after Stop has returned, when
+  // the channels may be destroyed. `done` takes the lock, but never runs inside this call. The
+  // header is small and the payload is not copied.
   calls_[number] =
       rpc::StartReliableCall(executor_, workers_[worker], rpc::kPutBatch, options_.timeouts,
                              std::move(make_request), std::move(done));
