@@ -1,13 +1,12 @@
-// LoaderMetrics shows the progress of a loader as metrics; common/metrics/refresh.h brings them
-// up to date:
+// LoaderMetrics exports the progress of a loader. Refresh is called by the loop of
+// common/metrics/refresh.h:
 //
-//   now               satrap_ready_parts, satrap_unaccepted_parts
-//   since the start   satrap_read_records_total, satrap_read_bytes_total,
-//                     satrap_bad_records_total, satrap_sent_parts_total,
-//                     satrap_sent_samples_total
+//   gauges     satrap_ready_parts, satrap_unaccepted_parts
+//   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_bad_records_total,
+//              satrap_sent_parts_total, satrap_sent_samples_total
 //
-// All streams, epochs and passes count. Both gauges at their limits mean that embedding workers
-// have no room: that is the back-pressure.
+// They sum over all streams, epochs and passes. When both gauges are at their limits, the embedding
+// workers have no room: that is back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_
@@ -20,11 +19,11 @@ namespace satrap {
 
 class LoaderMetrics {
  public:
-  // Nothing is owned; all must outlive this object.
+  // Nothing is owned; all three must outlive this object.
   LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* engine,
                 MetricsRegistry* registry);
 
-  // Brings the metrics up to date.
+  // Updates all metrics.
   void Refresh();
 
  private:

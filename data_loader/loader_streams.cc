@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// Bytes of all splits on disk; rows where there are no files.
+// The bytes of all splits on disk, or the rows of the synthetic log.
 uint64_t SizeOf(const std::vector<Split>& splits) {
   uint64_t size = 0;
   for (const Split& split : splits) size += split.to - split.from;
@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   options.max_bad_fraction = job.data().max_bad_fraction();
   options.log = std::move(log);
   const bool trains = job.action() == JobConfig::TRAIN;
+  // The size of an epoch, from which the time left is estimated.
   if (trains) {
     ASSIGN_OR_RETURN(const std::vector<Split> splits, ListSplits(job, TRAIN_STREAM));
     (job.data().has_synthetic() ? options.train_rows : options.train_disk_bytes) = SizeOf(splits);
@@ -57,6 +58,7 @@ void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_exec
                               SplitSupply* supply, LoaderEngine::StreamSources* to) {
   ParsedPartSource::Options options;
   options.lane = lane;
+  // A lane has one order, so one maker; another stream has a maker for each parsing thread.
   options.num_makers = to->ordered ? 1 : std::max(1, job_.data_loader().threads());
   options.capacity_parts = static_cast<size_t>(std::max(1, job_.data_loader().prefetch_parts()));
   parts_.push_back(
@@ -80,6 +82,10 @@ void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
     sources.stream = stream;
     sources.ordered = plans_[stream]->ordered;
     sources.epochs = stream == TRAIN_STREAM ? static_cast<uint32_t>(job_.epochs()) : 0;
+    // Who reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to one
+    // loader, so that the order of its batches does not depend on timing. Train, unordered: whoever
+    // is free leases the next split. Valid and test: split j belongs to loader j mod loaders,
+    // because each pass must read every split exactly once, without a coordinator.
     if (sources.ordered) {
       const uint32_t lanes = static_cast<uint32_t>(job_.lanes());
       for (uint32_t lane = index_; lane < lanes; lane += loaders) {

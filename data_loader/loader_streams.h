@@ -1,7 +1,7 @@
-// The streams of a real loader: what the job says of files, lanes and splits, as sources that the
-// engine can send (engine/loader_engine.h).
+// LoaderStreams makes the sources of a real loader from the files, lanes and splits of its job; the
+// LoaderEngine sends their parts (engine/loader_engine.h).
 //
-// Not thread-safe; the sources it owns are.
+// Not thread-safe, but the sources that it owns are.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
@@ -15,9 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/executor.h"
-#include "data_loader/batch/batch_maker.h"
 #include "data_loader/batch/parsed_part_source.h"
 #include "data_loader/batch/read_progress.h"
+#include "data_loader/batch/stream_plan.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_supply.h"
 #include "proto/job.pb.h"
@@ -26,26 +26,26 @@ namespace satrap {
 
 class LoaderStreams {
  public:
-  // Lists the splits of all streams of `job` and opens quarantine of loader `index`. Bad records
-  // are told to `log`. Errors as ListSplits.
+  // Lists the splits of all streams of `job`. The bad records of loader `index` are reported to
+  // `log` and kept in its quarantine files. Fails as ListSplits does.
   static absl::StatusOr<std::unique_ptr<LoaderStreams>> Make(
       const JobConfig& job, int index, std::function<void(const std::string&)> log);
 
-  // Splits of an epoch, for SplitLease; 0 if the job does not train.
+  // The number of splits of an epoch, for SplitLease; 0 if the job does not train.
   uint32_t num_train_splits() const;
-  // Whether the train stream takes its splits from a lease.
+  // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
 
-  // Makes the sources. `parse_executor` as in ParsedPartSource; `lease` may be null if
-  // !needs_lease(). Neither is owned; both must outlive this object. REQUIRES: once
+  // Makes the sources. For `parse_executor` see ParsedPartSource; `lease` may be null if
+  // !needs_lease(). Neither is owned; both must outlive this object. REQUIRES: called once
   void MakeSources(Executor* parse_executor, SplitSupply* lease);
 
-  // For the engine, valid as long as this object. REQUIRES: after MakeSources
+  // For the engine; valid as long as this object lives. REQUIRES: after MakeSources
   const std::vector<LoaderEngine::StreamSources>& sources() const { return streams_; }
 
   LoaderProgress Progress() const { return progress_->Snapshot(); }
 
-  // Parts of all streams that are made and have not been taken. REQUIRES: after MakeSources
+  // Parts of all streams that are ready and not yet taken. REQUIRES: after MakeSources
   size_t ready_parts() const;
 
  private:

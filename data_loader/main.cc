@@ -1,5 +1,5 @@
-// The process of a data loader: lists the splits, joins the run, reads and sends parts. It serves
-// nothing.
+// The data loader process: it lists the splits, joins the run, then reads and sends parts. It has
+// no server.
 
 #include <algorithm>
 #include <memory>
@@ -27,11 +27,12 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
                                        [logger = runtime.logger()](const std::string& line) {
                                          logger.Warning(line);
                                        }));
+  // Set before Join: heartbeats begin there and carry the progress. `streams` outlives `progress`.
   const auto progress = runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
     *heartbeat->mutable_loader() = streams->Progress();
   });
   RETURN_IF_ERROR(runtime.Join());
-  // Parsing blocks on the disk and takes whole milliseconds, so it has threads of its own.
+  // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));
   SplitLease::Options lease_options;
   lease_options.envelope = runtime.envelope();
@@ -52,8 +53,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   engine.Start();
   LoaderMetrics metrics(streams.get(), &engine, runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
-  // Parse threads hand parts to the engine, and the engine calls workers: both end before the
-  // channels do.
+  // Parsing threads hand parts to the engine, and the engine calls the workers, so both must stop
+  // before the channels are destroyed.
   runtime.WaitForFinish([&] {
     engine.Stop();
     parse_executor.Stop();

@@ -1,4 +1,4 @@
-// What the tests of batch makers have in common.
+// Shared by the tests of batch makers.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_
 #define SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_
@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// Runs one epoch over the splits [first, first + step, ...) and gives its batches.
+// Runs one epoch over splits first, first + step, ... and returns its batches.
 inline std::vector<std::vector<Part>> RunEpoch(const StreamPlan& plan, BatchMaker* maker,
                                                uint32_t epoch, uint32_t first = 0,
                                                uint32_t step = 1) {

@@ -1,7 +1,7 @@
-// A Block is `block_rows` consecutive records of one split, or what of them belongs to the stream,
-// with the order in which the stream takes them. It is the unit of shuffling and of provenance
-// (ProvenanceRange in proto/hot.proto): block b of a split holds the records at positions
-// [b * block_rows, (b + 1) * block_rows), where a position counts the good records of the split.
+// A Block is the unit of shuffling and of provenance (ProvenanceRange in proto/hot.proto). Block b
+// of a split covers the records at positions [b * block_rows, (b + 1) * block_rows), where a
+// position counts the good records of the split. It holds those of them that belong to the stream,
+// and the order in which the stream takes them.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_H_
 #define SATRAP_DATA_LOADER_BATCH_BLOCK_H_
@@ -30,11 +30,11 @@ struct BlockRange {
   uint32_t size() const { return to - from; }
 };
 
-// Rows of a block where the order of the records is kept: few, so that they stay in the cache.
+// Rows of a block in streams that are not shuffled: few, so that a block stays in the cache.
 inline constexpr uint64_t kUnshuffledBlockRows = 8192;
 
-// Fills `block->order` with its rows: a permutation that is a function of (seed, epoch, split,
-// block), or their own order.
+// Both fill `block->order` with the block's rows: ShuffleBlock with a permutation that is a
+// function of (seed, epoch, split, block), KeepOrder in the order of the file.
 void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
 void KeepOrder(Block* block);
 

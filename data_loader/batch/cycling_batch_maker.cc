@@ -1,15 +1,17 @@
+#include "data_loader/batch/cycling_batch_maker.h"
+
 #include <algorithm>
 #include <deque>
 #include <utility>
 
 #include "common/check.h"
-#include "data_loader/batch/batch_maker.h"
 
 namespace satrap {
 namespace {
 
-// Batch n of the stream holds the records of batch n mod cycle_batches; a split begins with a batch
-// (ListSplits sees to it). Parts share their payload with the kept batch.
+// Batch n of the stream holds the records of batch n mod cycle_batches. ListSplits lets every split
+// start with a new batch. The parts that are given share their payload with the batch that is kept,
+// so only headers are copied.
 class CyclingBatchMaker final : public BatchMaker {
  public:
   explicit CyclingBatchMaker(std::shared_ptr<const StreamPlan> plan)
@@ -32,7 +34,7 @@ class CyclingBatchMaker final : public BatchMaker {
   void EndSplits() override { splits_ended_ = true; }
 
   absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
-    // The last batch of a lane must say that it is.
+    // The last batch of a lane is flagged, so one batch is kept back until the splits have ended.
     if (!splits_ended_ && waiting_.size() < 2) return Result::kNeedsSplit;
     if (waiting_.empty()) {
       if (!plan_->ordered || batches_ > 0) return Result::kEnd;
@@ -50,7 +52,7 @@ class CyclingBatchMaker final : public BatchMaker {
  private:
   struct Batch {
     uint32_t split;
-    uint64_t row;  // its first one in the stream
+    uint64_t row;  // the first one, counted in the stream
   };
 
   std::vector<Part> Take(const Batch& batch, bool last) {
@@ -60,7 +62,7 @@ class CyclingBatchMaker final : public BatchMaker {
     counts.records = counts.scanned = size;
     plan_->progress->Add(plan_->stream, counts);
     const uint64_t slot = batch.row / batch_size_ % kept_.size();
-    // The last batch of the stream may be smaller than the one that is kept.
+    // The last batch of the stream may be smaller, and is made for this one use.
     std::vector<Part> parts = size < batch_size_ ? Make(slot, size) : Kept(slot);
     const uint32_t from = static_cast<uint32_t>(batch.row - split.from);
     for (Part& part : parts) {

@@ -1,15 +1,16 @@
+#include "data_loader/batch/file_block_reader.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "data_loader/batch/block_reader.h"
 #include "data_loader/source/line_reader.h"
 
 namespace satrap {
 namespace {
 
-// Good records that are counted at once: few, so that the share of bad ones, which all readers of a
-// stream are judged by, is never far from the truth.
+// Good records are added to the shared counts this many at a time. The limit on the share of bad
+// records is checked against those counts, so they must never be far behind.
 constexpr uint64_t kCountedRecords = 256;
 
 class FileBlockReader final : public BlockReader {
@@ -23,6 +24,7 @@ class FileBlockReader final : public BlockReader {
 
   absl::StatusOr<bool> Next(Block* block) override {
     block->records.Clear();
+    // A block of a seeded split may hold no record of this stream; such blocks are skipped.
     bool more = true;
     while (more && block->records.rows() == 0) {
       block->index = position_ / options_.block_rows;
@@ -52,6 +54,8 @@ class FileBlockReader final : public BlockReader {
           } else {
             records->DropLastRow();
           }
+          // Records of other streams count, too: all streams of a seeded split number the records
+          // of a file in the same way.
           ++position_;
           if (counts_.scanned == kCountedRecords) Count();
           break;
@@ -71,7 +75,7 @@ class FileBlockReader final : public BlockReader {
     return true;
   }
 
-  // Adds what was read since the last time to the loader's counts.
+  // Adds what was read since the last call to the loader's counts.
   void Count() {
     counts_.disk_bytes = lines_->disk_bytes() - counted_bytes_;
     counted_bytes_ += counts_.disk_bytes;
@@ -80,7 +84,7 @@ class FileBlockReader final : public BlockReader {
 
   // `index`: the stream's records in the block so far.
   absl::Status ReportBad(const LineReader::Line& line, const char* reason, uint64_t index) {
-    Count();  // what was read before it counts towards the share of bad records
+    Count();  // the good records read before it count towards the share of bad ones
     return options_.progress->AddBad({path_, line.offset, line.number, options_.stream, reason,
                                       line.text, split_index_, position_ / options_.block_rows,
                                       index});
@@ -90,8 +94,8 @@ class FileBlockReader final : public BlockReader {
   const uint32_t split_index_;
   const FileBlockOptions options_;
   const std::unique_ptr<LineReader> lines_;
-  uint64_t position_ = 0;  // good records read of the split
-  ReadCounts counts_;      // not yet added to the loader's
+  uint64_t position_ = 0;  // good records of the split read so far, those of other streams included
+  ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
 };
 

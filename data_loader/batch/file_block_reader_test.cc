@@ -1,3 +1,5 @@
+#include "data_loader/batch/file_block_reader.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "data_loader/batch/block_reader.h"
 #include "data_loader/testing/temp_dir.h"
 #include "proto/job.pb.h"
 

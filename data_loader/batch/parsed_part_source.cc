@@ -12,7 +12,9 @@ namespace satrap {
 struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Rep> {
   enum class State { kIdle, kRunning, kWaitsForSplit, kEnded };
   struct Maker {
-    std::unique_ptr<BatchMaker> batches;  // touched by whoever made the state kRunning
+    // Used without the lock by the task that set the state to kRunning, and by no one else
+    // meanwhile.
+    std::unique_ptr<BatchMaker> batches;
     State state = State::kEnded;
   };
 
@@ -42,7 +44,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
 
   void Ask(PartSource::Callback done);
   void Stop();
-  // Lets idle makers work if there is room.
+  // Posts a task for each idle maker if the queue has room.
   void StartMakers() REQUIRES(mutex);
   void RunMaker(size_t index);
   void Finished(size_t index, const absl::StatusOr<BatchMaker::Result>& result,
@@ -51,14 +53,14 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
   void GotSplit(size_t index, absl::StatusOr<absl::optional<uint32_t>> split);
   void AddBatch(std::vector<Part> parts) REQUIRES(mutex);
   bool AllEnded() const REQUIRES(mutex);
-  // Answers the open ask if it can be answered.
+  // Calls the callback of the open Next if there is a part, an error or the end of the epoch.
   void Answer();
 };
 
 void ParsedPartSource::Rep::Ask(PartSource::Callback done) {
   {
     MutexLock lock(&mutex);
-    CHECK(!asked) << "the previous ask was not answered";
+    CHECK(!asked) << "Next was called before the previous call was answered";
     asked = std::move(done);
     if (!in_epoch) {
       in_epoch = true;
@@ -87,6 +89,8 @@ void ParsedPartSource::Rep::StartMakers() {
   }
 }
 
+// Runs on a parsing thread. The batch is made without the lock: it takes milliseconds and may block
+// on the disk.
 void ParsedPartSource::Rep::RunMaker(size_t index) {
   BatchMaker* batches;
   {
@@ -121,6 +125,7 @@ void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMak
       maker.state = State::kEnded;
     }
   }
+  // Both run callbacks, perhaps at once and on this thread, so the lock is released first.
   if (needs_split) {
     AskForSplit(index, of_epoch);
   } else {
@@ -178,8 +183,9 @@ void ParsedPartSource::Rep::Answer() {
     MutexLock lock(&mutex);
     StartMakers();
     if (!asked) return;
-    // A loader that has nothing for a pass would run through all passes to come: a part of zero
-    // samples waits at its worker until its pass is there.
+    // Evaluation streams have endless passes, and what paces them is that a part of a later pass
+    // waits at its worker. A loader without records for a pass would race through all of them, so
+    // it sends one part of zero samples.
     if (plan->stream != TRAIN_STREAM && AllEnded() && next_seq == 0) {
       AddBatch({EmptyPart(*plan, epoch)});
     }
@@ -188,11 +194,11 @@ void ParsedPartSource::Rep::Answer() {
     } else if (!ready.empty()) {
       answer = absl::optional<Part>(std::move(ready.front()));
       ready.pop_front();
-      StartMakers();
+      StartMakers();  // the queue has room again
     } else if (!AllEnded()) {
       return;
     } else {
-      in_epoch = false;
+      in_epoch = false;  // the next call of Next begins the epoch that follows
       ++epoch;
     }
     done = std::exchange(asked, nullptr);
@@ -204,7 +210,8 @@ ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamPlan> plan, const
                                    Executor* parse_executor, SplitSupply* supply)
     : rep_(std::make_shared<Rep>(plan, options, parse_executor, supply)) {
   CHECK(options.num_makers >= 1 && options.capacity_parts >= 1);
-  CHECK(!plan->ordered || options.num_makers == 1) << "a lane has one order";
+  CHECK(!plan->ordered || options.num_makers == 1)
+      << "several makers would mix the order of a lane";
   MutexLock lock(&rep_->mutex);
   rep_->makers.resize(static_cast<size_t>(options.num_makers));
   for (Rep::Maker& maker : rep_->makers) maker.batches = NewBatchMaker(plan);

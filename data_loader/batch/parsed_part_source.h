@@ -1,6 +1,6 @@
 // A ParsedPartSource is the PartSource of a real loader: it runs batch makers on the loader's
-// parsing threads and holds their parts until they are asked for. It reads ahead, within the epoch,
-// until `capacity_parts` parts wait; a batch that is being made then is still finished.
+// parsing threads and queues their parts until Next takes them. It reads ahead within the epoch and
+// starts no further batch once `capacity_parts` parts are queued.
 //
 // Thread-safe.
 
@@ -22,19 +22,19 @@ class ParsedPartSource final : public PartSource {
  public:
   struct Options {
     uint32_t lane = 0;   // PartId.lane of all parts
-    int num_makers = 1;  // batch makers at work at the same time; 1 if the stream is ordered
+    int num_makers = 1;  // batch makers that run at the same time; 1 if the stream is ordered
     size_t capacity_parts = 8;
   };
-  // `parse_executor`'s tasks may block on the disk: it is not the executor of any engine. It and
-  // `supply` are not owned and must outlive this object and its tasks.
+  // Tasks on `parse_executor` block on the disk, so it must not be the executor of an engine. It
+  // and `supply` are not owned and must outlive this object and its tasks.
   ParsedPartSource(std::shared_ptr<const StreamPlan> plan, const Options& options,
                    Executor* parse_executor, SplitSupply* supply);
-  // Reading stops after the batch that is being made; an ask that is open is never answered.
+  // Stops reading after the batch that is being made. The callback of an open Next is never called.
   ~ParsedPartSource() override;
 
   void Next(Callback done) override;
 
-  // Parts that are made and have not been asked for.
+  // Parts in the queue.
   size_t ready_parts() const;
 
  private:

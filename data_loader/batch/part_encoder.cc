@@ -11,8 +11,8 @@
 namespace satrap {
 namespace {
 
-// Records are copied in tiles of this many, feature by feature: a tile's rows stay in the first
-// cache while the arrays of all features are written.
+// Records are copied in tiles of this many, feature by feature: the rows of a tile stay in the L1
+// cache while the id arrays of all features are written.
 constexpr size_t kTileRows = 64;
 
 }  // namespace
@@ -53,6 +53,7 @@ uint64_t PartEncoder::NumericId(const Feature& feature, const Row& row, bool* mi
   return *missing ? kMissingId : to_ids_[feature.to_id].Apply(x);
 }
 
+// Ids of the feature in all rows. kId and kNumeric have exactly one in each.
 size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
   size_t count = 0;
   for (const Row& row : rows) {
@@ -74,7 +75,8 @@ size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
   return count;
 }
 
-// Shuffled rows lie anywhere in their block: the next tile's are fetched while this one is copied.
+// Shuffled rows lie anywhere in their block, so the rows of the next tile are prefetched while this
+// one is copied.
 void PartEncoder::PrefetchIds(const Row& row) const {
   const char* ids = reinterpret_cast<const char*>(row.block->ids(row.row));
   for (size_t at = 0; at < schema_.ids.size() * sizeof(uint64_t); at += 64) {
@@ -148,6 +150,8 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   description->set_numerics(static_cast<uint32_t>(dense_.size()));
   description->set_tasks(1);
 
+  // The payload is laid out first: every section is reserved with its final size, then all memory
+  // is allocated at once and filled in place. CountIds must therefore agree with FillJagged.
   rpc::PayloadBuilder builder;
   for (const Feature& feature : features_) {
     FeatureIds* ids = part.header.add_features();
@@ -165,6 +169,7 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   if (schema_.has_time) builder.Reserve<int64_t>(samples, description->mutable_times());
   builder.Allocate();
 
+  // Features with exactly one id a sample are filled together, tile by tile; the others one by one.
   std::vector<absl::Span<uint64_t>> single_ids;
   for (size_t f = 0; f < features_.size(); ++f) {
     const FeatureIds& ids = part.header.features(static_cast<int>(f));

@@ -1,8 +1,8 @@
-// A PartEncoder writes records of blocks as the payload of a PutBatch: ids of each feature, dense
-// block, labels, and what else the format has. Each value is copied once, from the block to where
-// it travels.
+// A PartEncoder writes records of blocks as the payload of a PutBatch: the ids of each feature, the
+// numerics, the labels, and weights, groups and times if the format has them. Each value is copied
+// once, from the block to the buffer that is sent.
 //
-// Thread-safe: const, keeps no data.
+// Thread-safe: const and without state of its own.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_PART_ENCODER_H_
 #define SATRAP_DATA_LOADER_BATCH_PART_ENCODER_H_
@@ -21,11 +21,12 @@ namespace satrap {
 
 class PartEncoder {
  public:
-  // REQUIRES: a valid job's data
+  // REQUIRES: `data` is that of a valid job
   explicit PartEncoder(const DataConfig& data);
 
-  // The part that holds the records of `ranges`, in order (none: zero samples), and that begins at
-  // sample `first_sample` of its global batch. Ids and last_of_lane are the caller's to set.
+  // The part that holds the records of `ranges` in order; without ranges it has zero samples.
+  // `first_sample` is the position of its first sample in the global batch. The caller sets the ids
+  // and last_of_lane.
   Part Encode(absl::Span<const BlockRange> ranges, uint64_t first_sample) const;
 
  private:

@@ -27,12 +27,12 @@ std::string PathIn(const ReadProgress::Options& options, absl::string_view suffi
   return absl::StrCat(options.quarantine_dir, "/loader-", options.loader_index, suffix);
 }
 
-// A file's name without what separates fields and lines.
+// A path with tabs and newlines escaped, so that it is one field of one line.
 std::string OneField(absl::string_view path) {
   return absl::StrReplaceAll(path, {{"\t", "\\t"}, {"\n", "\\n"}});
 }
 
-// The first ten, then those whose count is a power of two.
+// The first ten are logged, then those whose count is a power of two.
 bool IsLogged(uint64_t count) { return count <= kLoggedAtFirst || (count & (count - 1)) == 0; }
 
 absl::StatusOr<FILE*> Create(const std::string& path) {
@@ -42,7 +42,8 @@ absl::StatusOr<FILE*> Create(const std::string& path) {
 }
 
 absl::Status Write(FILE* file, absl::string_view text, const std::string& path) {
-  // Flushed at once: bad records are rare, and a process that is killed must not lose them.
+  // Flushed after each record: bad records are rare, and a process that is killed must not lose
+  // them.
   if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0) {
     return FileError("write", path);
   }
@@ -86,6 +87,7 @@ absl::Status ReadProgress::AddBad(const BadLine& bad) {
     options_.log(absl::StrCat("bad record: ", bad.path, " byte ", bad.offset, " line ", bad.line,
                               ": ", bad.reason, " (", count, " so far)"));
   }
+  // The record that exceeds the limit is kept, too: the error names the quarantine file.
   RETURN_IF_ERROR(Keep(bad));
   return too_many;
 }
@@ -111,6 +113,7 @@ absl::Status ReadProgress::Keep(const BadLine& bad) {
     if (mkdir(options_.quarantine_dir.c_str(), 0755) != 0 && errno != EEXIST) {
       return FileError("make", options_.quarantine_dir);
     }
+    // After a failure of the second Create, the first file is still open and must not be replaced.
     if (places_ == nullptr) {
       ASSIGN_OR_RETURN(places_, Create(places_path));
     }
@@ -155,6 +158,7 @@ LoaderProgress ReadProgress::Snapshot() const {
   if (keeps_lines_) progress.set_quarantine_file(PathIn(options_, ".txt"));
   const ReadCounts& train = counts_[TRAIN_STREAM].read;
   uint64_t expected = options_.train_rows;
+  // The files' records so far per byte so far, applied to all bytes.
   if (expected == 0 && train.disk_bytes > 0) {
     expected = static_cast<uint64_t>(static_cast<double>(options_.train_disk_bytes) *
                                      static_cast<double>(train.records) /

@@ -1,10 +1,11 @@
-// What a loader has read, and what it found to be bad. One object serves all streams and threads of
-// a loader.
+// Counts what a loader has read, and keeps the records that are bad. One object serves all streams
+// and threads of a loader.
 //
-// A bad record is counted, its place is logged (the first ten, then ever fewer), and its line is
-// kept: DIR/loader-I.txt holds the lines as they were, DIR/loader-I.tsv, line by line for the same
-// records, the fields of BadLine but its text. Both are made when the first bad record comes, and
-// an earlier run's are replaced. Of a line that is over the limit the beginning is kept.
+// A bad record is counted and its line is written to the quarantine. DIR/loader-I.txt holds the
+// lines as they were; line n of DIR/loader-I.tsv describes line n of the former by the fields of
+// BadLine except the text. Both files are created when the first bad record is found and replace
+// those of an earlier run. Of a line over the length limit only the beginning is kept. The first
+// ten bad records are logged, then the 16th, the 32nd and so on.
 //
 // Thread-safe.
 
@@ -25,10 +26,10 @@
 
 namespace satrap {
 
-// Counts of one stretch of reading, added to the loader's all at once.
+// What a reader has read since it last reported.
 struct ReadCounts {
-  uint64_t records = 0;  // good ones that belong to the stream
-  uint64_t scanned = 0;  // good ones, those of other streams of a seeded split included
+  uint64_t records = 0;  // good records of the stream
+  uint64_t scanned = 0;  // good records, those of other streams of a seeded split included
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
@@ -37,12 +38,12 @@ struct ReadCounts {
 struct BadLine {
   absl::string_view path;
   uint64_t offset = 0;  // of its first byte in the decompressed file
-  uint64_t line = 0;    // from 1; 0: not known
+  uint64_t line = 0;    // from 1; 0: unknown
   Stream stream = TRAIN_STREAM;
   const char* reason = "";
   absl::string_view text;
-  // Where the record would stand if it were good, in the terms of ProvenanceRange: before the good
-  // record of this position, or where there is none, behind all that come before it.
+  // Its place in the terms of ProvenanceRange: just before the good record at this position, or
+  // after the last record if there is none.
   uint32_t split = 0;
   uint64_t block = 0;
   uint64_t index = 0;
@@ -51,13 +52,13 @@ struct BadLine {
 class ReadProgress {
  public:
   struct Options {
-    std::string quarantine_dir;  // empty: lines are not kept
+    std::string quarantine_dir;  // empty: bad lines are counted and not written
     int loader_index = 0;
     double max_bad_fraction = 1;
-    // Gets one line of text for each bad record that is logged, on the thread that found it. May
-    // be null.
+    // Called with one line of text for each bad record that is logged, on the thread that found it.
+    // May be null.
     std::function<void(const std::string&)> log;
-    uint64_t train_rows = 0;        // of an epoch, all loaders together; 0: not known
+    uint64_t train_rows = 0;        // of an epoch, all loaders together; 0: unknown
     uint64_t train_disk_bytes = 0;  // of all train files
   };
   explicit ReadProgress(Options options);
@@ -67,19 +68,21 @@ class ReadProgress {
 
   void Add(Stream stream, const ReadCounts& counts);
 
-  // Keeps the line, which blocks on the disk. An error if it cannot be kept. FAILED_PRECONDITION if
-  // more than max_bad_fraction of the first 10,000 or more records of the stream are bad; it names
-  // the numbers, the quarantine file and the stream's first bad record.
+  // Counts the record and writes its line, which blocks on the disk; an error if that fails. Once
+  // 10,000 records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of
+  // them are bad; the message names both counts, the quarantine file and the stream's first bad
+  // record.
   absl::Status AddBad(const BadLine& bad);
 
-  // There is one more reader of the stream's first epoch.
+  // Registers a reader of the stream's first epoch.
   void AddReader(Stream stream);
-  // One of them has read its share. After the last one, the rule of AddBad for streams of fewer
-  // records: not before, for one reader's share says nothing about the stream.
+  // A reader has read its share of the first epoch. When the last one has, max_bad_fraction is
+  // checked for streams of fewer than 10,000 records, too. Not earlier: the share of one reader
+  // says little about the stream.
   absl::Status EndReader(Stream stream);
 
-  // For heartbeats; never waits for the disk. The records of an epoch are estimated from bytes
-  // until they are known.
+  // For heartbeats; never waits for the disk. The number of records of an epoch is an estimate from
+  // the bytes read, unless Options gives it.
   LoaderProgress Snapshot() const;
   uint64_t quarantined() const;
 
@@ -87,8 +90,8 @@ class ReadProgress {
   struct Counts {
     ReadCounts read;
     uint64_t bad = 0;
-    size_t readers = 0;     // of the first epoch, which have not ended
-    std::string first_bad;  // its place and what is wrong with it
+    size_t readers = 0;     // that have not finished the first epoch
+    std::string first_bad;  // where the first bad record is and what is wrong with it
   };
   absl::Status Keep(const BadLine& bad) EXCLUDES(mutex_);
   absl::Status CheckFraction(Stream stream) const REQUIRES(mutex_);
@@ -97,9 +100,10 @@ class ReadProgress {
   mutable Mutex mutex_;
   Counts counts_[3] GUARDED_BY(mutex_);
   uint64_t bad_ GUARDED_BY(mutex_) = 0;
-  bool keeps_lines_ GUARDED_BY(mutex_) = false;  // the files are there
+  bool keeps_lines_ GUARDED_BY(mutex_) = false;  // the quarantine files exist
 
-  // Held while the disk works. Taken before mutex_.
+  // Held while the files are written, so that readers and heartbeats need not wait for the disk.
+  // Acquired before mutex_.
   Mutex files_mutex_;
   FILE* lines_ GUARDED_BY(files_mutex_) = nullptr;
   FILE* places_ GUARDED_BY(files_mutex_) = nullptr;

@@ -1,21 +1,26 @@
+#include "data_loader/batch/record_batch_maker.h"
+
 #include <algorithm>
 #include <deque>
 #include <utility>
 
 #include "common/check.h"
 #include "common/status_macros.h"
-#include "data_loader/batch/batch_maker.h"
-#include "data_loader/batch/block_reader.h"
+#include "data_loader/batch/file_block_reader.h"
+#include "data_loader/batch/synthetic_block_reader.h"
 
 namespace satrap {
 namespace {
 
+// Reads whole blocks and queues them as ranges (`pending_`); a batch takes ranges from the front. A
+// batch may therefore end in the middle of a block, and a block may feed several batches.
 class RecordBatchMaker final : public BatchMaker {
  public:
   explicit RecordBatchMaker(std::shared_ptr<const StreamPlan> plan)
       : plan_(std::move(plan)),
         batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
-        // The last batch of a lane must say that it is, so one record more has to be known.
+        // The last batch of a lane is flagged. A full batch is emitted only when one more record
+        // is known, which proves that it is not the last.
         needed_(batch_size_ + (plan_->ordered ? 1 : 0)),
         reads_first_epoch_(plan_->reports_bad) {
     if (reads_first_epoch_) plan_->progress->AddReader(plan_->stream);
@@ -48,7 +53,8 @@ class RecordBatchMaker final : public BatchMaker {
   }
 
  private:
-  // The last batch, if there is still one to give. All splits are read.
+  // Called when all splits are read: gives the last batch if one is left. A lane has at least one
+  // batch in an epoch, of zero samples if need be: the ranks wait for its last_of_lane flag.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (pending_rows_ > 0 || (plan_->ordered && batches_ == 0)) {
       Emit(true, parts);
@@ -102,7 +108,8 @@ class RecordBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // A block that no pending range uses any more, or a new one.
+  // A block that no pending range uses, or a new one. Parts hold copies, so a block is free again
+  // as soon as its last range was encoded, and its memory is used for the next one.
   std::shared_ptr<Block> TakeSpareBlock() {
     for (std::shared_ptr<Block>& block : blocks_) {
       if (block.use_count() == 1) return block;
@@ -130,12 +137,14 @@ class RecordBatchMaker final : public BatchMaker {
   const std::shared_ptr<const StreamPlan> plan_;
   const uint64_t batch_size_;
   const uint64_t needed_;
-  bool reads_first_epoch_;  // and counts the bad records in it
+  // True until the first epoch is read, if this stream reports bad records: they are counted once,
+  // not in each epoch.
+  bool reads_first_epoch_;
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;
   bool splits_ended_ = false;
-  uint32_t split_ = 0;  // that `reader_` reads
+  uint32_t split_ = 0;  // the one that `reader_` reads
   std::unique_ptr<BlockReader> reader_;
   std::vector<std::shared_ptr<Block>> blocks_;
   std::deque<BlockRange> pending_;

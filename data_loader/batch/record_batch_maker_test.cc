@@ -1,3 +1,5 @@
+#include "data_loader/batch/record_batch_maker.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/payload.h"
-#include "data_loader/batch/batch_maker.h"
 #include "data_loader/batch/batch_maker_testing.h"
 #include "data_loader/testing/temp_dir.h"
 
@@ -76,7 +77,7 @@ class RecordBatchMakerTest : public testing::Test {
   }
   Epoch Run(const JobConfig& job, uint32_t epoch = 0, Stream stream = TRAIN_STREAM) {
     const auto plan = Plan(job, stream);
-    const auto maker = NewBatchMaker(plan);
+    const auto maker = NewRecordBatchMaker(plan);
     return ReadEpoch(*plan, maker.get(), epoch);
   }
 
@@ -103,7 +104,7 @@ TEST_F(RecordBatchMakerTest, AFileThatShrinksBetweenTwoEpochsIsAnErrorOfTheSecon
   JobConfig job = FileJob(dir_, 10);
   job.mutable_data()->set_split_bytes(9);
   const auto plan = Plan(job);
-  const auto maker = NewBatchMaker(plan);
+  const auto maker = NewRecordBatchMaker(plan);
   EXPECT_EQ(ReadEpoch(*plan, maker.get(), 0).records, UpTo(10));
   dir_.Write("data", "0,0\n1,1\n0,2\n1,3\n");
   maker->BeginEpoch(1);
@@ -139,7 +140,7 @@ TEST_F(RecordBatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
   job.set_mode(JobConfig::SYNC);
   job.mutable_nn_worker()->set_replicas(2);
   const auto plan = Plan(job);
-  const auto maker = NewBatchMaker(plan);
+  const auto maker = NewRecordBatchMaker(plan);
   for (uint32_t e = 0; e < 2; ++e) {
     const Epoch epoch = ReadEpoch(*plan, maker.get(), e);
     ASSERT_EQ(epoch.batches.size(), 1u);
@@ -153,7 +154,7 @@ TEST_F(RecordBatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
   JobConfig job = FileJob(dir_, 100);
   job.mutable_data()->set_shuffle_rows(30);
   const auto plan = Plan(job);
-  const auto maker = NewBatchMaker(plan);
+  const auto maker = NewRecordBatchMaker(plan);
   const Epoch first = ReadEpoch(*plan, maker.get(), 0);
   const Epoch second = ReadEpoch(*plan, maker.get(), 1);
   EXPECT_EQ(first.records, Run(job, 0).records) << "the same on every run";
@@ -201,7 +202,7 @@ TEST_F(RecordBatchMakerTest, AFileThatWentAwayIsAnError) {
   const JobConfig job = FileJob(dir_, 10);
   const auto plan = Plan(job);
   std::filesystem::remove(dir_.path() + "/data");
-  const auto maker = NewBatchMaker(plan);
+  const auto maker = NewRecordBatchMaker(plan);
   maker->BeginEpoch(0);
   maker->AddSplit(0);
   std::vector<Part> parts;

@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-// Keeps these bits apart from those of the shuffle.
+// Makes the hashes independent of the shuffle's, which has the same seed and arguments.
 constexpr uint64_t kSeededSplitSalt = 0x5eeded5b117ULL;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A RecordFilter says which records of the train files belong to a stream: all of them, or, under
-// DataConfig.seeded_split, the stream's share by a hash of (seed, split, position of the record).
+// A RecordFilter decides which records of a file belong to a stream: all of them, or, if the stream
+// is made by DataConfig.seeded_split, a share chosen by a hash of (seed, split, record's position).
 //
 // Thread-safe.
 
@@ -27,7 +27,7 @@ class RecordFilter {
 
   const uint64_t seed_;
   bool keeps_all_ = false;
-  // The stream's records are those whose hash, in [0, 1), lies in [from_, to_).
+  // A record belongs to the stream if its hash, a number in [0, 1), lies in [from_, to_).
   double from_ = 0;
   double to_ = 1;
 };

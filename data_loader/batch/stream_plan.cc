@@ -1,8 +1,9 @@
+#include "data_loader/batch/stream_plan.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "common/status_macros.h"
-#include "data_loader/batch/batch_maker.h"
 
 namespace satrap {
 namespace {
@@ -11,16 +12,16 @@ uint64_t BlockRowsOf(const DataConfig& data, bool shuffled) {
   return shuffled ? static_cast<uint64_t>(data.shuffle_rows()) : kUnshuffledBlockRows;
 }
 
-// The records of a seeded split lie in the train files, whose bad records the train stream counts
-// if there is one.
+// The streams of a seeded split read the train files. When the job trains, the train stream counts
+// the bad records of those files, so the others must not count them again.
 bool ReportsBad(const JobConfig& job, Stream stream) {
   return !IsSeededStream(job.data(), stream) || job.action() != JobConfig::TRAIN;
 }
 
-// Ranges of `batch` that make up its samples [from, to).
+// The ranges that hold samples [from, to) of `batch`.
 std::vector<BlockRange> Slice(absl::Span<const BlockRange> batch, uint64_t from, uint64_t to) {
   std::vector<BlockRange> slice;
-  uint64_t at = 0;  // of the range's first sample in the batch
+  uint64_t at = 0;  // the position in the batch of the range's first sample
   for (const BlockRange& range : batch) {
     const uint64_t begin = std::max(from, at);
     const uint64_t end = std::min(to, at + range.size());
@@ -89,11 +90,5 @@ std::vector<Part> CutBatch(const StreamPlan& plan, absl::Span<const BlockRange> 
 }
 
 Part EmptyPart(const StreamPlan& plan, uint32_t epoch) { return MakePart(plan, {}, 0, epoch, 0); }
-
-std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamPlan> plan) {
-  const bool cycles =
-      plan->stream == TRAIN_STREAM && plan->job.data().synthetic().cycle_batches() > 0;
-  return cycles ? NewCyclingBatchMaker(std::move(plan)) : NewRecordBatchMaker(std::move(plan));
-}
 
 }  // namespace satrap

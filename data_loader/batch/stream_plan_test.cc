@@ -1,3 +1,5 @@
+#include "data_loader/batch/stream_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "data_loader/batch/batch_maker.h"
 #include "data_loader/testing/temp_dir.h"
 
 namespace satrap {

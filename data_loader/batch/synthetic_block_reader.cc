@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "data_loader/batch/synthetic_block_reader.h"
 
-#include "data_loader/batch/block_reader.h"
+#include <algorithm>
 
 namespace satrap {
 namespace {

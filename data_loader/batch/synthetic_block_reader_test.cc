@@ -1,8 +1,9 @@
+#include "data_loader/batch/synthetic_block_reader.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "data_loader/batch/block_reader.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

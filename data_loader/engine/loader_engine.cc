@@ -10,16 +10,8 @@ LoaderEngine::LoaderEngine(const Options& options, const std::vector<StreamSourc
                            const std::vector<rpc::Channel*>& workers, Executor* executor,
                            const std::function<void(absl::Status)>& failure) {
   for (const StreamSources& stream : streams) {
-    StreamSender::Options sender;
-    sender.stream = stream.stream;
-    sender.ordered = stream.ordered;
-    sender.epochs = stream.epochs;
-    sender.max_open_parts = options.max_open_parts;
-    sender.loader_index = options.loader_index;
-    sender.envelope = options.envelope;
-    sender.timeouts = options.timeouts;
-    senders_.push_back(
-        std::make_shared<StreamSender>(sender, executor, workers, stream.sources, failure));
+    senders_.push_back(std::make_shared<StreamSender>(StreamSender::Options{options, stream},
+                                                      executor, workers, stream.sources, failure));
   }
 }
 

@@ -56,8 +56,8 @@ TEST(LoaderEngineTest, StreamsDoNotWaitForEachOtherAndEvaluationGoesOn) {
   options.envelope.set_job_fingerprint(77);
   std::vector<absl::Status> failures;
   LoaderEngine engine(
-      options, {{TRAIN_STREAM, true, 2, {&train}}, {VALID_STREAM, false, 0, {&valid}}}, {&worker},
-      &executor, [&](const absl::Status& status) { failures.push_back(status); });
+      options, {{{TRAIN_STREAM, true, 2}, {&train}}, {{VALID_STREAM, false, 0}, {&valid}}},
+      {&worker}, &executor, [&](const absl::Status& status) { failures.push_back(status); });
   engine.Start();
   executor.RunReady();
   std::vector<uint32_t> train_epochs, valid_epochs;

@@ -1,5 +1,5 @@
-// A PartSource gives the parts of one stream at one loader (of one lane of it, where the stream is
-// ordered), epoch after epoch. Implemented by ParsedPartSource (batch/parsed_part_source.h).
+// A PartSource gives the parts of one stream at one loader, epoch after epoch; of one lane if the
+// stream is ordered. Implementation: ParsedPartSource (data_loader/batch/parsed_part_source.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
 #define SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
@@ -17,17 +17,19 @@ class PartSource {
 
   using Callback = absl::AnyInvocable<void(absl::StatusOr<absl::optional<Part>>)>;
 
-  // Asks for the next part of the epoch, the first being epoch 0. `done` runs once, on any thread,
-  // perhaps before Next returns: with a part; with none at the end of the epoch, and then the next
-  // ask begins the epoch that follows; or with an error, after which there is nothing more to ask.
+  // Requests the next part of the epoch, starting with epoch 0. `done` runs once, on any thread,
+  // perhaps before Next returns:
+  //   - with a part;
+  //   - without one at the end of the epoch; the next call then begins the epoch that follows;
+  //   - with an error, after which Next must not be called again.
   //
-  // A part's header names its id in full. The parts of a batch come one after another, from part 0
-  // on; batches come in the order of seq. Ordered: every batch has all its parts, of zero samples
-  // if need be, last_of_lane is set, and an epoch has at least one batch. A stream whose passes
-  // have no end gives at least one part a pass, of zero samples if need be: it waits at its worker
-  // for its pass, and the loader with it.
+  // The header of a part holds its whole id. The parts of a batch come one after another, from part
+  // 0 on, and batches in the order of seq. In an ordered stream every batch has all its parts, of
+  // zero samples if need be, last_of_lane is set, and an epoch has at least one batch. A stream of
+  // endless passes gives at least one part a pass, of zero samples if need be: such a part waits at
+  // its worker until its pass begins, and that keeps the loader from running ahead.
   //
-  // REQUIRES: the previous ask was answered
+  // REQUIRES: the previous call was answered
   virtual void Next(Callback done) = 0;
 };
 

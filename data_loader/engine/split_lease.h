@@ -1,8 +1,8 @@
-// SplitLease is the SplitSupply of hybrid training: it asks the coordinator for one split after
-// another (LeaseSplit), so that a fast loader reads more of them. A split is leased once in an
-// epoch, whatever messages are lost or repeated.
+// SplitLease is the SplitSupply of hybrid training: it leases one split after another from the
+// coordinator (LeaseSplit), so that a fast loader reads more of them. A split is leased once in an
+// epoch, even if messages are lost or repeated.
 //
-// Thread-safe. What it points to is not owned and must outlive it and its open calls.
+// Thread-safe. The executor and the channel are not owned and must outlive it and its open calls.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_SPLIT_LEASE_H_
 #define SATRAP_DATA_LOADER_ENGINE_SPLIT_LEASE_H_
@@ -28,7 +28,7 @@ class SplitLease final : public SplitSupply {
   };
   SplitLease(const Options& options, Executor* executor, rpc::Channel* coordinator);
 
-  // Errors are those of the call, and INTERNAL if the coordinator breaks the contract.
+  // Fails as the call does, or with INTERNAL if the coordinator's answer is not valid.
   void NextSplit(uint32_t epoch, Callback done) override;
 
  private:

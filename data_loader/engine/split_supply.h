@@ -1,5 +1,5 @@
-// A SplitSupply says which split a loader reads next. Implementations: StaticSplits below, for
-// streams whose splits are dealt out beforehand, and SplitLease (split_lease.h).
+// A SplitSupply decides which split a loader reads next. Implementations: StaticSplits below, for
+// streams whose splits are assigned in advance, and SplitLease (split_lease.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_SPLIT_SUPPLY_H_
 #define SATRAP_DATA_LOADER_ENGINE_SPLIT_SUPPLY_H_
@@ -21,8 +21,8 @@ class SplitSupply {
 
   using Callback = absl::AnyInvocable<void(absl::StatusOr<absl::optional<uint32_t>>)>;
 
-  // The next split of `epoch`, or none if no split is left. `done` runs once, on any thread,
-  // perhaps before NextSplit returns. Thread-safe; epochs never go back.
+  // Gives `done` the next split of `epoch`, or none if no split is left. `done` runs once, on any
+  // thread, perhaps before NextSplit returns. Thread-safe. REQUIRES: epochs never decrease
   virtual void NextSplit(uint32_t epoch, Callback done) = 0;
 };
 
@@ -37,7 +37,7 @@ class StaticSplits final : public SplitSupply {
     absl::optional<uint32_t> split;
     {
       MutexLock lock(&mutex_);
-      if (epoch != epoch_) next_ = first_;
+      if (epoch != epoch_) next_ = first_;  // every epoch reads the same splits
       epoch_ = epoch;
       if (next_ < num_splits_) {
         split = static_cast<uint32_t>(next_);

@@ -23,6 +23,7 @@ StreamSender::StreamSender(const Options& options, Executor* executor,
   CHECK(num_workers_ > 0);
   // Loaders begin at different workers, or all would send to worker 0 first.
   next_worker_ = options.loader_index % num_workers_;
+  open_at_worker_.assign(num_workers_, 0);
   for (PartSource* parts : sources) {
     sources_.emplace_back();
     sources_.back().parts = parts;
@@ -62,9 +63,12 @@ void StreamSender::BeginEpoch(Effects* effects) {
   if (options_.epochs > 0 && epoch_ == options_.epochs) return;
   for (Source& source : sources_) source.ended = false;
   Ask(effects);
-  EndEpochIfDone();  // a loader without lanes has no sources and so nothing but the end to send
+  EndEpochIfDone();  // a loader without lanes sends nothing but the ends of its epochs
 }
 
+// Requests a part from each source that has room for one. The request itself runs after the lock is
+// released: a source may answer at once, and its answer takes the lock. The answer is posted to the
+// executor, because it may come on a parsing thread.
 void StreamSender::Ask(Effects* effects) {
   if (stopped_ || ending_) return;
   // The limit is shared out, so that parts of a slow lane do not take the places of other lanes.
@@ -99,8 +103,8 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
       EndEpochIfDone();
     } else {
       ++source.open_parts;
-      // Unordered parts share one slot, which never holds any back.
       Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
+      // Unordered streams do not use slots: their parts are sent at once, whatever is on its way.
       if (options_.ordered && slot.busy) {
         slot.waiting.push_back(std::move(**part));
       } else {
@@ -113,43 +117,57 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
   for (Task& effect : effects) effect();
 }
 
+size_t StreamSender::ChooseWorker(const PartId& id) {
+  if (options_.ordered) {
+    return static_cast<size_t>(
+        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers_)));
+  }
+  // A worker whose queue is full holds its PutBatch calls, so its count stays up and others are
+  // chosen; a worker with room accepts at once and is chosen again. Strict rotation would run all
+  // workers at the speed of the slowest.
+  size_t chosen = next_worker_;
+  for (size_t i = 1; i < num_workers_; ++i) {
+    const size_t worker = (next_worker_ + i) % num_workers_;
+    if (open_at_worker_[worker] < open_at_worker_[chosen]) chosen = worker;
+  }
+  next_worker_ = (chosen + 1) % num_workers_;
+  return chosen;
+}
+
 void StreamSender::Send(size_t s, Part part) {
   const PartId& id = part.header.part().id();
   CHECK(id.epoch() == epoch_) << "a part of epoch " << id.epoch() << " in epoch " << epoch_;
-  size_t worker;
-  if (options_.ordered) {
-    worker = static_cast<size_t>(
-        WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers_)));
-  } else {
-    worker = next_worker_;
-    next_worker_ = (next_worker_ + 1) % num_workers_;
-  }
-  const Cargo cargo = {false, s, id.part(), part.header.part().samples()};
-  Put(worker, std::move(part), cargo);
+  const size_t worker = ChooseWorker(id);
+  ++open_at_worker_[worker];
+  const OpenPut put = {false, s, id.part(), part.header.part().samples(), worker};
+  Put(worker, std::move(part), put);
 }
 
-void StreamSender::Accepted(const Cargo& cargo, Effects* effects) {
+void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
   ++accepted_parts_;
-  accepted_samples_ += cargo.samples;
-  Source& source = sources_[cargo.source];
+  accepted_samples_ += put.samples;
+  Source& source = sources_[put.source];
   --source.open_parts;
-  // The answer to a part frees its slot for the next part of the same (lane, part).
+  --open_at_worker_[put.worker];
   if (options_.ordered) {
-    Slot& slot = source.slots[cargo.part];
+    // The slot stays busy if a part waited for this one: that part is sent now.
+    Slot& slot = source.slots[put.part];
     slot.busy = !slot.waiting.empty();
     if (slot.busy) {
       Part next = std::move(slot.waiting.front());
       slot.waiting.pop_front();
-      Send(cargo.source, std::move(next));
+      Send(put.source, std::move(next));
     }
   }
   Ask(effects);
   EndEpochIfDone();
 }
 
+// The end goes out only after every part was accepted: a worker that is told the end treats the
+// epoch as complete for this loader, and a later part of it would be an error. While the ends are
+// open, `ending_` keeps the sources from being asked for parts of the next epoch.
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
-  // Accepted, not only sent: the end marker must not overtake a part.
   for (const Source& source : sources_) {
     if (!source.ended || source.open_parts > 0) return;
   }
@@ -159,7 +177,7 @@ void StreamSender::EndEpochIfDone() {
     Part end;
     end.header.set_stream(options_.stream);
     end.header.set_epoch(epoch_);
-    Put(worker, std::move(end), Cargo{true, 0, 0, 0});
+    Put(worker, std::move(end), OpenPut{true, 0, 0, 0, worker});
   }
 }
 
@@ -170,27 +188,27 @@ void StreamSender::EndAccepted(Effects* effects) {
   BeginEpoch(effects);
 }
 
-void StreamSender::Put(size_t worker, Part part, const Cargo& cargo) {
+void StreamSender::Put(size_t worker, Part part, const OpenPut& put) {
   // Under the lock, so that no call begins after Stop has returned, when channels may go. The
   // callback takes the lock too, but never runs inside Call. The header is small and the payload is
   // not copied.
   workers_.Call(worker, {part.header.SerializeAsString(), std::move(part.payload)},
-                [self = weak_from_this(), cargo](const absl::StatusOr<rpc::Message>& answer) {
-                  if (auto sender = self.lock()) sender->PutAnswered(cargo, answer.status());
+                [self = weak_from_this(), put](const absl::StatusOr<rpc::Message>& answer) {
+                  if (auto sender = self.lock()) sender->PutAnswered(put, answer.status());
                 });
 }
 
-void StreamSender::PutAnswered(const Cargo& cargo, const absl::Status& status) {
+void StreamSender::PutAnswered(const OpenPut& put, const absl::Status& status) {
   Effects effects;
   {
     MutexLock lock(&mutex_);
     if (stopped_) return;
     if (!status.ok()) {
       Fail(status, &effects);
-    } else if (cargo.is_end) {
+    } else if (put.is_end) {
       EndAccepted(&effects);
     } else {
-      Accepted(cargo, &effects);
+      Accepted(put, &effects);
     }
   }
   for (Task& effect : effects) effect();

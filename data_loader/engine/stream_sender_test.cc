@@ -134,6 +134,34 @@ TEST_F(StreamSenderTest, UnorderedPartsGoToTheWorkersInTurnUpToTheLimit) {
   EXPECT_EQ(Open(1).back(), "e0 l0 s1 p1");
 }
 
+TEST_F(StreamSenderTest, AWorkerWithoutRoomDoesNotHoldUpTheOthers) {
+  sources_.emplace_back(0, 100, 1);
+  Make(false, 1, 8, 4);
+  // Worker 2 accepts nothing. The others accept whatever they have, one part after another.
+  size_t accepted = 0;
+  for (size_t turn = 0; accepted < 98 && turn < 1000; ++turn) {
+    const size_t worker = turn % 4;
+    if (worker == 2 || workers_[worker].calls.empty()) continue;
+    Answer(0, DONE, worker);
+    ++accepted;
+  }
+  EXPECT_EQ(accepted, 98u) << "all but those that worker 2 holds";
+  EXPECT_EQ(Open(2).size(), 2u) << "its share of the open parts, and no more";
+  EXPECT_TRUE(Open(0).empty());
+}
+
+TEST_F(StreamSenderTest, AWorkerThatHasRoomAgainGetsPartsAgain) {
+  sources_.emplace_back(0, 100, 1);
+  Make(false, 1, 4, 2);
+  for (int i = 0; i < 10; ++i) Answer(0, DONE, 1);
+  ASSERT_EQ(Open(0).size(), 2u);
+  const std::string last = Open(0).back();
+  Answer(0, DONE, 0);
+  Answer(0, DONE, 0);
+  EXPECT_EQ(Open(0).size(), 2u);
+  EXPECT_NE(Open(0).back(), last);
+}
+
 TEST_F(StreamSenderTest, TheEndIsToldToEveryWorkerWhenAllPartsAreAccepted) {
   sources_.emplace_back(0, 1, 2);
   Make(false, 2, 8, 2);

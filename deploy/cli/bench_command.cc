@@ -1,8 +1,9 @@
-// bench: the programs of tests/benchmark, and `deepfm`, a training run that is measured.
+// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured.
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -14,7 +15,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "common/clock.h"
+#include "common/cpu_name.h"
 #include "common/file_error.h"
 #include "common/near_match.h"
 #include "common/status_macros.h"
@@ -80,8 +83,46 @@ std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine&
   return sets;
 }
 
+// What the job's matrix products alone would allow; a line of
+// tests/benchmark/products_benchmark.cc.
+struct ProductRate {
+  int threads = 0;
+  double samples_per_second = 0;
+  double core_us_per_sample = 0;
+};
+
+// Runs products_benchmark on the job of the run that has just ended, so that both are measured on
+// the same machine within the same minute, and the cores are idle. It is a program of its own: this
+// one would start slower if it loaded oneDNN.
+absl::StatusOr<std::vector<ProductRate>> MeasureProducts(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
+  const auto quoted = [](const std::string& path) {
+    return absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
+  };
+  const std::string command = absl::StrCat(quoted(dir + "/tests/benchmark/products_benchmark"), " ",
+                                           quoted(run_dir + "/job.textproto"));
+  FILE* output = popen(command.c_str(), "re");
+  if (output == nullptr) return FileError("start", command);
+  std::vector<ProductRate> rates;
+  char line[1024];
+  while (std::fgets(line, sizeof(line), output) != nullptr) {
+    ProductRate rate;
+    if (std::sscanf(line,
+                    "{\"benchmark\":\"products\",\"threads\":%d,\"samples_per_second\":%lf,"
+                    "\"core_us_per_sample\":%lf",
+                    &rate.threads, &rate.samples_per_second, &rate.core_us_per_sample) == 3) {
+      rates.push_back(rate);
+    }
+  }
+  if (pclose(output) != 0 || rates.empty()) {
+    return absl::InternalError(absl::StrCat("the matrix products could not be measured: ", command,
+                                            " failed; its messages are above"));
+  }
+  return rates;
+}
+
 void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
-                 const std::string& run_dir) {
+                 const std::vector<ProductRate>& products, const std::string& run_dir) {
   JsonWriter json;
   json.BeginObject();
   json.StringField("bench", "deepfm");
@@ -99,6 +140,19 @@ void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
   json.BeginObject();
   for (const auto& [role, microseconds] : meter.CpuPerSampleUs()) json.Field(role, microseconds);
   json.EndObject();
+  json.Field("products_only_samples_per_second",
+             products.empty() ? std::nan("") : products.back().samples_per_second);
+  json.Key("products_only");
+  json.BeginArray();
+  for (const ProductRate& rate : products) {
+    json.BeginObject();
+    json.Field("threads", static_cast<int64_t>(rate.threads));
+    json.Field("samples_per_second", rate.samples_per_second);
+    json.Field("core_us_per_sample", rate.core_us_per_sample);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.StringField("cpu", CpuName());
   json.StringField("run_dir", run_dir);
   json.EndObject();
   printf("%s\n", json.text().c_str());
@@ -116,11 +170,14 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
   if (meter.num_windows() == 0) return absl::AbortedError("the run ended during the warm-up");
-  PrintDeepFm(options, meter, run.run_dir);
+  const auto products = MeasureProducts(run.run_dir);
+  // The measured training is worth printing even without the figure to compare it with.
+  if (!products.ok()) PrintError(products.status());
+  PrintDeepFm(options, meter, products.ok() ? *products : std::vector<ProductRate>(), run.run_dir);
   return 0;
 }
 
-// Becomes the benchmark's program.
+// Replaces this process by the benchmark's program.
 absl::Status ExecBenchmark(const std::string& name, const std::vector<std::string>& flags) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
   std::vector<std::string> args = {absl::StrCat(dir, "/tests/benchmark/", name, "_benchmark")};

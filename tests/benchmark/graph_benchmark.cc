@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/check.h"
+#include "common/cpu_name.h"
 #include "common/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"
@@ -129,8 +130,9 @@ void Run(const Shape& shape, int threads) {
   const LossSums loss = (*network)->ReadLoss();
   std::printf(
       "{\"benchmark\": \"graph\", \"threads\": %d, \"batch\": %lld, \"samples_per_second\": %.0f, "
-      "\"cpu_us_per_sample\": %.2f, \"loss\": %.4f}\n",
-      threads, static_cast<long long>(shape.batch), median, cpu_us, loss.loss / loss.weight);
+      "\"cpu_us_per_sample\": %.2f, \"loss\": %.4f, \"cpu\": \"%s\"}\n",
+      threads, static_cast<long long>(shape.batch), median, cpu_us, loss.loss / loss.weight,
+      CpuName().c_str());
 }
 
 bool ParseFlag(absl::string_view flag, Shape* shape) {

@@ -28,6 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/check.h"
+#include "common/cpu_name.h"
 #include "common/random.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/source/byte_source.h"
@@ -149,9 +150,10 @@ void Run(int rows, int passes, const std::string& path) {
   const double probe = Median(probe_rates);
   std::printf(
       "{\"benchmark\":\"parse\",\"mb_per_s\":%.1f,\"mb_per_cpu_s\":%.1f,\"records_per_s\":%.0f,"
-      "\"probe_mb_per_s\":%.1f,\"ratio\":%.4f,\"rows\":%d,\"bytes_per_row\":%.1f,\"passes\":%d}\n",
+      "\"probe_mb_per_s\":%.1f,\"ratio\":%.4f,\"rows\":%d,\"bytes_per_row\":%.1f,\"passes\":%d,"
+      "\"cpu\":\"%s\"}\n",
       rate, Median(cpu_rates), rate / megabytes * rows, probe, rate / probe, rows,
-      megabytes * 1e6 / rows, passes);
+      megabytes * 1e6 / rows, passes, CpuName().c_str());
 }
 
 }  // namespace

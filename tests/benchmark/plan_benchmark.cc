@@ -15,6 +15,7 @@
 
 #include "benchmark/benchmark.h"
 #include "common/check.h"
+#include "common/cpu_name.h"
 #include "common/random.h"
 #include "common/rpc/payload.h"
 #include "embedding_worker/embedding_layout.h"
@@ -183,4 +184,11 @@ BENCHMARK(PushToUpdates)->Arg(1)->Arg(26)->Unit(benchmark::kMicrosecond);
 }  // namespace
 }  // namespace satrap
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::AddCustomContext("cpu", satrap::CpuName());
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

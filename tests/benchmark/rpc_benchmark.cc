@@ -31,6 +31,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/check.h"
+#include "common/cpu_name.h"
 #include "common/mutex.h"
 #include "common/process_memory.h"
 #include "common/rpc/endpoints.h"
@@ -261,9 +262,9 @@ void Run(double seconds) {
     }
   }
   std::filesystem::remove_all(folder);
-  std::printf(R"({"benchmark":"rpc","answer_bytes":%zu,"cases":[%s]})"
+  std::printf(R"({"benchmark":"rpc","answer_bytes":%zu,"cases":[%s],"cpu":"%s"})"
               "\n",
-              kAnswerBytes, absl::StrJoin(cases, ",").c_str());
+              kAnswerBytes, absl::StrJoin(cases, ",").c_str(), CpuName().c_str());
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "common/check.h"
+#include "common/cpu_name.h"
 #include "common/random.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "tests/benchmark/table_probe.h"
@@ -99,11 +100,11 @@ class TableBenchmark {
         "\"lookups_per_second\":%.0f,\"probe_lookups_per_second\":%.0f,\"lookup_ratio\":%.3f,"
         "\"updates_per_second\":%.0f,\"probe_updates_per_second\":%.0f,\"update_ratio\":%.3f,"
         "\"probe_ahead\":[%zu,%zu],\"inserts_per_second\":%.0f,\"bytes\":%lld,"
-        "\"overhead_bytes_per_row\":%.1f}\n",
+        "\"overhead_bytes_per_row\":%.1f,\"cpu\":\"%s\"}\n",
         static_cast<long long>(table_->rows()), row_values_,
         static_cast<long long>(flags_.call_keys), lookup, bare_lookup, lookup / bare_lookup, update,
         bare_update, update / bare_update, lookup_ahead, update_ahead, inserts_per_second_,
-        static_cast<long long>(table_->bytes()), OverheadBytesPerRow());
+        static_cast<long long>(table_->bytes()), OverheadBytesPerRow(), CpuName().c_str());
   }
 
  private:

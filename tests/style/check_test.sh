@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each rule of check.sh finds the violation that is planted for it, and nothing in a clean checkout.
+# Each rule of check.sh finds the violation planted for it, and nothing in a clean checkout.
 set -euo pipefail
 check="$(readlink -f tests/style/check.sh)"
 format="$(readlink -f .clang-format)"
@@ -27,7 +27,7 @@ int Count(const std::string& of_what);
 EOF
 }
 
-# $1: rule; $2: file; the file's text comes on stdin; $3: part of what must be said.
+# $1: the rule; $2: the file to plant, with its text on stdin; $3: part of the expected message.
 expect_found() {
   new_checkout
   "$check" "$1" . >/dev/null || { echo "$1: found something in a clean checkout"; failures=1; }
@@ -40,7 +40,7 @@ expect_found() {
     echo "$1: said of $2: $said"
     failures=1
   fi
-  # An exception silences it, and is itself a violation once it is not needed.
+  # An exception silences the violation, and is itself one when it is no longer needed.
   echo "$1 $2 for the test" >allowed.txt
   "$check" "$1" . allowed.txt >/dev/null || { echo "$1: ignored its exception"; failures=1; }
   rm "$2"

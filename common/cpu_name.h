@@ -1,0 +1,23 @@
+// The name of this machine's CPU, which benchmarks print beside their figures: a figure says little
+// without it.
+
+#ifndef SATRAP_COMMON_CPU_NAME_H_
+#define SATRAP_COMMON_CPU_NAME_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// As "AMD EPYC (family 26, model 2, stepping 1), 2 CPUs". Family, model and stepping are included
+// because virtual machines often report no more than the brand. Contains no quotes and no
+// backslashes, so that it can be printed into JSON. "unknown" if the system does not say.
+std::string CpuName();
+
+// The same of a text like that of /proc/cpuinfo.
+std::string CpuNameOf(absl::string_view cpuinfo);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CPU_NAME_H_

@@ -1,0 +1,18 @@
+// The BatchMaker of benchmarks: it encodes the first `cycle_batches` batches of the synthetic click
+// log once and sends them again and again, so that the loader costs next to nothing.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_CYCLING_BATCH_MAKER_H_
+#define SATRAP_DATA_LOADER_BATCH_CYCLING_BATCH_MAKER_H_
+
+#include <memory>
+
+#include "data_loader/batch/batch_maker.h"
+
+namespace satrap {
+
+// REQUIRES: the plan has a click log, and cycle_batches > 0
+std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamPlan> plan);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_CYCLING_BATCH_MAKER_H_

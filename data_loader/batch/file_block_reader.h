@@ -1,0 +1,39 @@
+// The BlockReader of text formats: it reads lines, parses them, drops the records of other streams
+// and reports bad ones.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_FILE_BLOCK_READER_H_
+#define SATRAP_DATA_LOADER_BATCH_FILE_BLOCK_READER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "data_loader/batch/block_reader.h"
+#include "data_loader/batch/read_progress.h"
+#include "data_loader/batch/record_filter.h"
+#include "data_loader/parser/parser.h"
+#include "data_loader/source/split_list.h"
+
+namespace satrap {
+
+struct FileBlockOptions {
+  Stream stream = TRAIN_STREAM;
+  uint64_t block_rows = kUnshuffledBlockRows;
+  const RecordFilter* filter = nullptr;
+  Parser* parser = nullptr;
+  ReadProgress* progress = nullptr;
+  // False when the file was read before: then bad records, empty lines and comments were counted
+  // that time, and are skipped silently.
+  bool report_bad = true;
+};
+
+// Opens split number `split_index` of a text format. What `options` points to must outlive the
+// reader. Fails as LineReader::Open does, or with INVALID_ARGUMENT if the file's header does not
+// match the job's columns.
+absl::StatusOr<std::unique_ptr<BlockReader>> NewFileBlockReader(const Split& split,
+                                                                uint32_t split_index,
+                                                                const FileBlockOptions& options);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_FILE_BLOCK_READER_H_

@@ -1,0 +1,23 @@
+// The BlockReader of the synthetic click log: it makes the rows of a split.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_SYNTHETIC_BLOCK_READER_H_
+#define SATRAP_DATA_LOADER_BATCH_SYNTHETIC_BLOCK_READER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "data_loader/batch/block_reader.h"
+#include "data_loader/batch/read_progress.h"
+#include "data_loader/source/split_list.h"
+#include "data_loader/synthetic/click_log.h"
+
+namespace satrap {
+
+// `log` and `progress` must outlive the reader.
+std::unique_ptr<BlockReader> NewSyntheticBlockReader(const Split& split, Stream stream,
+                                                     uint64_t block_rows, const ClickLog* log,
+                                                     ReadProgress* progress);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_SYNTHETIC_BLOCK_READER_H_

@@ -1,0 +1,32 @@
+// What a LoaderEngine and its StreamSenders are told: the options of the loader, which all its
+// streams share, and those of one stream.
+
+#ifndef SATRAP_DATA_LOADER_ENGINE_SENDER_OPTIONS_H_
+#define SATRAP_DATA_LOADER_ENGINE_SENDER_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/rpc/timeouts.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+struct LoaderOptions {
+  uint32_t loader_index = 0;
+  Envelope envelope;
+  rpc::RpcTimeouts timeouts;
+  // For each stream: parts taken from its sources and not yet accepted by a worker. The sources of
+  // a stream share them, but each may have at least one.
+  size_t max_open_parts = 8;
+};
+
+struct StreamOptions {
+  Stream stream = TRAIN_STREAM;
+  bool ordered = false;
+  uint32_t epochs = 0;  // 0: passes without end
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_ENGINE_SENDER_OPTIONS_H_

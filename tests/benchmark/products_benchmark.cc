@@ -1,0 +1,134 @@
+// What the matrix products of a job's dense network would allow if the machine did nothing else:
+// for each weight matrix the product of Forward and the two of Backward, in f32 by oneDNN as the NN
+// worker runs them, without bias and activation, over a global batch. No training can be faster.
+//
+//   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
+//
+// Prints one JSON line for one thread and one for all compute threads of the job's NN workers.
+// samples_per_second is the median of the passes of one second; core_us_per_sample is the processor
+// time of all threads. `./satrap bench deepfm` runs this after the training that it measures and
+// reads `threads` and the two figures, so their names and their order are fixed.
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "common/check.h"
+#include "common/config/job_config.h"
+#include "common/cpu_name.h"
+#include "common/random.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/rank/part_layout.h"
+
+namespace satrap {
+namespace {
+
+constexpr double kSeconds = 1;
+
+// y = x w, dx = dy w^T, dw = x^T dy.
+struct Product {
+  int64_t in = 0;
+  int64_t out = 0;
+  bool wants_dx = false;  // false: the input is data, which has no gradient
+};
+
+// The products of all layers with a weight matrix. A bias is a parameter of one row.
+std::vector<Product> ProductsOf(const Graph& graph) {
+  std::vector<Product> products;
+  for (const GraphNode& node : graph.nodes) {
+    for (const ParameterSpec& parameter : node.layer->parameters()) {
+      if (parameter.rows == 1) continue;
+      const bool wants_dx = graph.tensors[node.inputs[0]].needs_gradient;
+      products.push_back({parameter.rows, parameter.cols, wants_dx});
+    }
+  }
+  return products;
+}
+
+Tensor RandomTensor(Backend* backend, int64_t rows, int64_t cols, bool padded) {
+  // Activations have rows that begin at cache lines, as in the network; weights have no gaps.
+  const int64_t stride = padded ? (cols + 15) / 16 * 16 : cols;
+  const auto memory = backend->Allocate(rows * stride * static_cast<int64_t>(sizeof(float)));
+  CHECK_OK(memory.status());
+  const Tensor tensor{DType::kF32, *memory, rows, cols, stride};
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < cols; ++c) {
+      tensor.f32(i)[c] = static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5);
+    }
+  }
+  return tensor;
+}
+
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Of all threads of the process.
+double CpuSeconds() {
+  timespec now;
+  CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void Measure(const std::vector<Product>& products, int64_t batch, int threads) {
+  const std::unique_ptr<Backend> backend = NewCpuBackend(threads);
+  std::vector<LinearGradArgs> args;
+  for (const Product& product : products) {
+    LinearGradArgs arg;
+    arg.x = RandomTensor(backend.get(), batch, product.in, true);
+    arg.w = RandomTensor(backend.get(), product.in, product.out, false);
+    arg.y = RandomTensor(backend.get(), batch, product.out, true);
+    arg.dy = RandomTensor(backend.get(), batch, product.out, true);
+    arg.dw = RandomTensor(backend.get(), product.in, product.out, false);
+    if (product.wants_dx) arg.dx = {RandomTensor(backend.get(), batch, product.in, true), false};
+    args.push_back(arg);
+  }
+  const auto pass = [&] {
+    const double start = SecondsNow();
+    for (const LinearGradArgs& arg : args) {
+      backend->Linear(arg.x, arg.w, Tensor(), Activation::kLinear, arg.y);
+    }
+    for (size_t i = args.size(); i > 0; --i) backend->LinearGrad(args[i - 1]);
+    return SecondsNow() - start;
+  };
+  pass();  // warms up: oneDNN makes its kernels at their first use
+  std::vector<double> seconds;
+  const double cpu_start = CpuSeconds();
+  for (const double end = SecondsNow() + kSeconds; seconds.empty() || SecondsNow() < end;) {
+    seconds.push_back(pass());
+  }
+  const double cpu_us = 1e6 * (CpuSeconds() - cpu_start) /
+                        static_cast<double>(static_cast<int64_t>(seconds.size()) * batch);
+  std::sort(seconds.begin(), seconds.end());
+  const double rate = static_cast<double>(batch) / seconds[seconds.size() / 2];
+  std::printf(
+      "{\"benchmark\":\"products\",\"threads\":%d,\"samples_per_second\":%.0f,"
+      "\"core_us_per_sample\":%.2f,\"batch\":%lld,\"cpu\":\"%s\"}\n",
+      threads, rate, cpu_us, static_cast<long long>(batch), CpuName().c_str());
+}
+
+int Main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: products_benchmark JOB\n");
+    return 1;
+  }
+  const auto job = LoadResolvedJob(argv[1]);
+  CHECK_OK(job.status());
+  const auto graph = BuildGraph(job->model(), MakePartLayout(*job).inputs);
+  CHECK_OK(graph.status());
+  const std::vector<Product> products = ProductsOf(*graph);
+  const int all = job->nn_worker().replicas() * job->nn_worker().compute_threads();
+  Measure(products, job->global_batch_size(), 1);
+  if (all > 1) Measure(products, job->global_batch_size(), all);
+  return 0;
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) { return satrap::Main(argc, argv); }

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# compile_commands.py lists each source of ours once, with the options that a clang tool understands.
+set -euo pipefail
+cat >"$TEST_TMPDIR/actions.json" <<'JSON'
+{"actions": [
+  {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-std=c++20", "-iquote", ".",
+    "-fno-canonical-system-headers", "-MD", "-MF", "bazel-out/a.d", "-frandom-seed=bazel-out/a.o",
+    "-DNAME=\"x y\"", "-c", "common/a.cc", "-o", "bazel-out/a.o"]},
+  {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "common/a.cc", "-o", "b.o"]},
+  {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "bazel-out/k8/a.pb.cc"]},
+  {"mnemonic": "CppCompile"}
+]}
+JSON
+python3 tests/style/compile_commands.py checkout <"$TEST_TMPDIR/actions.json" |
+  tr -d '\n ' >"$TEST_TMPDIR/got"
+expected='[{"directory":"checkout","file":"common/a.cc","arguments":["/usr/bin/gcc","-std=c++20",'
+expected+='"-iquote",".","-DNAME=\"xy\"","common/a.cc"]}]'
+if [[ "$(cat "$TEST_TMPDIR/got")" != "$expected" ]]; then
+  echo "got      $(cat "$TEST_TMPDIR/got")"
+  echo "expected $expected"
+  exit 1
+fi
