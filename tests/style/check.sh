@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks a rule of the house on all sources of a checkout.
+# Checks one style rule on all sources of a checkout.
 #
 #   check.sh RULE ROOT [ALLOWED]
 #
-# Prints each violation as PATH[:LINE]: what, and exits with 1 if there is one. ALLOWED lists
-# exceptions, one a line: RULE PATH reason. An exception that nothing needs is a violation too.
+# Prints each violation as "PATH[:LINE]: what is wrong" and exits with 1 if there is any. ALLOWED
+# lists exceptions, one per line: RULE PATH reason. An unused exception is a violation, too.
 set -euo pipefail
 rule="$1"
 root="$2"
@@ -17,7 +17,7 @@ files() { "$here/sources.sh" . "$@"; }
 # Runs the awk program $1 over the files listed on stdin.
 scan() { xargs -r -d '\n' awk "$1"; }
 
-# Formatting is clang-format's.
+# clang-format decides how code is formatted.
 check_format() {
   clang-format-14 --version >/dev/null
   { files '*.h' '*.cc' |
@@ -25,8 +25,8 @@ check_format() {
     sed -n 's/^\([^ :]*:[0-9]*\):.*error: .*/\1: not formatted; run .\/satrap format/p'
 }
 
-# proto <- common <- roles <- deploy <- tests; roles do not know each other, and generated services
-# stay behind a role's service and its clients.
+# Layers: proto <- common <- roles <- deploy <- tests. Roles do not include each other, and only
+# service and client files include generated services.
 check_layers() {
   files '*.h' '*.cc' | scan '
     function may(from, to) {
@@ -57,7 +57,7 @@ check_layers() {
     /default_visibility.*public/ { print FILENAME ":" FNR ": targets are private by default" }'
 }
 
-# Conditional compilation hides code from the tests of whoever builds the other half.
+# Code that is compiled conditionally is not tested by those who build the other branch.
 check_conditionals() {
   files '*.h' '*.cc' | scan '
     /^ *# *(if|ifdef|ifndef|elif) / && !/^#ifndef SATRAP_[A-Z0-9_]*_H_$/ {
@@ -65,7 +65,7 @@ check_conditionals() {
     }'
 }
 
-# A header is a contract: it begins with a comment, and its guard is its path.
+# A header begins with a comment that states its contract, and its guard is made of its path.
 check_headers() {
   files '*.h' | scan '
     function finish() { if (path != "" && !guarded) print path ": no guard " guard }
@@ -79,7 +79,7 @@ check_headers() {
     END { finish() }'
 }
 
-# What is longer than this is two things, or needs its reason in ALLOWED.
+# A longer file or function probably does two things; if not, ALLOWED says why.
 check_sizes() {
   files '*.h' '*.cc' | scan '
     function finish() {
@@ -96,7 +96,8 @@ check_sizes() {
     END { finish() }'
 }
 
-# Words and names that say nothing, or that belong to one machine.
+# Markers of unfinished work, names that say nothing, and paths and addresses that are valid on one
+# machine or network only.
 check_words() {
   local markers='TO''DO|FIX''ME|X''XX' paths='/(wo''rk|tm''p|home|root|Users)/'
   files '*.h' '*.cc' '*.sh' '*.bzl' '*.proto' '*.textproto' '*.md' '*BUILD' satrap setup .ci/run |
@@ -121,7 +122,7 @@ check_words() {
     }'
 }
 
-# A field of the job that nothing but validation and printing reads is a promise that nothing keeps.
+# A field of the job that only validation and printing read would have no effect.
 check_fields() {
   files '*.proto' | { grep -E '^proto/(job|data|model|table)\.proto$' || true; } |
     xargs -r -d '\n' awk '
@@ -138,7 +139,7 @@ check_fields() {
     done
 }
 
-# Drops what ALLOWED allows, and adds what it allows without need.
+# Removes the violations that ALLOWED excepts, and adds the exceptions that are not needed.
 apply_allowed() {
   awk -v rule="$rule" -v allowed="$allowed" '
     BEGIN {
