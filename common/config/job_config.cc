@@ -170,4 +170,8 @@ const std::string& IdSpaceOf(const FeatureConfig& feature) {
   return feature.has_id_space() ? feature.id_space() : feature.name();
 }
 
+bool QuotesOf(const CsvFormat& csv) {
+  return csv.has_quotes() ? csv.quotes() : csv.separator() != "\t";
+}
+
 }  // namespace satrap

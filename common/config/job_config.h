@@ -45,6 +45,8 @@ const std::string& ColumnOf(const FeatureConfig& feature);
 const std::string& ColumnOf(const NumericConfig& numeric);
 // The id space of a feature: its `id_space`, or its name.
 const std::string& IdSpaceOf(const FeatureConfig& feature);
+// Whether quotes have a meaning: its `quotes`, or whether the separator is not a tab.
+bool QuotesOf(const CsvFormat& csv);
 
 }  // namespace satrap
 

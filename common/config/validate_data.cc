@@ -35,6 +35,19 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
   if (csv.separator().size() != 1) {
     problems->Add("data.csv.separator",
                   absl::StrCat("must be one byte, got '", csv.separator(), "'"));
+  } else if (csv.separator() == "\n") {
+    problems->Add("data.csv.separator", "must not be the end of a line");
+  } else if (csv.separator() == "\"" && QuotesOf(csv)) {
+    problems->Add("data.csv.separator",
+                  "must not be '\"', which encloses fields; data.csv.quotes: false gives it no "
+                  "meaning");
+  }
+  if (csv.multiline() && !QuotesOf(csv)) {
+    problems->Add("data.csv.multiline",
+                  csv.has_quotes()
+                      ? "needs data.csv.quotes"
+                      : "needs data.csv.quotes: true, which is not the default of files "
+                        "separated by tabs");
   }
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<int, int> count_of_kind;

@@ -85,6 +85,29 @@ TEST(ValidateData, ACsvSeparatorIsOneByte) {
             "data.csv.separator: must be one byte, got ''");
 }
 
+TEST(ValidateData, ACsvSeparatorIsNeitherALineEndNorAQuoteThatEnclosesFields) {
+  JobConfig job = CsvJob();
+  job.mutable_data()->mutable_csv()->set_separator("\n");
+  EXPECT_EQ(ProblemsOf(job), "data.csv.separator: must not be the end of a line");
+  job.mutable_data()->mutable_csv()->set_separator("\"");
+  EXPECT_EQ(ProblemsOf(job),
+            "data.csv.separator: must not be '\"', which encloses fields; data.csv.quotes: false "
+            "gives it no meaning");
+  EXPECT_EQ(ProblemsOf(job, {"data.csv.quotes=false"}), "");
+}
+
+TEST(ValidateData, RecordsOfSeveralLinesNeedQuotes) {
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.csv.multiline=true"}), "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.csv.multiline=true", "data.csv.quotes=false"}),
+            "data.csv.multiline: needs data.csv.quotes");
+  JobConfig tsv = CsvJob();
+  tsv.mutable_data()->mutable_csv()->set_separator("\t");
+  EXPECT_EQ(ProblemsOf(tsv, {"data.csv.multiline=true"}),
+            "data.csv.multiline: needs data.csv.quotes: true, which is not the default of files "
+            "separated by tabs");
+  EXPECT_EQ(ProblemsOf(tsv, {"data.csv.multiline=true", "data.csv.quotes=true"}), "");
+}
+
 TEST(ValidateData, CsvColumnsHaveNamesOfTheirOwn) {
   EXPECT_EQ(ProblemsOf(CsvJobWithColumn("kind: ID")), "data.csv.columns[4]: has no name");
   EXPECT_EQ(ProblemsOf(CsvJobWithColumn("kind: IGNORE")), "");

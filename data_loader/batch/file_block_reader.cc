@@ -20,7 +20,8 @@ class FileBlockReader final : public BlockReader {
       : path_(std::move(path)),
         split_index_(split_index),
         options_(options),
-        lines_(std::move(lines)) {}
+        lines_(std::move(lines)),
+        multiline_(options.parser->multiline().has_value()) {}
 
   absl::StatusOr<bool> Next(Block* block) override {
     block->records.Clear();
@@ -87,13 +88,14 @@ class FileBlockReader final : public BlockReader {
     Count();  // the good records read before it count towards the share of bad ones
     return options_.progress->AddBad({path_, line.offset, line.number, options_.stream, reason,
                                       line.text, split_index_, position_ / options_.block_rows,
-                                      index});
+                                      index, multiline_});
   }
 
   const std::string path_;
   const uint32_t split_index_;
   const FileBlockOptions options_;
   const std::unique_ptr<LineReader> lines_;
+  const bool multiline_;   // records may span lines
   uint64_t position_ = 0;  // good records of the split read so far, those of other streams included
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
@@ -104,7 +106,8 @@ class FileBlockReader final : public BlockReader {
 absl::StatusOr<std::unique_ptr<BlockReader>> NewFileBlockReader(const Split& split,
                                                                 uint32_t split_index,
                                                                 const FileBlockOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<LineReader> lines, LineReader::Open(split));
+  ASSIGN_OR_RETURN(std::unique_ptr<LineReader> lines,
+                   LineReader::Open(split, options.parser->multiline()));
   if (split.from == 0 && options.parser->has_header()) {
     LineReader::Line header;
     ASSIGN_OR_RETURN(const bool found, lines->Next(&header));

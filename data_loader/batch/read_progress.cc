@@ -32,6 +32,11 @@ std::string OneField(absl::string_view path) {
   return absl::StrReplaceAll(path, {{"\t", "\\t"}, {"\n", "\\n"}});
 }
 
+// A record that may span lines as one line, from which it can be told again.
+std::string OneLine(absl::string_view record) {
+  return absl::StrReplaceAll(record, {{"\\", "\\\\"}, {"\n", "\\n"}, {"\r", "\\r"}});
+}
+
 // The first ten are logged, then those whose count is a power of two.
 bool IsLogged(uint64_t count) { return count <= kLoggedAtFirst || (count & (count - 1)) == 0; }
 
@@ -121,7 +126,8 @@ absl::Status ReadProgress::Keep(const BadLine& bad) {
     MutexLock lock(&mutex_);
     keeps_lines_ = true;
   }
-  RETURN_IF_ERROR(Write(lines_, absl::StrCat(bad.text, "\n"), lines_path));
+  const std::string line = bad.multiline ? OneLine(bad.text) : std::string(bad.text);
+  RETURN_IF_ERROR(Write(lines_, absl::StrCat(line, "\n"), lines_path));
   return Write(places_,
                absl::StrCat(OneField(bad.path), "\t", bad.offset, "\t", bad.line, "\t",
                             StreamName(bad.stream), "\t", bad.reason, "\t", bad.split, "\t",

@@ -47,6 +47,9 @@ struct BadLine {
   uint32_t split = 0;
   uint64_t block = 0;
   uint64_t index = 0;
+  // Records of the file may span lines: `text` is kept on one line, with backslashes, line feeds
+  // and carriage returns escaped.
+  bool multiline = false;
 };
 
 class ReadProgress {

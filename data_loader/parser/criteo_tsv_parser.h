@@ -1,5 +1,5 @@
-// Criteo's click log: label, 13 integers, 26 strings, tab-separated, empty = missing.
-// docs/formats.md, "Criteo TSV", says what a bad record is.
+// Criteo's click log: label, 13 integers, 26 strings, separated by tabs; an empty field is missing.
+// docs/formats.md, "Criteo TSV", says which records are bad.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_CRITEO_TSV_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_CRITEO_TSV_PARSER_H_

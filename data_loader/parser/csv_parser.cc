@@ -8,17 +8,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
+#include "common/config/job_config.h"
 #include "data_loader/parser/number.h"
 #include "data_loader/parser/string_id.h"
+#include "data_loader/source/quoting.h"
 
 namespace satrap {
 namespace {
 
-// One column of the schema, ready for use.
+// One column of the schema, with its defaults filled in and its strings in sets that look up fast.
 struct Column {
   std::string name;
   ColumnConfig::Kind kind = ColumnConfig::IGNORE;
@@ -34,7 +36,7 @@ struct Column {
   bool IsMissing(absl::string_view field) const {
     return field.empty() || (!missing_values.empty() && missing_values.contains(field));
   }
-  // False if the string is not in the vocabulary.
+  // False if there is a vocabulary and the string is not in it.
   bool IdOf(absl::string_view text, uint64_t* id) const {
     if (!has_vocabulary) {
       *id = StringId(text);
@@ -47,6 +49,7 @@ struct Column {
   }
 };
 
+// Linear, because labels have one or two spellings.
 bool Contains(const std::vector<std::string>& values, absl::string_view value) {
   for (const std::string& candidate : values) {
     if (candidate == value) return true;
@@ -85,17 +88,19 @@ absl::string_view Trim(absl::string_view text) {
   return text;
 }
 
-constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr size_t kMaxToldBytes = 200;
+constexpr char kTooFewColumns[] = "too few columns";
+constexpr char kTooManyColumns[] = "too many columns";
+constexpr size_t kMaxPrintableBytes = 200;
 
-// The names as they can be shown on a terminal: a file may hold any bytes, and any number of them.
-std::string Told(const std::vector<std::string>& names) {
-  std::string told;
+// The names, escaped and cut off for an error message: a file may hold any bytes, and any number of
+// them.
+std::string Printable(const std::vector<std::string>& names) {
+  std::string text;
   for (const char c : absl::StrJoin(names, ", ")) {
-    if (told.size() >= kMaxToldBytes) return told + "...";
-    told += absl::CHexEscape(absl::string_view(&c, 1));
+    if (text.size() >= kMaxPrintableBytes) return text + "...";
+    text += absl::CHexEscape(absl::string_view(&c, 1));
   }
-  return told;
+  return text;
 }
 
 class CsvParser final : public Parser {
@@ -104,7 +109,10 @@ class CsvParser final : public Parser {
       : Parser(format.comment_prefix()),
         separator_(format.separator()[0]),
         header_(format.header()),
-        trim_(format.trim()) {
+        trim_(format.trim()),
+        quotes_(QuotesOf(format)),
+        multiline_(format.multiline()),
+        rules_{separator_, trim_, format.comment_prefix()} {
     size_t ids = 0, lists = 0, numerics = 0;
     for (const ColumnConfig& config : format.columns()) {
       Column column = MakeColumn(config, stream);
@@ -120,8 +128,9 @@ class CsvParser final : public Parser {
   absl::Status CheckHeader(absl::string_view line) const override {
     std::vector<std::string> expected;
     std::vector<std::string> got;
-    for (absl::string_view name : absl::StrSplit(line, separator_)) {
-      got.emplace_back(trim_ ? Trim(name) : name);
+    const char* reason = HeaderNames(line, &got);
+    if (reason != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("the header line is damaged: ", reason));
     }
     size_t equal = 0;  // columns, from the first on
     for (size_t i = 0; i < columns_.size(); ++i) {
@@ -132,20 +141,25 @@ class CsvParser final : public Parser {
     }
     if (equal == columns_.size() && equal == got.size()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        "the header line names the columns ", Told(got), "; the job ",
-        absl::StrJoin(expected, ", "), "; the first that differs is column ", equal + 1,
-        absl::StartsWith(line, kByteOrderMark) ? "; the file begins with a UTF-8 byte order mark, "
-                                                 "which is taken for a part of the first name"
-                                               : ""));
+        "the header line names the columns ", Printable(got), "; the job ",
+        absl::StrJoin(expected, ", "), "; the first that differs is column ", equal + 1));
+  }
+
+  absl::optional<QuoteRules> multiline() const override {
+    return multiline_ ? absl::make_optional(rules_) : absl::nullopt;
   }
 
  private:
   const char* ParseRow(absl::string_view line, RecordBlock* block) override {
     if (std::memchr(line.data(), 0, line.size()) != nullptr) return "a NUL byte";
+    // One more scan of a line costs little; a record without quotes then pays for nothing else.
+    if (quotes_ && std::memchr(line.data(), '"', line.size()) != nullptr) {
+      return ParseQuotedRow(line, block);
+    }
     const char* at = line.data();
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (at == nullptr) return "too few columns";
+      if (at == nullptr) return kTooFewColumns;
       const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
       const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
       absl::string_view field(at, static_cast<size_t>(field_end - at));
@@ -154,7 +168,46 @@ class CsvParser final : public Parser {
       const char* reason = ParseField(columns_[i], field, block);
       if (reason != nullptr) return reason;
     }
-    return at == nullptr ? nullptr : "too many columns";
+    return at == nullptr ? nullptr : kTooManyColumns;
+  }
+
+  // As ParseRow, of a record that holds a quote.
+  const char* ParseQuotedRow(absl::string_view record, RecordBlock* block) {
+    QuotedFields fields(record, &rules_, &scratch_);
+    for (const Column& column : columns_) {
+      if (fields.done()) return kTooFewColumns;
+      absl::string_view field;
+      const QuotedFields::Result result = fields.Next(&field);
+      if (result != QuotedFields::Result::kField) return ReasonOf(result);
+      const char* reason = ParseField(column, field, block);
+      if (reason != nullptr) return reason;
+    }
+    return fields.done() ? nullptr : kTooManyColumns;
+  }
+
+  // The names in a header line, or the reason why it has none.
+  const char* HeaderNames(absl::string_view line, std::vector<std::string>* names) const {
+    if (!quotes_) {
+      for (absl::string_view name : absl::StrSplit(line, separator_)) {
+        names->emplace_back(trim_ ? Trim(name) : name);
+      }
+      return nullptr;
+    }
+    std::string scratch;
+    QuotedFields fields(line, &rules_, &scratch);
+    while (!fields.done()) {
+      absl::string_view name;
+      const QuotedFields::Result result = fields.Next(&name);
+      if (result != QuotedFields::Result::kField) return ReasonOf(result);
+      names->emplace_back(name);
+    }
+    return nullptr;
+  }
+
+  const char* ReasonOf(QuotedFields::Result result) const {
+    if (result == QuotedFields::Result::kTextAfterQuote) return "text after a closing quote";
+    return multiline_ ? "a quote is not closed by the end of the file or within 1 MiB"
+                      : "a quote is not closed on its line";
   }
 
   // Null, or the reason why the record is bad; so does ParseList.
@@ -221,7 +274,11 @@ class CsvParser final : public Parser {
   const char separator_;
   const bool header_;
   const bool trim_;
+  const bool quotes_;
+  const bool multiline_;
+  const QuoteRules rules_;
   std::vector<Column> columns_;
+  std::string scratch_;  // of ParseQuotedRow
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Separated values by a declared schema. docs/formats.md, "CSV and TSV", says what a bad record is.
+// Separated values by a declared schema. docs/formats.md, "CSV and TSV", says which records are bad
+// and what quotes mean.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "data_loader/parser/string_id.h"
 
 namespace satrap {
@@ -152,13 +153,106 @@ TEST(CsvParserTest, OfAWrongHeaderOnlyAShortPrintableTextIsTold) {
   for (const char c : status.message()) ASSERT_TRUE(absl::ascii_isprint(c)) << status;
 }
 
-TEST(CsvParserTest, AByteOrderMarkBeforeTheHeaderIsNamed) {
-  Csv csv(R"(header: true columns { name: "y" kind: LABEL } columns { name: "u" })");
-  EXPECT_EQ(csv.parser->CheckHeader("\xef\xbb\xbfy,u").message(),
-            "the header line names the columns \\xef\\xbb\\xbfy, u; the job y, u; the first that "
-            "differs is column 1; the file begins with a UTF-8 byte order mark, which is taken for "
-            "a part of the first name");
-  EXPECT_EQ(csv.parser->CheckHeader("y,v").message().find("mark"), std::string::npos);
+TEST(CsvParserTest, AQuotedRecordHasTheValuesOfTheSameRecordWithoutQuotes) {
+  const std::string format = R"(columns { name: "y" kind: LABEL } columns { name: "user" kind: ID }
+      columns { name: "skipped" } columns { name: "tags" kind: MULTI_ID value_separator: ":" }
+      columns { name: "age" kind: NUMERIC } columns { name: "w" kind: WEIGHT }
+      columns { name: "g" kind: GROUP } columns { name: "t" kind: TIME })";
+  Csv csv(format);
+  ASSERT_EQ(csv.Parse(R"(1,279,anything,a:1|b:2,-2.5e1,0.5,session,1700000000)"), kRecord);
+  ASSERT_EQ(csv.Parse(R"("1","279","any, thing","a:1|b:2","-2.5e1","0.5","session","1700000000")"),
+            kRecord);
+  EXPECT_EQ(csv.block.label(1), 1.0f);
+  EXPECT_EQ(csv.block.ids(1)[0], csv.block.ids(0)[0]);
+  EXPECT_EQ(csv.block.list_ids(1, 0), csv.block.list_ids(0, 0));
+  EXPECT_EQ(csv.block.list_values(1, 0), csv.block.list_values(0, 0));
+  EXPECT_EQ(csv.block.numerics(1)[0], -25.0f);
+  EXPECT_EQ(csv.block.weight(1), 0.5f);
+  EXPECT_EQ(csv.block.group(1), StringId("session"));
+  EXPECT_EQ(csv.block.time(1), 1700000000);
+}
+
+TEST(CsvParserTest, QuotesHoldSeparatorsAndDoubledQuotes) {
+  Csv csv(R"(columns { name: "y" kind: LABEL } columns { name: "a" kind: ID }
+             columns { name: "b" kind: ID })");
+  ASSERT_EQ(csv.Parse(R"(1,"Hello, world","say ""hi"", ""you""")"), kRecord);
+  EXPECT_EQ(csv.block.ids(0)[0], StringId("Hello, world"));
+  EXPECT_EQ(csv.block.ids(0)[1], StringId(R"(say "hi", "you")"));
+  ASSERT_EQ(csv.Parse(R"(1,5" pipe,a"b")"), kRecord);
+  EXPECT_EQ(csv.block.ids(1)[0], StringId(R"(5" pipe)")) << "a quote within an unquoted field";
+  EXPECT_EQ(csv.block.ids(1)[1], StringId(R"(a"b")"));
+}
+
+TEST(CsvParserTest, AQuotedFieldIsMissingWhereTheSameStringIsWithoutQuotes) {
+  Csv csv(R"(columns { name: "y" kind: LABEL }
+             columns { name: "a" kind: ID missing_values: "?" }
+             columns { name: "x" kind: NUMERIC missing_values: "NA" })");
+  ASSERT_EQ(csv.Parse(R"(0,"","")"), kRecord);
+  ASSERT_EQ(csv.Parse(R"(0,"?","NA")"), kRecord);
+  for (const size_t row : {0, 1}) {
+    EXPECT_TRUE(csv.block.IsMissing(row, 0));
+    EXPECT_TRUE(std::isnan(csv.block.numerics(row)[0]));
+  }
+}
+
+TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextBehindItMakesABadRecord) {
+  const std::string columns = R"(columns { name: "y" kind: LABEL } columns { name: "a" kind: ID })";
+  Csv csv(columns);
+  const auto reason_of = [](Csv* of, absl::string_view line) {
+    const ParseResult result = of->parser->Parse(line, &of->block);
+    EXPECT_EQ(result.kind, kBad) << line;
+    return std::string(result.reason == nullptr ? "" : result.reason);
+  };
+  EXPECT_EQ(reason_of(&csv, R"(1,"a)"), "a quote is not closed on its line");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a"")"), "a quote is not closed on its line");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a"b)"), "text after a closing quote");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a" )"), "text after a closing quote");
+  EXPECT_EQ(reason_of(&csv, R"("1")"), "too few columns");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a,b",c)"), "too many columns");
+  EXPECT_EQ(csv.block.rows(), 0u);
+  Csv multiline("multiline: true " + columns);
+  EXPECT_EQ(reason_of(&multiline, R"(1,"a)"),
+            "a quote is not closed by the end of the file or within 1 MiB");
+  EXPECT_EQ(multiline.Parse("1,\"a\nb\""), kRecord);
+  EXPECT_EQ(multiline.block.ids(0)[0], StringId("a\nb"));
+}
+
+TEST(CsvParserTest, QuotesAreDataWhereTheFormatHasNone) {
+  const std::string columns =
+      R"( columns { name: "y" kind: LABEL } columns { name: "a" kind: ID })";
+  const std::string tab = "separator: \"\\t\"";
+  for (const std::string& format : {tab, std::string("separator: \"\\t\" quotes: false")}) {
+    Csv csv(format + columns);
+    ASSERT_EQ(csv.Parse("1\t\"cheap flights\""), kRecord) << format;
+    EXPECT_EQ(csv.block.ids(0)[0], StringId("\"cheap flights\""));
+    EXPECT_EQ(csv.Parse("1\t\"cheap"), kRecord);
+  }
+  Csv off("quotes: false" + columns);
+  ASSERT_EQ(off.Parse("1,\"a\""), kRecord);
+  EXPECT_EQ(off.block.ids(0)[0], StringId("\"a\""));
+  Csv on(tab + " quotes: true" + columns);
+  ASSERT_EQ(on.Parse("1\t\"a\tb\""), kRecord);
+  EXPECT_EQ(on.block.ids(0)[0], StringId("a\tb"));
+}
+
+TEST(CsvParserTest, OnlyAFormatWithMultilineHasRecordsOfSeveralLines) {
+  EXPECT_FALSE(Csv(R"(columns { name: "y" kind: LABEL })").parser->multiline().has_value());
+  const Csv csv(R"(multiline: true separator: ";" trim: true comment_prefix: "#"
+                   columns { name: "y" kind: LABEL })");
+  const absl::optional<QuoteRules> rules = csv.parser->multiline();
+  ASSERT_TRUE(rules.has_value());
+  EXPECT_EQ(rules->separator, ';');
+  EXPECT_TRUE(rules->trim);
+  EXPECT_EQ(rules->comment_prefix, "#");
+}
+
+TEST(CsvParserTest, NamesInAHeaderMayBeQuoted) {
+  Csv csv(R"(header: true columns { name: "y" kind: LABEL } columns { name: "a, b" })");
+  EXPECT_TRUE(csv.parser->CheckHeader(R"(y,"a, b")").ok());
+  EXPECT_TRUE(csv.parser->CheckHeader(R"("y","a, b")").ok());
+  EXPECT_FALSE(csv.parser->CheckHeader("y,a, b").ok());
+  EXPECT_EQ(csv.parser->CheckHeader(R"(y,"a, b)").message(),
+            "the header line is damaged: a quote is not closed on its line");
 }
 
 }  // namespace

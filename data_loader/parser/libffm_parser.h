@@ -1,5 +1,5 @@
-// libffm: "label field:index:value ...". docs/formats.md, "libsvm and libffm", says what a bad
-// record is.
+// libffm: "label field:index:value ...". docs/formats.md, "libsvm and libffm", says which records
+// are bad.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_LIBFFM_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_LIBFFM_PARSER_H_

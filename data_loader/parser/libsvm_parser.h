@@ -1,4 +1,5 @@
-// libsvm: "label index:value ...". docs/formats.md, "libsvm and libffm", says what a bad record is.
+// libsvm: "label index:value ...". docs/formats.md, "libsvm and libffm", says which records are
+// bad.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_LIBSVM_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_LIBSVM_PARSER_H_

@@ -10,14 +10,15 @@ namespace {
 
 bool IsDigit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Moves past digits; true if there was one.
+// Advances *at past digits; true if there was at least one.
 bool SkipDigits(const char** at, const char* end) {
   const char* from = *at;
   while (*at != end && IsDigit(**at)) ++*at;
   return *at != from;
 }
 
-// Whether [at, end) is an unsigned number of the grammar.
+// Whether [at, end) is an unsigned number by the grammar of number.h. from_chars alone would also
+// take "nan" and "inf", and would stop without an error at text behind a number.
 bool IsNumber(const char* at, const char* end, bool allow_exponent) {
   const bool digits_before = SkipDigits(&at, end);
   bool digits_behind = false;
@@ -41,7 +42,7 @@ bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
   const char* end = at + text.size();
   const bool negative = at != end && *at == '-';
   if (at != end && (*at == '-' || *at == '+')) ++at;
-  // Up to seven digits are exact in a float.
+  // The fast path, which most fields take: an integer of up to seven digits is exact in a float.
   if (at != end && end - at <= 7) {
     uint32_t integer = 0;
     const char* digit = at;
@@ -55,7 +56,8 @@ bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
   float magnitude = 0;
   const std::from_chars_result result = std::from_chars(at, end, magnitude);
   if (result.ec == std::errc::result_out_of_range) {
-    // Too small or too large: from_chars does not say which; strtof gives 0 or infinity.
+    // from_chars does not say whether the number is too small or too large; strtof gives 0 or
+    // infinity.
     magnitude = std::strtof(std::string(at, end).c_str(), nullptr);
   } else if (result.ec != std::errc() || result.ptr != end) {
     return false;

@@ -1,9 +1,9 @@
-// Numbers in text, as every format reads them.
+// Parses numbers, by one grammar for all formats:
 //
 //   number   [+-] (digits [. digits*] | . digits) [(e|E) [+-] digits]     finite as a float
 //   integer  [+-] digits                                                   within 64 bits
 //
-// No other letters ("nan", "inf", "0x1f"), no spaces.
+// Nothing else is a number: not "nan", "inf" or "0x1f", and nothing with spaces.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_NUMBER_H_
 #define SATRAP_DATA_LOADER_PARSER_NUMBER_H_
@@ -14,12 +14,13 @@
 
 namespace satrap {
 
-// False, with *value unspecified, if `text` is no number, or has an exponent where none is allowed.
-// Correctly rounded.
+// Rounds correctly. False, with *value unspecified, if `text` is not a number, or has an exponent
+// although `allow_exponent` is false.
 bool ParseNumber(absl::string_view text, bool allow_exponent, float* value);
 
+// Both return false, with *value unspecified, if `text` is not an integer that fits. ParseUnsigned
+// takes digits only, no sign.
 bool ParseInteger(absl::string_view text, int64_t* value);
-// Digits only.
 bool ParseUnsigned(absl::string_view text, uint64_t* value);
 
 }  // namespace satrap

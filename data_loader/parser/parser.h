@@ -1,13 +1,14 @@
-// A Parser turns one line of a text format into one row of a RecordBlock. What a bad record is
-// belongs to the format and stands in docs/formats.md.
+// A Parser turns one record of a text format, usually a line, into one row of a RecordBlock. Each
+// format decides which records are bad; docs/formats.md lists them.
 //
-// Ids: the strings of ID, MULTI_ID and GROUP columns become XXH64 of their bytes, digits included;
-// with a vocabulary an id is the position in it. The indices of libsvm and libffm are numbers and
-// become their value.
+// Ids: the strings of ID, MULTI_ID and GROUP columns become the XXH64 of their bytes, even if they
+// look like numbers; with a vocabulary the id is the position in it. The indices of libsvm and
+// libffm are numbers and become their value.
 //
-// A format writes one row in ParseRow; what every format does around it is here.
+// A format implements ParseRow; Parse does what is common to all formats: empty lines, comments,
+// and committing or abandoning the row.
 //
-// A parser may keep scratch memory: one object a thread.
+// Not thread-safe, because a parser may keep scratch memory: use one object per thread.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_PARSER_H_
@@ -19,7 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "data_loader/parser/record_block.h"
+#include "data_loader/source/quoting.h"
 #include "proto/data.pb.h"
 #include "proto/hot.pb.h"
 
@@ -42,7 +45,8 @@ class Parser {
  public:
   virtual ~Parser() = default;
 
-  // Parses `line`, without its end of line. REQUIRES: `block` has the format's schema
+  // Parses `line`, given without its line end, and appends a row to `block` if it is a good record.
+  // REQUIRES: `block` has the format's schema
   ParseResult Parse(absl::string_view line, RecordBlock* block) {
     if (line.empty()) return {ParseResult::kEmpty, nullptr};
     if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
@@ -58,17 +62,21 @@ class Parser {
     return {};
   }
 
-  // Whether a file's first line is a header, and then whether `line` is the right one:
-  // INVALID_ARGUMENT says what was expected.
+  // Whether the first line of a file is a header. CheckHeader then checks it; its INVALID_ARGUMENT
+  // says what was expected.
   virtual bool has_header() const { return false; }
   virtual absl::Status CheckHeader(absl::string_view) const { return absl::OkStatus(); }
 
+  // How the reader of a file finds the ends of records that span lines; absent if every line is a
+  // record. `line` above is then a record.
+  virtual absl::optional<QuoteRules> multiline() const { return absl::nullopt; }
+
  protected:
-  // Lines that begin with `comment_prefix` are comments; if it is empty, none is.
+  // Lines that begin with `comment_prefix` are comments. Empty: there are no comments.
   explicit Parser(std::string comment_prefix = "") : comment_prefix_(std::move(comment_prefix)) {}
 
-  // Writes the block's row under construction: null if the record is good, else the reason why it
-  // is bad, a string literal; what was written of the row then counts for nothing.
+  // Writes the block's row under construction. Returns null if the record is good, else the reason
+  // why it is bad, a string literal; the caller then abandons the row.
   // REQUIRES: `line` is neither empty nor a comment
   virtual const char* ParseRow(absl::string_view line, RecordBlock* block) = 0;
 
@@ -76,7 +84,7 @@ class Parser {
   const std::string comment_prefix_;
 };
 
-// The parser of the job's format. `stream` chooses between vocabularies.
+// Makes the parser of the job's format. The test stream may have a vocabulary of its own.
 // REQUIRES: a text format
 std::unique_ptr<Parser> NewParser(const DataConfig& data, Stream stream);
 

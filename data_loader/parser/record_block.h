@@ -1,11 +1,12 @@
-// A RecordBlock holds records that were parsed, as matrices with one row a record: single ids,
-// numerics, a label and so on; only lists of ids are jagged arrays of their own. Rows, and not
-// columns, because batches take records in permuted order: what belongs to one record then lies in
-// a few cache lines.
+// A RecordBlock holds parsed records as matrices with one row per record: single ids, numerics,
+// labels and so on. Only lists of ids are jagged arrays of their own. The layout is by row, not by
+// column, because batches take records in permuted order, and a record then touches few cache
+// lines.
 //
-// A parser writes the row under construction, number rows(), and then commits or abandons it.
+// A parser writes the row under construction, which has the index rows(), and then commits or
+// abandons it.
 //
-// Not thread-safe. A block that nobody changes any more may be read from many threads.
+// Not thread-safe. Once nothing changes a block any more, many threads may read it.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_
 #define SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_
@@ -22,14 +23,14 @@
 
 namespace satrap {
 
-// A missing numeric. No format lets a record hold one otherwise.
+// A missing numeric. NaN is free to mean this because no format accepts it as a number.
 inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
 
-// The id of a missing value where FeatureConfig.missing is AS_ID, in every kind of column: XXH64 of
-// no bytes.
+// The id of a missing value where FeatureConfig.missing is AS_ID, in every kind of column: the
+// XXH64 of the empty string.
 inline constexpr uint64_t kMissingId = 0xef46db3751d8e999ULL;
 
-// The columns of a format, by kind. The position of a name is the column's index in its kind.
+// The columns of a format, grouped by kind. A column's index is its position within its kind.
 struct RecordSchema {
   std::vector<std::string> ids;       // exactly one id, or missing
   std::vector<std::string> id_lists;  // any number of ids
@@ -56,8 +57,8 @@ class RecordBlock {
   void Clear();
 
   // --- the row under construction ---
-  // Makes room for it. Ids and numerics hold anything, nothing is missing, lists are empty, weight
-  // is 1, group and time are 0.
+  // Makes room for it. Its ids and numerics are unspecified, nothing is missing, lists are empty,
+  // the weight is 1, group and time are 0.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;

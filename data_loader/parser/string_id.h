@@ -1,4 +1,5 @@
-// The id of a string: XXH64 of its bytes. Inlined for the eight bytes of Criteo's ids.
+// The id of a string: the XXH64 of its bytes. Strings of eight bytes, as all of Criteo's are, are
+// hashed inline.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_STRING_ID_H_
 #define SATRAP_DATA_LOADER_PARSER_STRING_ID_H_

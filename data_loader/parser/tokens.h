@@ -1,5 +1,5 @@
-// Lines of tokens between spaces and tabs whose first token is the label: what libsvm and libffm
-// have in common.
+// What libsvm and libffm have in common: lines of tokens separated by spaces or tabs, of which the
+// first is the label.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_TOKENS_H_
 #define SATRAP_DATA_LOADER_PARSER_TOKENS_H_
@@ -9,7 +9,7 @@
 
 namespace satrap {
 
-// Takes the next token off `*line`; false if only spaces are left.
+// Removes the next token from the front of `*line`; false if only spaces and tabs are left.
 inline bool NextToken(absl::string_view* line, absl::string_view* token) {
   const size_t from = line->find_first_not_of(" \t");
   if (from == absl::string_view::npos) return false;
@@ -20,8 +20,8 @@ inline bool NextToken(absl::string_view* line, absl::string_view* token) {
   return true;
 }
 
-// Takes the label off `*line` and sets it in the row under construction: 1 or +1; 0 or -1. False
-// if the first token is none of these.
+// Removes the label from the front of `*line` and sets it in the row under construction: 1 for "1"
+// and "+1", 0 for "0" and "-1". False if the first token is none of these.
 inline bool TakeBinaryLabel(absl::string_view* line, RecordBlock* block) {
   absl::string_view token;
   if (!NextToken(line, &token)) return false;

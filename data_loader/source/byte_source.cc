@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kCompressedChunkBytes = 256 << 10;
 
-// The file as it lies on disk, up to the size that it was listed with.
+// The bytes on disk, up to the size with which the file was listed.
 class PlainFile final : public ByteSource {
  public:
   PlainFile(std::string path, int fd, uint64_t from, uint64_t file_bytes)
@@ -44,6 +44,8 @@ class PlainFile final : public ByteSource {
       got = pread(fd_, to, wanted, static_cast<off_t>(at_));
     } while (got < 0 && errno == EINTR);
     if (got < 0) return FileError("read", path_);
+    // The file ends before the size it was listed with. It may have grown again since, so there is
+    // an error even if the check of the size passes.
     if (got == 0 && has_size_) {
       RETURN_IF_ERROR(CheckSize());
       return absl::DataLossError(absl::StrCat(path_, " changed while byte ", at_, " was read"));
@@ -101,7 +103,8 @@ absl::Status Damaged(const std::string& path, uint64_t offset, absl::string_view
   return absl::DataLossError(absl::StrCat(path, ": ", what, " at byte ", offset));
 }
 
-// Members one after another, as gzip itself reads them; zero bytes after the last are padding.
+// Reads one gzip member after another, as the gzip tool does; zero bytes behind a member are
+// padding.
 class GzipFile final : public ByteSource {
  public:
   GzipFile(std::string path, std::unique_ptr<ByteSource> file)
@@ -130,6 +133,7 @@ class GzipFile final : public ByteSource {
   uint64_t disk_bytes() const override { return input_.offset(); }
 
  private:
+  // 0 if all input was used up without giving a byte.
   absl::StatusOr<size_t> Inflate(char* to, size_t size) {
     inflater_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
     inflater_.avail_in = static_cast<uInt>(input_.size());
@@ -176,7 +180,7 @@ class ZstdFile final : public ByteSource {
       }
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // Only what the decompressor still held could have come.
+      // At the end of the input the decompressor may still have held output, but it gave none.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }
@@ -198,7 +202,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& pa
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileError("read", path);
   auto file = std::make_unique<PlainFile>(path, fd, from, file_bytes);
-  // A split may end before the file does, and compressed bytes where a member ends.
+  // Checked here because reading may not reach the end: a split can end before the file does, and a
+  // compressed file that was cut off between two members looks whole.
   RETURN_IF_ERROR(file->CheckSize());
   switch (compression) {
     case Compression::kNone:

@@ -1,8 +1,14 @@
 // A LineReader gives the lines of one split: those whose first byte lies in it. A line ends with
-// "\n" or "\r\n" or with the file; its end is no part of it.
+// "\n" or "\r\n" or with the file; its end is not part of it. A UTF-8 byte order mark at the
+// beginning of the file is not part of the first line.
 //
-// A line of more than kMaxLineBytes is given cut off and marked; the rest of it is skipped, so
-// memory is bounded whatever the file holds.
+// With QuoteRules it gives records: a line end within quotes does not end one. Quotes that are not
+// closed by the end of the file, or within kMaxLineBytes of the record's first byte, would swallow
+// what follows. Then the record's first line is given alone, with its quotes open, and the next
+// call goes on behind that line.
+//
+// Of a line of more than kMaxLineBytes, the beginning is given and marked, and the rest is skipped,
+// so memory is bounded whatever the file holds.
 //
 // A file ends where it ended when the splits were listed; one that has shrunk is an error
 // (byte_source.h).
@@ -20,7 +26,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "data_loader/source/byte_source.h"
+#include "data_loader/source/quoting.h"
 #include "data_loader/source/split_list.h"
 
 namespace satrap {
@@ -29,33 +37,40 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
 class LineReader {
  public:
-  // Opens the split's file. Errors as OpenByteSource.
-  // REQUIRES: the split has a path
-  static absl::StatusOr<std::unique_ptr<LineReader>> Open(const Split& split);
+  // Opens the split's file. `multiline`: the rules by which records span lines; absent: every line
+  // is a record. Errors as OpenByteSource.
+  // REQUIRES: the split has a path; it begins with its file if there are rules
+  static absl::StatusOr<std::unique_ptr<LineReader>> Open(
+      const Split& split, absl::optional<QuoteRules> multiline = absl::nullopt);
 
   struct Line {
     absl::string_view text;  // valid until the next call
     uint64_t offset = 0;     // of its first byte in the decompressed file
-    uint64_t number = 0;     // from 1 at the beginning of the file; 0: not known
+    uint64_t number = 0;     // of its first line, from 1 at the beginning of the file; 0: not known
     bool too_long = false;   // `text` is its beginning
   };
 
   // The next line; false at the end of the split. Errors as ByteSource::Read.
   absl::StatusOr<bool> Next(Line* line);
 
-  // Bytes on disk that the lines given so far take; of a compressed file, those that were read. The
-  // splits of a file together have its size.
+  // Bytes on disk of the lines given so far; of a compressed file, the bytes read so far. Over all
+  // splits of a file they add up to its size.
   uint64_t disk_bytes() const { return plain_ ? offset_ - first_offset_ : source_->disk_bytes(); }
 
  private:
   LineReader(std::unique_ptr<ByteSource> source, bool plain, uint64_t offset, uint64_t end,
-             bool count_lines);
+             bool count_lines, absl::optional<QuoteRules> multiline);
 
   enum class End { kNewline, kEndOfFile, kNotFound };
-  // Bytes of the line that begins the unread bytes. Not found: it is longer than a line may be, and
-  // *size counts only what has been read of it.
-  absl::StatusOr<End> FindEnd(size_t* size);
-  // Makes the unread bytes begin the buffer and reads more behind them; false at the file's end.
+  // Unread bytes before the first line end among them that is not before byte `from`. Not found:
+  // they are more than a line may have, and *size counts only what has been read.
+  absl::StatusOr<End> FindEnd(size_t from, size_t* size);
+  // Given that the first line of the unread bytes has *size bytes and ends with a newline, makes
+  // *size and *end those of the record that begins with it. Returns its number of lines.
+  absl::StatusOr<uint64_t> FindRecordEnd(size_t* size, End* end);
+  // Bytes of a byte order mark at the beginning of the unread bytes, of which `size` are there.
+  size_t ByteOrderMarkBytes(size_t size) const;
+  // Moves the unread bytes to the beginning of the buffer and reads more; false at the file's end.
   absl::StatusOr<bool> Fill();
   // Moves past the next "\n" or to the end of the file.
   absl::Status SkipLine();
@@ -68,8 +83,9 @@ class LineReader {
   size_t limit_ = 0;
   uint64_t offset_;            // of buffer_[begin_] in the file
   uint64_t first_offset_ = 0;  // of the split's first line
-  uint64_t number_ = 0;        // of lines given, while counted
+  uint64_t number_ = 0;        // lines given, while counted
   const bool count_lines_;
+  const absl::optional<QuoteRules> multiline_;
   std::string long_line_;
 };
 

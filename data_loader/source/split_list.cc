@@ -18,7 +18,8 @@
 namespace satrap {
 namespace {
 
-// The regular files that match, by name. `field` is the job's field, for messages.
+// The paths that match, sorted by name. `field` is the job's field that holds the pattern, for
+// messages.
 absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
                                                const std::string& data_root, const char* field) {
   const bool absolute = !pattern.empty() && pattern[0] == '/';
@@ -36,6 +37,8 @@ absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
   return paths;
 }
 
+// By the file's first bytes: names lie, and a file that is taken for another kind gives only bad
+// records.
 absl::StatusOr<Compression> SniffCompression(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileError("read", path);
@@ -49,6 +52,7 @@ absl::StatusOr<Compression> SniffCompression(const std::string& path) {
   return Compression::kNone;
 }
 
+// `split_bytes`: 0 makes the file one split.
 absl::Status AppendSplitsOfFile(const std::string& path, uint64_t split_bytes,
                                 std::vector<Split>* splits) {
   struct stat status;
@@ -58,7 +62,8 @@ absl::Status AppendSplitsOfFile(const std::string& path, uint64_t split_bytes,
   }
   const uint64_t size = static_cast<uint64_t>(status.st_size);
   ASSIGN_OR_RETURN(const Compression compression, SniffCompression(path));
-  const uint64_t step = compression == Compression::kNone ? split_bytes : size;
+  const bool whole = split_bytes == 0 || compression != Compression::kNone;
+  const uint64_t step = whole ? size : split_bytes;
   for (uint64_t from = 0; from < size; from += step) {
     splits->push_back(Split{path, compression, from, std::min(size, from + step), size});
   }
@@ -70,7 +75,7 @@ std::vector<Split> SyntheticSplits(const JobConfig& job, Stream stream) {
   const uint64_t rows = SyntheticRows(data.synthetic(), stream);
   uint64_t step = static_cast<uint64_t>(data.split_rows());
   if (data.synthetic().cycle_batches() > 0) {
-    // Batches that are kept in memory begin at multiples of the batch size, so splits do too.
+    // The batches kept in memory begin at multiples of the batch size, so splits must, too.
     const uint64_t batch = static_cast<uint64_t>(job.global_batch_size());
     step = std::max<uint64_t>(1, step / batch) * batch;
   }
@@ -117,13 +122,17 @@ absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream strea
     patterns = &data.test_files();
     field = "data.test_files";
   }
+  // With csv.multiline a line end may be within quotes, which only a reader that has read the file
+  // from its beginning knows.
+  const uint64_t split_bytes =
+      data.csv().multiline() ? 0 : static_cast<uint64_t>(data.split_bytes());
   std::vector<Split> splits;
   absl::flat_hash_set<std::string> seen;
   for (const std::string& pattern : *patterns) {
     ASSIGN_OR_RETURN(const std::vector<std::string> paths, Match(pattern, job.data_root(), field));
     for (const std::string& path : paths) {
       if (!seen.insert(path).second) continue;
-      RETURN_IF_ERROR(AppendSplitsOfFile(path, static_cast<uint64_t>(data.split_bytes()), &splits));
+      RETURN_IF_ERROR(AppendSplitsOfFile(path, split_bytes, &splits));
     }
   }
   return splits;

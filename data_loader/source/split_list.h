@@ -1,7 +1,7 @@
 // A split is a piece of a stream that one loader reads from its beginning to its end: a byte range
-// of a plain file, a whole compressed file, or a range of rows of a synthetic stream. The list of
-// splits is a function of the job and of the files' names and sizes, so every loader makes the
-// same.
+// of a plain file, a whole file that is compressed or whose records may span lines (csv.multiline),
+// or a range of rows of a synthetic stream. The list of splits is a function of the job and of the
+// files' names and sizes, so every loader makes the same list.
 //
 // A record belongs to the split in which its first byte lies (line_reader.h).
 
@@ -26,21 +26,21 @@ struct Split {
   // Bytes of the file as it lies on disk, or rows: [from, to).
   uint64_t from = 0;
   uint64_t to = 0;
-  // Of the whole file when the list was made, compressed or not; 0: rows, or not known.
+  // Size on disk of the whole file when the list was made; 0 for rows, or if it is not known.
   uint64_t file_bytes = 0;
 };
 
-// A glob that matches `name` and nothing else.
+// A glob that matches only `name`, whatever special characters it has.
 std::string GlobOf(const std::string& name);
 
-// Whether `stream` is taken from the train files by DataConfig.seeded_split.
+// Whether DataConfig.seeded_split takes the records of `stream` from the train files.
 bool IsSeededStream(const DataConfig& data, Stream stream);
 
-// The splits of a stream, in order; split j of the wire is element j. Files of each glob are sorted
-// by name, globs keep their order, and a file that two globs match counts once. A stream without
-// files has no splits.
-// NOT_FOUND if a glob matches nothing, naming it; INVALID_ARGUMENT if a match is no regular file;
-// PERMISSION_DENIED if one cannot be read.
+// The splits of a stream, in order; element j is split j of the wire messages. The files of each
+// glob are sorted by name, globs keep their order, and a file that two globs match counts once. A
+// stream without files has no splits.
+// NOT_FOUND if a glob matches nothing, naming it; INVALID_ARGUMENT if a match is not a regular
+// file; PERMISSION_DENIED if one cannot be read.
 absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream);
 
 // Rows of a synthetic stream.

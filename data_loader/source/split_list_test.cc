@@ -88,6 +88,19 @@ TEST(SplitListTest, ACompressedFileIsOneSplitWhateverItsNameSays) {
   EXPECT_EQ((*splits)[1].compression, Compression::kZstd);
 }
 
+TEST(SplitListTest, AFileWhoseRecordsMaySpanLinesIsOneSplit) {
+  TempDir dir;
+  dir.Write("a.csv", "0123456789");
+  JobConfig job = JobIn(dir);
+  job.mutable_data()->mutable_csv()->set_multiline(true);
+  job.mutable_data()->add_train_files("a.csv");
+  job.mutable_data()->set_split_bytes(4);
+  const auto splits = ListSplits(job, TRAIN_STREAM);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  ASSERT_EQ(splits->size(), 1u);
+  EXPECT_EQ((*splits)[0].to, 10u);
+}
+
 TEST(SplitListTest, AGlobThatMatchesNothingIsAnErrorThatNamesIt) {
   TempDir dir;
   JobConfig job = JobIn(dir);

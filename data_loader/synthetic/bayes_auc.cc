@@ -16,8 +16,8 @@ struct Scored {
   double positive;  // weight as a positive; the rest of 1 is its weight as a negative
 };
 
-// The share of (positive, negative) weight pairs in which the positive has the higher score, ties
-// one half. REQUIRES: sorted by score
+// The share of the weight of all (positive, negative) pairs in which the positive has the higher
+// score; ties count half. REQUIRES: sorted by score
 double WeightedAuc(const std::vector<Scored>& records) {
   double below = 0;  // negative weight of lower scores
   double pairs_won = 0;

@@ -8,7 +8,8 @@
 namespace satrap {
 namespace {
 
-// What a random number is for: one counter space each.
+// What a random number is used for. Each purpose has a counter space of its own, so that, for
+// example, another number of features does not change the planted weights.
 enum Purpose : uint64_t {
   kRecord = 1,
   kLinearWeight = 2,
@@ -19,7 +20,7 @@ enum Purpose : uint64_t {
 
 constexpr uint64_t kTabulatedVocabulary = 1 << 16;
 constexpr uint64_t kCalibrationRecords = 20000;
-// Coprime to every smaller vocabulary, being prime.
+// A prime, and so coprime to every smaller vocabulary: multiplication by it then permutes the ids.
 constexpr uint64_t kScatter = 2654435761;
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -33,7 +34,7 @@ struct Moments {
     squares += x * x;
   }
   double Mean() const { return sum / kCalibrationRecords; }
-  // What makes the part's standard deviation `stddev`; 0 for a part that is constant.
+  // The factor that gives the part the standard deviation `stddev`; 0 for a constant part.
   double Scale(double stddev) const {
     const double variance = squares / kCalibrationRecords - Mean() * Mean();
     return variance > 1e-12 ? stddev / std::sqrt(variance) : 0;
@@ -67,6 +68,7 @@ ClickLog::ClickLog(const SyntheticFormat& format)
   factors_.resize(static_cast<size_t>(format_.interacting_features()));
   const size_t dim = static_cast<size_t>(format_.interaction_dim());
   std::vector<double> scratch(dim);
+  // LinearWeight and Factors use a table once it is there, so each is complete before it is stored.
   for (size_t f = 0; f < zipf_.size(); ++f) {
     const uint64_t vocabulary = static_cast<uint64_t>(format_.vocabulary_sizes(f));
     if (vocabulary > kTabulatedVocabulary) continue;
@@ -169,6 +171,7 @@ double ClickLog::Append(Stream stream, uint64_t index, RecordBlock* block) const
                           scales_.interaction * (parts.interaction - means_.interaction) +
                           scales_.numeric * (parts.numeric - means_.numeric));
   }
+  // FillRecord used the counters below this one.
   const uint64_t draw = zipf_.size() + static_cast<uint64_t>(format_.numeric_features());
   block->set_label(UniformDouble(RandomBits(base, draw)) < probability ? 1.0f : 0.0f);
   block->CommitRow();

@@ -1,6 +1,6 @@
-// A ClickLog makes the records of the synthetic format: Zipf ids, normal or uniform numerics, and
-// labels of a planted model whose true probabilities are known. Record i of a stream is a function
-// of (SyntheticFormat, stream, i). docs/formats.md, "Synthetic click log", states the law.
+// A ClickLog makes the records of the synthetic format: Zipf ids, uniform numerics, and labels
+// drawn from a planted model, so that their true probabilities are known. Record i of a stream is a
+// function of (SyntheticFormat, stream, i). docs/formats.md, "Synthetic click log", states the law.
 //
 // Immutable after construction: thread-safe.
 
@@ -16,8 +16,9 @@
 
 namespace satrap {
 
-// Zipf's law on 0 .. vocabulary - 1, by inverting the continuous law on [1, vocabulary) and
-// scattering ranks over the vocabulary, as hashed ids are.
+// Draws ids in [0, vocabulary) by Zipf's law: a rank by inverting the continuous law on
+// [1, vocabulary), then the id of that rank. Ranks are scattered over the vocabulary, so that
+// frequent ids do not lie side by side.
 class ZipfIds {
  public:
   // REQUIRES: vocabulary >= 1, exponent >= 0
@@ -37,7 +38,7 @@ class ClickLog {
   // REQUIRES: a valid format
   explicit ClickLog(const SyntheticFormat& format);
 
-  // Appends record `index` to `block` and returns the probability that its label was drawn with.
+  // Appends record `index` to `block` and returns the probability with which its label is 1.
   // REQUIRES: `block` has the format's schema
   double Append(Stream stream, uint64_t index, RecordBlock* block) const;
 
@@ -52,13 +53,15 @@ class ClickLog {
   Parts PartsOf(const uint64_t* ids, const float* numerics) const;
   const double* Factors(int feature, uint64_t id, double* scratch) const;
   double LinearWeight(int feature, uint64_t id) const;
-  // Measures mean and standard deviation of the parts, for `means_` and `scales_`.
+  // Measures mean and standard deviation of the parts and sets `means_` and `scales_` by them, so
+  // that the logit has the standard deviations that the format asks for.
   void Calibrate();
 
   const SyntheticFormat format_;
   const bool random_labels_;
   std::vector<ZipfIds> zipf_;
-  // Of features whose vocabulary is small enough; the others compute theirs on each use.
+  // Tables of the features whose vocabulary is small; for the others, which have an empty table,
+  // the values are computed on each use.
   std::vector<std::vector<double>> linear_weights_;  // [feature][id]
   std::vector<std::vector<double>> factors_;         // [feature][id * interaction_dim + d]
   std::vector<double> numeric_weights_;

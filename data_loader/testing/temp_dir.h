@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with all it holds when the object goes.
+// A temporary folder for one test, removed with its content by the destructor.
 
 #ifndef SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
 #define SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
@@ -28,7 +28,7 @@ class TempDir {
 
   const std::string& path() const { return path_; }
 
-  // Writes a file and gives its path.
+  // Writes a file and returns its path.
   std::string Write(absl::string_view name, absl::string_view content) const {
     const std::string path = absl::StrCat(path_, "/", name);
     std::ofstream file(path, std::ios::binary);

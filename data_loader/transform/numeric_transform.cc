@@ -34,13 +34,15 @@ uint64_t NumericToId::Apply(float x) const {
     const auto above = std::upper_bound(boundaries_.begin(), boundaries_.end(), x);
     return static_cast<uint64_t>(above - boundaries_.begin());
   }
-  // The benchmark's own discretisation of Criteo's integers (BARS, Criteo_x4), in f64 as there.
+  // The discretisation of Criteo's integers that the BARS benchmark uses (Criteo_x4). It computes
+  // in f64, and so does this, or values at the edge of a bucket could differ.
   const double value = static_cast<double>(x);
   if (value > 2) {
     const double log = std::log(value);
     return static_cast<uint64_t>(std::floor(log * log));
   }
-  // Towards zero; a negative number is the u64 of the same bits.
+  // Rounds towards zero; a negative number becomes the u64 with the same bits. The bound keeps the
+  // conversion to an integer defined.
   return static_cast<uint64_t>(static_cast<int64_t>(std::max(value, -9.0e18)));
 }
 

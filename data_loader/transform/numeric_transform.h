@@ -1,6 +1,7 @@
-// How the value of a numeric column enters the dense block, and how it becomes an id.
+// NumericTransform: the value with which a numeric column enters the dense block. NumericToId: the
+// id that a feature makes of a numeric column.
 //
-// Thread-safe: const objects that keep no data but their constants.
+// Thread-safe: immutable objects.
 
 #ifndef SATRAP_DATA_LOADER_TRANSFORM_NUMERIC_TRANSFORM_H_
 #define SATRAP_DATA_LOADER_TRANSFORM_NUMERIC_TRANSFORM_H_
@@ -32,9 +33,9 @@ class NumericTransform {
   float scale_ = 1;
 };
 
-// REQUIRES: config.from_numeric is set
 class NumericToId {
  public:
+  // REQUIRES: config.from_numeric is set
   explicit NumericToId(const FeatureConfig& config);
 
   // REQUIRES: `x` is not missing

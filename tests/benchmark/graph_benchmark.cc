@@ -1,12 +1,12 @@
-// Samples a second of the dense network alone: DeepFM of the Criteo shape (26 id features of dim 16
-// and a linear weight, 13 numerics, MLP 400-400-400, batch 4096), forward, loss, backward and Adam,
-// on 1 and on 2 threads.
+// Samples per second of the dense network alone, on 1 and on 2 threads: DeepFM with the shape of
+// Criteo (26 id features of dim 16 with a linear weight, 13 numerics, MLP 400-400-400, batch 4096);
+// forward, loss, backward and Adam.
 //
 //   graph_benchmark [--mlp=400,400,400] [--batch=4096] [--seconds=5]
 //
 // Prints one JSON line for each number of threads; `samples_per_second` is the median over windows
-// of 5 steps. The filling of the inputs is part of a step: each embedding is copied to its place
-// from a buffer of rows, as a trainer does.
+// of 5 steps. A step includes filling the inputs: each embedding is copied from a buffer of rows,
+// as in training.
 
 #include <time.h>
 
@@ -82,7 +82,7 @@ double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of all threads of the process: on a machine that is shared it says more than the clock.
+// Processor time of all threads; on a shared machine it says more than elapsed time.
 double CpuSeconds() {
   timespec now;
   CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   satrap::Shape shape;
   for (int i = 1; i < argc; ++i) {
     if (!satrap::ParseFlag(argv[i], &shape)) {
-      std::fprintf(stderr, "graph_benchmark: what is %s?\n", argv[i]);
+      std::fprintf(stderr, "graph_benchmark: unknown argument %s\n", argv[i]);
       return 1;
     }
   }

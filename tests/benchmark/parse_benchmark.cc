@@ -1,14 +1,20 @@
-// How fast a loader turns Criteo TSV into parts on one core: read from the page cache, cut into
-// lines, parsed, ids hashed, shuffled in blocks and encoded for the wire. Prints one JSON line:
+// How fast a loader turns text into batches on one core: reads it from the page cache, cuts it into
+// lines, parses them, hashes ids, shuffles in blocks and encodes for the wire. Prints one JSON
+// line:
 //
-//   mb_per_s        megabytes (10^6 bytes) of text a second, median over passes
-//   mb_per_cpu_s    the same by the processor's time, which others on the machine do not lengthen
+//   mb_per_s        megabytes (10^6 bytes) of text per second, median over passes
+//   mb_per_cpu_s    the same per second of processor time, which other processes do not lengthen
 //   probe_mb_per_s  the same bytes read and scanned for line ends with memchr, and nothing else
-//   ratio           of the two
+//   ratio           mb_per_s / probe_mb_per_s
 //
-// It writes a file of its own, of Criteo's shape: 40 columns, a quarter of the values missing.
+// It writes a file of its own with Criteo's 40 columns, a quarter of the numerics missing. The
+// records are the same in every format:
 //
-// usage: parse_benchmark [rows [passes]]
+//   criteo      Criteo TSV (the default)
+//   csv         CSV by a declared schema, nothing quoted
+//   quoted_csv  the same with every field in quotes
+//
+// usage: parse_benchmark [--format=FORMAT] [rows [passes]]
 
 #include <time.h>
 #include <unistd.h>
@@ -25,8 +31,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/check.h"
 #include "common/cpu_name.h"
 #include "common/random.h"
@@ -36,36 +44,66 @@
 namespace satrap {
 namespace {
 
-std::string MakeLine(SplitMix64* random) {
-  std::string line = random->Below(4) == 0 ? "1" : "0";
+enum class Format { kCriteo, kCsv, kQuotedCsv };
+
+// The fields of one record: label, 13 numerics, 26 ids.
+std::vector<std::string> MakeFields(SplitMix64* random) {
+  std::vector<std::string> fields = {random->Below(4) == 0 ? "1" : "0"};
   for (int i = 0; i < 13; ++i) {
-    line += '\t';
+    fields.emplace_back();
     if (random->Below(4) == 0) continue;
     // Most counts are small, some have several digits.
-    absl::StrAppend(&line, random->Below(uint64_t{1} << (1 + random->Below(16))));
+    fields.back() = absl::StrCat(random->Below(uint64_t{1} << (1 + random->Below(16))));
   }
   for (int i = 0; i < 26; ++i) {
-    line += '\t';
-    if (random->Below(8) != 0) {
-      line += absl::StrFormat("%08x", static_cast<uint32_t>(random->Next()));
-    }
+    fields.emplace_back();
+    if (random->Below(8) == 0) continue;
+    fields.back() = absl::StrFormat("%08x", static_cast<uint32_t>(random->Next()));
   }
-  line += '\n';
-  return line;
+  return fields;
 }
 
-void WriteFile(const std::string& path, int rows) {
+void WriteFile(const std::string& path, Format format, int rows) {
   SplitMix64 random(1);
   std::ofstream file(path, std::ios::binary);
-  for (int i = 0; i < rows; ++i) file << MakeLine(&random);
+  for (int i = 0; i < rows; ++i) {
+    const std::vector<std::string> fields = MakeFields(&random);
+    switch (format) {
+      case Format::kCriteo:
+        file << absl::StrJoin(fields, "\t") << '\n';
+        break;
+      case Format::kCsv:
+        file << absl::StrJoin(fields, ",") << '\n';
+        break;
+      case Format::kQuotedCsv:
+        file << '"' << absl::StrJoin(fields, "\",\"") << "\"\n";
+        break;
+    }
+  }
   CHECK(file.good()) << path;
 }
 
-JobConfig MakeJob(const std::string& path) {
+void AddColumn(const std::string& name, ColumnConfig::Kind kind, CsvFormat* csv) {
+  ColumnConfig* column = csv->add_columns();
+  column->set_name(name);
+  column->set_kind(kind);
+}
+
+JobConfig MakeJob(const std::string& path, Format format) {
   JobConfig job;
   job.set_global_batch_size(4096);
   DataConfig* data = job.mutable_data();
-  data->mutable_criteo_tsv();
+  if (format == Format::kCriteo) {
+    data->mutable_criteo_tsv();
+  } else {
+    AddColumn("label", ColumnConfig::LABEL, data->mutable_csv());
+    for (int i = 1; i <= 13; ++i) {
+      AddColumn(absl::StrCat("I", i), ColumnConfig::NUMERIC, data->mutable_csv());
+    }
+    for (int i = 1; i <= 26; ++i) {
+      AddColumn(absl::StrCat("C", i), ColumnConfig::ID, data->mutable_csv());
+    }
+  }
   data->add_train_files(path);
   for (int i = 1; i <= 13; ++i) {
     NumericConfig* numeric = data->add_numerics();
@@ -125,10 +163,11 @@ int64_t CountLines(const std::string& path) {
   }
 }
 
-void Run(int rows, int passes, const std::string& path) {
-  WriteFile(path, rows);
+void Run(Format format, const std::string& format_name, int rows, int passes,
+         const std::string& path) {
+  WriteFile(path, format, rows);
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
-  const JobConfig job = MakeJob(path);
+  const JobConfig job = MakeJob(path, format);
   ReadProgress progress{ReadProgress::Options()};
   const auto plan = StreamPlan::Make(job, TRAIN_STREAM, &progress);
   CHECK_OK(plan.status());
@@ -149,24 +188,44 @@ void Run(int rows, int passes, const std::string& path) {
   const double rate = Median(rates);
   const double probe = Median(probe_rates);
   std::printf(
-      "{\"benchmark\":\"parse\",\"mb_per_s\":%.1f,\"mb_per_cpu_s\":%.1f,\"records_per_s\":%.0f,"
-      "\"probe_mb_per_s\":%.1f,\"ratio\":%.4f,\"rows\":%d,\"bytes_per_row\":%.1f,\"passes\":%d,"
-      "\"cpu\":\"%s\"}\n",
-      rate, Median(cpu_rates), rate / megabytes * rows, probe, rate / probe, rows,
-      megabytes * 1e6 / rows, passes, CpuName().c_str());
+      "{\"benchmark\":\"parse\",\"format\":\"%s\",\"mb_per_s\":%.1f,\"mb_per_cpu_s\":%.1f,"
+      "\"records_per_s\":%.0f,\"probe_mb_per_s\":%.1f,\"ratio\":%.4f,\"rows\":%d,"
+      "\"bytes_per_row\":%.1f,\"passes\":%d,\"cpu\":\"%s\"}\n",
+      format_name.c_str(), rate, Median(cpu_rates), rate / megabytes * rows, probe, rate / probe,
+      rows, megabytes * 1e6 / rows, passes, CpuName().c_str());
 }
 
 }  // namespace
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  const int rows = argc > 1 ? std::atoi(argv[1]) : 200000;
-  const int passes = argc > 2 ? std::atoi(argv[2]) : 7;
-  CHECK(rows > 0 && passes > 0) << "usage: parse_benchmark [rows [passes]]";
+  const char* const usage =
+      "usage: parse_benchmark [--format=criteo|csv|quoted_csv] [rows [passes]]";
+  constexpr absl::string_view kFormatFlag = "--format=";
+  std::string format_name = "criteo";
+  std::vector<int> numbers;
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (absl::StartsWith(argument, kFormatFlag)) {
+      format_name = std::string(argument.substr(kFormatFlag.size()));
+    } else {
+      numbers.push_back(std::atoi(argv[i]));
+    }
+  }
+  const int rows = !numbers.empty() ? numbers[0] : 200000;
+  const int passes = numbers.size() > 1 ? numbers[1] : 7;
+  const bool known = format_name == "criteo" || format_name == "csv" || format_name == "quoted_csv";
+  if (!known || rows <= 0 || passes <= 0 || numbers.size() > 2) {
+    std::fprintf(stderr, "%s\n", usage);
+    return 2;
+  }
+  const satrap::Format format = format_name == "criteo" ? satrap::Format::kCriteo
+                                : format_name == "csv"  ? satrap::Format::kCsv
+                                                        : satrap::Format::kQuotedCsv;
   const std::string path =
-      (std::filesystem::temp_directory_path() / absl::StrCat("satrap_parse_", getpid(), ".tsv"))
+      (std::filesystem::temp_directory_path() / absl::StrCat("satrap_parse_", getpid(), ".txt"))
           .string();
-  satrap::Run(rows, passes, path);
+  satrap::Run(format, format_name, rows, passes, path);
   std::filesystem::remove(path);
   return 0;
 }

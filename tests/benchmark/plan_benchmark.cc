@@ -1,8 +1,11 @@
-// What an embedding worker computes for a part of 4096 samples with 26 single-valued features and
-// rows of 17 f32 values, on one core, in one table and in one table a feature: its plan; the
-// Lookups to two PSs and the answer to NextBatch from theirs; the Updates from a push. Ids are
-// drawn with density proportional to 1 / rank over a vocabulary of 400,000 a feature, which makes
-// about half of them unique.
+// The time that an embedding worker computes, on one core, for a part of 4096 samples with 26
+// single-valued features and rows of 17 f32 values:
+//   - MakePlan: the plan of the part;
+//   - LookupAndAnswer: the Lookups to two PSs, and the answer to NextBatch made of their answers;
+//   - PushToUpdates: the Updates made of a push.
+// Each is measured with one table (/1) and with one table per feature (/26). Ids are drawn with
+// density proportional to 1 / rank from a vocabulary of 400,000 per feature, so that about half of
+// them are unique.
 //
 //   bazel run -c opt //tests/benchmark:plan_benchmark
 
@@ -31,7 +34,7 @@ constexpr size_t kSamples = 4096;
 constexpr int kFeatures = 26;
 constexpr double kVocabulary = 400000;
 constexpr int kNumPs = 2;
-constexpr int kParts = 16;  // distinct ones, so that branch predictors learn no part by heart
+constexpr int kParts = 16;  // several, or the branch predictors would learn the one
 
 EmbeddingLayout Layout(int num_tables) {
   JobConfig job;
@@ -82,7 +85,7 @@ std::vector<PlannedPart> PlannedParts(const EmbeddingLayout& layout) {
   return parts;
 }
 
-// What a PS answers: rows of zeros.
+// The answer of a PS: rows of zeros.
 rpc::Message AnswerTo(const rpc::Message& request) {
   LookupHeader header;
   CHECK(header.ParseFromString(request.header));
@@ -102,7 +105,7 @@ rpc::Message AnswerTo(const rpc::Message& request) {
   return {answer.SerializeAsString(), builder.Take()};
 }
 
-// Gradients of ones for all rows.
+// A push with gradients of 1 for all rows.
 std::pair<PushGradientsHeader, Buffer> PushOf(const EmbeddingLayout& layout,
                                               const LookupPlan& plan) {
   PushGradientsHeader header;

@@ -1,10 +1,10 @@
-// What Satrap's calls cost beyond gRPC itself. Calls with a small request and an answer of 1 MiB,
-// over a Unix socket and over TCP, with 1 and with 4 in flight:
-//   - satrap: GrpcChannel and GrpcServer, with the answer gathered into its Buffer;
-//   - raw: gRPC's generic callback API alone, with an answer that is neither made nor looked at.
-// Both in this process, in turns, on the same options. `ratio` is of the rates, `core_ratio` of the
-// processor time a call takes at both ends, which other load on the machine disturbs less. Prints
-// one line of JSON.
+// What Satrap's calls cost beyond gRPC itself. It measures calls with a small request and an answer
+// of 1 MiB, over a Unix socket and over TCP, with 1 and with 4 in flight, in two ways:
+//   - satrap: GrpcChannel and GrpcServer, with the answer gathered into a Buffer;
+//   - raw: gRPC's generic callback API alone, with a constant answer that nobody reads.
+// Both run in this process, in turns, with the same channel and server options. `ratio` compares
+// the rates. `core_ratio` compares the processor time of a call at both ends, which other load on
+// the machine disturbs less. Prints one line of JSON.
 //
 //   rpc_benchmark [seconds per case]
 
@@ -45,15 +45,15 @@ constexpr Method kLookup{"/satrap.EmbeddingPs/Lookup", true};
 constexpr size_t kAnswerBytes = 1 << 20;
 constexpr size_t kRequestBytes = 100;
 constexpr int64_t kTimeoutMs = 60000;
-constexpr int kRounds = 10;  // turns of each side in a case
+constexpr int kRounds = 10;  // in which each side is measured once
 constexpr double kMebibyte = 1 << 20;
 
 using Clock = std::chrono::steady_clock;
 
-// Makes one call and runs the task when it has succeeded.
+// Starts one call and runs the given task when it has succeeded.
 using Caller = std::function<void(std::function<void()>)>;
 
-// Of both ends together: they are threads of this process.
+// Processor time of client and server together, which are threads of this process.
 double ProcessorSeconds() {
   rusage usage;
   CHECK(::getrusage(RUSAGE_SELF, &usage) == 0);
@@ -66,7 +66,7 @@ struct Rate {
   double core_us_per_call;
 };
 
-// Keeps `in_flight` calls going for `seconds`.
+// Keeps `in_flight` calls going for `seconds`: each starts the next one when it ends.
 Rate MeasureRate(const Caller& call, int in_flight, double seconds) {
   struct {
     Mutex mutex;
@@ -160,7 +160,7 @@ class RawCall final : public grpc::ClientUnaryReactor {
   const std::function<void()> done_;
 };
 
-// Both pairs of client and server on one kind of address.
+// The two pairs of client and server, on one kind of address.
 class Pairs {
  public:
   Pairs(const std::string& satrap_address, const std::string& raw_address)
@@ -228,12 +228,12 @@ std::string RunCase(const std::string& address_kind, Pairs* pairs, int in_flight
   std::vector<double> ratio;
   std::vector<double> core_ratio;
   for (int round = -1; round < kRounds; ++round) {
-    // Each goes first in every other round, so that neither profits from the order.
+    // The sides take turns in going first, so that neither gains from the order.
     Rate rates[2];
     for (const int side : {round & 1, ~round & 1}) {
       rates[side] = MeasureRate(callers[side], in_flight, seconds / kRounds / 2);
     }
-    if (round < 0) continue;  // warms up
+    if (round < 0) continue;  // the first round warms up
     for (const int side : {0, 1}) {
       mib_per_s[side].push_back(rates[side].mib_per_s);
       core_us[side].push_back(rates[side].core_us_per_call);

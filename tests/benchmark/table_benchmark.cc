@@ -1,13 +1,13 @@
-// Lookups and Adagrad updates a second of the embedding table on one core, against the bare loop of
-// table_probe.h.
+// Lookups and Adagrad updates per second of the embedding table on one core, compared with the bare
+// loop of table_probe.h.
 //
 //   table_benchmark [--rows=10000000] [--linear] [--call_keys=16384] [--calls=600]
 //
-// Both hold the same random keys; each call takes `call_keys` random existing ones. The probe's
+// Both hold the same random keys, and each call takes `call_keys` of them at random. The probe's
 // prefetch distance is tuned first; then table and probe take turns, call by call, and the medians
-// are printed as one JSON line. Time is that of the thread's processor. With --linear the table's
-// rows have a second segment of one value, as a model with linear weights has; the probe's rows
-// stay 16 wide.
+// are printed as one JSON line. Times are the thread's processor time. With --linear, the rows of
+// the table have a second segment of one value, as in a model with linear weights; the probe's rows
+// keep 16 values.
 
 #include <time.h>
 
@@ -38,7 +38,7 @@ struct Flags {
 
 constexpr float kLearningRate = 0.01f;
 
-// Of this thread's processor: what other processes take from the core does not count.
+// Processor time of this thread, so that other processes on the core do not count.
 double SecondsNow() {
   timespec now;
   CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
@@ -109,7 +109,7 @@ class TableBenchmark {
 
  private:
   static std::vector<uint64_t> DistinctKeys(int64_t n) {
-    // Mix64 is a bijection, so the keys differ.
+    // Mix64 is a bijection, so all keys are different.
     std::vector<uint64_t> keys(n);
     for (int64_t i = 0; i < n; ++i) keys[i] = Mix64(static_cast<uint64_t>(i) + 1);
     return keys;
@@ -125,14 +125,16 @@ class TableBenchmark {
     inserts_per_second_ = static_cast<double>(keys_.size()) / (SecondsNow() - start);
   }
 
-  // Index and metadata, and the rest of the last huge page of each shard.
+  // What is neither values nor optimizer state: index, metadata, and the unused end of the last
+  // huge page of each shard.
   double OverheadBytesPerRow() const {
     const double arena = static_cast<double>(table_->layout().stride_bytes()) * table_->rows();
     return (static_cast<double>(table_->bytes()) - arena) / static_cast<double>(table_->rows());
   }
 
-  // The rate of one call in keys a second; choosing the keys is not timed. The keys of a call are
-  // distinct, as they are after the embedding worker's deduplication.
+  // Keys per second of one call; choosing the keys is not timed. The keys of a call are distinct,
+  // as they are after the embedding worker's deduplication: one is drawn from each stride of keys_,
+  // and then they are shuffled, or the calls would walk the memory in order.
   template <typename Call>
   double Rate(Call call) {
     std::vector<uint64_t> keys(flags_.call_keys);
@@ -165,6 +167,8 @@ class TableBenchmark {
     });
   }
 
+  // The prefetch distance with the highest median rate. The choices take turns, so that a slow
+  // moment of the machine does not fall on one of them.
   template <typename RateOf>
   static size_t Tune(RateOf rate_of) {
     const std::vector<size_t> choices = {4, 6, 8, 12, 16, 20, 24, 32, 48};

@@ -9,7 +9,9 @@ namespace satrap {
 namespace {
 
 constexpr size_t kRowFloats = 2 * TableProbe::kDim;
-constexpr size_t kMaxAhead = 64;  // a power of two
+constexpr size_t kMaxAhead = 64;  // a power of two, so that the compiler makes % a mask
+// Slots behind the last home slot, so that a probe never has to wrap around.
+constexpr size_t kSpareSlots = 1024;
 
 size_t HomeOf(uint64_t key, size_t num_slots) {
   return static_cast<size_t>((static_cast<unsigned __int128>(key) * num_slots) >> 64);
@@ -22,6 +24,8 @@ float* FindRow(const Slot* slots, float* rows, size_t num_slots, uint64_t key) {
   return rows + slot->row * kRowFloats;
 }
 
+// A software pipeline over the keys: key i has its slot prefetched, key i - ahead is found and has
+// its row prefetched, and the row of key i - 2 * ahead is used.
 template <typename Slot>
 SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_t num_slots,
                                            const uint64_t* keys, size_t n, size_t ahead,
@@ -44,6 +48,7 @@ SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Slot* slots, float* rows, size_
   }
 }
 
+// The same pipeline. A row and its accumulators are two cache lines, so both are prefetched.
 template <typename Slot>
 SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_t num_slots,
                                            const uint64_t* keys, size_t n, size_t ahead,
@@ -76,11 +81,11 @@ SATRAP_VECTORIZE_SAME_BITS void UpdateLoop(const Slot* slots, float* rows, size_
 
 TableProbe::TableProbe(absl::Span<const uint64_t> keys)
     : num_slots_(keys.size() * 4 / 3),
-      slots_((num_slots_ + 1024) * sizeof(Slot)),
+      slots_((num_slots_ + kSpareSlots) * sizeof(Slot)),
       rows_(keys.size() * kRowFloats * sizeof(float)) {
   Slot* const slots = reinterpret_cast<Slot*>(slots_.data());
   float* const rows = reinterpret_cast<float*>(rows_.data());
-  for (size_t i = 0; i < num_slots_ + 1024; ++i) slots[i].row = kEmpty;
+  for (size_t i = 0; i < num_slots_ + kSpareSlots; ++i) slots[i].row = kEmpty;
   for (size_t row = 0; row < keys.size(); ++row) {
     Slot* slot = slots + HomeOf(keys[row], num_slots_);
     while (slot->row != kEmpty) ++slot;

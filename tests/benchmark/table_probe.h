@@ -1,10 +1,11 @@
-// The bare loop that the embedding table is measured against: what the memory of this machine gives
-// a batched-prefetch loop that does nothing but find rows and use them. No locks, no growth, no
-// absent keys, one fixed dim.
+// The bare loop with which the embedding table is compared: it finds rows and uses them,
+// prefetching in batches, and does nothing else. It has no locks, no growth, no absent keys and one
+// fixed dim, so it shows what the machine's memory allows.
 //
-// 16-byte slots {u64 key, u32 row} at load .75 in one flat array with linear probing; rows of 16
-// values and 16 accumulators, 128 bytes, aligned; huge pages asked for as the table does. Not
-// thread-safe.
+// One flat array of 16-byte slots {u64 key, u32 row}, at load .75, with linear probing; rows of 16
+// values and 16 accumulators, 128 bytes, aligned. It requests huge pages as the table does.
+//
+// Not thread-safe.
 
 #ifndef SATRAP_TESTS_BENCHMARK_TABLE_PROBE_H_
 #define SATRAP_TESTS_BENCHMARK_TABLE_PROBE_H_
@@ -24,10 +25,10 @@ class TableProbe {
   // REQUIRES: keys are unique and uniform over u64
   explicit TableProbe(absl::Span<const uint64_t> keys);
 
-  // Copies the values of `keys`, all present, to `values`, [keys.size(), kDim]. `ahead`: keys
-  // between a prefetch and its use.
+  // Copies the values of `keys` to `values`, [keys.size(), kDim]. `ahead`: the number of keys
+  // between a prefetch and its use. REQUIRES: all keys are present; 0 < ahead <= 64
   void Lookup(absl::Span<const uint64_t> keys, size_t ahead, float* values) const;
-  // One Adagrad step a key; the same arithmetic as the table's.
+  // One Adagrad step per key, with the same arithmetic as the table's. As Lookup otherwise.
   void Update(absl::Span<const uint64_t> keys, size_t ahead, const float* gradients,
               float learning_rate);
 

@@ -108,6 +108,44 @@ TEST_F(TrainTest, AReproducibleRunHasTheSameBitsWithAnyNumberOfServices) {
   EXPECT_NE(digest_of("seed", {"seed=2"}), first);
 }
 
+// The same records three times: without quotes, with every field quoted, and with a line end in a
+// field that is not used.
+TEST_F(TrainTest, AQuotedFileTrainsToTheBitsOfTheSameFileWithoutQuotes) {
+  std::string plain = "label,note,word\n";
+  std::string quoted = "\xef\xbb\xbf\"label\",\"note\",\"word\"\r\n";
+  std::string spanning = plain;
+  for (int i = 0; i < 3000; ++i) {
+    const int word = i * 7 % 50;
+    const int label = (i * 31 + i / 50) % 60 < word ? 1 : 0;
+    absl::StrAppend(&plain, label, ",x,w", word, "\n");
+    absl::StrAppend(&quoted, "\"", label, "\",\"a, \"\"b\"\"\",\"w", word, "\"\r\n");
+    absl::StrAppend(&spanning, label, ",\"a\nb\",w", word, "\n");
+  }
+  std::string text = kCsvJob;
+  const std::string columns = R"(csv { columns { name: "label" kind: LABEL } )";
+  ASSERT_NE(text.find(columns), std::string::npos);
+  text.replace(
+      text.find(columns), columns.size(),
+      R"(csv { header: true columns { name: "label" kind: LABEL } columns { name: "note" } )");
+  const std::string job = WriteFile("csv.textproto", text);
+  const auto digest_of = [&](const std::string& run, const std::string& rows,
+                             const std::string& multiline) {
+    WriteFile("train.csv", rows);
+    const std::string report =
+        Train(job, run,
+              {"--set", "data_root=" + dir_, "--set", "mode=SYNC", "--set", "reproducible=true",
+               "--set", "data.csv.multiline=" + multiline});
+    EXPECT_EQ(JsonNumber(report, "samples"), 9000);
+    EXPECT_EQ(JsonNumber(report, "quarantined"), 0);
+    const std::string name = R"("model_digest":")";
+    return report.substr(report.find(name) + name.size(), 16);
+  };
+  const std::string digest = digest_of("plain", plain, "false");
+  EXPECT_NE(digest, std::string(16, '0'));
+  EXPECT_EQ(digest_of("quoted", quoted, "false"), digest);
+  EXPECT_EQ(digest_of("spanning", spanning, "true"), digest);
+}
+
 TEST_F(TrainTest, ASavedModelIsEvaluatedAndPredictsTheSame) {
   const std::string job = WriteJob(20000);
   const std::string trained = Train(job, "run");

@@ -3,9 +3,8 @@
 #
 #   check.sh RULE ROOT [ALLOWED]
 #
-# Prints each violation as PATH[:LINE]: what, and exits with 1 if there is one. ALLOWED lists
-# exceptions, one per line: RULE PATH reason. An exception that is no longer needed is a violation,
-# too.
+# Prints each violation as "PATH[:LINE]: what is wrong" and exits with 1 if there is any. ALLOWED
+# lists exceptions, one per line: RULE PATH reason. An unused exception is a violation, too.
 set -euo pipefail
 rule="$1"
 root="$2"
@@ -18,7 +17,7 @@ files() { "$here/sources.sh" . "$@"; }
 # Runs the awk program $1 over the files listed on stdin.
 scan() { xargs -r -d '\n' awk "$1"; }
 
-# The sources are as clang-format would write them.
+# clang-format decides how code is formatted.
 check_format() {
   clang-format-14 --version >/dev/null
   { files '*.h' '*.cc' |
@@ -26,8 +25,8 @@ check_format() {
     sed -n 's/^\([^ :]*:[0-9]*\):.*error: .*/\1: not formatted; run .\/satrap format/p'
 }
 
-# proto <- common <- roles <- deploy <- tests: each folder includes only what stands left of it. Roles
-# never include each other, and only service and client files include generated services.
+# Layers: proto <- common <- roles <- deploy <- tests. Roles do not include each other, and only
+# service and client files include generated services.
 check_layers() {
   files '*.h' '*.cc' | scan '
     function may(from, to) {
@@ -58,7 +57,7 @@ check_layers() {
     /default_visibility.*public/ { print FILENAME ":" FNR ": targets are private by default" }'
 }
 
-# Conditional compilation hides code from everyone who builds the other branch.
+# Code that is compiled conditionally is not tested by those who build the other branch.
 check_conditionals() {
   files '*.h' '*.cc' | scan '
     /^ *# *(if|ifdef|ifndef|elif) / && !/^#ifndef SATRAP_[A-Z0-9_]*_H_$/ {
@@ -66,7 +65,7 @@ check_conditionals() {
     }'
 }
 
-# A header begins with the comment that is its contract, and its guard is its path.
+# A header begins with a comment that states its contract, and its guard is made of its path.
 check_headers() {
   files '*.h' | scan '
     function finish() { if (path != "" && !guarded) print path ": no guard " guard }
@@ -80,7 +79,7 @@ check_headers() {
     END { finish() }'
 }
 
-# A file or function that is longer does two things, or its reason is in ALLOWED.
+# A longer file or function probably does two things; if not, ALLOWED says why.
 check_sizes() {
   files '*.h' '*.cc' | scan '
     function finish() {
@@ -97,7 +96,8 @@ check_sizes() {
     END { finish() }'
 }
 
-# No unfinished work, no paths of one machine, and no names that say nothing.
+# Markers of unfinished work, names that say nothing, and paths and addresses that are valid on one
+# machine or network only.
 check_words() {
   local markers='TO''DO|FIX''ME|X''XX' paths='/(wo''rk|tm''p|home|root|Users)/'
   files '*.h' '*.cc' '*.sh' '*.bzl' '*.proto' '*.textproto' '*.md' '*BUILD' satrap setup .ci/run |
@@ -139,7 +139,7 @@ check_fields() {
     done
 }
 
-# Removes the violations that ALLOWED lists, and reports entries of it that match none.
+# Removes the violations that ALLOWED excepts, and adds the exceptions that are not needed.
 apply_allowed() {
   awk -v rule="$rule" -v allowed="$allowed" '
     BEGIN {

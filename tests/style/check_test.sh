@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Each rule of check.sh finds the violation planted for it, and nothing in a clean checkout.
+# Each rule of check.sh finds a planted violation, and finds nothing in a clean checkout.
 set -euo pipefail
 check="$(readlink -f tests/style/check.sh)"
 format="$(readlink -f .clang-format)"
 failures=0
 
-# A checkout with one clean header, in which each case plants its violation.
+# Makes a checkout with one clean header, in which each case then plants its violation.
 new_checkout() {
   rm -rf "$TEST_TMPDIR/checkout"
   mkdir -p "$TEST_TMPDIR/checkout"/{common,embedding_ps,nn_worker,proto,tests}
@@ -27,20 +27,20 @@ int Count(const std::string& of_what);
 EOF
 }
 
-# $1: the rule; $2: the file to plant, with its text on stdin; $3: part of the expected message.
+# $1: rule; $2: file to plant, whose text comes on stdin; $3: part of the expected message.
 expect_found() {
   new_checkout
   "$check" "$1" . >/dev/null || { echo "$1: found something in a clean checkout"; failures=1; }
   cat >"$2"
   local said
   if said="$("$check" "$1" .)"; then
-    echo "$1: did not find what was planted in $2"
+    echo "$1: did not find the violation planted in $2"
     failures=1
   elif [[ "$said" != *"$2"*"$3"* ]]; then
-    echo "$1: said of $2: $said"
+    echo "$1: expected a message about $2 with '$3', got: $said"
     failures=1
   fi
-  # An exception silences the violation, and is itself one when it is no longer needed.
+  # An exception suppresses it, and is itself a violation once nothing needs it.
   echo "$1 $2 for the test" >allowed.txt
   "$check" "$1" . allowed.txt >/dev/null || { echo "$1: ignored its exception"; failures=1; }
   rm "$2"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Checks one rule on the checkout that this test was built from. Bazel's copy of the WORKSPACE file is
-# a link into it.
+# Checks one rule on the checkout from which this test was built; the link WORKSPACE leads to it.
 set -euo pipefail
 root="$(dirname "$(readlink -f WORKSPACE)")"
 exec "$root/tests/style/check.sh" "$1" "$root" "$root/tests/style/allowed.txt"

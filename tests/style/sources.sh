@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lists the files of the checkout $1 that match the given patterns, one path a line, sorted.
-# Files that git ignores are left out; without git, build outputs and runs are.
+# Lists the files of the checkout $1 that match the given patterns, one path per line, sorted.
+# Leaves out files that git ignores; if git is not there, build outputs and runs.
 set -euo pipefail
 cd "$1"
 shift
