@@ -32,7 +32,8 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
   const int64_t mean_rows = options.reserve_rows / options.shards;
   const size_t shard_rows = static_cast<size_t>(mean_rows + mean_rows / 32);
   for (int i = 0; i < options.shards; ++i) {
-    shards_.push_back(std::make_unique<TableShard>(&rule_, shard_rows));
+    const double phase = static_cast<double>(i) / options.shards;
+    shards_.push_back(std::make_unique<TableShard>(&rule_, shard_rows, phase));
   }
   for (int partition = 0; partition < kNumPartitions; ++partition) {
     shard_of_partition_.push_back(static_cast<uint16_t>(partition % options.shards));

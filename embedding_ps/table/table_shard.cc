@@ -30,8 +30,11 @@ void ForEachLine(const float* floats, size_t size, Visitor visit) {
 
 }  // namespace
 
-TableShard::TableShard(const RowRule* rule, size_t reserve_rows)
-    : rule_(*rule), index_(reserve_rows), arena_(rule->layout().stride_bytes()) {}
+TableShard::TableShard(const RowRule* rule, size_t reserve_rows, double phase)
+    : rule_(*rule),
+      phase_(phase),
+      index_(reserve_rows, phase),
+      arena_(rule->layout().stride_bytes(), phase) {}
 
 template <typename Absent, typename Visitor>
 void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -169,7 +172,7 @@ void TableShard::AppendKeys(int first_partition, int last_partition,
 
 void TableShard::Clear() {
   MutexLock lock(&mutex_);
-  index_ = RowIndex();
+  index_ = RowIndex(/*reserve_rows=*/0, phase_);
   arena_.Clear();
 }
 
