@@ -13,6 +13,7 @@
 #include "common/status_macros.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/save_tables.h"
+#include "embedding_ps/decoded_lookup.h"
 #include "embedding_ps/preload.h"
 
 namespace satrap {
@@ -37,6 +38,15 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
+TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
+                           absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
+  TableOwnership ownership = TableOwnership::Of(job, ps_index);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    ownership.tables[i].needs_sample_counts = tables[i]->needs_sample_counts();
+  }
+  return ownership;
+}
+
 uint64_t CountBits(absl::Span<const uint8_t> bytes) {
   uint64_t count = 0;
   for (const uint8_t byte : bytes) count += std::bitset<8>(byte).count();
@@ -53,6 +63,7 @@ absl::StatusOr<std::unique_ptr<PsEngine>> PsEngine::Create(const JobConfig& job,
     table_options.seed = job.seed();
     table_options.shards = job.embedding_ps().shards();
     table_options.reserve_rows = config.reserve_rows() / job.embedding_ps().replicas();
+    table_options.new_optimizer = options.new_optimizer;
     ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingTable> table,
                      EmbeddingTable::Create(config, table_options));
     tables.push_back(std::move(table));
@@ -64,7 +75,7 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
                    std::vector<std::unique_ptr<EmbeddingTable>> tables)
     : job_(job),
       options_(options),
-      ownership_(TableOwnership::Of(job, options.index)),
+      ownership_(OwnershipOf(job, options.index, tables)),
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
       windows_(options.executor, options.timeouts.hold_ms * 1000),
@@ -108,46 +119,43 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
                                                      " with ", applied_steps_, " steps applied"));
     }
   }
+  // Check the whole request before anything is allocated for its answer.
+  const WireDtype dtype = job_.embedding_ps().wire_dtype();
+  ASSIGN_OR_RETURN(
+      const std::vector<TableLookup> lookups,
+      DecodeLookup(header, request.payload, ownership_, dtype, job_.max_message_bytes()));
   LookupAnswerHeader answer;
   answer.set_outcome(DONE);
-  const WireDtype dtype = job_.embedding_ps().wire_dtype();
   answer.set_dtype(dtype);
-  std::vector<absl::Span<const uint64_t>> keys_of_table;
-  std::vector<int> positions;
   rpc::PayloadBuilder builder;
-  for (const TableKeys& from : header.tables()) {
-    ASSIGN_OR_RETURN(const int position, ownership_.PositionOf(from.table()));
-    ASSIGN_OR_RETURN(
-        const absl::Span<const uint64_t> keys,
-        rpc::SectionView<uint64_t>(request.payload, from.keys(), from.num_keys(), "tables.keys"));
-    RETURN_IF_ERROR(ownership_.CheckOwned(keys));
-    const int row_values = ownership_.tables[position].row_values;
+  for (const TableLookup& lookup : lookups) {
+    const TableOwnership::Table& table = ownership_.tables[lookup.table];
     TableValues* to = answer.add_tables();
-    to->set_table(from.table());
-    to->set_num_keys(keys.size());
-    to->set_row_values(row_values);
-    builder.Reserve(dtype, keys.size() * row_values, to->mutable_values());
-    builder.Reserve<uint8_t>((keys.size() + 7) / 8, to->mutable_presence());
-    keys_of_table.push_back(keys);
-    positions.push_back(position);
+    to->set_table(table.id);
+    to->set_num_keys(lookup.keys.size());
+    to->set_row_values(table.row_values);
+    builder.Reserve(dtype, lookup.keys.size() * table.row_values, to->mutable_values());
+    builder.Reserve<uint8_t>((lookup.keys.size() + 7) / 8, to->mutable_presence());
   }
   builder.Allocate();
+  // Read the rows: f32 values straight into the answer, 16-bit ones by way of `wide`. Each table
+  // locks one shard at a time, so Updates run in between.
   const AbsentRows absent = header.training() ? AbsentRows::kInitialValues : AbsentRows::kZeros;
   std::vector<float> wide;
   for (int i = 0; i < answer.tables_size(); ++i) {
     const TableValues& to = answer.tables(i);
-    const size_t count = keys_of_table[i].size() * to.row_values();
+    const absl::Span<const uint64_t> keys = lookups[i].keys;
+    const EmbeddingTable& table = *tables_[lookups[i].table];
     const absl::Span<uint8_t> presence = builder.Fill<uint8_t>(to.presence());
     if (dtype == F32) {
-      tables_[positions[i]]->Lookup(keys_of_table[i], absent, builder.Fill<float>(to.values()),
-                                    presence);
+      table.Lookup(keys, absent, builder.Fill<float>(to.values()), presence);
     } else {
-      wide.resize(count);
-      tables_[positions[i]]->Lookup(keys_of_table[i], absent, absl::MakeSpan(wide), presence);
+      wide.resize(keys.size() * to.row_values());
+      table.Lookup(keys, absent, absl::MakeSpan(wide), presence);
       rpc::EncodeWire(wide, dtype, builder.Fill<uint8_t>(to.values()).data());
     }
-    lookup_keys_ += keys_of_table[i].size();
-    absent_keys_ += keys_of_table[i].size() - CountBits(presence);
+    lookup_keys_ += keys.size();
+    absent_keys_ += keys.size() - CountBits(presence);
   }
   rpc::Message message = rpc::MessageOf(answer);
   message.payload = builder.Take();
@@ -258,7 +266,7 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
 
 void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
                      absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts) {
-  UpdateContext context;
+  StepContext context;
   context.step = static_cast<int64_t>(header.step());
   context.global_weight = header.global_weight();
   context.learning_rate_factor = header.learning_rate_factor();

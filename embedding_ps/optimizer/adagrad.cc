@@ -27,7 +27,7 @@ class Adagrad final : public SparseOptimizer {
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return dim; }
-  bool StepsEachValueAlone() const override { return true; }
+  bool IsElementwise() const override { return true; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), initial_accumulator_);
   }

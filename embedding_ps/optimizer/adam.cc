@@ -40,7 +40,7 @@ class Adam final : public SparseOptimizer {
       : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return 2 * dim + 1; }
-  bool StepsEachValueAlone() const override { return false; }
+  bool IsElementwise() const override { return false; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

@@ -22,7 +22,7 @@ class RowwiseAdagrad final : public SparseOptimizer {
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int) const override { return 1; }
-  bool StepsEachValueAlone() const override { return false; }
+  bool IsElementwise() const override { return false; }
   void InitState(absl::Span<float> state) const override { state[0] = initial_accumulator_; }
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const Tab
     return absl::InvalidArgumentError(
         absl::StrCat("reserve_rows: must be >= 0, got ", options.reserve_rows));
   }
-  ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed));
+  ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed, options.new_optimizer));
   return std::unique_ptr<EmbeddingTable>(new EmbeddingTable(config, options, std::move(rule)));
 }
 
@@ -75,9 +75,10 @@ void EmbeddingTable::Lookup(absl::Span<const uint64_t> keys, AbsentRows mode,
 
 int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                                absl::Span<const uint32_t> sample_counts,
-                               const UpdateContext& context) {
+                               const StepContext& context) {
   CHECK(gradients.size() == keys.size() * layout().num_values()) << gradients.size();
-  CHECK(sample_counts.empty() || sample_counts.size() == keys.size()) << sample_counts.size();
+  CHECK(sample_counts.size() == keys.size() || (sample_counts.empty() && !needs_sample_counts()))
+      << sample_counts.size();
   CHECK(context.global_weight > 0) << context.global_weight;
   int64_t created = 0;
   RowRule::Step step(rule_, context);

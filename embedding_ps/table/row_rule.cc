@@ -50,7 +50,8 @@ double Norm(const float* values, size_t n) {
 
 }  // namespace
 
-absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed) {
+absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed,
+                                        SparseOptimizerFactory new_optimizer) {
   absl::Status status;
   status.Update(CheckNotNegative("l2", config.l2()));
   status.Update(CheckNotNegative("gradient_clip_norm", config.gradient_clip_norm()));
@@ -72,9 +73,10 @@ absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed
     }
     auto initializer = Initializer::Create(segment.initializer(), seed, config.id(), i);
     if (!initializer.ok()) return At(i, initializer.status());
-    auto optimizer = NewSparseOptimizer(segment.optimizer());
+    auto optimizer = new_optimizer(segment.optimizer());
     if (!optimizer.ok()) return At(i, optimizer.status());
     layout.push_back({segment.dim(), (*optimizer)->StateSize(segment.dim())});
+    rule.needs_sample_counts_ |= (*optimizer)->NeedsSampleCount();
     rule.segments_.push_back({*std::move(initializer), *std::move(optimizer)});
   }
   rule.layout_ = RowLayout(std::move(layout));
@@ -92,7 +94,7 @@ void RowRule::MakeRuns(const TableConfig& config) {
     const SparseOptimizerConfig& optimizer = config.segments(i).optimizer();
     const RowLayout::Segment& at = layout_.segments()[i];
     std::string text = optimizer.SerializeAsString();
-    if (i > 0 && text == before && segments_[i].optimizer->StepsEachValueAlone()) {
+    if (i > 0 && text == before && segments_[i].optimizer->IsElementwise()) {
       runs_.back().at.dim += at.dim;
       runs_.back().at.state_size += at.state_size;
     } else {
@@ -117,11 +119,8 @@ void RowRule::InitRow(uint64_t key, float* row) const {
   }
 }
 
-RowRule::Step::Step(const RowRule& rule, const UpdateContext& update)
-    : rule_(rule), inverse_weight_(1 / update.global_weight) {
-  context_.step = update.step;
-  context_.global_weight = update.global_weight;
-  context_.data_time = update.data_time;
+RowRule::Step::Step(const RowRule& rule, const StepContext& update)
+    : rule_(rule), context_(update), inverse_weight_(1 / update.global_weight) {
   const double warmup =
       update.step + 1 < rule.warmup_steps_
           ? static_cast<double>(update.step + 1) / static_cast<double>(rule.warmup_steps_)
@@ -151,7 +150,8 @@ const float* RowRule::Step::Normalise(const float* gradient, const float* row) {
   return normalised;
 }
 
-void RowRule::Step::Apply(const float* gradient, uint32_t sample_count, float* row) {
+void RowRule::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
+                          float* row) {
   const float* const normalised = Normalise(gradient, row);
   context_.sample_count = sample_count;
   const float* learning_rate = learning_rates_.data();

@@ -119,8 +119,9 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
       keys, positions, rule_.layout().num_floats() * sizeof(float), {gradients, num_values},
       [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [&](uint32_t position, float* row) {
-        step->Apply(gradients + position * num_values,
-                    sample_counts.empty() ? 0 : sample_counts[position], row);
+        absl::optional<uint32_t> sample_count;
+        if (!sample_counts.empty()) sample_count = sample_counts[position];
+        step->Apply(gradients + position * num_values, sample_count, row);
       });
   return arena_.num_rows() - rows_before;
 }
