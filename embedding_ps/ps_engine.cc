@@ -38,6 +38,7 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
+// The tables know what the job's configuration does not say: whether their rules need counts.
 TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
                            absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
   TableOwnership ownership = TableOwnership::Of(job, ps_index);
@@ -119,14 +120,15 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const rpc::Message& request) {
                                                      " with ", applied_steps_, " steps applied"));
     }
   }
-  // Check the whole request before anything is allocated for its answer.
+  LookupAnswerHeader answer;
+  answer.set_outcome(DONE);
   const WireDtype dtype = job_.embedding_ps().wire_dtype();
+  answer.set_dtype(dtype);
+  // Check the whole request before anything is allocated for its answer.
   ASSIGN_OR_RETURN(
       const std::vector<TableLookup> lookups,
       DecodeLookup(header, request.payload, ownership_, dtype, job_.max_message_bytes()));
-  LookupAnswerHeader answer;
-  answer.set_outcome(DONE);
-  answer.set_dtype(dtype);
+  // Lay the answer out: for each table a section of values and one of presence bits.
   rpc::PayloadBuilder builder;
   for (const TableLookup& lookup : lookups) {
     const TableOwnership::Table& table = ownership_.tables[lookup.table];
@@ -244,7 +246,11 @@ void PsEngine::UpdateOrdered(const UpdateHeader& header, DecodedUpdate update) {
   if (complete.has_value()) ApplyStep(*complete);
 }
 
+// Runs once for each step, on the thread that brought its last part. No other step can be under
+// way: a rank sends the Update of the next step only after this one is answered.
 void PsEngine::ApplyStep(const StepCollector::Complete& step) {
+  // A step that is not finite changes no values but counts as applied. A single part needs no
+  // sums, so its gradients are applied where they arrived.
   if (step.header.finite() && step.parts.size() == 1) {
     for (const TableGradient& table : step.parts[0].update.tables) {
       Apply(step.header, table.table, table.keys, table.gradients, table.sample_counts);
@@ -255,6 +261,8 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
     }
   }
   updates_ += step.parts.size();
+  // In this order: a rank that has its answer may send a Lookup of the next step at once, and that
+  // Lookup is refused unless this step is counted.
   {
     MutexLock lock(&mutex_);
     ++applied_steps_;
@@ -278,6 +286,8 @@ absl::StatusOr<rpc::Message> PsEngine::SaveTables(const rpc::Message& request) {
   ASSIGN_OR_RETURN(const SaveTablesRequest header,
                    rpc::ParseHeader<SaveTablesRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
+  // Updates may run meanwhile; each row is saved as it was before or after one. A model of one
+  // moment needs a caller that trains nothing until all PSs have answered, as rank 0 does.
   MutexLock lock(&disk_mutex_);
   SaveTablesAnswer answer;
   for (const auto& table : tables_) {
@@ -293,15 +303,19 @@ absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
   ASSIGN_OR_RETURN(const LoadTablesRequest header,
                    rpc::ParseHeader<LoadTablesRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
+  // Loads and Updates exclude each other without a lock held during either: whichever comes second
+  // is refused. loads_ is raised under the same lock that finds no open Update, so an Update that
+  // is admitted later sees it.
   {
     MutexLock lock(&mutex_);
     if (open_updates_ > 0) {
       return absl::FailedPreconditionError(
-          absl::StrCat("rows cannot be loaded while ", open_updates_, " Updates are outstanding"));
+          absl::StrCat("LoadTables refused: ", open_updates_, " Updates are not answered yet"));
     }
     ++loads_;
   }
-  // After an error the tables are not a model's: no Update may build on them.
+  // After an error the tables hold part of a model. loads_ then stays raised, so that no Update
+  // ever builds on them.
   RETURN_IF_ERROR(Load(header.directory()));
   {
     MutexLock lock(&mutex_);

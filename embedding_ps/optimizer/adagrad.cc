@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/status_macros.h"
 #include "common/vectorize.h"
-#include "embedding_ps/optimizer/check_range.h"
 
 namespace satrap {
 namespace {
@@ -44,11 +42,7 @@ class Adagrad final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdagrad(
-    const SparseOptimizerConfig::Adagrad& config) {
-  RETURN_IF_ERROR(CheckNotNegative("adagrad.initial_accumulator", config.initial_accumulator()));
-  // With epsilon 0 the first zero gradient would divide 0 by 0.
-  RETURN_IF_ERROR(CheckPositive("adagrad.epsilon", config.epsilon()));
+std::unique_ptr<const SparseOptimizer> NewAdagrad(const SparseOptimizerConfig::Adagrad& config) {
   return std::make_unique<Adagrad>(config);
 }
 

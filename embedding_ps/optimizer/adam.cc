@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/status_macros.h"
 #include "common/vectorize.h"
-#include "embedding_ps/optimizer/check_range.h"
 
 namespace satrap {
 namespace {
@@ -68,11 +66,7 @@ class Adam final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdam(
-    const SparseOptimizerConfig::Adam& config) {
-  RETURN_IF_ERROR(CheckDecay("adam.beta1", config.beta1()));
-  RETURN_IF_ERROR(CheckDecay("adam.beta2", config.beta2()));
-  RETURN_IF_ERROR(CheckPositive("adam.epsilon", config.epsilon()));
+std::unique_ptr<const SparseOptimizer> NewAdam(const SparseOptimizerConfig::Adam& config) {
   return std::make_unique<Adam>(config);
 }
 

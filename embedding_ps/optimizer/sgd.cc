@@ -23,7 +23,7 @@ class Sgd final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSgd(const SparseOptimizerConfig::Sgd&) {
+std::unique_ptr<const SparseOptimizer> NewSgd(const SparseOptimizerConfig::Sgd&) {
   return std::make_unique<Sgd>();
 }
 

@@ -1,12 +1,13 @@
 #include "embedding_ps/table/embedding_table.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/config/ranges.h"
 #include "common/hash.h"
 #include "common/status_macros.h"
 
@@ -14,14 +15,11 @@ namespace satrap {
 
 absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
                                                                        const Options& options) {
-  if (options.shards < 1 || options.shards > kNumPartitions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shards: must be in [1, ", kNumPartitions, "], got ", options.shards));
-  }
-  if (options.reserve_rows < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("reserve_rows: must be >= 0, got ", options.reserve_rows));
-  }
+  Problems problems;
+  problems.Range("shards", options.shards, 1, kMaxShards);
+  problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
+                          std::numeric_limits<int64_t>::max());
+  RETURN_IF_ERROR(problems.First());
   ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed, options.new_optimizer));
   return std::unique_ptr<EmbeddingTable>(new EmbeddingTable(config, options, std::move(rule)));
 }

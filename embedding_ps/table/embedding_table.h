@@ -25,7 +25,7 @@ class EmbeddingTable {
  public:
   struct Options {
     uint64_t seed = 1;         // of initial values
-    int shards = 16;           // 1 to 4096
+    int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
     int64_t reserve_rows = 0;  // that this process will hold; memory is committed on touch
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };

@@ -6,17 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/ranges.h"
+#include "common/status_macros.h"
 #include "common/vectorize.h"
 
 namespace satrap {
 namespace {
-
-constexpr int kMaxDim = 65536;
-
-absl::Status CheckNotNegative(absl::string_view field, double value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, ": must be finite and >= 0, got ", value));
-}
 
 absl::Status At(int segment, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("segments[", segment, "].", status.message()));
@@ -52,25 +47,13 @@ double Norm(const float* values, size_t n) {
 
 absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed,
                                         SparseOptimizerFactory new_optimizer) {
-  absl::Status status;
-  status.Update(CheckNotNegative("l2", config.l2()));
-  status.Update(CheckNotNegative("gradient_clip_norm", config.gradient_clip_norm()));
-  status.Update(CheckNotNegative("weight_bound", config.weight_bound()));
-  const int64_t warmup_steps = config.learning_rate_schedule().warmup_steps();
-  status.Update(
-      CheckNotNegative("learning_rate_schedule.warmup_steps", static_cast<double>(warmup_steps)));
-  if (config.segments_size() == 0) {
-    status.Update(absl::InvalidArgumentError("segments: must not be empty"));
-  }
-  if (!status.ok()) return status;
+  Problems problems;
+  CheckTable(config, "", &problems);
+  RETURN_IF_ERROR(problems.First());
   RowRule rule;
   std::vector<RowLayout::Segment> layout;
   for (int i = 0; i < config.segments_size(); ++i) {
     const SegmentConfig& segment = config.segments(i);
-    if (segment.dim() < 1 || segment.dim() > kMaxDim) {
-      return absl::InvalidArgumentError(absl::StrCat("segments[", i, "].dim: must be in [1, ",
-                                                     kMaxDim, "], got ", segment.dim()));
-    }
     auto initializer = Initializer::Create(segment.initializer(), seed, config.id(), i);
     if (!initializer.ok()) return At(i, initializer.status());
     auto optimizer = new_optimizer(segment.optimizer());
@@ -81,7 +64,7 @@ absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed
   }
   rule.layout_ = RowLayout(std::move(layout));
   rule.MakeRuns(config);
-  rule.warmup_steps_ = warmup_steps;
+  rule.warmup_steps_ = config.learning_rate_schedule().warmup_steps();
   rule.l2_ = config.l2();
   rule.gradient_clip_norm_ = config.gradient_clip_norm();
   rule.weight_bound_ = config.weight_bound();

@@ -147,10 +147,10 @@ TEST(RowRuleTest, NamesTheFieldThatIsWrong) {
   TableConfig config = TwoSegments();
   config.mutable_segments(1)->mutable_optimizer()->set_learning_rate(-1);
   EXPECT_EQ(RowRule::Create(config, 1).status().message(),
-            "segments[1].learning_rate: must be finite and > 0, got -1");
+            "segments[1].optimizer.learning_rate: must be finite and positive, got -1");
   config = TwoSegments();
   config.set_l2(-1);
-  EXPECT_EQ(RowRule::Create(config, 1).status().message(), "l2: must be finite and >= 0, got -1");
+  EXPECT_EQ(RowRule::Create(config, 1).status().message(), "l2: must be finite and not negative, got -1");
   config = TwoSegments();
   config.mutable_segments(0)->set_dim(0);
   EXPECT_FALSE(RowRule::Create(config, 1).ok());
