@@ -1,55 +1,49 @@
 #include "embedding_ps/decoded_update.h"
 
-#include "absl/container/flat_hash_set.h"
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
-#include "common/config/job_config.h"
-#include "common/hash.h"
 #include "common/rpc/payload.h"
 #include "common/status_macros.h"
+#include "embedding_ps/request_tables.h"
 
 namespace satrap {
 
-TableOwnership TableOwnership::Of(const JobConfig& job, int ps_index) {
-  TableOwnership ownership;
-  ownership.ps_index = ps_index;
-  ownership.num_ps = job.embedding_ps().replicas();
-  for (const TableConfig& table : job.tables()) {
-    ownership.tables.push_back({table.id(), RowValues(table)});
+namespace {
+
+// The counts of `table`, empty if the request has none. A rule that divides or clips by them must
+// not be given 0 for "not known", so a table that needs them refuses an Update without.
+absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
+                                                        const Buffer& payload, bool needed) {
+  absl::Span<const uint32_t> counts;
+  if (from.has_counts()) {
+    ASSIGN_OR_RETURN(counts, rpc::SectionView<uint32_t>(payload, from.counts(), from.num_keys(),
+                                                        "tables.counts"));
   }
-  return ownership;
+  if (!needed) return counts;
+  if (counts.size() != from.num_keys()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tables.counts: the update rule of table ", from.table(),
+                     " needs the sample counts of its keys, and the request has none"));
+  }
+  if (std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));
+  }
+  return counts;
 }
 
-absl::StatusOr<int> TableOwnership::PositionOf(uint32_t table_id) const {
-  for (size_t i = 0; i < tables.size(); ++i) {
-    if (tables[i].id == table_id) return static_cast<int>(i);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("tables.table: this job has no table ", table_id));
-}
-
-absl::Status TableOwnership::CheckOwned(absl::Span<const uint64_t> keys) const {
-  if (num_ps == 1) return absl::OkStatus();
-  for (const uint64_t key : keys) {
-    const int owner = PsOfPartition(PartitionOf(key), num_ps);
-    if (owner != ps_index) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tables.keys: key ", key, " belongs to embedding PS ", owner, ", not to ", ps_index));
-    }
-  }
-  return absl::OkStatus();
-}
+}  // namespace
 
 absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buffer& payload,
                                            const TableOwnership& ownership) {
   DecodedUpdate update;
   update.payload = payload;
   update.widened.reserve(header.tables_size());
-  absl::flat_hash_set<int> seen;
+  RequestTables named(&ownership);
   for (const TableUpdate& from : header.tables()) {
     TableGradient table;
-    ASSIGN_OR_RETURN(table.table, ownership.PositionOf(from.table()));
-    if (!seen.insert(table.table).second) {
-      return absl::InvalidArgumentError(absl::StrCat("tables.table: ", from.table(), " twice"));
-    }
+    ASSIGN_OR_RETURN(table.table, named.AddTable(from.table()));
     const int row_values = ownership.tables[table.table].row_values;
     if (from.row_values() != static_cast<uint32_t>(row_values)) {
       return absl::InvalidArgumentError(absl::StrCat("tables.row_values: table ", from.table(),
@@ -63,6 +57,7 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     ASSIGN_OR_RETURN(const rpc::WireValues gradients,
                      rpc::WireView(payload, from.gradients(), header.dtype(), num_keys * row_values,
                                    "tables.gradients"));
+    // f32 gradients are used where they arrived; 16-bit ones are widened once, here.
     if (header.dtype() == F32) {
       table.gradients =
           absl::MakeConstSpan(reinterpret_cast<const float*>(gradients.bytes), gradients.count);
@@ -71,12 +66,15 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
       rpc::DecodeWire(gradients, absl::MakeSpan(widened));
       table.gradients = widened;
     }
-    if (from.has_counts()) {
-      ASSIGN_OR_RETURN(table.sample_counts, rpc::SectionView<uint32_t>(payload, from.counts(),
-                                                                       num_keys, "tables.counts"));
-    }
+    ASSIGN_OR_RETURN(
+        table.sample_counts,
+        SampleCounts(from, payload, ownership.tables[table.table].needs_sample_counts));
+    named.AddSection(from.keys(), "tables.keys");
+    named.AddSection(from.gradients(), "tables.gradients");
+    named.AddSection(from.counts(), "tables.counts");
     update.tables.push_back(table);
   }
+  RETURN_IF_ERROR(named.CheckSectionsDisjoint());
   return update;
 }
 

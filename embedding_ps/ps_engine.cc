@@ -13,6 +13,7 @@
 #include "common/status_macros.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/save_tables.h"
+#include "embedding_ps/decoded_lookup.h"
 #include "embedding_ps/preload.h"
 
 namespace satrap {
@@ -42,6 +43,16 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
+// The tables know what the job's configuration does not say: whether their rules need counts.
+TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
+                           absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
+  TableOwnership ownership = TableOwnership::Of(job, ps_index);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    ownership.tables[i].needs_sample_counts = tables[i]->needs_sample_counts();
+  }
+  return ownership;
+}
+
 uint64_t CountBits(absl::Span<const uint8_t> bytes) {
   uint64_t count = 0;
   for (const uint8_t byte : bytes) count += std::bitset<8>(byte).count();
@@ -58,6 +69,7 @@ absl::StatusOr<std::unique_ptr<PsEngine>> PsEngine::Create(const JobConfig& job,
     table_options.seed = job.seed();
     table_options.shards = job.embedding_ps().shards();
     table_options.reserve_rows = config.reserve_rows() / job.embedding_ps().replicas();
+    table_options.new_optimizer = options.new_optimizer;
     ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingTable> table,
                      EmbeddingTable::Create(config, table_options));
     tables.push_back(std::move(table));
@@ -69,7 +81,7 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
                    std::vector<std::unique_ptr<EmbeddingTable>> tables)
     : job_(job),
       options_(options),
-      ownership_(TableOwnership::Of(job, options.index)),
+      ownership_(OwnershipOf(job, options.index, tables)),
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
       lookup_receiver_(ReceiverOptions(options, job.embedding_worker().replicas()),
@@ -133,42 +145,39 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   answer.set_outcome(OUTCOME_DONE);
   const WireDtype dtype = job_.embedding_ps().wire_dtype();
   answer.set_dtype(dtype);
-  std::vector<absl::Span<const uint64_t>> keys_of_table;
-  std::vector<int> positions;
+  // Check the whole request before anything is allocated for its answer.
+  ASSIGN_OR_RETURN(const std::vector<TableLookup> lookups,
+                   DecodeLookup(header, payload, ownership_, dtype, job_.max_message_bytes()));
+  // Lay the answer out: for each table a section of values and one of presence bits.
   rpc::PayloadBuilder builder;
-  for (const TableKeys& from : header.tables()) {
-    ASSIGN_OR_RETURN(const int position, ownership_.PositionOf(from.table()));
-    ASSIGN_OR_RETURN(
-        const absl::Span<const uint64_t> keys,
-        rpc::SectionView<uint64_t>(payload, from.keys(), from.num_keys(), "tables.keys"));
-    RETURN_IF_ERROR(ownership_.CheckOwned(keys));
-    const int row_values = ownership_.tables[position].row_values;
+  for (const TableLookup& lookup : lookups) {
+    const TableOwnership::Table& table = ownership_.tables[lookup.table];
     TableValues* to = answer.add_tables();
-    to->set_table(from.table());
-    to->set_num_keys(keys.size());
-    to->set_row_values(row_values);
-    builder.Reserve(dtype, keys.size() * row_values, to->mutable_values());
-    builder.Reserve<uint8_t>((keys.size() + 7) / 8, to->mutable_presence());
-    keys_of_table.push_back(keys);
-    positions.push_back(position);
+    to->set_table(table.id);
+    to->set_num_keys(lookup.keys.size());
+    to->set_row_values(table.row_values);
+    builder.Reserve(dtype, lookup.keys.size() * table.row_values, to->mutable_values());
+    builder.Reserve<uint8_t>((lookup.keys.size() + 7) / 8, to->mutable_presence());
   }
   builder.Allocate();
+  // Read the rows: f32 values straight into the answer, 16-bit ones by way of `wide`. Each table
+  // locks one shard at a time, so Updates run in between.
   const AbsentRows absent = header.training() ? AbsentRows::kInitialValues : AbsentRows::kZeros;
   std::vector<float> wide;
   for (int i = 0; i < answer.tables_size(); ++i) {
     const TableValues& to = answer.tables(i);
-    const size_t count = keys_of_table[i].size() * to.row_values();
+    const absl::Span<const uint64_t> keys = lookups[i].keys;
+    const EmbeddingTable& table = *tables_[lookups[i].table];
     const absl::Span<uint8_t> presence = builder.Fill<uint8_t>(to.presence());
     if (dtype == F32) {
-      tables_[positions[i]]->Lookup(keys_of_table[i], absent, builder.Fill<float>(to.values()),
-                                    presence);
+      table.Lookup(keys, absent, builder.Fill<float>(to.values()), presence);
     } else {
-      wide.resize(count);
-      tables_[positions[i]]->Lookup(keys_of_table[i], absent, absl::MakeSpan(wide), presence);
+      wide.resize(keys.size() * to.row_values());
+      table.Lookup(keys, absent, absl::MakeSpan(wide), presence);
       rpc::EncodeWire(wide, dtype, builder.Fill<uint8_t>(to.values()).data());
     }
-    lookup_keys_ += keys_of_table[i].size();
-    absent_keys_ += keys_of_table[i].size() - CountBits(presence);
+    lookup_keys_ += keys.size();
+    absent_keys_ += keys.size() - CountBits(presence);
   }
   rpc::Message message = rpc::MessageOf(answer);
   message.payload = builder.Take();
@@ -241,7 +250,11 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   if (complete.has_value()) ApplyStep(*complete);
 }
 
+// Runs once for each step, on the thread that brought its last part. No other step can be under
+// way: a rank sends the Update of the next step only after this one is answered.
 void PsEngine::ApplyStep(const StepCollector::Complete& step) {
+  // A step that is not finite changes no values but counts as applied. A single part needs no
+  // sums, so its gradients are applied where they arrived.
   if (step.header.finite() && step.parts.size() == 1) {
     for (const TableGradient& table : step.parts[0].update.tables) {
       Apply(step.header, table.table, table.keys, table.gradients, table.sample_counts);
@@ -252,6 +265,8 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
     }
   }
   updates_ += step.parts.size();
+  // In this order: a rank that has its answer may send a Lookup of the next step at once, and that
+  // Lookup is refused unless this step is counted.
   {
     MutexLock lock(&mutex_);
     ++applied_steps_;
@@ -263,7 +278,7 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
 
 void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
                      absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts) {
-  UpdateContext context;
+  StepContext context;
   context.step = static_cast<int64_t>(header.step());
   context.global_weight = header.global_weight();
   context.learning_rate_factor = header.learning_rate_factor();
@@ -275,6 +290,8 @@ absl::StatusOr<rpc::Message> PsEngine::SaveTables(const rpc::Message& request) {
   ASSIGN_OR_RETURN(const SaveTablesRequest header,
                    rpc::ParseHeader<SaveTablesRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
+  // Updates may run meanwhile; each row is saved as it was before or after one. A model of one
+  // moment needs a caller that trains nothing until all PSs have answered, as rank 0 does.
   MutexLock lock(&disk_mutex_);
   SaveTablesAnswer answer;
   for (const auto& table : tables_) {
@@ -290,15 +307,19 @@ absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
   ASSIGN_OR_RETURN(const LoadTablesRequest header,
                    rpc::ParseHeader<LoadTablesRequest>(request.header));
   RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
+  // Loads and Updates exclude each other without a lock held during either: whichever comes second
+  // is refused. loads_ is raised under the same lock that finds no open Update, so an Update that
+  // is admitted later sees it.
   {
     MutexLock lock(&mutex_);
     if (open_updates_ > 0) {
       return absl::FailedPreconditionError(
-          absl::StrCat("rows cannot be loaded while ", open_updates_, " Updates are outstanding"));
+          absl::StrCat("LoadTables refused: ", open_updates_, " Updates are not answered yet"));
     }
     ++loads_;
   }
-  // After an error the tables are not a model's: no Update may build on them.
+  // After an error the tables hold part of a model. loads_ then stays raised, so that no Update
+  // ever builds on them.
   RETURN_IF_ERROR(Load(header.directory()));
   {
     MutexLock lock(&mutex_);

@@ -34,8 +34,10 @@
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "embedding_ps/decoded_update.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/step_collector.h"
 #include "embedding_ps/table/embedding_table.h"
+#include "embedding_ps/table_ownership.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
@@ -50,6 +52,7 @@ class PsEngine final : public rpc::Handler {
     Executor* executor = nullptr;
     Executor* disk_executor = nullptr;  // for tasks that block on files; may be the same
     rpc::RpcTimeouts timeouts;
+    SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
 
   struct Counts {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -157,6 +158,8 @@ TEST_F(UnorderedPsEngineTest, EverySizeAndOffsetIsCheckedBeforeAnythingIsApplied
       15, [](H h, T) { h->mutable_step()->set_learning_rate_factor(-1); }, "factor");
   refuse(
       16, [](H h, T) { h->mutable_step()->set_learning_rate_factor(INFINITY); }, "factor");
+  refuse(
+      17, [](H, T t) { t->mutable_gradients()->set_offset_bytes(0); }, "overlaps tables");
 }
 
 // A second table that is wrong keeps the first from being applied.
@@ -385,6 +388,83 @@ TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRunsAndAfterOneThatFailed) {
   call.header.mutable_call()->set_number(2);
   EXPECT_EQ(pss.CallAndWait(0, rpc::kUpdate, call.Message()).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PsEngineTest, ALookupWhoseAnswerWouldBeTooLargeIsRefused) {
+  JobConfig job = PsTestJob(JobConfig::HYBRID, 1, 1);
+  job.set_max_message_bytes(kValues * sizeof(float));
+  Pss pss(job);
+  EXPECT_TRUE(pss.CallAndWait(0, rpc::kLookup, Pss::LookupOf({1})).ok());
+  const absl::Status status = pss.CallAndWait(0, rpc::kLookup, Pss::LookupOf({1, 2})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("max_message_bytes"), absl::string_view::npos) << status;
+}
+
+// Adds the sample count of each key to its values.
+class AddSampleCount final : public SparseOptimizer {
+ public:
+  int StateSize(int) const override { return 0; }
+  bool IsElementwise() const override { return true; }
+  bool NeedsSampleCount() const override { return true; }
+  void InitState(absl::Span<float>) const override {}
+  void Step(const StepContext& context, absl::Span<const float>, absl::Span<float> values,
+            absl::Span<float>) const override {
+    for (float& value : values) value += static_cast<float>(context.sample_count.value());
+  }
+};
+
+absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAddSampleCount(
+    const SparseOptimizerConfig&) {
+  return std::make_unique<AddSampleCount>();
+}
+
+UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vector<uint64_t>& keys,
+                            const std::vector<uint32_t>& counts) {
+  UpdateCall call = UpdateOf(mode, rank, 0, keys, std::vector<float>(keys.size() * kValues));
+  const size_t offset = (call.payload.size() + 63) / 64 * 64;
+  Buffer longer(offset + counts.size() * sizeof(uint32_t));
+  std::copy_n(call.payload.data(), call.payload.size(), longer.mutable_data());
+  std::copy(counts.begin(), counts.end(),
+            longer.MutableView<uint32_t>(offset, counts.size()).begin());
+  Section* section = call.header.mutable_tables(0)->mutable_counts();
+  section->set_offset_bytes(offset);
+  section->set_size_bytes(counts.size() * sizeof(uint32_t));
+  call.payload = longer;
+  return call;
+}
+
+TEST(PsEngineTest, ARuleThatNeedsSampleCountsGetsThoseOfTheUpdate) {
+  Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), nullptr, NewAddSampleCount);
+  const UpdateCall call = UpdateWithCounts(JobConfig::HYBRID, 0, {7, 9}, {2, 5});
+  ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
+  EXPECT_EQ(pss.Rows({7})[7], (std::vector<float>{3, 3, 3}));
+  EXPECT_EQ(pss.Rows({9})[9], (std::vector<float>{6, 6, 6}));
+}
+
+TEST(PsEngineTest, ARuleThatNeedsSampleCountsGetsTheirSumsInOrderedSteps) {
+  Pss pss(PsTestJob(JobConfig::SYNC, 2, 1), nullptr, NewAddSampleCount);
+  Answers answers;
+  for (const uint32_t rank : {1, 0}) {
+    const UpdateCall call = UpdateWithCounts(JobConfig::SYNC, rank, {7}, {10 + rank});
+    pss.Call(0, rpc::kUpdate, call.Message(), &answers);
+  }
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(pss.Rows({7})[7], (std::vector<float>{22, 22, 22}));
+}
+
+TEST(PsEngineTest, AnUpdateWithoutTheSampleCountsThatARuleNeedsIsRefused) {
+  Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), nullptr, NewAddSampleCount);
+  UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {1, 2, 3});
+  absl::Status status = pss.CallAndWait(0, rpc::kUpdate, call.Message()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("tables.counts"), absl::string_view::npos) << status;
+
+  call = UpdateWithCounts(JobConfig::HYBRID, 0, {7}, {0});
+  call.header.mutable_call()->set_number(2);
+  status = pss.CallAndWait(0, rpc::kUpdate, call.Message()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_NE(status.message().find("tables.counts"), absl::string_view::npos) << status;
+  EXPECT_EQ(pss.engine().Stats()[0].rows(), 0);
 }
 
 TEST(PsEngineTest, RefusesAJobWhoseTableIsNotValid) {

@@ -34,7 +34,8 @@ using Answers = std::vector<absl::StatusOr<rpc::Message>>;
 class Pss {
  public:
   // `disk_executor` is not owned; the calls' own if null.
-  explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr);
+  explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr,
+               SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
 
   PsEngine& engine(int i = 0) { return *engines_[i]; }
   ManualExecutor& executor() { return executor_; }

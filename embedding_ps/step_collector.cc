@@ -49,9 +49,15 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
   std::vector<SummedTable> sums(ownership.tables.size());
   std::vector<absl::flat_hash_map<uint64_t, size_t>> rows(ownership.tables.size());
   std::vector<size_t> most_keys(ownership.tables.size());
+  std::vector<bool> counts_known(ownership.tables.size(), true);
   for (const StepCollector::Part& part : parts) {
-    for (const TableGradient& from : part.update.tables) most_keys[from.table] += from.keys.size();
+    for (const TableGradient& from : part.update.tables) {
+      most_keys[from.table] += from.keys.size();
+      if (from.sample_counts.size() != from.keys.size()) counts_known[from.table] = false;
+    }
   }
+  // The sum of all parts' keys is an upper bound: parts share keys. Reserving it keeps the loop
+  // below free of rehashing and copying.
   for (size_t table = 0; table < sums.size(); ++table) {
     rows[table].reserve(most_keys[table]);
     sums[table].keys.reserve(most_keys[table]);
@@ -64,6 +70,7 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
       SummedTable& to = sums[from.table];
       for (size_t i = 0; i < from.keys.size(); ++i) {
         const float* gradient = from.gradients.data() + i * row_values;
+        // Once a part's counts are missing the sums are not known; they are dropped at the end.
         const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
         const auto [at, inserted] = rows[from.table].emplace(from.keys[i], to.keys.size());
         if (inserted) {
@@ -82,6 +89,7 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
   for (size_t table = 0; table < sums.size(); ++table) {
     if (sums[table].keys.empty()) continue;
     sums[table].table = static_cast<int>(table);
+    if (!counts_known[table]) sums[table].sample_counts.clear();
     touched.push_back(std::move(sums[table]));
   }
   return touched;

@@ -14,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "common/rpc/call_receiver.h"
 #include "embedding_ps/decoded_update.h"
+#include "embedding_ps/table_ownership.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
@@ -59,8 +60,8 @@ class StepCollector {
 struct SummedTable {
   int table = 0;
   std::vector<uint64_t> keys;
-  std::vector<float> gradients;  // [keys.size(), row_values]
-  std::vector<uint32_t> sample_counts;
+  std::vector<float> gradients;         // [keys.size(), row_values]
+  std::vector<uint32_t> sample_counts;  // empty unless every part with keys of the table has them
 };
 std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
                                   const TableOwnership& ownership);

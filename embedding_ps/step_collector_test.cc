@@ -101,6 +101,15 @@ TEST(SumPartsTest, SumsEachKeyOverThePartsThatHaveIt) {
   EXPECT_EQ(sums[0].sample_counts, (std::vector<uint32_t>{1, 6, 8}));
 }
 
+TEST(SumPartsTest, CountsThatAPartDoesNotKnowAreNotKnownInTheSum) {
+  std::vector<StepCollector::Part> parts;
+  parts.push_back(Part(0, {7, 9}, {1, 2, 3, 4}, {1, 2}));
+  parts.push_back(Part(1, {9}, {10, 20}));
+  const std::vector<SummedTable> sums = SumParts(parts, OneTable());
+  EXPECT_EQ(sums[0].gradients, (std::vector<float>{1, 2, 13, 24}));
+  EXPECT_TRUE(sums[0].sample_counts.empty());
+}
+
 // (2^24 + 1) + 1 is 2^24 in f32, 1 + 1 + 2^24 is 2^24 + 2: only part order gives the first.
 TEST(SumPartsTest, SumsInPartOrder) {
   std::vector<StepCollector::Part> parts;

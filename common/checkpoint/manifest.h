@@ -16,7 +16,7 @@
 
 namespace satrap {
 
-inline constexpr uint32_t kManifestVersion = 1;
+inline constexpr uint32_t kManifestVersion = 2;
 
 // Commits the model in `directory`: its other files must be durable already. Errors as DurableFile.
 absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest);

@@ -1,4 +1,4 @@
-// Collects everything that is wrong with a job, so that a user sees all of it at once.
+// Collects everything that is wrong with a configuration, so that a user sees all of it at once.
 //
 // Thread-compatible.
 
@@ -54,7 +54,14 @@ class Problems {
     Add(path, absl::StrCat("must be in [0, 1), got ", value));
   }
 
-  // OK, or INVALID_ARGUMENT with one line a problem, in the order they were found.
+  // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has
+  // had the job validated.
+  absl::Status First() const {
+    if (lines_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(lines_.front());
+  }
+
+  // OK, or INVALID_ARGUMENT with one line a problem, in the order they were added.
   absl::Status ToStatus() const {
     if (lines_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("  ", absl::StrJoin(lines_, "\n  ")));

@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/ranges.h"
 
 namespace satrap {
 namespace {
@@ -16,7 +17,7 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   problems->Range("embedding_worker.room_parts", job.embedding_worker().room_parts(), 1, 4096);
   problems->Range("embedding_ps.replicas", job.embedding_ps().replicas(), 1, 1024);
   problems->Range("embedding_ps.threads", job.embedding_ps().threads(), 1, 256);
-  problems->Range("embedding_ps.shards", job.embedding_ps().shards(), 1, 1024);
+  problems->Range("embedding_ps.shards", job.embedding_ps().shards(), 1, kMaxShards);
   problems->Range("nn_worker.replicas", job.nn_worker().replicas(), 1, 1024);
   problems->Range("nn_worker.compute_threads", job.nn_worker().compute_threads(), 1, 256);
   problems->Range("nn_worker.threads", job.nn_worker().threads(), 1, 256);
@@ -73,29 +74,6 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
   }
 }
 
-void ValidateDenseOptimizer(const DenseOptimizerConfig& optimizer, Problems* problems) {
-  problems->Positive("dense_optimizer.learning_rate", optimizer.learning_rate());
-  problems->NotNegative("dense_optimizer.l2", optimizer.l2());
-  problems->Range<int64_t>("dense_optimizer.warmup_steps", optimizer.warmup_steps(), 0,
-                           int64_t{1} << 60);
-  switch (optimizer.kind_case()) {
-    case DenseOptimizerConfig::kAdagrad:
-      problems->NotNegative("dense_optimizer.adagrad.initial_accumulator",
-                            optimizer.adagrad().initial_accumulator());
-      // With epsilon 0 the first zero gradient would divide 0 by 0.
-      problems->Positive("dense_optimizer.adagrad.epsilon", optimizer.adagrad().epsilon());
-      break;
-    case DenseOptimizerConfig::kAdam:
-      problems->Decay("dense_optimizer.adam.beta1", optimizer.adam().beta1());
-      problems->Decay("dense_optimizer.adam.beta2", optimizer.adam().beta2());
-      problems->Positive("dense_optimizer.adam.epsilon", optimizer.adam().epsilon());
-      break;
-    case DenseOptimizerConfig::kSgd:
-    case DenseOptimizerConfig::KIND_NOT_SET:
-      break;
-  }
-}
-
 }  // namespace
 
 absl::Status ValidateJob(const JobConfig& job) {
@@ -105,7 +83,7 @@ absl::Status ValidateJob(const JobConfig& job) {
   ValidateData(job, &problems);
   ValidateTables(job, &problems);
   ValidateModel(job, &problems);
-  ValidateDenseOptimizer(job.dense_optimizer(), &problems);
+  CheckDenseOptimizer(job.dense_optimizer(), "dense_optimizer.", &problems);
   if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
     problems.Add("init_from", "is needed to evaluate or predict");
   }

@@ -32,7 +32,7 @@ TEST(ValidateTables, AnIdHasSixteenBits) {
 TEST(ValidateTables, ATableHasSegments) {
   JobConfig job = SmallJob();
   job.mutable_tables(0)->clear_segments();
-  EXPECT_EQ(ProblemsOf(job), "tables[0]: needs at least one segment");
+  EXPECT_EQ(ProblemsOf(job), "tables[0].segments: must not be empty");
 }
 
 TEST(ValidateTables, ASegmentHasANameOfItsOwn) {

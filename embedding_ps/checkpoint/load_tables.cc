@@ -1,5 +1,9 @@
 #include "embedding_ps/checkpoint/load_tables.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -15,18 +19,24 @@
 namespace satrap {
 namespace {
 
-// Reads a file from its begin, knowing where it is.
+// Reads a file from start to end and keeps track of the offset, for errors.
 class RowFile {
  public:
   static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path) {
     FILE* file = std::fopen(path.c_str(), "rbe");
-    if (file == nullptr)
-      return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
-    return std::unique_ptr<RowFile>(new RowFile(path, file));
+    struct stat status;
+    if (file == nullptr || fstat(fileno(file), &status) != 0) {
+      const std::string error = std::strerror(errno);
+      if (file != nullptr) std::fclose(file);
+      return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", error));
+    }
+    return std::unique_ptr<RowFile>(new RowFile(path, file, static_cast<uint64_t>(status.st_size)));
   }
   ~RowFile() { std::fclose(file_); }
 
+  // DATA_LOSS, before anything is allocated, if fewer than `size` bytes are left.
   absl::Status Read(size_t size, std::string* bytes) {
+    if (size > size_bytes_ - std::min(offset_, size_bytes_)) return Damaged("the file ends early");
     bytes->resize(size);
     const size_t got = std::fread(bytes->data(), 1, size, file_);
     if (got != size) return Damaged("the file ends early");
@@ -38,14 +48,16 @@ class RowFile {
     return absl::DataLossError(absl::StrCat(path_, " is damaged at offset ", offset_, ": ", what));
   }
   bool AtEnd() { return std::fgetc(file_) == EOF; }
-  // Of what was read so far.
+  // Of the bytes read so far.
   uint32_t crc32c() const { return crc32c_; }
 
  private:
-  RowFile(std::string path, FILE* file) : path_(std::move(path)), file_(file) {}
+  RowFile(std::string path, FILE* file, uint64_t size_bytes)
+      : path_(std::move(path)), file_(file), size_bytes_(size_bytes) {}
 
   const std::string path_;
   FILE* const file_;
+  const uint64_t size_bytes_;
   uint64_t offset_ = 0;
   uint32_t crc32c_ = 0;
 };
@@ -57,7 +69,7 @@ T Get(const std::string& bytes, size_t offset) {
   return value;
 }
 
-// Rows of one block that this PS owns.
+// Writes those rows of one block that this PS owns into `table`.
 void KeepOwned(const std::string& body, size_t rows, int ps_index, int num_ps,
                EmbeddingTable* table) {
   const size_t floats = table->layout().num_floats();
@@ -88,25 +100,31 @@ absl::Status LoadFile(const std::string& path, const SavedFile& saved, int ps_in
   if (Get<uint32_t>(bytes, 8) != saved.table() || Get<uint32_t>(bytes, 20) != floats ||
       Get<uint64_t>(bytes, 24) != TableFingerprint(table->config()) ||
       Get<uint64_t>(bytes, 32) != saved.rows()) {
-    return file->Damaged("the header does not fit the manifest");
+    return file->Damaged("the header does not match the manifest");
   }
   uint64_t left = saved.rows();
   while (left > 0) {
-    RETURN_IF_ERROR(file->Read(8, &bytes));
+    RETURN_IF_ERROR(file->Read(kRowBlockHeaderBytes, &bytes));
     const auto rows = Get<uint32_t>(bytes, 0);
     const auto crc = Get<uint32_t>(bytes, 4);
-    if (rows == 0 || rows > left) return file->Damaged("a block's row count is impossible");
+    // The checksum covers the row count, too, but can only be tested once the rows are read. Until
+    // then the count is not trusted with more memory than a block of this file may take.
+    if (rows == 0 || rows > left || rows > kMaxRowsPerBlock) {
+      return file->Damaged("the row count of a block is out of range");
+    }
+    const uint32_t crc_of_count = Crc32c(absl::string_view(bytes).substr(0, sizeof(uint32_t)));
     RETURN_IF_ERROR(file->Read(rows * (sizeof(uint64_t) + floats * sizeof(float)), &bytes));
-    if (Crc32c(bytes) != crc)
-      return file->Damaged("the checksum of the block before does not match");
+    if (ExtendCrc32c(crc_of_count, bytes) != crc) {
+      return file->Damaged("the block that ends here does not match its checksum");
+    }
     KeepOwned(bytes, rows, ps_index, num_ps, table);
     left -= rows;
   }
   if (!file->AtEnd()) return file->Damaged("bytes follow the last block");
   if (file->crc32c() != saved.crc32c()) {
-    return absl::DataLossError(absl::StrCat(
-        path, " is not the file that the manifest names, though whole in itself: the manifest has ",
-        "checksum ", saved.crc32c(), ", the file ", file->crc32c()));
+    return absl::DataLossError(
+        absl::StrCat(path, " is intact but belongs to another save: its checksum is ",
+                     file->crc32c(), ", and the manifest has ", saved.crc32c()));
   }
   return absl::OkStatus();
 }
@@ -118,7 +136,7 @@ absl::Status CheckSavedTable(const CheckpointManifest& manifest, const Embedding
     if (saved.fingerprint() == TableFingerprint(table.config())) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat("table ", table.config().name(), " (id ", saved.id(), ") in ", directory,
-                     " has other segments, dims or optimizers than this job's"));
+                     " has segments, dims or optimizers that differ from this job's"));
   }
   return absl::FailedPreconditionError(absl::StrCat("the model in ", directory, " has no table ",
                                                     table.config().name(), " (id ",
@@ -130,6 +148,8 @@ absl::Status CheckSavedTable(const CheckpointManifest& manifest, const Embedding
 absl::Status LoadTables(const std::string& directory, int ps_index, int num_ps,
                         absl::Span<EmbeddingTable* const> tables) {
   ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(directory));
+  // The model may have been saved by another number of PSs: read every file whose range overlaps
+  // the partitions of this one, and keep the rows that it owns.
   for (EmbeddingTable* table : tables) {
     RETURN_IF_ERROR(CheckSavedTable(manifest, *table, directory));
     table->Clear();

@@ -14,8 +14,6 @@
 namespace satrap {
 namespace {
 
-constexpr size_t kRowsPerBlock = 16384;
-
 // Appends the bytes of `value`. The formats are little-endian, as is every machine this runs on.
 template <typename T>
 void Put(const T& value, std::string* bytes) {
@@ -37,6 +35,8 @@ std::string HeaderOf(const EmbeddingTable& table, uint32_t first, uint32_t last,
 
 absl::Status AppendBlock(const EmbeddingTable& table, absl::Span<const uint64_t> keys,
                          DurableFile* file, uint64_t* rows_digest) {
+  // A block at a time: the copy of the rows is short, and the shards are locked only while it is
+  // made.
   const size_t floats = table.layout().num_floats();
   std::string body(keys.size() * (sizeof(uint64_t) + floats * sizeof(float)), '\0');
   std::memcpy(body.data(), keys.data(), keys.size() * sizeof(uint64_t));
@@ -44,6 +44,7 @@ absl::Status AppendBlock(const EmbeddingTable& table, absl::Span<const uint64_t>
   table.ReadRows(keys, absl::MakeSpan(rows));
   const size_t row_bytes = floats * sizeof(float);
   for (size_t i = 0; i < keys.size(); ++i) {
+    // A sum over rows, so that it does not depend on how rows are spread over files and PSs.
     const auto* row = reinterpret_cast<const char*>(rows.data() + i * floats);
     *rows_digest += Xxh64(absl::string_view(row, row_bytes), keys[i]);
   }
@@ -51,7 +52,7 @@ absl::Status AppendBlock(const EmbeddingTable& table, absl::Span<const uint64_t>
               rows.size() * sizeof(float));
   std::string head;
   Put<uint32_t>(static_cast<uint32_t>(keys.size()), &head);
-  Put(Crc32c(body), &head);
+  Put(ExtendCrc32c(Crc32c(head), body), &head);
   RETURN_IF_ERROR(file->Append(head));
   return file->Append(body);
 }
@@ -66,8 +67,9 @@ absl::StatusOr<SavedFile> SaveRange(const EmbeddingTable& table, int first, int 
                    DurableFile::Create(directory + "/" + saved.name()));
   RETURN_IF_ERROR(file->Append(HeaderOf(table, first, last, keys.size())));
   uint64_t rows_digest = 0;
-  for (size_t from = 0; from < keys.size(); from += kRowsPerBlock) {
-    const absl::Span<const uint64_t> block = absl::MakeConstSpan(keys).subspan(from, kRowsPerBlock);
+  for (size_t from = 0; from < keys.size(); from += kMaxRowsPerBlock) {
+    const absl::Span<const uint64_t> block =
+        absl::MakeConstSpan(keys).subspan(from, kMaxRowsPerBlock);
     RETURN_IF_ERROR(AppendBlock(table, block, file.get(), &rows_digest));
   }
   RETURN_IF_ERROR(file->Commit());
@@ -86,6 +88,8 @@ absl::StatusOr<SavedFile> SaveRange(const EmbeddingTable& table, int first, int 
 absl::StatusOr<std::vector<SavedFile>> SaveTable(const EmbeddingTable& table, int ps_index,
                                                  int num_ps, const std::string& directory) {
   std::vector<SavedFile> files;
+  // Files end at multiples of kPartitionsPerFile and where the owner changes, so that no file holds
+  // rows of two PSs.
   int first = 0;
   while (first < kNumPartitions) {
     const int owner = PsOfPartition(first, num_ps);

@@ -1,12 +1,15 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 
+#include "absl/strings/escaping.h"
 #include "common/check.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_format.h"
+#include "common/crc32c.h"
 #include "common/hash.h"
 #include "common/random.h"
 #include "embedding_ps/checkpoint/load_tables.h"
@@ -58,7 +61,7 @@ class SavedTablesTest : public testing::Test {
       for (const uint64_t key : keys) {
         for (int d = 0; d < 3; ++d) gradients.push_back(static_cast<float>(key % 11) + d - 4);
       }
-      for (int i = 0; i < updates; ++i) table->Update(keys, gradients, {}, UpdateContext());
+      for (int i = 0; i < updates; ++i) table->Update(keys, gradients, {}, StepContext());
       const auto files = SaveTable(*table, ps, num_ps, directory_);
       CHECK_OK(files.status());
       for (const SavedFile& file : *files) *manifest.add_table_files() = file;
@@ -111,6 +114,31 @@ TEST_F(SavedTablesTest, LoadOnAnyNumberOfEmbeddingPss) {
   EXPECT_EQ(LoadOn(5), rows);
 }
 
+// The worked example of docs/formats.md, "Saved rows".
+TEST_F(SavedTablesTest, AFileHasTheBytesOfTheFormat) {
+  TableConfig config;
+  config.set_id(0);
+  SegmentConfig* segment = config.add_segments();
+  segment->set_name("linear");
+  segment->set_dim(1);
+  segment->mutable_initializer()->mutable_constant()->set_value(0.5f);
+  segment->mutable_optimizer()->set_learning_rate(0.1f);
+  segment->mutable_optimizer()->mutable_adagrad();
+  const auto table = NewTable(config);
+  const std::vector<uint64_t> keys = {KeyOf(42, Xxh64("C1"))};
+  table->Update(keys, std::vector<float>{2}, {}, StepContext());
+  ASSERT_TRUE(SaveTable(*table, 0, 1, directory_).ok());
+  const auto file = ReadWholeFile(directory_ + "/table_0_partitions_3328_3583.rows");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(absl::BytesToHexString(*file),
+            "53415452524f573200000000000d0000"
+            "ff0d000002000000638a1d521b33588e"
+            "010000000000000039b4bc0300000000"
+            "00000000000000000000000000000000"
+            "010000005c676f781cddb60f21d5c4de"
+            "cdcccc3e00008040");
+}
+
 TEST_F(SavedTablesTest, AChangedByteIsDataLossNamingFileAndOffset) {
   Save(1);
   std::string content = *ReadWholeFile(file_);
@@ -122,7 +150,32 @@ TEST_F(SavedTablesTest, AChangedByteIsDataLossNamingFileAndOffset) {
   EXPECT_NE(status.message().find("offset"), absl::string_view::npos) << status;
 }
 
-// Right in itself, with the same keys: only the manifest knows that it is another save's.
+// The row count of the first block is damaged: nothing is allocated for rows that cannot be there.
+TEST_F(SavedTablesTest, ADamagedRowCountIsDataLossBeforeAnythingIsAllocated) {
+  Save(1);
+  const std::string content = *ReadWholeFile(file_);
+  for (int bit = 0; bit < 32; ++bit) {
+    std::string damaged = content;
+    damaged[kRowFileHeaderBytes + bit / 8] ^= static_cast<char>(1 << (bit % 8));
+    std::ofstream(file_, std::ios::binary | std::ios::trunc) << damaged;
+    EXPECT_EQ(LoadStatus().code(), absl::StatusCode::kDataLoss) << "bit " << bit;
+  }
+}
+
+TEST_F(SavedTablesTest, TheChecksumOfABlockCoversItsRowCount) {
+  Save(1);
+  const std::string content = *ReadWholeFile(file_);
+  uint32_t rows, crc;
+  std::memcpy(&rows, content.data() + kRowFileHeaderBytes, sizeof(rows));
+  std::memcpy(&crc, content.data() + kRowFileHeaderBytes + 4, sizeof(crc));
+  const size_t row_bytes = sizeof(uint64_t) + 6 * sizeof(float);
+  const absl::string_view count = absl::string_view(content).substr(kRowFileHeaderBytes, 4);
+  const absl::string_view body =
+      absl::string_view(content).substr(kRowFileHeaderBytes + 8, rows * row_bytes);
+  EXPECT_EQ(crc, ExtendCrc32c(Crc32c(count), body));
+}
+
+// Intact and with the same keys: only the manifest shows that it belongs to another save.
 TEST_F(SavedTablesTest, AFileOfAnotherSaveIsDataLoss) {
   Save(1, /*updates=*/2);
   const std::string other = *ReadWholeFile(file_);
@@ -168,7 +221,7 @@ TEST_F(SavedTablesTest, AFolderWithoutManifestIsNoModel) {
 TEST_F(SavedTablesTest, WhatCannotBeWrittenIsNamed) {
   const auto table = NewTable();
   const std::vector<uint64_t> keys = {1};
-  table->Update(keys, std::vector<float>{1, 1, 1}, {}, UpdateContext());
+  table->Update(keys, std::vector<float>{1, 1, 1}, {}, StepContext());
   const auto files = SaveTable(*table, 0, 1, directory_ + "/nowhere");
   EXPECT_EQ(files.status().code(), absl::StatusCode::kNotFound);
 }

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/status_macros.h"
 #include "common/vectorize.h"
-#include "embedding_ps/optimizer/check_range.h"
 
 namespace satrap {
 namespace {
@@ -27,7 +25,7 @@ class Adagrad final : public SparseOptimizer {
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return dim; }
-  bool StepsEachValueAlone() const override { return true; }
+  bool IsElementwise() const override { return true; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), initial_accumulator_);
   }
@@ -44,11 +42,7 @@ class Adagrad final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdagrad(
-    const SparseOptimizerConfig::Adagrad& config) {
-  RETURN_IF_ERROR(CheckNotNegative("adagrad.initial_accumulator", config.initial_accumulator()));
-  // With epsilon 0 the first zero gradient would divide 0 by 0.
-  RETURN_IF_ERROR(CheckPositive("adagrad.epsilon", config.epsilon()));
+std::unique_ptr<const SparseOptimizer> NewAdagrad(const SparseOptimizerConfig::Adagrad& config) {
   return std::make_unique<Adagrad>(config);
 }
 

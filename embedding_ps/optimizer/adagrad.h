@@ -8,15 +8,13 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "proto/table.pb.h"
 
 namespace satrap {
 
-// INVALID_ARGUMENT if a constant is out of range.
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdagrad(
-    const SparseOptimizerConfig::Adagrad& config);
+// REQUIRES: constants in range, as NewSparseOptimizer checks
+std::unique_ptr<const SparseOptimizer> NewAdagrad(const SparseOptimizerConfig::Adagrad& config);
 
 }  // namespace satrap
 

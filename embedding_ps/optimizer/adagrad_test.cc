@@ -42,7 +42,7 @@ TEST(AdagradTest, StateBeginsAtTheInitialAccumulator) {
 
 TEST(AdagradTest, RefusesConstantsOutOfRange) {
   EXPECT_EQ(NewSparseOptimizer(Config(-1)).status().message(),
-            "adagrad.initial_accumulator: must be finite and >= 0, got -1");
+            "adagrad.initial_accumulator: must be finite and not negative, got -1");
   SparseOptimizerConfig config;
   config.mutable_adagrad()->set_epsilon(0);
   EXPECT_FALSE(NewSparseOptimizer(config).ok());

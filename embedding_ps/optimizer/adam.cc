@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/status_macros.h"
 #include "common/vectorize.h"
-#include "embedding_ps/optimizer/check_range.h"
 
 namespace satrap {
 namespace {
@@ -40,7 +38,7 @@ class Adam final : public SparseOptimizer {
       : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return 2 * dim + 1; }
-  bool StepsEachValueAlone() const override { return false; }
+  bool IsElementwise() const override { return false; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }
@@ -68,11 +66,7 @@ class Adam final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAdam(
-    const SparseOptimizerConfig::Adam& config) {
-  RETURN_IF_ERROR(CheckDecay("adam.beta1", config.beta1()));
-  RETURN_IF_ERROR(CheckDecay("adam.beta2", config.beta2()));
-  RETURN_IF_ERROR(CheckPositive("adam.epsilon", config.epsilon()));
+std::unique_ptr<const SparseOptimizer> NewAdam(const SparseOptimizerConfig::Adam& config) {
   return std::make_unique<Adam>(config);
 }
 

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/status_macros.h"
 #include "common/vectorize.h"
-#include "embedding_ps/optimizer/check_range.h"
 
 namespace satrap {
 namespace {
@@ -22,7 +20,7 @@ class RowwiseAdagrad final : public SparseOptimizer {
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int) const override { return 1; }
-  bool StepsEachValueAlone() const override { return false; }
+  bool IsElementwise() const override { return false; }
   void InitState(absl::Span<float> state) const override { state[0] = initial_accumulator_; }
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {
@@ -41,11 +39,8 @@ class RowwiseAdagrad final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewRowwiseAdagrad(
+std::unique_ptr<const SparseOptimizer> NewRowwiseAdagrad(
     const SparseOptimizerConfig::RowwiseAdagrad& config) {
-  RETURN_IF_ERROR(
-      CheckNotNegative("rowwise_adagrad.initial_accumulator", config.initial_accumulator()));
-  RETURN_IF_ERROR(CheckPositive("rowwise_adagrad.epsilon", config.epsilon()));
   return std::make_unique<RowwiseAdagrad>(config);
 }
 

@@ -13,7 +13,7 @@ SATRAP_VECTORIZE_SAME_BITS void SgdStep(float learning_rate, const float* __rest
 class Sgd final : public SparseOptimizer {
  public:
   int StateSize(int) const override { return 0; }
-  bool StepsEachValueAlone() const override { return true; }
+  bool IsElementwise() const override { return true; }
   void InitState(absl::Span<float>) const override {}
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float>) const override {
@@ -23,7 +23,7 @@ class Sgd final : public SparseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSgd(const SparseOptimizerConfig::Sgd&) {
+std::unique_ptr<const SparseOptimizer> NewSgd(const SparseOptimizerConfig::Sgd&) {
   return std::make_unique<Sgd>();
 }
 

@@ -1,8 +1,9 @@
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 
+#include "common/config/ranges.h"
+#include "common/status_macros.h"
 #include "embedding_ps/optimizer/adagrad.h"
 #include "embedding_ps/optimizer/adam.h"
-#include "embedding_ps/optimizer/check_range.h"
 #include "embedding_ps/optimizer/rowwise_adagrad.h"
 #include "embedding_ps/optimizer/sgd.h"
 
@@ -10,10 +11,10 @@ namespace satrap {
 
 absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
     const SparseOptimizerConfig& config) {
-  if (absl::Status status = CheckPositive("learning_rate", config.learning_rate()); !status.ok()) {
-    return status;
-  }
-  // Without a default, so that the compiler names a kind that was forgotten here.
+  Problems problems;
+  CheckSparseOptimizer(config, "", &problems);
+  RETURN_IF_ERROR(problems.First());
+  // No default, so that the compiler names a kind that is missing here.
   switch (config.kind_case()) {
     case SparseOptimizerConfig::kSgd:
       return NewSgd(config.sgd());

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "proto/table.pb.h"
 
@@ -19,11 +20,16 @@ namespace satrap {
 
 // What a rule may know besides the gradient.
 struct StepContext {
-  int64_t step = 0;           // the job's step, from 0
-  float learning_rate = 0;    // scheduled, and multiplied by the factor of the push
-  float global_weight = 1;    // sum of sample weights of the global batch, > 0
-  uint32_t sample_count = 0;  // samples of the update that hold the key; 0: not known
-  int64_t data_time = 0;      // event time of the update's samples; 0: not known
+  // Of the update: equal for all of its keys.
+  int64_t step = 0;                   // the job's step, from 0
+  float global_weight = 1;            // sum of sample weights of the global batch, > 0
+  float learning_rate_factor = 1;     // of the push, on top of the table's schedule
+  absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
+
+  // Filled in by RowRule for each key and segment.
+  float learning_rate = 0;                // scheduled, and multiplied by learning_rate_factor
+  absl::optional<uint32_t> sample_count;  // samples of the update that hold the key, > 0; nullopt:
+                                          // not known
 };
 
 class SparseOptimizer {
@@ -34,18 +40,23 @@ class SparseOptimizer {
   // table fingerprint.
   virtual int StateSize(int dim) const = 0;
 
-  // Whether the step of value i depends on nothing but the context, gradient[i], values[i] and, if
-  // StateSize(dim) is dim, state[i]; StateSize(dim) is dim or 0 then. Neighbouring segments of one
-  // such rule and equal learning rates may be stepped as one segment: the bits are the same.
-  virtual bool StepsEachValueAlone() const = 0;
+  // Whether the rule is element-wise: the step of value i depends only on the context, gradient[i],
+  // values[i] and state[i]. StateSize(dim) is then dim or 0. Neighbouring segments with the same
+  // element-wise rule and learning rate may be stepped as one segment, with the same bits.
+  virtual bool IsElementwise() const = 0;
+
+  // Whether Step reads context.sample_count. If so, it is always known there: an Update without
+  // counts is refused.
+  virtual bool NeedsSampleCount() const { return false; }
 
   // Sets the state of a row that was just created.
   // REQUIRES: state.size() == StateSize(dim)
   virtual void InitState(absl::Span<float> state) const = 0;
 
   // Applies one step in place. `gradient` is normalised: summed over the global batch, divided by
-  // its weight, with L2 and clipping applied. A zero gradient is a step like any other. REQUIRES:
-  // gradient.size() == values.size(), state.size() == StateSize(values.size()), no overlap
+  // its weight, with L2 and clipping applied. A zero gradient is a step like any other.
+  // REQUIRES: gradient.size() == values.size(), state.size() == StateSize(values.size()), no
+  // overlap
   virtual void Step(const StepContext& context, absl::Span<const float> gradient,
                     absl::Span<float> values, absl::Span<float> state) const = 0;
 };
@@ -54,6 +65,9 @@ class SparseOptimizer {
 // INVALID_ARGUMENT, naming the field and the value got, if a constant is out of range.
 absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
     const SparseOptimizerConfig& config);
+
+// NewSparseOptimizer, or in tests a function that makes rules of another kind.
+using SparseOptimizerFactory = decltype(&NewSparseOptimizer);
 
 }  // namespace satrap
 

@@ -143,7 +143,7 @@ TEST_P(SparseOptimizerConformanceTest, SameCallsGiveTheSameBits) {
 }
 
 TEST_P(SparseOptimizerConformanceTest, WhereValuesAreSteppedAloneTwoSegmentsAreOne) {
-  if (!optimizer_->StepsEachValueAlone()) return;
+  if (!optimizer_->IsElementwise()) return;
   constexpr int kFirst = 1, kBoth = 18;
   const int state_size = optimizer_->StateSize(kBoth);
   ASSERT_TRUE(state_size == 0 || state_size == kBoth);

@@ -1,12 +1,13 @@
 #include "embedding_ps/table/embedding_table.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/config/ranges.h"
 #include "common/hash.h"
 #include "common/status_macros.h"
 
@@ -14,15 +15,12 @@ namespace satrap {
 
 absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
                                                                        const Options& options) {
-  if (options.shards < 1 || options.shards > kNumPartitions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shards: must be in [1, ", kNumPartitions, "], got ", options.shards));
-  }
-  if (options.reserve_rows < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("reserve_rows: must be >= 0, got ", options.reserve_rows));
-  }
-  ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed));
+  Problems problems;
+  problems.Range("shards", options.shards, 1, kMaxShards);
+  problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
+                          std::numeric_limits<int64_t>::max());
+  RETURN_IF_ERROR(problems.First());
+  ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed, options.new_optimizer));
   return std::unique_ptr<EmbeddingTable>(new EmbeddingTable(config, options, std::move(rule)));
 }
 
@@ -32,7 +30,8 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
   const int64_t mean_rows = options.reserve_rows / options.shards;
   const size_t shard_rows = static_cast<size_t>(mean_rows + mean_rows / 32);
   for (int i = 0; i < options.shards; ++i) {
-    shards_.push_back(std::make_unique<TableShard>(&rule_, shard_rows));
+    const double phase = static_cast<double>(i) / options.shards;
+    shards_.push_back(std::make_unique<TableShard>(&rule_, shard_rows, phase));
   }
   for (int partition = 0; partition < kNumPartitions; ++partition) {
     shard_of_partition_.push_back(static_cast<uint16_t>(partition % options.shards));
@@ -74,9 +73,10 @@ void EmbeddingTable::Lookup(absl::Span<const uint64_t> keys, AbsentRows mode,
 
 int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                                absl::Span<const uint32_t> sample_counts,
-                               const UpdateContext& context) {
+                               const StepContext& context) {
   CHECK(gradients.size() == keys.size() * layout().num_values()) << gradients.size();
-  CHECK(sample_counts.empty() || sample_counts.size() == keys.size()) << sample_counts.size();
+  CHECK(sample_counts.size() == keys.size() || (sample_counts.empty() && !needs_sample_counts()))
+      << sample_counts.size();
   CHECK(context.global_weight > 0) << context.global_weight;
   int64_t created = 0;
   RowRule::Step step(rule_, context);

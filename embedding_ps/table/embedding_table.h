@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
 #include "embedding_ps/table/row_rule.h"
 #include "embedding_ps/table/table_shard.h"
@@ -24,8 +25,9 @@ class EmbeddingTable {
  public:
   struct Options {
     uint64_t seed = 1;         // of initial values
-    int shards = 16;           // 1 to 4096
+    int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
     int64_t reserve_rows = 0;  // that this process will hold; memory is committed on touch
+    SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
   // INVALID_ARGUMENT, naming the field, if `config` or `options` is not valid.
   static absl::StatusOr<std::unique_ptr<EmbeddingTable>> Create(const TableConfig& config,
@@ -33,6 +35,8 @@ class EmbeddingTable {
 
   const TableConfig& config() const { return config_; }
   const RowLayout& layout() const { return rule_.layout(); }
+  // Whether Update needs sample counts.
+  bool needs_sample_counts() const { return rule_.needs_sample_counts(); }
 
   // Copies the values of `keys` (any order, repeats allowed) to `values`, [keys.size(),
   // num_values]: row i belongs to keys[i]. An absent row gives what `mode` says. Never changes the
@@ -43,10 +47,11 @@ class EmbeddingTable {
 
   // Applies one optimizer step to each of `keys` with row i of `gradients`, [keys.size(),
   // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples
-  // that hold each key; may be empty. Returns the number of rows created. REQUIRES: keys are
-  // unique, context.global_weight > 0, sizes agree
+  // that hold each key; empty if not known. Returns the number of rows created.
+  // REQUIRES: keys are unique, context.global_weight > 0, sizes agree, and if
+  // needs_sample_counts(), sample_counts are given and above 0
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
-                 absl::Span<const uint32_t> sample_counts, const UpdateContext& context);
+                 absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
   // Creates the rows of those of `keys` that have none, as Update would before its step. Returns
   // their number. REQUIRES: keys are unique

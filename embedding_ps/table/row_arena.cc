@@ -17,36 +17,47 @@ int ChunkShift(size_t stride_bytes) {
 
 }  // namespace
 
-RowArena::RowArena(size_t stride_bytes)
+RowArena::RowArena(size_t stride_bytes, double phase)
     : stride_bytes_(stride_bytes),
       chunk_shift_(ChunkShift(stride_bytes)),
-      chunk_mask_((uint32_t{1} << chunk_shift_) - 1) {
+      chunk_mask_((uint32_t{1} << chunk_shift_) - 1),
+      first_row_(static_cast<uint32_t>(phase * kHugePageBytes) /
+                 static_cast<uint32_t>(stride_bytes)),
+      end_row_(first_row_) {
   CHECK(stride_bytes > 0 && stride_bytes % 8 == 0) << "stride " << stride_bytes;
+  CHECK(phase >= 0 && phase < 1) << "phase " << phase;
 }
 
 uint32_t RowArena::Add() {
-  CHECK(num_rows_ < kMaxRows) << "a shard is full: use more shards";
-  if ((num_rows_ >> chunk_shift_) == chunks_.size()) {
-    const size_t small_bytes = chunks_.empty() ? kHugePageBytes : 0;
+  CHECK(end_row_ < kMaxRows) << "a shard of the table is full: raise embedding_ps.shards";
+  if ((end_row_ >> chunk_shift_) == chunks_.size()) {
+    // Small pages first: a table of few rows would otherwise commit 2 MiB in each shard. They also
+    // keep the memory before first_row_ uncommitted.
+    const size_t small_bytes = chunks_.empty() ? SmallBytes() : 0;
     chunks_.emplace_back(stride_bytes_ << chunk_shift_, small_bytes);
     bases_.push_back(chunks_.back().data());
   }
-  return num_rows_++;
+  return end_row_++;
+}
+
+size_t RowArena::SmallBytes() const {
+  return first_row_ == 0 ? kHugePageBytes : 2 * kHugePageBytes;
 }
 
 void RowArena::Clear() {
-  num_rows_ = 0;
+  end_row_ = first_row_;
   bases_.clear();
   chunks_.clear();
 }
 
 size_t RowArena::bytes() const {
-  if (num_rows_ == 0) return 0;
+  if (num_rows() == 0) return 0;
   size_t bytes = 0;
   for (size_t i = 0; i + 1 < chunks_.size(); ++i) bytes += chunks_[i].size();
-  const size_t used = (((num_rows_ - 1) & chunk_mask_) + 1) * stride_bytes_;
-  const bool small_pages = chunks_.size() == 1 && used <= kHugePageBytes;
-  return bytes +
+  const size_t used = (((end_row_ - 1) & chunk_mask_) + 1) * stride_bytes_;
+  const bool small_pages = chunks_.size() == 1 && used <= SmallBytes();
+  const size_t untouched = first_row_ * stride_bytes_ / kPageBytes * kPageBytes;
+  return bytes - untouched +
          std::min(RoundUp(used, small_pages ? kPageBytes : kHugePageBytes), chunks_.back().size());
 }
 

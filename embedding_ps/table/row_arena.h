@@ -1,9 +1,10 @@
-// A RowArena holds the rows of a shard: fixed stride, numbered from 0 in the order of creation,
-// never moved.
+// A RowArena holds the rows of a shard: fixed stride, numbered in the order of creation, never
+// moved.
 //
 // Rows lie in chunks of 2^n rows. A chunk is mapped whole and committed by the kernel as rows are
-// touched, so a growing arena never copies and a small one costs little. Not thread-safe: the
-// shard's lock guards it.
+// touched, so a growing arena never copies. What is committed ahead of the rows is the rest of the
+// last page: 4 KiB in the first 2 MiB of rows, 2 MiB beyond. Not thread-safe: the shard's lock
+// guards it.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_ARENA_H_
 #define SATRAP_EMBEDDING_PS_TABLE_ROW_ARENA_H_
@@ -20,16 +21,20 @@ class RowArena {
  public:
   static constexpr uint32_t kMaxRows = 0xfffffffe;
 
+  // The first row lies `phase`, in [0, 1), of a huge page behind the chunk's begin; the memory
+  // before it is never touched, so never committed. The shards of a table hold about as many rows
+  // each: with phases spread over [0, 1), their last huge pages are full to different degrees, and
+  // the committed rest of them is half a huge page a shard on average, whatever the number of rows.
   // REQUIRES: stride_bytes > 0, a multiple of 8
-  explicit RowArena(size_t stride_bytes);
+  explicit RowArena(size_t stride_bytes, double phase = 0);
 
-  uint32_t num_rows() const { return num_rows_; }
+  uint32_t num_rows() const { return end_row_ - first_row_; }
 
-  // Makes a row, all zero, and returns its number.
-  // REQUIRES: num_rows() < kMaxRows
+  // Makes a row, all zero, and returns its number, which is below kMaxRows. Ends the process when
+  // no number is left.
   uint32_t Add();
 
-  // REQUIRES: row < num_rows()
+  // REQUIRES: `row` was returned by Add since the last Clear
   float* Row(uint32_t row) const {
     return reinterpret_cast<float*>(bases_[row >> chunk_shift_] +
                                     (row & chunk_mask_) * stride_bytes_);
@@ -38,15 +43,19 @@ class RowArena {
   // Forgets all rows and returns their memory.
   void Clear();
 
-  // What the kernel has committed for the rows made so far.
+  // Memory that the kernel has committed for the rows made so far.
   size_t bytes() const;
 
  private:
+  // Bytes of the first chunk that stay on small pages: at least 2 MiB of rows.
+  size_t SmallBytes() const;
+
   size_t stride_bytes_;
   int chunk_shift_;
   uint32_t chunk_mask_;
-  uint32_t num_rows_ = 0;
-  std::vector<uint8_t*> bases_;  // of chunks_: one load less for Row
+  uint32_t first_row_;
+  uint32_t end_row_;             // the number that Add returns next
+  std::vector<uint8_t*> bases_;  // of chunks_: saves Row a load
   std::vector<PageBlock> chunks_;
 };
 

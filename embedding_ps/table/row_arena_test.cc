@@ -46,5 +46,39 @@ TEST(RowArenaTest, BytesFollowTheRowsInUse) {
   EXPECT_EQ(arena.num_rows(), 0u);
 }
 
+TEST(RowArenaTest, AFirstRowWithinTheHugePageCommitsNothingBeforeIt) {
+  RowArena arena(128, 0.5);
+  const uint32_t first = arena.Add();
+  EXPECT_EQ(first, kHugePageBytes / 2 / 128);
+  EXPECT_EQ(arena.Add(), first + 1);
+  EXPECT_EQ(arena.num_rows(), 2u);
+  EXPECT_EQ(arena.bytes(), kPageBytes);
+  EXPECT_EQ(arena.Row(first)[0], 0);
+  arena.Clear();
+  EXPECT_EQ(arena.num_rows(), 0u);
+  EXPECT_EQ(arena.bytes(), 0u);
+  EXPECT_EQ(arena.Add(), first);
+}
+
+// As the shards of a table: about as many rows each.
+TEST(RowArenaTest, ArenasOfSpreadPhasesWasteHalfAHugePageEachOnAverage) {
+  constexpr int kArenas = 16;
+  std::vector<RowArena> arenas;
+  for (int i = 0; i < kArenas; ++i) arenas.emplace_back(128, static_cast<double>(i) / kArenas);
+  for (size_t rows = 1; rows <= 100000; ++rows) {
+    size_t bytes = 0;
+    for (RowArena& arena : arenas) {
+      arena.Add();
+      bytes += arena.bytes();
+    }
+    if (rows > 40000 && rows % 1000 == 0) {
+      const double wasted =
+          static_cast<double>(bytes - kArenas * rows * 128) / (kArenas * kHugePageBytes);
+      ASSERT_GE(wasted, 0.45) << rows << " rows";
+      ASSERT_LE(wasted, 0.55) << rows << " rows";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace satrap

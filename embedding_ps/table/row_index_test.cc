@@ -75,12 +75,31 @@ TEST(RowIndexTest, ForEachVisitsEveryKeyOnceInAnOrderOfTheKeysOnly) {
   EXPECT_EQ(std::set<uint64_t>(a.begin(), a.end()).size(), 3000u);
 }
 
-TEST(RowIndexTest, CostsAtMost24BytesARowOnceItIsLarge) {
+TEST(RowIndexTest, CostsLessThan24BytesARowOnceItIsLarge) {
   RowIndex index;
   for (uint32_t i = 0; i < 300000; ++i) {
     Put(&index, i, i);
     if (i > 20000 && i % 1000 == 0) {
-      ASSERT_LE(static_cast<double>(index.bytes()) / i, 24.3) << i << " rows";
+      ASSERT_LE(static_cast<double>(index.bytes()) / i, 23.8) << i << " rows";
+    }
+  }
+}
+
+// As the shards of a table: about as many rows each.
+TEST(RowIndexTest, IndexesOfSpreadPhasesCostTheMeanBytesARowAtAnySize) {
+  constexpr int kIndexes = 16;
+  std::vector<RowIndex> indexes;
+  for (int i = 0; i < kIndexes; ++i) indexes.emplace_back(0, static_cast<double>(i) / kIndexes);
+  for (uint32_t row = 0; row < 60000; ++row) {
+    size_t bytes = 0;
+    for (RowIndex& index : indexes) {
+      Put(&index, row, row);
+      bytes += index.bytes();
+    }
+    if (row > 20000 && row % 100 == 0) {
+      const double mean = static_cast<double>(bytes) / (row + 1) / kIndexes;
+      ASSERT_GE(mean, 21.6) << row << " rows";
+      ASSERT_LE(mean, 22.2) << row << " rows";
     }
   }
 }
@@ -90,6 +109,16 @@ TEST(RowIndexTest, ReservedRoomIsNotOutgrown) {
   const size_t bytes = index.bytes();
   for (uint32_t i = 0; i < 50000; ++i) Put(&index, i, i);
   EXPECT_EQ(index.bytes(), bytes);
+}
+
+TEST(RowIndexTest, AReserveThatIsOutgrownLeadsBackToTheSizesOfThePhase) {
+  RowIndex reserved(50000, 0.4);
+  RowIndex grown(0, 0.4);
+  for (uint32_t i = 0; i < 70000; ++i) {
+    Put(&reserved, i, i);
+    Put(&grown, i, i);
+  }
+  EXPECT_EQ(reserved.bytes(), grown.bytes());
 }
 
 }  // namespace

@@ -6,17 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/ranges.h"
+#include "common/status_macros.h"
 #include "common/vectorize.h"
 
 namespace satrap {
 namespace {
-
-constexpr int kMaxDim = 65536;
-
-absl::Status CheckNotNegative(absl::string_view field, double value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, ": must be finite and >= 0, got ", value));
-}
 
 absl::Status At(int segment, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("segments[", segment, "].", status.message()));
@@ -50,36 +45,26 @@ double Norm(const float* values, size_t n) {
 
 }  // namespace
 
-absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed) {
-  absl::Status status;
-  status.Update(CheckNotNegative("l2", config.l2()));
-  status.Update(CheckNotNegative("gradient_clip_norm", config.gradient_clip_norm()));
-  status.Update(CheckNotNegative("weight_bound", config.weight_bound()));
-  const int64_t warmup_steps = config.learning_rate_schedule().warmup_steps();
-  status.Update(
-      CheckNotNegative("learning_rate_schedule.warmup_steps", static_cast<double>(warmup_steps)));
-  if (config.segments_size() == 0) {
-    status.Update(absl::InvalidArgumentError("segments: must not be empty"));
-  }
-  if (!status.ok()) return status;
+absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed,
+                                        SparseOptimizerFactory new_optimizer) {
+  Problems problems;
+  CheckTable(config, "", &problems);
+  RETURN_IF_ERROR(problems.First());
   RowRule rule;
   std::vector<RowLayout::Segment> layout;
   for (int i = 0; i < config.segments_size(); ++i) {
     const SegmentConfig& segment = config.segments(i);
-    if (segment.dim() < 1 || segment.dim() > kMaxDim) {
-      return absl::InvalidArgumentError(absl::StrCat("segments[", i, "].dim: must be in [1, ",
-                                                     kMaxDim, "], got ", segment.dim()));
-    }
     auto initializer = Initializer::Create(segment.initializer(), seed, config.id(), i);
     if (!initializer.ok()) return At(i, initializer.status());
-    auto optimizer = NewSparseOptimizer(segment.optimizer());
+    auto optimizer = new_optimizer(segment.optimizer());
     if (!optimizer.ok()) return At(i, optimizer.status());
     layout.push_back({segment.dim(), (*optimizer)->StateSize(segment.dim())});
+    rule.needs_sample_counts_ |= (*optimizer)->NeedsSampleCount();
     rule.segments_.push_back({*std::move(initializer), *std::move(optimizer)});
   }
   rule.layout_ = RowLayout(std::move(layout));
   rule.MakeRuns(config);
-  rule.warmup_steps_ = warmup_steps;
+  rule.warmup_steps_ = config.learning_rate_schedule().warmup_steps();
   rule.l2_ = config.l2();
   rule.gradient_clip_norm_ = config.gradient_clip_norm();
   rule.weight_bound_ = config.weight_bound();
@@ -92,7 +77,7 @@ void RowRule::MakeRuns(const TableConfig& config) {
     const SparseOptimizerConfig& optimizer = config.segments(i).optimizer();
     const RowLayout::Segment& at = layout_.segments()[i];
     std::string text = optimizer.SerializeAsString();
-    if (i > 0 && text == before && segments_[i].optimizer->StepsEachValueAlone()) {
+    if (i > 0 && text == before && segments_[i].optimizer->IsElementwise()) {
       runs_.back().at.dim += at.dim;
       runs_.back().at.state_size += at.state_size;
     } else {
@@ -117,11 +102,8 @@ void RowRule::InitRow(uint64_t key, float* row) const {
   }
 }
 
-RowRule::Step::Step(const RowRule& rule, const UpdateContext& update)
-    : rule_(rule), inverse_weight_(1 / update.global_weight) {
-  context_.step = update.step;
-  context_.global_weight = update.global_weight;
-  context_.data_time = update.data_time;
+RowRule::Step::Step(const RowRule& rule, const StepContext& update)
+    : rule_(rule), context_(update), inverse_weight_(1 / update.global_weight) {
   const double warmup =
       update.step + 1 < rule.warmup_steps_
           ? static_cast<double>(update.step + 1) / static_cast<double>(rule.warmup_steps_)
@@ -151,7 +133,8 @@ const float* RowRule::Step::Normalise(const float* gradient, const float* row) {
   return normalised;
 }
 
-void RowRule::Step::Apply(const float* gradient, uint32_t sample_count, float* row) {
+void RowRule::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
+                          float* row) {
   const float* const normalised = Normalise(gradient, row);
   context_.sample_count = sample_count;
   const float* learning_rate = learning_rates_.data();

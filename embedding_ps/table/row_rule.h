@@ -12,6 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "embedding_ps/initializer/initializer.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
@@ -19,24 +20,18 @@
 
 namespace satrap {
 
-// What is equal for all keys of an update.
-struct UpdateContext {
-  int64_t step = 0;                // from 0
-  float global_weight = 1;         // > 0: gradients are divided by it
-  float learning_rate_factor = 1;  // on top of the table's schedule
-  int64_t data_time = 0;           // 0: not known
-};
-
 class RowRule {
  public:
   // One update's constants, computed once: learning rates, and room for one normalised gradient.
-  // For one thread at a time.
+  // Not thread-safe.
   class Step {
    public:
-    Step(const RowRule& rule, const UpdateContext& update);
+    // `update`: the fields of the update; the others are overwritten for each key and segment.
+    Step(const RowRule& rule, const StepContext& update);
     // Applies the step of `gradient` [num_values], a sum over samples, to `row`: normalise, L2,
     // clip, optimizer of each segment, weight bound.
-    void Apply(const float* gradient, uint32_t sample_count, float* row);
+    // REQUIRES: sample_count is known if the rule needs it
+    void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
 
    private:
     const float* Normalise(const float* gradient, const float* row);
@@ -49,9 +44,12 @@ class RowRule {
   };
 
   // INVALID_ARGUMENT, naming the field, if `config` is not valid.
-  static absl::StatusOr<RowRule> Create(const TableConfig& config, uint64_t seed);
+  static absl::StatusOr<RowRule> Create(const TableConfig& config, uint64_t seed,
+                                        SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
 
   const RowLayout& layout() const { return layout_; }
+  // Whether the optimizer of a segment needs the sample count of each key.
+  bool needs_sample_counts() const { return needs_sample_counts_; }
 
   // The initial values [num_values] of the row of `key`.
   void InitValues(uint64_t key, float* values) const;
@@ -75,6 +73,7 @@ class RowRule {
   RowLayout layout_;
   std::vector<SegmentRule> segments_;
   std::vector<Run> runs_;
+  bool needs_sample_counts_ = false;
   int64_t warmup_steps_ = 0;
   float l2_ = 0;
   float gradient_clip_norm_ = 0;

@@ -23,7 +23,7 @@ TableConfig TwoSegments() {
 }
 
 // The row after one step with `gradient`.
-std::vector<float> Stepped(const TableConfig& config, const UpdateContext& context,
+std::vector<float> Stepped(const TableConfig& config, const StepContext& context,
                            const std::vector<float>& gradient) {
   const auto rule = RowRule::Create(config, 1);
   CHECK(rule.ok()) << rule.status().ToString();
@@ -34,17 +34,17 @@ std::vector<float> Stepped(const TableConfig& config, const UpdateContext& conte
 }
 
 TEST(RowRuleTest, StepsEachSegmentAtItsLearningRate) {
-  EXPECT_EQ(Stepped(TwoSegments(), UpdateContext(), {1, 2, 4}), (std::vector<float>{0, -1, -1}));
+  EXPECT_EQ(Stepped(TwoSegments(), StepContext(), {1, 2, 4}), (std::vector<float>{0, -1, -1}));
 }
 
 TEST(RowRuleTest, GradientsAreDividedByTheGlobalWeight) {
-  UpdateContext context;
+  StepContext context;
   context.global_weight = 4;
   EXPECT_EQ(Stepped(TwoSegments(), context, {4, 8, 8}), (std::vector<float>{0, -1, 0}));
 }
 
 TEST(RowRuleTest, LearningRateFactorOfThePushScalesTheStep) {
-  UpdateContext context;
+  StepContext context;
   context.learning_rate_factor = 0.5f;
   EXPECT_EQ(Stepped(TwoSegments(), context, {1, 2, 4}), (std::vector<float>{0.5f, 0, 0}));
 }
@@ -52,7 +52,7 @@ TEST(RowRuleTest, LearningRateFactorOfThePushScalesTheStep) {
 TEST(RowRuleTest, L2IsAddedToTheNormalisedGradient) {
   TableConfig config = TwoSegments();
   config.set_l2(0.5f);
-  UpdateContext context;
+  StepContext context;
   context.global_weight = 2;
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f}));
 }
@@ -61,24 +61,24 @@ TEST(RowRuleTest, ClipScalesTheNormOverAllSegmentsDown) {
   TableConfig config = TwoSegments();
   config.set_gradient_clip_norm(1);
   // Norm 4: divided by 4.
-  const std::vector<float> row = Stepped(config, UpdateContext(), {2, 2, std::sqrt(8.0f)});
+  const std::vector<float> row = Stepped(config, StepContext(), {2, 2, std::sqrt(8.0f)});
   EXPECT_FLOAT_EQ(row[0], 0.5f);
   EXPECT_FLOAT_EQ(row[1], 0.5f);
   EXPECT_FLOAT_EQ(row[2], 1 - 0.5f * std::sqrt(8.0f) / 4);
   // Norm below 1: as it is.
-  EXPECT_EQ(Stepped(config, UpdateContext(), {0.5f, 0, 0}), (std::vector<float>{0.5f, 1, 1}));
+  EXPECT_EQ(Stepped(config, StepContext(), {0.5f, 0, 0}), (std::vector<float>{0.5f, 1, 1}));
 }
 
 TEST(RowRuleTest, WeightBoundHoldsAfterTheStep) {
   TableConfig config = TwoSegments();
   config.set_weight_bound(2);
-  EXPECT_EQ(Stepped(config, UpdateContext(), {9, -9, 0}), (std::vector<float>{-2, 2, 1}));
+  EXPECT_EQ(Stepped(config, StepContext(), {9, -9, 0}), (std::vector<float>{-2, 2, 1}));
 }
 
 TEST(RowRuleTest, WeightBoundDoesNotHideNan) {
   TableConfig config = TwoSegments();
   config.set_weight_bound(2);
-  EXPECT_TRUE(std::isnan(Stepped(config, UpdateContext(), {NAN, 0, 0})[0]));
+  EXPECT_TRUE(std::isnan(Stepped(config, StepContext(), {NAN, 0, 0})[0]));
 }
 
 TEST(RowRuleTest, WarmupGrowsLinearlyToTheBaseRate) {
@@ -86,7 +86,7 @@ TEST(RowRuleTest, WarmupGrowsLinearlyToTheBaseRate) {
   config.mutable_learning_rate_schedule()->set_warmup_steps(4);
   for (const auto& [step, factor] :
        {std::pair(0, 0.25f), std::pair(1, 0.5f), std::pair(3, 1.0f), std::pair(100, 1.0f)}) {
-    UpdateContext context;
+    StepContext context;
     context.step = step;
     EXPECT_EQ(Stepped(config, context, {1, 0, 0})[0], 1 - factor) << "step " << step;
   }
@@ -117,7 +117,7 @@ TEST(RowRuleTest, ASegmentIsSteppedAsIfItWereAlone) {
   std::vector<float> gradient;
   for (int i = 0; i < rule->layout().num_values(); ++i)
     gradient.push_back(0.3f * static_cast<float>(i % 5) - 0.7f);
-  UpdateContext context;
+  StepContext context;
   context.global_weight = 3;
   const std::vector<float> row = Stepped(together, context, gradient);
   for (int i = 0; i < together.segments_size(); ++i) {
@@ -147,10 +147,10 @@ TEST(RowRuleTest, NamesTheFieldThatIsWrong) {
   TableConfig config = TwoSegments();
   config.mutable_segments(1)->mutable_optimizer()->set_learning_rate(-1);
   EXPECT_EQ(RowRule::Create(config, 1).status().message(),
-            "segments[1].learning_rate: must be finite and > 0, got -1");
+            "segments[1].optimizer.learning_rate: must be finite and positive, got -1");
   config = TwoSegments();
   config.set_l2(-1);
-  EXPECT_EQ(RowRule::Create(config, 1).status().message(), "l2: must be finite and >= 0, got -1");
+  EXPECT_EQ(RowRule::Create(config, 1).status().message(), "l2: must be finite and not negative, got -1");
   config = TwoSegments();
   config.mutable_segments(0)->set_dim(0);
   EXPECT_FALSE(RowRule::Create(config, 1).ok());

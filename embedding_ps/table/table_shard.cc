@@ -30,8 +30,11 @@ void ForEachLine(const float* floats, size_t size, Visitor visit) {
 
 }  // namespace
 
-TableShard::TableShard(const RowRule* rule, size_t reserve_rows)
-    : rule_(*rule), index_(reserve_rows), arena_(rule->layout().stride_bytes()) {}
+TableShard::TableShard(const RowRule* rule, size_t reserve_rows, double phase)
+    : rule_(*rule),
+      phase_(phase),
+      index_(reserve_rows, phase),
+      arena_(rule->layout().stride_bytes(), phase) {}
 
 template <typename Absent, typename Visitor>
 void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -116,8 +119,9 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
       keys, positions, rule_.layout().num_floats() * sizeof(float), {gradients, num_values},
       [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [&](uint32_t position, float* row) {
-        step->Apply(gradients + position * num_values,
-                    sample_counts.empty() ? 0 : sample_counts[position], row);
+        absl::optional<uint32_t> sample_count;
+        if (!sample_counts.empty()) sample_count = sample_counts[position];
+        step->Apply(gradients + position * num_values, sample_count, row);
       });
   return arena_.num_rows() - rows_before;
 }
@@ -169,7 +173,7 @@ void TableShard::AppendKeys(int first_partition, int last_partition,
 
 void TableShard::Clear() {
   MutexLock lock(&mutex_);
-  index_ = RowIndex();
+  index_ = RowIndex(/*reserve_rows=*/0, phase_);
   arena_.Clear();
 }
 

@@ -26,8 +26,9 @@ enum class AbsentRows {
 
 class TableShard {
  public:
-  // `rule` is not owned and outlives the shard.
-  TableShard(const RowRule* rule, size_t reserve_rows);
+  // `rule` is not owned and outlives the shard. `phase`, in [0, 1): as of RowIndex and RowArena;
+  // different for the shards of a table.
+  TableShard(const RowRule* rule, size_t reserve_rows, double phase);
 
   // As the methods of EmbeddingTable, for the keys at `positions`.
   void Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -66,6 +67,7 @@ class TableShard {
   float* AddRow(uint64_t hash, bool init) REQUIRES(mutex_);
 
   const RowRule& rule_;
+  const double phase_;
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);

@@ -1,6 +1,5 @@
 #include "nn_worker/optimizer/adagrad.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
 
 namespace satrap {
@@ -24,13 +23,7 @@ class Adagrad final : public DenseOptimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewAdagrad(
-    const DenseOptimizerConfig::Adagrad& config) {
-  if (!(config.initial_accumulator() >= 0) || !(config.epsilon() >= 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "dense_optimizer.adagrad: initial_accumulator and epsilon must be at least 0, got ",
-        config.initial_accumulator(), " and ", config.epsilon()));
-  }
+std::unique_ptr<const DenseOptimizer> NewAdagrad(const DenseOptimizerConfig::Adagrad& config) {
   return std::make_unique<Adagrad>(config);
 }
 

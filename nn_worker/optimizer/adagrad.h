@@ -5,15 +5,13 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
 #include "proto/model.pb.h"
 
 namespace satrap {
 
-// INVALID_ARGUMENT if initial_accumulator or epsilon is negative.
-absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewAdagrad(
-    const DenseOptimizerConfig::Adagrad& config);
+// REQUIRES: constants in range, as NewDenseOptimizer checks
+std::unique_ptr<const DenseOptimizer> NewAdagrad(const DenseOptimizerConfig::Adagrad& config);
 
 }  // namespace satrap
 

@@ -7,15 +7,13 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
 #include "proto/model.pb.h"
 
 namespace satrap {
 
-// INVALID_ARGUMENT if a beta is not in [0, 1) or epsilon is not > 0.
-absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewAdam(
-    const DenseOptimizerConfig::Adam& config);
+// REQUIRES: constants in range, as NewDenseOptimizer checks
+std::unique_ptr<const DenseOptimizer> NewAdam(const DenseOptimizerConfig::Adam& config);
 
 }  // namespace satrap
 

@@ -1,31 +1,20 @@
 #include "nn_worker/optimizer/optimizer_registry.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "common/config/ranges.h"
 #include "common/status_macros.h"
 #include "nn_worker/optimizer/adagrad.h"
 #include "nn_worker/optimizer/adam.h"
 #include "nn_worker/optimizer/sgd.h"
 
 namespace satrap {
-namespace {
-
-absl::Status CheckNotNegative(absl::string_view field, double value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("dense_optimizer.", field, " must be finite and at least 0, got ", value));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
     const DenseOptimizerConfig& config) {
-  RETURN_IF_ERROR(CheckNotNegative("learning_rate", config.learning_rate()));
-  RETURN_IF_ERROR(CheckNotNegative("l2", config.l2()));
-  RETURN_IF_ERROR(CheckNotNegative("warmup_steps", static_cast<double>(config.warmup_steps())));
+  Problems problems;
+  CheckDenseOptimizer(config, "dense_optimizer.", &problems);
+  RETURN_IF_ERROR(problems.First());
   switch (config.kind_case()) {
     case DenseOptimizerConfig::kSgd:
       return NewSgd();

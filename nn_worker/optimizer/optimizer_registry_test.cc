@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "common/check.h"
+#include "common/config/field_path.h"
+#include "common/config/range_check.h"
+#include "common/config/validation_check.h"
 #include "common/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -96,12 +99,31 @@ TEST(OptimizerRegistryTest, HundredRandomStepsAreThoseOfAScalarReference) {
 
 TEST(OptimizerRegistryTest, RefusesValuesOutOfRange) {
   EXPECT_EQ(NewDenseOptimizer(Parse("learning_rate: -1")).status().message(),
-            "dense_optimizer.learning_rate must be finite and at least 0, got -1");
+            "dense_optimizer.learning_rate: must be finite and positive, got -1");
   EXPECT_EQ(NewDenseOptimizer(Parse("adam { beta1: 1 }")).status().message(),
-            "dense_optimizer.adam: beta1 and beta2 must be in [0, 1), got 1 and 0.999");
+            "dense_optimizer.adam.beta1: must be in [0, 1), got 1");
   EXPECT_FALSE(NewDenseOptimizer(Parse("adam { epsilon: 0 }")).ok());
   EXPECT_FALSE(NewDenseOptimizer(Parse("adagrad { initial_accumulator: -1 }")).ok());
   EXPECT_FALSE(NewDenseOptimizer(Parse("l2: -0.5")).ok());
+}
+
+TEST(OptimizerRegistryTest, EveryNumericFieldHasItsBordersTested) {
+  EXPECT_EQ(FieldsOf(DenseOptimizerBorders()), NumericFields(DenseOptimizerConfig::descriptor()));
+}
+
+TEST(OptimizerRegistryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
+  const auto expect = [](const std::string& field, const std::string& value, bool legal) {
+    JobConfig job = SmallJob();
+    DenseOptimizerConfig* config = job.mutable_dense_optimizer();
+    ASSERT_TRUE(SetField(absl::StrCat(field, "=", value), config).ok()) << field;
+    EXPECT_EQ(ProblemsOf(job) == "", legal) << field << " " << value;
+    const absl::Status status = NewDenseOptimizer(*config).status();
+    EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
+  };
+  for (const BorderCase& border : DenseOptimizerBorders()) {
+    for (const std::string& value : border.good) expect(border.field, value, true);
+    for (const std::string& value : border.bad) expect(border.field, value, false);
+  }
 }
 
 TEST(OptimizerRegistryTest, WarmsUpLinearly) {

@@ -120,7 +120,7 @@ class TableBenchmark {
     for (size_t at = 0; at < keys_.size(); at += flags_.call_keys) {
       const auto keys = absl::MakeConstSpan(keys_).subspan(at, flags_.call_keys);
       table_->Update(keys, absl::MakeConstSpan(gradients_).first(keys.size() * row_values_), {},
-                     UpdateContext());
+                     StepContext());
     }
     inserts_per_second_ = static_cast<double>(keys_.size()) / (SecondsNow() - start);
   }
@@ -163,7 +163,7 @@ class TableBenchmark {
   }
   double TableUpdate() {
     return Rate([&](absl::Span<const uint64_t> keys) {
-      table_->Update(keys, gradients_, {}, UpdateContext());
+      table_->Update(keys, gradients_, {}, StepContext());
     });
   }
 

@@ -1,0 +1,40 @@
+#include "embedding_ps/decoded_lookup.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/payload.h"
+#include "common/status_macros.h"
+#include "embedding_ps/request_tables.h"
+
+namespace satrap {
+
+absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header,
+                                                      const Buffer& payload,
+                                                      const TableOwnership& ownership,
+                                                      WireDtype answer_dtype,
+                                                      int64_t max_answer_bytes) {
+  std::vector<TableLookup> tables;
+  RequestTables named(&ownership);
+  uint64_t answer_bytes = 0;
+  for (const TableKeys& from : header.tables()) {
+    TableLookup table;
+    ASSIGN_OR_RETURN(table.table, named.AddTable(from.table()));
+    ASSIGN_OR_RETURN(table.keys, rpc::SectionView<uint64_t>(payload, from.keys(), from.num_keys(),
+                                                            "tables.keys"));
+    named.AddSection(from.keys(), "tables.keys");
+    RETURN_IF_ERROR(ownership.CheckOwned(table.keys));
+    // Cannot overflow: num_keys is bounded by the payload, row_values by the limits of a job.
+    const auto row_values = static_cast<uint64_t>(ownership.tables[table.table].row_values);
+    answer_bytes += from.num_keys() * row_values * rpc::WireValueBytes(answer_dtype);
+    tables.push_back(table);
+  }
+  RETURN_IF_ERROR(named.CheckSectionsDisjoint());
+  if (answer_bytes > static_cast<uint64_t>(max_answer_bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tables.num_keys: the rows asked for have ", answer_bytes,
+                     " bytes, more than max_message_bytes (", max_answer_bytes,
+                     "): raise max_message_bytes, or lower global_batch_size"));
+  }
+  return tables;
+}
+
+}  // namespace satrap

@@ -1,0 +1,35 @@
+// A Lookup as the tables take it: checked against the job, with an answer of bounded size.
+//
+// Thread-safe: a function of its arguments.
+
+#ifndef SATRAP_EMBEDDING_PS_DECODED_LOOKUP_H_
+#define SATRAP_EMBEDDING_PS_DECODED_LOOKUP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/buffer.h"
+#include "embedding_ps/table_ownership.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+struct TableLookup {
+  int table = 0;                    // position in the job
+  absl::Span<const uint64_t> keys;  // in the request's payload
+};
+
+// The tables and keys of a Lookup, in the order of the request. Checks everything before the answer
+// is allocated, its size included: rows are wider than keys, so a small request can ask for a huge
+// answer. INVALID_ARGUMENT names the field.
+absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header,
+                                                      const Buffer& payload,
+                                                      const TableOwnership& ownership,
+                                                      WireDtype answer_dtype,
+                                                      int64_t max_answer_bytes);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_DECODED_LOOKUP_H_
