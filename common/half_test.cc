@@ -70,6 +70,17 @@ TEST(HalfTest, F16OverflowsToInfinity) {
   EXPECT_EQ(F16FromF32(std::numeric_limits<float>::max()), 0x7c00);
 }
 
+TEST(HalfTest, SaturationReplacesInfinitiesAndNothingElse) {
+  std::vector<uint16_t> values(65536);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint16_t>(i);
+  EXPECT_EQ(SaturateF16(absl::MakeSpan(values)), 2u);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t want = i == 0x7c00 ? 0x7bff : i == 0xfc00 ? 0xfbff : i;
+    ASSERT_EQ(values[i], want);
+  }
+  EXPECT_EQ(SaturateF16({}), 0u);
+}
+
 TEST(HalfTest, EveryBf16SurvivesTheRoundTrip) {
   for (uint32_t i = 0; i < 65536; ++i) {
     const uint16_t bits = static_cast<uint16_t>(i);
