@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "common/check.h"
+#include "common/vectorize.h"
 
 namespace satrap {
 namespace {
@@ -93,6 +94,18 @@ __attribute__((target("avx2"))) size_t F32FromBf16Vectors(const uint16_t* from, 
   return i;
 }
 
+// 65504 is the pattern just below infinity, so subtracting 1 saturates. No branch: sums that overflow
+// are rare, and the loop must cost next to nothing where there are none.
+SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count) {
+  size_t saturated = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint16_t infinite = (values[i] & 0x7fff) == 0x7c00 ? 1 : 0;
+    values[i] -= infinite;
+    saturated += infinite;
+  }
+  return saturated;
+}
+
 }  // namespace
 
 uint16_t F16FromF32(float value) {
@@ -161,6 +174,10 @@ void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to) {
   CHECK(from.size() == to.size()) << from.size() << " and " << to.size();
   size_t i = HasAvx2() ? F32FromBf16Vectors(from.data(), to.data(), from.size()) : 0;
   for (; i < from.size(); ++i) to[i] = F32FromBf16(from[i]);
+}
+
+size_t SaturateF16(absl::Span<uint16_t> values) {
+  return SaturateValues(values.data(), values.size());
 }
 
 }  // namespace satrap

@@ -11,6 +11,7 @@
 #ifndef SATRAP_COMMON_HALF_H_
 #define SATRAP_COMMON_HALF_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -27,6 +28,11 @@ void F16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
 void F32FromF16(absl::Span<const uint16_t> from, absl::Span<float> to);
 void Bf16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
 void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
+
+// Replaces each infinity by the largest finite f16 of its sign (65504) and returns how many there
+// were. A NaN stays. After F16FromF32 these are the values that were too large for an f16, and the
+// infinities of the input: a caller that must tell them apart looks at the input.
+size_t SaturateF16(absl::Span<uint16_t> values);
 
 }  // namespace satrap
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/denormals.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -69,6 +70,17 @@ TEST(HalfTest, F16OverflowsToInfinity) {
   EXPECT_EQ(F16FromF32(std::numeric_limits<float>::max()), 0x7c00);
 }
 
+TEST(HalfTest, SaturationReplacesInfinitiesAndNothingElse) {
+  std::vector<uint16_t> values(65536);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint16_t>(i);
+  EXPECT_EQ(SaturateF16(absl::MakeSpan(values)), 2u);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t want = i == 0x7c00 ? 0x7bff : i == 0xfc00 ? 0xfbff : i;
+    ASSERT_EQ(values[i], want);
+  }
+  EXPECT_EQ(SaturateF16({}), 0u);
+}
+
 TEST(HalfTest, EveryBf16SurvivesTheRoundTrip) {
   for (uint32_t i = 0; i < 65536; ++i) {
     const uint16_t bits = static_cast<uint16_t>(i);
@@ -109,6 +121,38 @@ TEST(HalfTest, BulkEqualsScalar) {
   for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(BitsOf(back[i]), BitsOf(F32FromF16(all[i])));
   F32FromBf16(all, absl::MakeSpan(back));
   for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(BitsOf(back[i]), BitsOf(F32FromBf16(all[i])));
+}
+
+// Subnormal 16-bit values are kept in the threads that flush subnormal f32 to zero. A subnormal f32
+// is far below the smallest f16, and bf16 is rounded in integers.
+TEST(HalfTest, GivesTheSameBitsWithFlushToZero) {
+  std::vector<float> values;
+  for (uint32_t bits : {0x1u, 0x8000u, 0x18000u, 0x7fffffu, 0x800000u, 0x33000001u, 0x38700000u}) {
+    for (uint32_t sign : {0u, 0x80000000u}) values.push_back(FloatOf(bits | sign));
+  }
+  values.resize(40, 1.5f);
+  std::vector<uint16_t> halves(values.size());
+  for (bool f16 : {true, false}) {
+    const auto convert = [&] {
+      if (f16) {
+        F16FromF32(values, absl::MakeSpan(halves));
+      } else {
+        Bf16FromF32(values, absl::MakeSpan(halves));
+      }
+      std::vector<float> back(halves.size());
+      if (f16) {
+        F32FromF16(halves, absl::MakeSpan(back));
+      } else {
+        F32FromBf16(halves, absl::MakeSpan(back));
+      }
+      std::vector<uint32_t> all(halves.begin(), halves.end());
+      for (const float value : back) all.push_back(BitsOf(value));
+      return all;
+    };
+    const std::vector<uint32_t> kept = convert();
+    const ScopedFlushToZero flush_to_zero;
+    EXPECT_EQ(convert(), kept);
+  }
 }
 
 TEST(HalfTest, BulkKeepsShortSpansInBounds) {

@@ -8,6 +8,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/denormals.h"
 #include "common/mutex.h"
 
 namespace satrap {
@@ -27,6 +28,7 @@ struct ThreadPoolExecutor::Rep {
   std::vector<std::thread> threads;
 
   void RunTasks() {
+    SetFlushToZero();
     while (true) {
       Task task;
       {

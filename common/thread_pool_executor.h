@@ -1,5 +1,7 @@
 // The Executor of a real process: `num_threads` threads and one timer thread.
 //
+// Tasks run with subnormal numbers flushed to zero (denormals.h).
+//
 // The destructor (or Stop) lets running tasks finish, drops those not begun, and joins the threads.
 
 #ifndef SATRAP_COMMON_THREAD_POOL_EXECUTOR_H_

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/mutex.h"
+#include "common/testing/denormal_probe.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -28,6 +29,24 @@ class Gate {
   CondVar opened_;
   bool open_ GUARDED_BY(mutex_) = false;
 };
+
+TEST(ThreadPoolExecutorTest, TasksFlushDenormalsToZero) {
+  bool now = false, later = false;
+  Gate ran_now, ran_later;
+  ThreadPoolExecutor executor(1);
+  executor.Post([&] {
+    now = FlushesToZeroHere();
+    ran_now.Open();
+  });
+  executor.PostAfter(1, [&] {
+    later = FlushesToZeroHere();
+    ran_later.Open();
+  });
+  ran_now.Wait();
+  ran_later.Wait();
+  EXPECT_TRUE(now);
+  EXPECT_TRUE(later);
+}
 
 TEST(ThreadPoolExecutorTest, RunsEveryTaskOnce) {
   constexpr int kTasks = 1000;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
+#include "common/half.h"
 #include "common/pooling.h"
 #include "common/rpc/payload.h"
 #include "common/status_macros.h"
@@ -133,20 +134,6 @@ class KeySums {
   rpc::WireValues values_;
 };
 
-// Makes each infinity the largest finite f16 of its sign, and returns their number: sums that were
-// too large to be an f16. (f32 and bf16 reach as far as the gradients themselves, which the NN
-// worker has found finite.) A NaN stays one: a broken model must show.
-uint64_t Saturate(absl::Span<uint16_t> halves) {
-  constexpr uint16_t kInfinity = 0x7c00, kLargestFinite = 0x7bff, kSign = 0x8000;
-  uint64_t saturated = 0;
-  for (uint16_t& half : halves) {
-    if ((half & ~kSign & 0xffff) != kInfinity) continue;
-    half = static_cast<uint16_t>((half & kSign) | kLargestFinite);
-    ++saturated;
-  }
-  return saturated;
-}
-
 // Adds the Update of PS `ps`. `sums` is empty if no gradients are sent.
 void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
                const std::vector<KeySums>& sums, UpdateHeader update, int ps, int num_ps,
@@ -177,8 +164,10 @@ void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
                 to.counts().size_bytes());
     rpc::ConvertWire(sums[tables[i]].Of(run), update.dtype(),
                      builder.Fill<uint8_t>(to.gradients()).data());
+    // Only an F16 is too small for a sum of finite gradients; the NN worker has checked that all
+    // are.
     if (update.dtype() == F16) {
-      updates->saturated_values += Saturate(builder.Fill<uint16_t>(to.gradients()));
+      updates->saturated_values += SaturateF16(builder.Fill<uint16_t>(to.gradients()));
     }
   }
   updates->requests.push_back({ps, {update.SerializeAsString(), builder.Take()}});

@@ -19,6 +19,7 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/config/job_config.h"
+#include "common/denormals.h"
 #include "common/metrics/metrics.h"
 #include "common/mutex.h"
 #include "common/process_memory.h"
@@ -485,6 +486,8 @@ int StartFailed(Role role, const absl::Status& status) {
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
   KeepFreedMemory();
+  // The main thread makes and loads model values (initial rows and weights) as the pools do.
+  SetFlushToZero();
   const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
   if (!flags.ok()) {
     return StartFailed(role, flags.status());

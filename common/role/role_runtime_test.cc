@@ -17,6 +17,7 @@
 #include "common/config/job_config.h"
 #include "common/mutex.h"
 #include "common/rpc/endpoints.h"
+#include "common/testing/denormal_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -149,6 +150,18 @@ TEST_F(RoleRuntimeTest, ARunThatFinishesEndsTheProcessWell) {
                 const absl::Status joined = runtime.Join();
                 if (!joined.ok()) return joined;
                 if (runtime.AddressOf(NN_WORKER, 0) != "127.0.0.1") abort();
+                const absl::Status finished = runtime.Finish(RunResult());
+                runtime.WaitForFinish();
+                return finished;
+              }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RoleRuntimeTest, TheMainThreadFlushesDenormalsToZero) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                if (!FlushesToZeroHere()) abort();
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
                 const absl::Status finished = runtime.Finish(RunResult());
                 runtime.WaitForFinish();
                 return finished;

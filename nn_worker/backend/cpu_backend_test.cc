@@ -1,9 +1,11 @@
 #include "nn_worker/backend/cpu_backend.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "common/denormals.h"
 #include "common/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/backend_conformance.h"
@@ -52,6 +54,47 @@ TEST(CpuBackendTest, GivesTheSameBitsForAnyNumberOfThreads) {
           << threads << " threads, " << n << " x " << in << " x " << out;
     }
   }
+}
+
+// A unit that is dead from the second step on gets gradients of 0.
+TEST(CpuBackendTest, AdamBringsTheMomentsOfADeadUnitToZero) {
+  constexpr int64_t kCount = 40000;  // several parts, so several threads
+  for (const int threads : {1, 3}) {
+    const auto backend = NewCpuBackend(threads);
+    std::vector<float> w(kCount, .5f), gradient(kCount, 1e-3f), m(kCount), v(kCount);
+    const auto step = [&] {
+      backend->AdamStep({.01f, 1, 0}, {.9f, .999f, 1e-8f, 1, 1},
+                        TensorF32(gradient.data(), 1, kCount), TensorF32(w.data(), 1, kCount),
+                        TensorF32(m.data(), 1, kCount), TensorF32(v.data(), 1, kCount));
+    };
+    step();
+    gradient.assign(kCount, 0);
+    for (int i = 0; i < 1500; ++i) {
+      step();
+      ASSERT_NE(std::fpclassify(m[0]), FP_SUBNORMAL) << "step " << i;
+    }
+    EXPECT_EQ(m, std::vector<float>(kCount, 0)) << threads << " threads";
+    step();
+    EXPECT_EQ(m, std::vector<float>(kCount, 0)) << threads << " threads";
+  }
+}
+
+TEST(CpuBackendTest, MatrixProductsFlushDenormalsToZeroInEveryThread) {
+  constexpr int64_t n = 4000, in = 20, out = 24;  // many slices; the last is not full
+  const auto backend = NewCpuBackend(3);
+  std::vector<float> x(n * in, 1e-25f), w(in * out, 1e-15f), y(n * out, 7);
+  const auto product = [&] {
+    backend->Linear(TensorF32(x.data(), n, in), TensorF32(w.data(), in, out), Tensor(),
+                    Activation::kLinear, TensorF32(y.data(), n, out));
+  };
+  for (int round = 0; round < 20; ++round) {
+    product();
+    ASSERT_EQ(y, std::vector<float>(n * out, 0)) << "subnormal results";
+  }
+  x.assign(n * in, 1e-40f);
+  w.assign(in * out, 1e20f);
+  product();
+  EXPECT_EQ(y, std::vector<float>(n * out, 0)) << "subnormal operands";
 }
 
 }  // namespace

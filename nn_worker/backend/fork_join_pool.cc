@@ -6,6 +6,7 @@
 
 #include "absl/base/optimization.h"
 #include "common/check.h"
+#include "common/denormals.h"
 #include "common/mutex.h"
 
 namespace satrap {
@@ -37,6 +38,7 @@ struct ForkJoinPool::Rep {
   }
 
   void HelperLoop(int thread) {
+    SetFlushToZero();
     int64_t seen = 0;
     for (;;) {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) {
@@ -92,6 +94,8 @@ ForkJoinPool::~ForkJoinPool() {
 int ForkJoinPool::num_threads() const { return rep_->num_threads; }
 
 void ForkJoinPool::Run(int64_t parts, absl::FunctionRef<void(int64_t part, int thread)> part) {
+  // The caller runs parts too: it must round as the helpers do, whatever mode it came with.
+  const ScopedFlushToZero flush_to_zero;
   if (parts <= 1 || rep_->num_threads == 1) {
     for (int64_t i = 0; i < parts; ++i) part(i, 0);
     return;

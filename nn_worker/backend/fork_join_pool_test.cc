@@ -3,6 +3,7 @@
 #include <atomic>
 #include <vector>
 
+#include "common/testing/denormal_probe.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -17,6 +18,25 @@ TEST(ForkJoinPoolTest, RunsEveryPartOnce) {
       EXPECT_EQ(runs, std::vector<int>(parts, 1)) << threads << " threads";
     }
   }
+}
+
+TEST(ForkJoinPoolTest, PartsFlushDenormalsToZeroInHelpersAndCaller) {
+  for (int threads : {1, 3}) {
+    ForkJoinPool pool(threads);
+    for (int64_t parts : {1, 3}) {
+      std::vector<int> flushes(parts, 0);
+      std::atomic<int64_t> begun{0};
+      pool.Run(parts, [&](int64_t part, int) {
+        // Every thread gets one part: none ends before all have begun.
+        ++begun;
+        while (threads > 1 && parts == threads && begun < parts) {
+        }
+        flushes[part] = FlushesToZeroHere();
+      });
+      EXPECT_EQ(flushes, std::vector<int>(parts, 1)) << threads << " threads";
+    }
+  }
+  EXPECT_FALSE(FlushesToZeroHere()) << "the caller's own mode is restored";
 }
 
 TEST(ForkJoinPoolTest, AThreadNumberIsNeverInUseTwice) {

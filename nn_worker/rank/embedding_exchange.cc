@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/half.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {
@@ -201,6 +202,7 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
 
   // f32 sums are made where they are sent from; others in scratch memory, and converted once.
   std::atomic<bool> all_finite{true};
+  std::atomic<uint64_t> saturated{0};
   const auto fill = [&](const Section& section, auto add) {
     const size_t count = section.size_bytes() / rpc::WireValueBytes(part.dtype);
     uint8_t* to = builder.Fill<uint8_t>(section).data();
@@ -215,8 +217,18 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
     ForBlocks(count, kBlockValues, [&](size_t begin, size_t end, int) {
       uint8_t* const bytes = to + begin * rpc::WireValueBytes(part.dtype);
       const auto block = absl::MakeSpan(sums + begin, end - begin);
+      // A sum over many samples may be too large for an F16 in a model that is perfectly sound, and
+      // would be so again in the next step: it is sent as the largest F16. Only the f32 sum tells
+      // whether the model is broken.
       if (part.dtype != F32) rpc::EncodeWire(block, part.dtype, bytes);
-      if (!AllFinite(part.dtype, bytes, block.size())) all_finite.store(false);
+      if (part.dtype == F16) {
+        if (!AllFinite(F32, reinterpret_cast<const uint8_t*>(block.data()), block.size())) {
+          all_finite.store(false);
+        }
+        saturated += SaturateF16(absl::MakeSpan(reinterpret_cast<uint16_t*>(bytes), block.size()));
+      } else if (!AllFinite(part.dtype, bytes, block.size())) {
+        all_finite.store(false);
+      }
     });
   };
   int sent_table = 0;
@@ -237,6 +249,7 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
          [&](float* sums) { AddGradients(layout_.features[f], part, part.features[f], sums); });
   }
   if (!all_finite.load()) *finite = false;
+  result.saturated_values = saturated.load();
   result.payload = builder.Take();
   return result;
 }

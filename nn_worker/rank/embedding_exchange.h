@@ -33,7 +33,8 @@ class EmbeddingExchange {
   void WriteInputs(const PartView& part);
 
   // The gradients of the network's last Backward, for PushGradients, in the dtype of `part`.
-  // `*finite` becomes false if a value is infinite or NaN, as sent.
+  // `*finite` becomes false if a sum is infinite or NaN. A finite sum that is too large for an F16
+  // is sent as the largest one of its sign, and counted in `saturated_values`.
   // REQUIRES: `part` is what WriteInputs was last called with
   PartGradients ReadGradients(const PartView& part, bool* finite);
 

@@ -1,6 +1,7 @@
 #include "nn_worker/rank/embedding_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "common/check.h"
 #include "common/config/text_format.h"
+#include "common/half.h"
 #include "common/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
@@ -184,6 +186,53 @@ TEST(EmbeddingExchangeTest, OneBrokenGradientInAnyBlockIsFound) {
     exchange.Gradients(&finite);
     EXPECT_FALSE(finite) << broken;
   }
+}
+
+// One id in every sample, and gradients of `scale` a sample: its sums are kSamples * scale.
+struct SumOfOneId {
+  float largest;  // of its gradients as sent
+  bool finite;
+  uint64_t saturated_values;
+};
+SumOfOneId PushOneId(WireDtype dtype, float label) {
+  std::vector<FakeSample> samples = Samples();
+  for (FakeSample& sample : samples) {
+    sample.ids = {{1}, {}, {}, {}};
+    sample.label = label;
+  }
+  ExchangeOn exchange(2);
+  exchange.Write(samples, dtype);
+  bool finite = true;
+  const PartGradients gradients = exchange.Gradients(&finite);
+  const Section& section = gradients.header.tables(0).gradients();
+  const uint8_t* bytes = gradients.payload.data() + section.offset_bytes();
+  float largest = 0;
+  for (size_t i = 0; i < section.size_bytes() / 2; ++i) {
+    const uint16_t bits = reinterpret_cast<const uint16_t*>(bytes)[i];
+    const float value = std::abs(dtype == F16 ? F32FromF16(bits) : F32FromBf16(bits));
+    if (!(value <= largest)) largest = value;
+  }
+  return {largest, finite, gradients.saturated_values};
+}
+
+TEST(EmbeddingExchangeTest, ASumTooLargeForF16IsSentAsTheLargestAndTheStepIsFinite) {
+  // dz of a sample is sigmoid(z) - label, about 1e4, so sums are some 1e7 times a weight.
+  const SumOfOneId f16 = PushOneId(F16, 1e4f);
+  EXPECT_TRUE(f16.finite);
+  EXPECT_EQ(f16.largest, 65504);
+  EXPECT_GT(f16.saturated_values, 0u);
+  const SumOfOneId bf16 = PushOneId(BF16, 1e4f);
+  EXPECT_TRUE(bf16.finite);
+  EXPECT_GT(bf16.largest, 1e5);
+  EXPECT_EQ(bf16.saturated_values, 0u);
+}
+
+TEST(EmbeddingExchangeTest, AnInfiniteSumIsNotFiniteWhateverTheWire) {
+  for (const WireDtype dtype : {F16, BF16}) {
+    EXPECT_FALSE(PushOneId(dtype, std::numeric_limits<float>::infinity()).finite);
+    EXPECT_FALSE(PushOneId(dtype, std::numeric_limits<float>::quiet_NaN()).finite);
+  }
+  EXPECT_FALSE(PushOneId(F16, std::numeric_limits<float>::max()).finite) << "the sum overflows f32";
 }
 
 }  // namespace

@@ -184,6 +184,7 @@ void RankEngine::CountStep(StepResult* result) {
   event.finite = result->finite;
   event.had_part = joined_.has_value();
   event.staleness = joined_.has_value() ? joined_->staleness : 0;
+  event.saturated_values = result->gradients.saturated_values;
   observer_->OnStep(event);
 }
 

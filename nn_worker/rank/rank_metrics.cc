@@ -12,6 +12,9 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, RankObserver* next)
       staleness_(registry->AddHistogram("satrap_staleness_parts",
                                         "Pushes of this rank that a lookup may miss",
                                         {0, 1, 2, 3, 4, 6, 8, 16})),
+      saturated_values_(
+          registry->AddCounter("satrap_saturated_values_total",
+                               "Values of gradients that were too large for an F16 on the wire")),
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
       valid_auc_(registry->AddGauge("satrap_valid_auc", "AUC of the last validation")) {}
 
@@ -25,6 +28,7 @@ void RankMetrics::OnStep(const StepEvent& event) {
   } else {
     skipped_steps_->Increment();
   }
+  saturated_values_->Increment(static_cast<double>(event.saturated_values));
   if (event.had_part) staleness_->Observe(event.staleness);
   next_->OnStep(event);
 }

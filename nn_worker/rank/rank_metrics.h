@@ -26,6 +26,7 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const samples_;
   prometheus::Counter* const skipped_steps_;
   prometheus::Histogram* const staleness_;
+  prometheus::Counter* const saturated_values_;
   prometheus::Gauge* const loss_;
   prometheus::Gauge* const valid_auc_;
 };

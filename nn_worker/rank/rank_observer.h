@@ -21,7 +21,8 @@ struct StepEvent {
   double loss = 0;  // sum of weighted losses
   bool finite = true;
   bool had_part = false;
-  int staleness = 0;  // of this rank's part
+  int staleness = 0;              // of this rank's part
+  uint64_t saturated_values = 0;  // of this rank's gradients: PartGradients (step_trainer.h)
 };
 
 struct EvaluationEvent {

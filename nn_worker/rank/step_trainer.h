@@ -34,6 +34,7 @@ struct PartInput {
 struct PartGradients {
   PushGradientsHeader header;
   Buffer payload;
+  uint64_t saturated_values = 0;  // sums too large for an F16, sent as the largest one
 };
 
 // What one rank says in a step's allreduce besides its gradients.

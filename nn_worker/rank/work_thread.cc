@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/denormals.h"
+
 namespace satrap {
 
 WorkThread::WorkThread() : thread_([this] { Run(); }) {}
@@ -26,6 +28,7 @@ void WorkThread::Post(Task task) {
 }
 
 void WorkThread::Run() {
+  SetFlushToZero();
   while (true) {
     Task task;
     {

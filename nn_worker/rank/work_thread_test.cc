@@ -3,6 +3,7 @@
 #include <future>
 #include <vector>
 
+#include "common/testing/denormal_probe.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -16,6 +17,13 @@ TEST(WorkThreadTest, RunsTasksInOrder) {
   thread.Post([&done] { done.set_value(); });
   done.get_future().wait();
   EXPECT_EQ(ran, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST(WorkThreadTest, TasksFlushDenormalsToZero) {
+  std::promise<bool> flushes;
+  WorkThread thread;
+  thread.Post([&] { flushes.set_value(FlushesToZeroHere()); });
+  EXPECT_TRUE(flushes.get_future().get());
 }
 
 TEST(WorkThreadTest, ItsEndWaitsForTheRunningTask) {
