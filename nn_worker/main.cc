@@ -118,6 +118,8 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   NetworkTrainerOptions trainer_options;
   trainer_options.layout = &layout;
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
+  trainer_options.global_batch_size = job.global_batch_size();
+  trainer_options.ordered = job.mode() == JobConfig::SYNC;
   trainer_options.network = network.get();
   trainer_options.collective = collective;
   trainer_options.pool = &pool;

@@ -21,7 +21,7 @@ namespace satrap {
 struct StepContext {
   int64_t step = 0;           // the job's step, from 0
   float learning_rate = 0;    // scheduled, and multiplied by the factor of the push
-  float global_weight = 1;    // sum of sample weights of the global batch, > 0
+  float global_weight = 1;    // the step's normalizer (StepHeader), > 0
   uint32_t sample_count = 0;  // samples of the update that hold the key; 0: not known
   int64_t data_time = 0;      // event time of the update's samples; 0: not known
 };

@@ -11,6 +11,7 @@
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/embedding_exchange.h"
 #include "nn_worker/rank/part_view.h"
+#include "nn_worker/rank/step_normalizer.h"
 #include "nn_worker/rank/work_thread.h"
 
 namespace satrap {
@@ -41,6 +42,7 @@ struct NetworkTrainer::Rep {
   absl::Status Load(const std::string& directory);
   absl::StatusOr<PartView> Read(const PartInput& part);
   std::vector<float> Logits(size_t samples);
+  int64_t FirstSampleOfStep(const PartView& view) const;
 
   const NetworkTrainerOptions options;
   EmbeddingExchange exchange;
@@ -63,6 +65,14 @@ std::vector<float> NetworkTrainer::Rep::Logits(size_t samples) {
   return values;
 }
 
+// In hybrid mode the parts of a step come from different global batches, and two of them may begin
+// at the same position of theirs. Numbered by rank they do not collide, so no two samples of a step
+// get the same dropout mask.
+int64_t NetworkTrainer::Rep::FirstSampleOfStep(const PartView& view) const {
+  if (options.ordered) return static_cast<int64_t>(view.first_sample);
+  return static_cast<int64_t>(options.max_samples) * options.collective->rank();
+}
+
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
                                                      const absl::optional<PartInput>& part,
                                                      StepFlags flags) {
@@ -72,9 +82,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
     ASSIGN_OR_RETURN(view, Read(*part));
     exchange.WriteInputs(view);
   }
-  TrainingPass pass;
-  pass.step = static_cast<int64_t>(step);
-  pass.first_global_sample = static_cast<int64_t>(view.first_sample);
+  const PassContext pass =
+      PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view));
   RETURN_IF_ERROR(network->Forward(static_cast<int64_t>(view.samples), pass));
   const std::vector<float> mask = AsFloats(view.mask);
   network->Loss(view.labels, view.weights, mask);
@@ -111,10 +120,13 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
   result.finite = sums[kNotFinite] == 0;
   result.stop = sums[kStop] > 0;
+  if (result.weight > 0) {
+    result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
+  }
   if (result.weight > 0 && result.finite) {
     DenseStep dense;
     dense.step = static_cast<int64_t>(step);
-    dense.global_weight = result.weight;
+    dense.global_weight = result.normalizer;
     dense.learning_rate_factor = result.learning_rate_factor;
     RETURN_IF_ERROR(options.network->Step(dense));
   }
@@ -124,7 +136,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   ASSIGN_OR_RETURN(const PartView view, Read(part));
   exchange.WriteInputs(view);
-  RETURN_IF_ERROR(options.network->Forward(static_cast<int64_t>(view.samples), absl::nullopt));
+  RETURN_IF_ERROR(
+      options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
   const std::vector<float> logits = Logits(view.samples);
   evaluation.Add(logits, view.labels, view.weights, AsFloats(view.mask));
   const PartDescription& description = part.header.part();

@@ -30,6 +30,8 @@ namespace satrap {
 struct NetworkTrainerOptions {
   const PartLayout* layout = nullptr;  // the one that `network` was made with
   size_t max_samples = 0;              // of one part, as the network's
+  int64_t global_batch_size = 1;
+  bool ordered = false;  // JobConfig.mode is SYNC: the parts of a step are of one global batch
   Network* network = nullptr;
   Collective* collective = nullptr;
   ForkJoinPool* pool = nullptr;             // may be that of the network's backend

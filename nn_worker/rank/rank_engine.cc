@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
 
@@ -12,6 +13,10 @@ namespace {
 
 // Parts of an evaluation pass in flight: one is scored while the next is on its way.
 constexpr int kMinEvaluationParts = 2;
+
+int FirstPermits(const RankOptions& options) {
+  return options.ordered || options.staleness_warmup_steps > 0 ? 1 : options.max_staleness;
+}
 
 }  // namespace
 
@@ -27,7 +32,7 @@ RankEngine::RankEngine(const RankOptions& options, Executor* executor,
       on_finished_(std::move(on_finished)),
       client_(options.rank, options.envelope, options.timeouts, executor, std::move(workers),
               [this](absl::Status status) { Fail(std::move(status)); }),
-      permits_(options.ordered ? 1 : options.max_staleness),
+      permits_(FirstPermits(options)),
       evaluation_permits_(std::max(kMinEvaluationParts, options.max_staleness)),
       best_(options.evaluation) {}
 
@@ -154,6 +159,7 @@ void RankEngine::OnStepDone(StepResult result) {
 
   const uint64_t step = step_;
   if (result.weight > 0) CountStep(&result);
+  if (failed_) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
   // A flag raised in the very allreduce in which all are idle is honoured there.
   if (result.stop) decided_.end = true;
@@ -169,7 +175,15 @@ void RankEngine::CountStep(StepResult* result) {
   ++step_;
   result_.set_steps(step_);
   result_.set_samples(result_.samples() + result->samples);
-  if (!result->finite) result_.set_skipped_steps(result_.skipped_steps() + 1);
+  if (result->finite) {
+    skipped_in_a_row_ = 0;
+  } else {
+    CountSkippedStep();
+  }
+  // Every rank counts the same steps, so all of them end the warm-up in this one.
+  if (!options_.ordered && step_ == options_.staleness_warmup_steps) {
+    permits_.Grow(options_.max_staleness);
+  }
 
   const uint64_t every = options_.evaluation.every_steps();
   if (options_.has_valid && every > 0 && step_ % every == 0) decided_.evaluate = true;
@@ -187,6 +201,24 @@ void RankEngine::CountStep(StepResult* result) {
   observer_->OnStep(event);
 }
 
+// A step that is not finite changes nothing. One now and then is survived; when there has been
+// nothing else for long, the weights themselves are beyond repair and the run would go on for
+// nothing.
+void RankEngine::CountSkippedStep() {
+  result_.set_skipped_steps(result_.skipped_steps() + 1);
+  ++skipped_in_a_row_;
+  if (options_.max_skipped_steps_in_a_row == 0 ||
+      skipped_in_a_row_ < options_.max_skipped_steps_in_a_row) {
+    return;
+  }
+  Fail(absl::FailedPreconditionError(absl::StrCat(
+      "training diverged: the gradients of ", skipped_in_a_row_, " steps in a row, up to step ",
+      step_, " of epoch ", epoch_ + 1,
+      ", were infinite or NaN, so none of these steps changed the model. Lower the learning rates, "
+      "scale numeric columns with very large values, or raise max_skipped_steps_in_a_row (0: no "
+      "limit)")));
+}
+
 // Pushes the gradients of the part, or releases it if the step did not count.
 void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;
@@ -197,7 +229,7 @@ void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
   if (result->weight > 0) {
     StepHeader header;
     header.set_step(step);
-    header.set_global_weight(result->weight);
+    header.set_normalizer(result->normalizer);
     header.set_finite(result->finite);
     header.set_learning_rate_factor(result->learning_rate_factor);
     client_.PushGradients(worker, joined_handle_, header, std::move(result->gradients), released);

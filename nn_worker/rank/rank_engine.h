@@ -87,6 +87,7 @@ class RankEngine {
   void Join(absl::optional<PartLine::TakenPart> part, bool idle);
   void OnStepDone(StepResult result);
   void CountStep(StepResult* result);
+  void CountSkippedStep();
   void EndJoinedPart(StepResult* result, uint64_t step);
   void OnAllIdle();
 
@@ -120,6 +121,7 @@ class RankEngine {
   bool training_ = false;
   uint32_t epoch_ = 0;
   uint64_t step_ = 0;  // counted so far: the number of the next
+  uint64_t skipped_in_a_row_ = 0;
   std::unique_ptr<PartLine> line_;
   bool joining_ = false;
   absl::optional<PartLine::TakenPart> joined_;  // the part of the running step

@@ -2,7 +2,8 @@
 //
 // A rank has `capacity` of them. While n are out, n parts are on their way, and a Lookup made for
 // the newest of them can miss the pushes of the n - 1 others and no more: the number of permits is
-// the bound on staleness. A permit goes back when it is destroyed.
+// the bound on staleness. A permit goes back when it is destroyed. The capacity may grow, so that
+// a run begins with little staleness and allows more later.
 //
 // The pool outlives its permits. Not thread-safe: pool and permits live on one serial executor.
 
@@ -53,12 +54,18 @@ class StalenessPermits {
     return StalenessPermit(this);
   }
 
+  // REQUIRES: capacity >= capacity()
+  void Grow(int capacity) {
+    CHECK(capacity >= capacity_) << capacity_ << " permits cannot become " << capacity;
+    capacity_ = capacity;
+  }
+
   int capacity() const { return capacity_; }
   int in_use() const { return in_use_; }
 
  private:
   friend class StalenessPermit;
-  const int capacity_;
+  int capacity_;
   int in_use_ = 0;
 };
 

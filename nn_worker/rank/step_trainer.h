@@ -47,6 +47,9 @@ struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
   double loss = 0;       // sum of weighted losses over all ranks
+  // StepNormalizer of the step: what all gradients, dense and embedding, are divided by. Not set
+  // if the step does not count.
+  float normalizer = 0;
   int idle_ranks = 0;
   bool finite = true;  // dense and embedding gradients of all ranks
   bool stop = false;   // some rank asks for it
