@@ -68,34 +68,36 @@ void EmbeddingWorkerClient::Send(const rpc::Method& method, int worker, rpc::Cal
                          std::move(on_answer));
 }
 
-void EmbeddingWorkerClient::NextBatch(const Ask& ask, uint64_t step,
+void EmbeddingWorkerClient::NextBatch(const PartRequest& request, uint64_t step,
                                       absl::AnyInvocable<void(PartInput)> done) {
   NextBatchHeader header;
-  header.set_stream(ask.stream);
-  header.set_epoch(ask.epoch);
-  header.set_wait_ms(ask.wait_ms);
-  const bool ordered = ask.wanted.has_value();
+  header.set_stream(request.stream);
+  header.set_epoch(request.epoch);
+  header.set_wait_ms(request.wait_ms);
+  const bool ordered = request.wanted.has_value();
   if (ordered) {
-    *header.mutable_wanted() = *ask.wanted;
+    *header.mutable_wanted() = *request.wanted;
     header.set_step(step);
   }
-  Send(rpc::kNextBatch, ask.worker, &next_numbers_[ask.worker][ask.stream], std::move(header),
-       Buffer(),
-       [this, ordered, worker = ask.worker, done = std::move(done)](rpc::Message answer) mutable {
-         PartInput input;
-         if (!input.header.ParseFromString(answer.header) || !input.header.has_result()) {
-           on_failure_(Named(absl::InvalidArgumentError("the answer has no result"),
-                             rpc::kNextBatch, worker));
-           return;
-         }
-         if (ordered && input.header.result() != NextBatchAnswerHeader::PART) {
-           on_failure_(
-               Named(absl::InternalError("no part for an ordered ask"), rpc::kNextBatch, worker));
-           return;
-         }
-         input.payload = std::move(answer.payload);
-         done(std::move(input));
-       });
+  Send(
+      rpc::kNextBatch, request.worker, &next_numbers_[request.worker][request.stream],
+      std::move(header), Buffer(),
+      [this, ordered, worker = request.worker,
+       done = std::move(done)](rpc::Message answer) mutable {
+        PartInput input;
+        if (!input.header.ParseFromString(answer.header) || !input.header.has_result()) {
+          on_failure_(Named(absl::InvalidArgumentError("the answer has no result"), rpc::kNextBatch,
+                            worker));
+          return;
+        }
+        if (ordered && input.header.result() != NextBatchAnswerHeader::PART) {
+          on_failure_(Named(absl::InternalError("an ordered request was answered without its part"),
+                            rpc::kNextBatch, worker));
+          return;
+        }
+        input.payload = std::move(answer.payload);
+        done(std::move(input));
+      });
 }
 
 void EmbeddingWorkerClient::PushGradients(int worker, uint64_t handle, const StepHeader& step,

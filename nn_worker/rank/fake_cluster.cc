@@ -15,7 +15,7 @@ std::string NameOf(const PartId& id) {
                       ".", id.lane(), ".", id.seq(), ".", id.part());
 }
 
-// An embedding worker: queues of parts, parked asks, exactly-once windows.
+// An embedding worker: queues of parts, parked requests, exactly-once windows.
 class FakeCluster::Worker {
  public:
   Worker(FakeCluster* cluster, uint64_t first_handle)
@@ -212,7 +212,7 @@ class FakeCluster::Worker {
   std::vector<WaitingPush> waiting_pushes_;
 };
 
-// The way from a rank to a worker and back.
+// The connection of a rank to a worker.
 class FakeCluster::Link final : public rpc::Channel {
  public:
   Link(FakeCluster* cluster, Worker* worker) : cluster_(cluster), worker_(worker) {}

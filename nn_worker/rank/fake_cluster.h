@@ -1,8 +1,8 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor: embedding workers
 // that hand out parts, an allreduce that ends when all ranks have joined, and a network that
-// delays, loses and repeats messages by a seed.
+// delays, loses and repeats messages as a seed decides.
 //
-// It checks by itself, as things happen:
+// It checks while it runs:
 //   - a Lookup misses at most max_staleness - 1 pushes of its rank, and none before
 //     staleness_warmup_steps steps have counted;
 //   - an ordered Lookup of step s comes when exactly the steps before s are pushed, by all ranks;

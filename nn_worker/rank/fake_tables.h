@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn_worker/rank/part_layout.h"
-#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/part_messages.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

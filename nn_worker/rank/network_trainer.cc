@@ -17,11 +17,11 @@
 namespace satrap {
 namespace {
 
-// What rides behind the dense gradient in a step's allreduce.
+// The sums behind the dense gradient in a step's allreduce.
 enum ExtraSum { kSamples, kWeight, kLoss, kIdle, kNotFinite, kStop, kNumExtraSums };
 static_assert(kNumExtraSums <= Network::kExtraSums);
 
-// What the AUC of the progress line looks back on, of this rank's samples.
+// The AUC of the progress line covers this many of this rank's last samples.
 constexpr int64_t kWindowSamples = 65536;
 
 std::vector<float> AsFloats(absl::Span<const uint8_t> mask) {
@@ -51,7 +51,7 @@ struct NetworkTrainer::Rep {
   Mutex window_mutex;
   WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
 
-  WorkThread thread;  // last: its tasks use the others
+  WorkThread thread;  // last, so that it ends first: its tasks use the others
 };
 
 absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
@@ -88,6 +88,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
   const std::vector<float> mask = AsFloats(view.mask);
   network->Loss(view.labels, view.weights, mask);
   RETURN_IF_ERROR(network->Backward());
+  // Before the allreduce: afterwards one bad rank would have spoilt the sums of all, and the flag
+  // would come too late to travel with them.
   bool finite = network->CountNonFiniteGradients() == 0;
   PartGradients gradients;
   if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);
@@ -123,6 +125,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   if (result.weight > 0) {
     result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
   }
+  // Every rank has the same sums, so all of them step or none does, and their weights stay equal.
   if (result.weight > 0 && result.finite) {
     DenseStep dense;
     dense.step = static_cast<int64_t>(step);

@@ -1,4 +1,4 @@
-// What a RankEngine needs to know of its job.
+// The settings of a RankEngine, taken from its job.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_
 #define SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/part_messages.h"
 #include "tests/simulation/sim_data.h"
 
 namespace satrap::simulation {
