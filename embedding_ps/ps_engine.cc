@@ -31,9 +31,9 @@ rpc::Message UpdateDone() {
 }
 
 absl::Status CheckStep(const StepHeader& step) {
-  if (!(step.global_weight() > 0 && std::isfinite(step.global_weight()))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "step.global_weight: must be positive and finite, got ", step.global_weight()));
+  if (!(step.normalizer() > 0 && std::isfinite(step.normalizer()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step.normalizer: must be positive and finite, got ", step.normalizer()));
   }
   const float factor = step.learning_rate_factor();
   if (!(factor >= 0 && std::isfinite(factor))) {
@@ -280,7 +280,7 @@ void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint6
                      absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts) {
   StepContext context;
   context.step = static_cast<int64_t>(header.step());
-  context.global_weight = header.global_weight();
+  context.global_weight = header.normalizer();
   context.learning_rate_factor = header.learning_rate_factor();
   rows_created_ += tables_[table]->Update(keys, gradients, sample_counts, context);
   update_keys_ += keys.size();

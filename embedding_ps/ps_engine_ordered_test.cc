@@ -88,7 +88,7 @@ TEST_F(OrderedPsEngineTest, PartsThatDisagreeAboutWeightFlagFactorOrStepAreRefus
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_EQ(answers[0].status().code(), absl::StatusCode::kInvalidArgument);
   };
-  refuse([](StepHeader* step) { step->set_global_weight(2); });
+  refuse([](StepHeader* step) { step->set_normalizer(2); });
   refuse([](StepHeader* step) { step->set_finite(false); });
   refuse([](StepHeader* step) { step->set_learning_rate_factor(2); });
   refuse([](StepHeader* step) { step->set_step(1); });
@@ -144,7 +144,7 @@ std::map<uint64_t, std::vector<float>> TrainOrdered(int num_ps,
           }
         }
         UpdateCall call = UpdateOf(JobConfig::SYNC, rank, step, owned, gradients);
-        call.header.mutable_step()->set_global_weight(7);
+        call.header.mutable_step()->set_normalizer(7);
         pss.Call(ps, rpc::kUpdate, call.Message(), &answers);
       }
     }

@@ -59,7 +59,7 @@ TEST_F(UnorderedPsEngineTest, UpdateIsAppliedAsItComesAndThenAnswered) {
 
 TEST_F(UnorderedPsEngineTest, GradientsAreDividedByTheGlobalWeight) {
   UpdateCall call = GoodUpdate();
-  call.header.mutable_step()->set_global_weight(4);
+  call.header.mutable_step()->set_normalizer(4);
   ASSERT_TRUE(Send(call).ok());
   EXPECT_EQ(Row(9), (std::vector<float>{0, -0.25f, -0.5f}));
 }
@@ -151,9 +151,9 @@ TEST_F(UnorderedPsEngineTest, EverySizeAndOffsetIsCheckedBeforeAnythingIsApplied
   refuse(
       12, [](H h, T) { h->mutable_call()->set_sender(1); }, "sender");
   refuse(
-      13, [](H h, T) { h->mutable_step()->set_global_weight(0); }, "global_weight");
+      13, [](H h, T) { h->mutable_step()->set_normalizer(0); }, "normalizer");
   refuse(
-      14, [](H h, T) { h->mutable_step()->set_global_weight(NAN); }, "global_weight");
+      14, [](H h, T) { h->mutable_step()->set_normalizer(NAN); }, "normalizer");
   refuse(
       15, [](H h, T) { h->mutable_step()->set_learning_rate_factor(-1); }, "factor");
   refuse(

@@ -117,7 +117,7 @@ UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
   call.header.mutable_call()->set_number(step + 1);
   call.header.mutable_call()->set_oldest_open(step + 1);
   call.header.mutable_step()->set_step(step);
-  call.header.mutable_step()->set_global_weight(1);
+  call.header.mutable_step()->set_normalizer(1);
   call.header.set_part(rank);
   call.header.set_ordered(mode == JobConfig::SYNC);
   call.header.set_dtype(dtype);

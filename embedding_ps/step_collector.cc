@@ -19,8 +19,7 @@ absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, P
   }
   if (arrived_ == 0) {
     header_ = header;
-  } else if (header.global_weight() != header_.global_weight() ||
-             header.finite() != header_.finite() ||
+  } else if (header.normalizer() != header_.normalizer() || header.finite() != header_.finite() ||
              header.learning_rate_factor() != header_.learning_rate_factor()) {
     return absl::InvalidArgumentError(absl::StrCat("step: parts of step ", step_, " disagree: '",
                                                    header_.ShortDebugString(), "' and '",

@@ -40,7 +40,7 @@ StepCollector::Part Part(uint32_t rank, const std::vector<uint64_t>& keys,
 StepHeader Header(uint64_t step, float weight = 8) {
   StepHeader header;
   header.set_step(step);
-  header.set_global_weight(weight);
+  header.set_normalizer(weight);
   return header;
 }
 

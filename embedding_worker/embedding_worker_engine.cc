@@ -311,9 +311,9 @@ void EmbeddingWorkerEngine::RunPushGradients(const PendingAnswer& call, PushGrad
 
 void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
                                         const PushGradientsHeader& header, const Buffer& payload) {
-  if (!(header.step().global_weight() > 0) || !header.step().has_step()) {
+  if (!(header.step().normalizer() > 0) || !header.step().has_step()) {
     return call.Finish(
-        absl::InvalidArgumentError("step: a push needs a step and a global_weight over 0"));
+        absl::InvalidArgumentError("step: a push needs a step and a normalizer over 0"));
   }
   absl::StatusOr<Outstanding> outstanding;
   {

@@ -352,7 +352,7 @@ TEST_F(EngineTest, AMalformedPushAppliesNothingAndLeavesThePartOutstanding) {
       case 5:
         return push->mutable_tables(1)->set_table(3);
       case 6:
-        return push->mutable_step()->clear_global_weight();
+        return push->mutable_step()->clear_normalizer();
       case 7:
         return push->mutable_tables(0)->mutable_gradients()->set_offset_bytes(1 << 20);
     }

@@ -237,7 +237,7 @@ EngineTest::PushMessage EngineTest::PushOf(const NextBatchAnswerHeader& part, bo
   PushGradientsHeader header;
   header.set_handle(part.handle());
   header.mutable_step()->set_step(4);
-  header.mutable_step()->set_global_weight(32);
+  header.mutable_step()->set_normalizer(32);
   header.mutable_step()->set_finite(finite);
   header.set_dtype(part.dtype());
   if (!finite) return {header, Buffer()};

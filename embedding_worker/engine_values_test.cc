@@ -154,7 +154,7 @@ TEST_F(EngineTest, UpdatesCarryThePushesStepAndCallAndTheCounts) {
     EXPECT_EQ(update.header.call().number(), 17u);
     EXPECT_EQ(update.header.call().oldest_open(), 1u);
     EXPECT_EQ(update.header.step().step(), 4u);
-    EXPECT_EQ(update.header.step().global_weight(), 32);
+    EXPECT_EQ(update.header.step().normalizer(), 32);
     EXPECT_EQ(update.header.envelope().job_fingerprint(), kTestFingerprint);
     EXPECT_FALSE(update.header.ordered());
     counts.insert(update.counts.begin(), update.counts.end());

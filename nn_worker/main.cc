@@ -57,7 +57,7 @@ int64_t MaxSamplesOfPart(const JobConfig& job) {
   return (job.global_batch_size() + ranks - 1) / ranks;
 }
 
-// Of the whole run, where the job itself says so; 0: not known.
+// The samples of the whole run, if the job alone determines them; 0 if not.
 uint64_t ExpectedSamples(const JobConfig& job) {
   uint64_t samples = 0;
   if (job.data().has_synthetic()) {
@@ -69,11 +69,11 @@ uint64_t ExpectedSamples(const JobConfig& job) {
   return samples == 0 ? of_max_steps : std::min(samples, of_max_steps);
 }
 
-// What rank 0 does when the engine has finished: completes the result and ends the run.
+// Runs on rank 0 when its engine has finished: completes the result and ends the run.
 absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
   const JobConfig& job = runtime.job();
   if (job.action() == JobConfig::TRAIN && result.samples() == 0) {
-    // What was saved is the model that the run began with.
+    // The saved model is the one that the run began with: no result of this run.
     std::error_code error;
     std::filesystem::remove_all(job.run_dir() + "/models", error);
     return absl::FailedPreconditionError(
@@ -118,6 +118,8 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   NetworkTrainerOptions trainer_options;
   trainer_options.layout = &layout;
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
+  trainer_options.global_batch_size = job.global_batch_size();
+  trainer_options.ordered = job.mode() == JobConfig::SYNC;
   trainer_options.network = network.get();
   trainer_options.collective = collective;
   trainer_options.pool = &pool;
@@ -157,7 +159,8 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
 absl::Status RunNnWorker(RoleRuntime& runtime) {
   RETURN_IF_ERROR(runtime.Join());
   ASSIGN_OR_RETURN(const std::unique_ptr<Collective> collective, MakeCollective(runtime));
-  // The other ranks see the end of a collective at once, and would blame their connections.
+  // If this rank returned its error, its collective would be destroyed first, and the other ranks
+  // would report a broken connection before this one reports the cause.
   runtime.ExitUnlessOk(RunRank(runtime, collective.get()));
   return absl::OkStatus();
 }

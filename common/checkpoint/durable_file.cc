@@ -1,61 +1,55 @@
 #include "common/checkpoint/durable_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <utility>
 
 #include "common/crc32c.h"
-#include "common/file_error.h"
+#include "common/status_macros.h"
 
 namespace satrap {
 namespace {
 
-// Makes the rename itself durable.
-absl::Status SyncFolderOf(const std::string& path) {
+std::string PartialOf(const std::string& path) { return path + ".partial"; }
+
+std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return FileError("open", folder);
-  const int result = fsync(fd);
-  close(fd);
-  return result == 0 ? absl::OkStatus() : FileError("sync", folder);
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path) {
-  const std::string partial = path + ".partial";
-  FILE* file = std::fopen(partial.c_str(), "wbe");
-  if (file == nullptr) return FileError("write", path);
-  return std::unique_ptr<DurableFile>(new DurableFile(path, file));
+absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path,
+                                                                 FileSystem* file_system) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system->Create(PartialOf(path)));
+  return std::unique_ptr<DurableFile>(new DurableFile(path, std::move(file), file_system));
 }
 
-DurableFile::DurableFile(std::string path, FILE* file)
-    : path_(std::move(path)), partial_path_(path_ + ".partial"), file_(file) {}
+DurableFile::DurableFile(std::string path, std::unique_ptr<WritableFile> file,
+                         FileSystem* file_system)
+    : path_(std::move(path)),
+      partial_path_(PartialOf(path_)),
+      file_system_(file_system),
+      file_(std::move(file)) {}
 
 DurableFile::~DurableFile() {
   if (file_ == nullptr) return;
-  std::fclose(file_);
-  unlink(partial_path_.c_str());
+  file_.reset();
+  // A partial file that cannot be removed costs space, and is replaced by the next attempt.
+  file_system_->Remove(partial_path_).IgnoreError();
 }
 
 absl::Status DurableFile::Append(absl::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-    return FileError("write", path_);
-  }
+  RETURN_IF_ERROR(file_->Append(bytes));
   size_bytes_ += bytes.size();
   crc32c_ = ExtendCrc32c(crc32c_, bytes);
   return absl::OkStatus();
 }
 
+// The bytes before the name, so that the name never shows a part of them; then the name itself.
 absl::Status DurableFile::Commit() {
-  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0 ||
-      std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
-    return FileError("write", path_);
-  }
-  std::fclose(std::exchange(file_, nullptr));
-  return SyncFolderOf(path_);
+  RETURN_IF_ERROR(file_->Sync());
+  RETURN_IF_ERROR(file_system_->Rename(partial_path_, path_));
+  file_.reset();
+  return file_system_->SyncFolder(FolderOf(path_));
 }
 
 }  // namespace satrap

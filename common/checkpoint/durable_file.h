@@ -1,6 +1,7 @@
-// A DurableFile appears whole under its name or not at all: it is written beside it, synced, and
-// renamed. What had the name before, be it a link, is replaced; for a path that a user typed, which
-// may be a pipe or a device, there is WriteFileAtomically (deploy/launcher/run_folder.h).
+// A DurableFile appears under its name as a whole or not at all: it is written as PATH.partial,
+// synced, renamed, and the folder's entry is synced. A file or link that had the name before is
+// replaced. For a path that a user typed, which may be a pipe or a device, use WriteFileAtomically
+// (deploy/launcher/run_folder.h).
 //
 // Thread-compatible.
 
@@ -8,27 +9,27 @@
 #define SATRAP_COMMON_CHECKPOINT_DURABLE_FILE_H_
 
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/file_system.h"
 
 namespace satrap {
 
 class DurableFile {
  public:
-  // Begins PATH.partial, replacing an old one. Errors as FileError (common/file_error.h), naming
-  // PATH.
-  static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path);
+  // Begins PATH.partial, replacing an old one. Errors as FileSystem. `file_system` is not owned.
+  static absl::StatusOr<std::unique_ptr<DurableFile>> Create(
+      const std::string& path, FileSystem* file_system = DiskFileSystem());
   // Removes PATH.partial unless Commit succeeded.
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // Errors as Create; after one the file is dead.
+  // After an error only the destructor may be called.
   absl::Status Append(absl::string_view bytes);
   // Makes everything appended durable under PATH. REQUIRES: once, after which Append is not called
   absl::Status Commit();
@@ -38,11 +39,12 @@ class DurableFile {
   uint32_t crc32c() const { return crc32c_; }
 
  private:
-  DurableFile(std::string path, FILE* file);
+  DurableFile(std::string path, std::unique_ptr<WritableFile> file, FileSystem* file_system);
 
   const std::string path_;
   const std::string partial_path_;
-  FILE* file_;
+  FileSystem* const file_system_;
+  std::unique_ptr<WritableFile> file_;  // null once committed
   uint64_t size_bytes_ = 0;
   uint32_t crc32c_ = 0;
 };

@@ -24,9 +24,11 @@ std::string LastLine(absl::string_view text) {
 
 }  // namespace
 
-absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest) {
+absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
+                           FileSystem* file_system) {
   const std::string text = ToText(manifest);
-  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(PathIn(directory)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
+                   DurableFile::Create(PathIn(directory), file_system));
   RETURN_IF_ERROR(file->Append(text));
   RETURN_IF_ERROR(file->Append(LastLine(text)));
   return file->Commit();

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/checkpoint/file_system.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/table.pb.h"
 
@@ -19,7 +20,8 @@ namespace satrap {
 inline constexpr uint32_t kManifestVersion = 2;
 
 // Commits the model in `directory`: its other files must be durable already. Errors as DurableFile.
-absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest);
+absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
+                           FileSystem* file_system = DiskFileSystem());
 
 // NOT_FOUND if the folder holds no whole model; DATA_LOSS, naming the file, if the manifest is
 // damaged or of another version.

@@ -29,6 +29,10 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   problems->Range("epochs", job.epochs(), 1, 1000000);
   problems->Range("lanes", job.lanes(), 1, 1024);
   problems->Range("max_staleness", job.max_staleness(), 1, 256);
+  problems->Range<int64_t>("staleness_warmup_steps", job.staleness_warmup_steps(), 0,
+                           int64_t{1} << 60);
+  problems->Range<int64_t>("max_skipped_steps_in_a_row", job.max_skipped_steps_in_a_row(), 0,
+                           int64_t{1} << 60);
   problems->Range<int64_t>("max_steps", job.max_steps(), 0, int64_t{1} << 60);
   problems->Range<int64_t>("max_message_bytes", job.max_message_bytes(), 1 << 16,
                            (int64_t{1} << 31) - 1);

@@ -38,6 +38,8 @@ TEST(ValidateJob, BoundsTheJobsOwnFields) {
   ExpectRange(job, "epochs", 1, 1000000);
   ExpectRange(job, "lanes", 1, 1024);
   ExpectRange(job, "max_staleness", 1, 256);
+  ExpectRange(job, "staleness_warmup_steps", 0, int64_t{1} << 60);
+  ExpectRange(job, "max_skipped_steps_in_a_row", 0, int64_t{1} << 60);
   ExpectRange(job, "max_steps", 0, int64_t{1} << 60);
   ExpectRange(job, "max_message_bytes", 65536, (int64_t{1} << 31) - 1);
   ExpectRange(job, "evaluation.every_steps", 0, int64_t{1} << 60);

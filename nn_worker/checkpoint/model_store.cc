@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 constexpr char kDenseFile[] = "dense.bin";
 constexpr char kStepPrefix[] = "step_";
-// A save or a load of tables moves as many bytes as there are: an hour is enough for terabytes. A
-// PS that dies meanwhile is noticed sooner, by its connection and by the coordinator.
+// Saving or loading tables may move terabytes, for which an hour is enough. A PS that dies in the
+// meantime is noticed sooner, by its connection and by the coordinator.
 constexpr int64_t kControlTimeoutMs = 3'600'000;
 
-// Answers of calls that are made at the same time.
+// Collects the answers of calls that run at the same time.
 class Answers {
  public:
   explicit Answers(size_t count) : answers_(count), missing_(count) {}
@@ -54,30 +54,6 @@ class Answers {
 
 fs::path ModelsDir(const std::string& run_dir) { return fs::path(run_dir) / "models"; }
 
-// Points `best` at the model in `directory`, in one step.
-absl::Status Publish(const fs::path& directory) {
-  const fs::path link = directory.parent_path() / "best.new";
-  std::error_code error;
-  fs::remove(link, error);
-  fs::create_directory_symlink(directory.filename(), link, error);
-  if (!error) fs::rename(link, directory.parent_path() / "best", error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot link ", directory.string(), ": ", error.message()));
-  }
-  return absl::OkStatus();
-}
-
-// Removes all models but `keep`, and what saves that failed have left.
-void RemoveOthers(const fs::path& keep) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(keep.parent_path(), error)) {
-    const bool is_model = absl::StartsWith(entry.path().filename().string(), kStepPrefix);
-    std::error_code ignored;  // what stays costs space and nothing else
-    if (is_model && entry.path() != keep) fs::remove_all(entry.path(), ignored);
-  }
-}
-
 void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
   for (const TableConfig& table : job.tables()) {
     SavedTable* saved = manifest->add_tables();
@@ -95,8 +71,11 @@ void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
 }  // namespace
 
 ModelStore::ModelStore(const JobConfig& job, const Envelope& envelope,
-                       std::vector<rpc::Channel*> embedding_ps)
-    : job_(job), envelope_(envelope), embedding_ps_(std::move(embedding_ps)) {}
+                       std::vector<rpc::Channel*> embedding_ps, FileSystem* file_system)
+    : job_(job),
+      envelope_(envelope),
+      embedding_ps_(std::move(embedding_ps)),
+      file_system_(file_system) {}
 
 absl::StatusOr<std::vector<std::string>> ModelStore::CallAll(
     const rpc::Method& method, const google::protobuf::MessageLite& request) {
@@ -127,19 +106,32 @@ absl::Status ModelStore::Save(uint64_t step, const MetricValues& valid, absl::st
 
 absl::Status ModelStore::SaveWhole(uint64_t step, const MetricValues& valid,
                                    absl::string_view dense) {
-  const std::string directory =
-      (ModelsDir(job_.run_dir()) / absl::StrFormat("%s%010d", kStepPrefix, step)).string();
-  std::error_code error;
-  fs::remove_all(directory, error);
-  fs::create_directories(directory, error);
-  if (error) {
-    return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", error.message()));
-  }
+  const std::string models = ModelsDir(job_.run_dir()).string();
+  const std::string name = absl::StrFormat("%s%010d", kStepPrefix, step);
+  const std::string directory = absl::StrCat(models, "/", name);
+  RETURN_IF_ERROR(file_system_->Remove(directory));  // of a save that failed
+  RETURN_IF_ERROR(file_system_->CreateFolders(directory));
+  ASSIGN_OR_RETURN(CheckpointManifest manifest, WriteFiles(directory, dense));
+  manifest.set_step(step);
+  *manifest.mutable_valid() = valid;
+  RETURN_IF_ERROR(WriteManifest(directory, manifest, file_system_));
+  // The model is whole, but its folder is only a name in `models` that is not on the disk yet, nor
+  // is `models` itself after the first save. Without these two the link could survive a power
+  // failure that its target does not.
+  RETURN_IF_ERROR(file_system_->SyncFolder(models));
+  RETURN_IF_ERROR(file_system_->SyncFolder(job_.run_dir()));
+  RETURN_IF_ERROR(Publish(models, name));
+  last_saved_ = directory;
+  RemoveOthers(models, name);
+  return absl::OkStatus();
+}
+
+// Writes everything but the manifest, which it returns without the fields that only Save knows.
+absl::StatusOr<CheckpointManifest> ModelStore::WriteFiles(const std::string& directory,
+                                                          absl::string_view dense) {
   CheckpointManifest manifest;
   manifest.set_version(kManifestVersion);
   manifest.set_job_name(job_.name());
-  manifest.set_step(step);
-  *manifest.mutable_valid() = valid;
 
   SaveTablesRequest request;
   *request.mutable_envelope() = envelope_;
@@ -153,17 +145,35 @@ absl::Status ModelStore::SaveWhole(uint64_t step, const MetricValues& valid,
   DescribeTables(job_, &manifest);
 
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
-                   DurableFile::Create(absl::StrCat(directory, "/", kDenseFile)));
+                   DurableFile::Create(absl::StrCat(directory, "/", kDenseFile), file_system_));
   RETURN_IF_ERROR(file->Append(dense));
   RETURN_IF_ERROR(file->Commit());
   manifest.set_dense_file(kDenseFile);
   manifest.set_dense_bytes(file->size_bytes());
   manifest.set_dense_crc32c(file->crc32c());
-  RETURN_IF_ERROR(WriteManifest(directory, manifest));
-  RETURN_IF_ERROR(Publish(directory));
-  last_saved_ = directory;
-  RemoveOthers(directory);
-  return absl::OkStatus();
+  return manifest;
+}
+
+// Points `best` at the model `name`. A link cannot be changed in place, so a new one takes over the
+// name of the old one.
+absl::Status ModelStore::Publish(const std::string& models, const std::string& name) {
+  const std::string link = models + "/best.new";
+  RETURN_IF_ERROR(file_system_->Remove(link));  // of a save that failed
+  RETURN_IF_ERROR(file_system_->CreateLink(name, link));
+  RETURN_IF_ERROR(file_system_->Rename(link, models + "/best"));
+  return file_system_->SyncFolder(models);
+}
+
+// Removes all models but `keep`, and what failed saves have left. REQUIRES: `best` names `keep`
+// durably, or a power failure could leave a link to a removed model
+void ModelStore::RemoveOthers(const std::string& models, const std::string& keep) {
+  const auto names = file_system_->List(models);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!absl::StartsWith(name, kStepPrefix) || name == keep) continue;
+    // A model that cannot be removed costs space and nothing else.
+    file_system_->Remove(absl::StrCat(models, "/", name)).IgnoreError();
+  }
 }
 
 absl::StatusOr<std::string> ModelStore::Load(const std::string& directory) {

@@ -6,11 +6,12 @@
 //       manifest                what the model is made of (common/checkpoint/manifest.h)
 //     RUN/models/best           a link to the newest of them
 //
-// The manifest's rename is the commit: a folder without one is no model. The link is replaced after
-// it, and only then is the model before removed: at any moment of a run that has saved a model,
-// `best` is a whole one.
+// The rename of the manifest is the commit: a folder without one is no model. The link is replaced
+// after that, and the older model is removed last. Each of these is made durable before the next
+// begins, so from the first save on `best` is a whole model at every moment, also after a power
+// failure.
 //
-// The folder must be seen by rank 0 and all embedding PSs. Calls block. Not thread-safe.
+// Rank 0 and all embedding PSs must see the same folder. Calls block. Not thread-safe.
 
 #ifndef SATRAP_NN_WORKER_CHECKPOINT_MODEL_STORE_H_
 #define SATRAP_NN_WORKER_CHECKPOINT_MODEL_STORE_H_
@@ -22,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/file_system.h"
 #include "common/rpc/rpc.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/control.pb.h"
@@ -31,13 +33,13 @@ namespace satrap {
 
 class ModelStore {
  public:
-  // `embedding_ps` are the PSs by index; not owned.
+  // `embedding_ps` are the PSs by index. Neither they nor `file_system` are owned.
   ModelStore(const JobConfig& job, const Envelope& envelope,
-             std::vector<rpc::Channel*> embedding_ps);
+             std::vector<rpc::Channel*> embedding_ps, FileSystem* file_system = DiskFileSystem());
 
-  // Saves tables and `dense` (Network::Save()) as the run's model. On failure, whose message
-  // begins with "saving the model: ", the model before is still there. REQUIRES: no Update is under
-  // way
+  // Saves tables and `dense` (Network::Save()) as the run's model. After a failure, whose message
+  // begins with "saving the model: ", the model before it is still there. REQUIRES: no Update is
+  // running
   absl::Status Save(uint64_t step, const MetricValues& valid, absl::string_view dense);
 
   // The folder of the last Save that succeeded; empty before one has.
@@ -53,6 +55,10 @@ class ModelStore {
 
  private:
   absl::Status SaveWhole(uint64_t step, const MetricValues& valid, absl::string_view dense);
+  absl::StatusOr<CheckpointManifest> WriteFiles(const std::string& directory,
+                                                absl::string_view dense);
+  absl::Status Publish(const std::string& models, const std::string& name);
+  void RemoveOthers(const std::string& models, const std::string& keep);
   // Sends each PS the same request, all at once, and waits for the answers.
   absl::StatusOr<std::vector<std::string>> CallAll(const rpc::Method& method,
                                                    const google::protobuf::MessageLite& request);
@@ -60,6 +66,7 @@ class ModelStore {
   const JobConfig job_;
   const Envelope envelope_;
   const std::vector<rpc::Channel*> embedding_ps_;
+  FileSystem* const file_system_;
   std::string last_saved_;
 };
 

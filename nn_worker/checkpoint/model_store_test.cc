@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
 #include "common/rpc/control_methods.h"
 #include "gtest/gtest.h"
@@ -59,6 +61,70 @@ class FakePs final : public rpc::Channel {
   const int index_;
 };
 
+// The disk, with a list of what was done to it. Paths are named from the run's folder.
+class RecordingFileSystem final : public FileSystem {
+ public:
+  explicit RecordingFileSystem(std::string run) : run_(std::move(run)) {}
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    auto file = DiskFileSystem()->Create(path);
+    if (!file.ok()) return file.status();
+    Record("create", path);
+    return std::make_unique<File>(this, path, *std::move(file));
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    Record("rename to", to);
+    return DiskFileSystem()->Rename(from, to);
+  }
+  absl::Status CreateLink(const std::string& target, const std::string& path) override {
+    Record("link", path);
+    return DiskFileSystem()->CreateLink(target, path);
+  }
+  absl::Status CreateFolders(const std::string& path) override {
+    Record("create", path);
+    return DiskFileSystem()->CreateFolders(path);
+  }
+  absl::Status Remove(const std::string& path) override {
+    if (fs::exists(fs::symlink_status(path))) Record("remove", path);
+    return DiskFileSystem()->Remove(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    return DiskFileSystem()->List(folder);
+  }
+  absl::Status SyncFolder(const std::string& folder) override {
+    Record("sync", folder);
+    if (folder == failing_folder) return absl::DataLossError("cannot sync");
+    return DiskFileSystem()->SyncFolder(folder);
+  }
+
+  std::vector<std::string> done;
+  std::string failing_folder;
+
+ private:
+  class File final : public WritableFile {
+   public:
+    File(RecordingFileSystem* recorder, std::string path, std::unique_ptr<WritableFile> file)
+        : recorder_(recorder), path_(std::move(path)), file_(std::move(file)) {}
+    absl::Status Append(absl::string_view bytes) override { return file_->Append(bytes); }
+    absl::Status Sync() override {
+      recorder_->Record("sync", path_);
+      return file_->Sync();
+    }
+
+   private:
+    RecordingFileSystem* const recorder_;
+    const std::string path_;
+    const std::unique_ptr<WritableFile> file_;
+  };
+
+  void Record(const std::string& what, const std::string& path) {
+    const std::string name = fs::path(path).lexically_relative(run_).lexically_normal().string();
+    done.push_back(absl::StrCat(what, " ", absl::StripSuffix(name, "/")));
+  }
+
+  const std::string run_;
+};
+
 class ModelStoreTest : public testing::Test {
  protected:
   ModelStoreTest()
@@ -71,8 +137,8 @@ class ModelStoreTest : public testing::Test {
     job.set_name("job");
     job.add_tables()->set_name("t");
     job.mutable_tables(0)->set_id(4);
-    store_ =
-        std::make_unique<ModelStore>(job, Envelope(), std::vector<rpc::Channel*>{&ps0_, &ps1_});
+    store_ = std::make_unique<ModelStore>(job, Envelope(), std::vector<rpc::Channel*>{&ps0_, &ps1_},
+                                          &file_system_);
   }
 
   static MetricValues Valid(double auc) {
@@ -82,6 +148,7 @@ class ModelStoreTest : public testing::Test {
   }
 
   const std::string run_;
+  RecordingFileSystem file_system_{run_};
   FakePs ps0_{0};
   FakePs ps1_{1};
   std::unique_ptr<ModelStore> store_;
@@ -114,6 +181,38 @@ TEST_F(ModelStoreTest, OnlyTheNewestModelIsKept) {
   ASSERT_TRUE(store_->Save(2, Valid(.7), "b").ok());
   EXPECT_FALSE(fs::exists(first));
   EXPECT_TRUE(fs::equivalent(*FindSavedModel(run_), store_->last_saved()));
+}
+
+TEST_F(ModelStoreTest, TheOlderModelIsRemovedOnlyWhenTheNewOneAndTheLinkToItAreDurable) {
+  ASSERT_TRUE(store_->Save(1, Valid(.6), "a").ok());
+  file_system_.done.clear();
+  ASSERT_TRUE(store_->Save(2, Valid(.7), "b").ok());
+  const std::string folder = "models/step_0000000002";
+  EXPECT_EQ(file_system_.done, (std::vector<std::string>{
+                                   "create " + folder,
+                                   "create " + folder + "/dense.bin.partial",
+                                   "sync " + folder + "/dense.bin.partial",
+                                   "rename to " + folder + "/dense.bin",
+                                   "sync " + folder,
+                                   "create " + folder + "/manifest.partial",
+                                   "sync " + folder + "/manifest.partial",
+                                   "rename to " + folder + "/manifest",
+                                   "sync " + folder,
+                                   "sync models",
+                                   "sync .",
+                                   "link models/best.new",
+                                   "rename to models/best",
+                                   "sync models",
+                                   "remove models/step_0000000001",
+                               }));
+}
+
+TEST_F(ModelStoreTest, NothingIsRemovedIfALinkCannotBeMadeDurable) {
+  ASSERT_TRUE(store_->Save(1, Valid(.6), "a").ok());
+  file_system_.failing_folder = run_ + "/models";
+  EXPECT_EQ(store_->Save(2, Valid(.7), "b").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(*store_->Load(*FindSavedModel(run_)), "a");
+  EXPECT_EQ(fs::path(store_->last_saved()).filename(), "step_0000000001");
 }
 
 TEST_F(ModelStoreTest, ASaveThatFailsLeavesTheModelBefore) {

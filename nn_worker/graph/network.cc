@@ -201,11 +201,10 @@ Tensor Network::input_gradient(int input) const {
   return rep_->memory.gradients[input];
 }
 
-absl::Status Network::Forward(int64_t samples, absl::optional<TrainingPass> pass) {
+absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
   rep_->samples = samples;
-  rep_->pass = PassContext();
-  if (pass.has_value()) rep_->pass = {true, pass->step, pass->first_global_sample};
+  rep_->pass = pass;
   for (BoundNode& node : rep_->nodes) {
     SetRows(samples, &node);
     RETURN_IF_ERROR(node.layer->Forward(rep_->pass, node.xs, node.ys));

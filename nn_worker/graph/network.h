@@ -11,7 +11,7 @@
 //     read input_gradient(i)                     sums too: scatter them to the rows
 //     collective->AllReduceSum(reduction())      the parameter gradients and kExtraSums values of
 //                                                the caller
-//     Step(step, global_weight, factor)          or nothing if the step does not count
+//     Step(step)                                 or nothing if the step does not count
 //
 // Memory. One flat buffer each for parameters, gradients and optimizer state, allocated with all
 // workspace in Create for `max_samples`. Parameters begin at multiples of 16 values; the gaps are
@@ -31,7 +31,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
@@ -51,11 +50,6 @@ struct NetworkOptions {
   int64_t max_samples = 0;           // of one part
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // outlives the network; of batch norm alone
-};
-
-struct TrainingPass {
-  int64_t step = 0;
-  int64_t first_global_sample = 0;  // index of the part's first sample within the global batch
 };
 
 struct LossSums {
@@ -85,10 +79,10 @@ class Network {
   // "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
 
-  // Computes the logits of rows [0, samples) of the inputs. Without `pass` it is an evaluation: no
-  // collective, running statistics, no dropout; a row's logit then depends on that row alone, bit
-  // by bit. An error is the collective's. REQUIRES: samples <= max_samples
-  absl::Status Forward(int64_t samples, absl::optional<TrainingPass> pass);
+  // Computes the logits of rows [0, samples) of the inputs. An evaluation uses no collective, takes
+  // batch norm's running statistics and drops nothing; a row's logit then depends on that row
+  // alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
+  absl::Status Forward(int64_t samples, const PassContext& pass);
   Tensor logits() const;  // (samples, 1) of the last Forward
 
   // Enqueues the loss and its gradient. Empty weights or mask: all 1.  A mask of 0 takes a sample

@@ -91,7 +91,8 @@ class Rank {
     }
   }
   absl::Status ForwardBackward(int64_t step, int64_t begin, int64_t count) {
-    if (absl::Status s = network_->Forward(count, TrainingPass{step, begin}); !s.ok()) return s;
+    if (absl::Status s = network_->Forward(count, PassContext::Training(step, begin)); !s.ok())
+      return s;
     network_->Loss(labels_, weights_, {});
     return network_->Backward();
   }
@@ -209,14 +210,14 @@ TEST(NetworkTest, ALogitDependsOnItsRowAlone) {
     Rank rank(model);
     rank.Train(0, 0, 100);
     rank.Fill(1, 0, kMaxSamples);
-    ASSERT_TRUE(rank->Forward(kMaxSamples, absl::nullopt).ok());
+    ASSERT_TRUE(rank->Forward(kMaxSamples, PassContext::Evaluation()).ok());
     std::vector<float> whole;
     for (int64_t i = 0; i < kMaxSamples; ++i) whole.push_back(*rank->logits().f32(i));
     for (const int64_t part : {1, 7, 64, 128}) {
       for (int64_t begin = 0; begin < kMaxSamples; begin += part) {
         const int64_t count = std::min(part, kMaxSamples - begin);
         rank.Fill(1, begin, count);
-        ASSERT_TRUE(rank->Forward(count, absl::nullopt).ok());
+        ASSERT_TRUE(rank->Forward(count, PassContext::Evaluation()).ok());
         for (int64_t i = 0; i < count; ++i) {
           ASSERT_EQ(*rank->logits().f32(i), whole[begin + i]) << "parts of " << part;
         }
@@ -302,7 +303,7 @@ TEST(NetworkTest, WorksWithoutNumerics) {
   options.inputs.numeric_width = 0;
   auto network = Network::Create(options);
   ASSERT_TRUE(network.ok()) << network.status();
-  ASSERT_TRUE((*network)->Forward(2, TrainingPass{0, 0}).ok());
+  ASSERT_TRUE((*network)->Forward(2, PassContext::Training(0, 0)).ok());
   (*network)->Loss({1, 0}, {}, {});
   ASSERT_TRUE((*network)->Backward().ok());
   ASSERT_TRUE((*network)->Step({0, 2, 1}).ok());

@@ -43,7 +43,7 @@ class DropoutLayer final : public Layer {
  private:
   void Mask(const PassContext& pass, Tensor x, Tensor y, bool add) {
     const uint64_t key = RandomBits(seed_, static_cast<uint64_t>(pass.step));
-    backend_->Dropout(x, key, pass.first_global_sample, rate_, y, add);
+    backend_->Dropout(x, key, pass.first_sample_of_step, rate_, y, add);
   }
 
   const float rate_;

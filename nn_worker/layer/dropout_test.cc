@@ -28,12 +28,12 @@ TEST_F(DropoutLayerTest, GradientsAreThoseOfItsForward) {
   EXPECT_LT(tester.LargestGradientError(), 1e-3);
 }
 
-TEST_F(DropoutLayerTest, MaskDependsOnStepAndGlobalSampleAlone) {
+TEST_F(DropoutLayerTest, MaskDependsOnStepAndSampleOfTheStepAlone) {
   LayerTester whole = Tester("dropout { rate: 0.5 }", {{40}}, 6);
   LayerTester half = Tester("dropout { rate: 0.5 }", {{40}}, 3);
   backend_->Fill(whole.inputs()[0], 1);
   backend_->Fill(half.inputs()[0], 1);
-  half.pass.first_global_sample += 3;
+  half.pass.first_sample_of_step += 3;
   ASSERT_TRUE(whole.Forward().ok());
   ASSERT_TRUE(half.Forward().ok());
   const auto row = [](const Tensor& y, int64_t i) {

@@ -66,11 +66,18 @@ struct LayerBinding {
   absl::Span<const Tensor> states;
 };
 
-// What a training pass is; evaluation has none of it.
+// What a layer knows of the pass that it computes.
 struct PassContext {
+  static PassContext Evaluation() { return PassContext(); }
+  static PassContext Training(int64_t step, int64_t first_sample_of_step) {
+    return PassContext{true, step, first_sample_of_step};
+  }
+
   bool training = false;
+  // Of a training pass. Sample i of the part is sample first_sample_of_step + i of the step: no two
+  // samples of a step, on whichever ranks, have the same number.
   int64_t step = 0;
-  int64_t first_global_sample = 0;  // of the rank's part within the global batch
+  int64_t first_sample_of_step = 0;
 };
 
 class Layer {

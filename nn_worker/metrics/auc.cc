@@ -8,11 +8,13 @@
 namespace satrap {
 namespace {
 
-// Entries are joined when there are twice as many as after the last time, and no sooner than this.
+// Entries are joined when there are twice as many as after the last time, so each is sorted a few
+// times at most, and not below this number.
 constexpr size_t kCompactEntries = 1 << 16;
 constexpr size_t kEntryBytes = 20;
 
-// Orders as the floats do: negative ones are turned over, the others moved above them. -0 is 0.
+// An integer with the order of the floats: the bits of negative ones are inverted, and the others
+// are moved above them. -0 becomes 0.
 uint32_t KeyOfScore(float score) {
   score += 0.0f;
   uint32_t bits;
@@ -57,7 +59,7 @@ void Auc::Merge(const Auc& other) {
 void Auc::Compact() {
   if (compacted_ == entries_.size()) return;
   const auto less = [](const Entry& a, const Entry& b) { return a.key < b.key; };
-  // Stable, so that the weights of one score are added in the order they came.
+  // Stable, so that the weights of one score are added in the order in which they came.
   std::stable_sort(entries_.begin() + compacted_, entries_.end(), less);
   std::inplace_merge(entries_.begin(), entries_.begin() + compacted_, entries_.end(), less);
   size_t kept = 0;
@@ -77,7 +79,7 @@ MetricValue Auc::Compute() {
   Compact();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   if (nan_scores_ > 0) return {nan, "a score is not a number"};
-  // long double: pairs are products of sums, and whole numbers stay exact far beyond 2^53.
+  // Numbers of pairs are products of sums and pass 2^53 early; in long double they stay exact.
   long double won = 0;
   long double negatives_below = 0;
   long double positives = 0;

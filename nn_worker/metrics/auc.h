@@ -1,10 +1,10 @@
 // The area under the ROC curve, exactly: P(score of a positive > score of a negative) + 1/2
 // P(equal), weighted.
 //
-// An Auc holds the weights of positives and negatives of each distinct float32 score. States of
-// disjoint samples merge to the state of them all, so any division among ranks gives the same
-// number (to the rounding of sums of weights, and exactly where weights are 1). Memory: 20 bytes a
-// distinct score.
+// An Auc holds the weights of positives and negatives for each distinct float32 score. Merging the
+// states of disjoint sets of samples gives the state of their union, so the result does not depend
+// on how samples are divided among ranks (up to the rounding of sums of weights; exactly if all
+// weights are 1). Memory: 24 bytes for each distinct score.
 //
 // Thread-compatible.
 
@@ -35,21 +35,21 @@ class Auc {
   // Undefined without a positive or without a negative, or if a score was NaN.
   MetricValue Compute();
 
-  // For another rank: u64 entries | u64 NaN scores | entries of {u32 key, f64 positive, f64
-  // negative}, little-endian.
+  // The state, for another rank: u64 entries | u64 NaN scores | entries of {u32 key, f64 positive,
+  // f64 negative}, little-endian.
   std::string Encode();
-  // Merges what Encode gave. INVALID_ARGUMENT if it is not that.
+  // Merges an encoded state. INVALID_ARGUMENT if `bytes` is not one.
   absl::Status MergeEncoded(absl::string_view bytes);
 
  private:
   struct Entry {
-    uint32_t key;  // orders as the score does
+    uint32_t key;  // has the order of the scores
     double positive;
     double negative;
   };
 
   void Append(const Entry& entry);
-  // Sorts the entries by key and joins those of one key.
+  // Sorts the entries and joins those with equal keys.
   void Compact();
 
   std::vector<Entry> entries_;

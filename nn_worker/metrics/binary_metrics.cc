@@ -28,7 +28,7 @@ absl::StatusOr<MetricValues> BinaryMetrics::Merge(Collective* collective) {
   log_loss_.SetSums(sums);
   ASSIGN_OR_RETURN(const std::vector<std::string> states,
                    collective->AllGatherBytes(auc_.Encode()));
-  // In rank order on every rank, its own included: the same bits everywhere.
+  // Every rank merges all states in rank order, its own among them, so all get the same bits.
   auc_ = Auc();
   for (const std::string& state : states) RETURN_IF_ERROR(auc_.MergeEncoded(state));
   const MetricReport report = Report();

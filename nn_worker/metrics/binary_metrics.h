@@ -1,5 +1,5 @@
-// The metrics of a binary label over one evaluation pass: each rank adds the samples it scored,
-// then all merge.
+// The metrics of a binary label over one evaluation pass: each rank adds the samples that it
+// scored, then all ranks merge.
 //
 // Thread-compatible.
 
@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// What MetricValues of proto/control.proto holds, and more; says why a metric is undefined.
+// The fields of MetricValues (proto/control.proto) and more, with the reason if one is undefined.
 struct MetricReport {
   double samples = 0;
   double weight = 0;
@@ -28,16 +28,16 @@ struct MetricReport {
 
 class BinaryMetrics {
  public:
-  // Empty weights or mask: all 1. A sample whose mask is 0 does not take part.
-  // REQUIRES: equal sizes, weights and mask unless empty
+  // Empty weights or mask: all 1. A sample whose mask is 0 is ignored.
+  // REQUIRES: all sizes are equal, except those of empty weights or an empty mask
   void Add(absl::Span<const float> logits, absl::Span<const float> labels,
            absl::Span<const float> weights, absl::Span<const float> mask);
 
-  // Replaces the state of every rank by that of all ranks' samples. Every rank calls it, those
-  // without samples too; it returns when all have. Errors are the collective's.
+  // Replaces the state of each rank by the state of the samples of all ranks. Every rank calls it,
+  // with or without samples; it returns when all have. Errors are the collective's.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
-  // Of what this object holds: this rank's samples before Merge, all ranks' after.
+  // Covers this rank's samples before Merge, and those of all ranks after it.
   MetricReport Report();
   double LocalAuc() { return auc_.Compute().value; }
 

@@ -1,6 +1,6 @@
-// Logloss, normalised entropy (He et al. 2014), calibration and click rate, from five sums of
-// disjoint samples that merge by addition. Sums are compensated (Neumaier 1974): any division among
-// ranks gives the same to 1e-12.
+// Logloss, normalised entropy (He et al. 2014), calibration and click rate, from five sums over
+// samples that merge by addition. The sums are compensated (Neumaier 1974), so the results do not
+// depend on how samples are divided among ranks, to within 1e-12.
 //
 // Thread-compatible.
 
@@ -14,7 +14,7 @@
 
 namespace satrap {
 
-// A sum whose rounding errors are kept beside it.
+// A sum that also adds up its rounding errors.
 class CompensatedSum {
  public:
   void Add(double value);

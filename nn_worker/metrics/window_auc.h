@@ -1,9 +1,9 @@
-// The AUC of the last samples, for the progress line: an estimate from histograms of the logit, in
+// The AUC of the last samples, for the progress line: an estimate from histograms of the logits, in
 // constant memory.
 //
-// Bins are 1/256 wide over [-16, 16); logits beyond fall into the outermost. What falls into one
-// bin counts as equal: the error is at most half the share of pairs within one bin. Nothing is
-// decided by this number; evaluations are exact.
+// Bins are 1/256 wide over [-16, 16); logits beyond that fall into the outermost ones. Logits in
+// one bin count as equal, so the error is at most half the fraction of pairs that share a bin.
+// Nothing depends on this number; evaluations are exact.
 //
 // Thread-compatible.
 
@@ -20,7 +20,7 @@ namespace satrap {
 
 class WindowAuc {
  public:
-  // The window holds between `window_samples` and twice as many, once that many were added.
+  // Once `window_samples` were added, the window holds between that many and twice as many.
   explicit WindowAuc(int64_t window_samples);
 
   // As BinaryMetrics::Add. A logit that is NaN is left out.

@@ -31,7 +31,7 @@ int64_t DenseParameters(const std::string& name, int features, int64_t dim, int6
   auto network = Network::Create(options);
   CHECK_OK(network.status());
   for (int64_t step = 0; step < 2; ++step) {
-    CHECK_OK((*network)->Forward(3, TrainingPass{step, 0}));
+    CHECK_OK((*network)->Forward(3, PassContext::Training(step, 0)));
     (*network)->Loss({1, 0, 1}, {}, {});
     CHECK_OK((*network)->Backward());
     CHECK_OK((*network)->Step({step, 3, 1}));

@@ -1,7 +1,7 @@
-// Which validation was the best so far, and when to stop for want of a better one.
+// Which validation was the best so far, and whether to stop because none has been better for long.
 //
-// A pure function of the values offered, so that all ranks decide alike from the same metrics.
-// NaN (a validation set of one class, or of no samples) is never the best.
+// A pure function of the values offered, so all ranks decide alike from the same metrics. NaN (a
+// validation set of one class, or of no samples) is never the best.
 
 #ifndef SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
@@ -29,7 +29,7 @@ class BestModel {
     return false;
   }
 
-  // `patience` validations in a row were no new best.
+  // The last `patience` validations were no new best.
   bool out_of_patience() const { return patience_ > 0 && without_best_ >= patience_; }
 
  private:

@@ -18,8 +18,8 @@
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/rank/part_layout.h"
+#include "nn_worker/rank/part_messages.h"
 #include "nn_worker/rank/part_view.h"
-#include "nn_worker/rank/step_trainer.h"
 
 namespace satrap {
 

@@ -110,7 +110,7 @@ class ExchangeOn {
   }
 
   PartGradients Gradients(bool* finite) {
-    CHECK_OK(network_->Forward(static_cast<int64_t>(view_.samples), TrainingPass()));
+    CHECK_OK(network_->Forward(static_cast<int64_t>(view_.samples), PassContext::Training(0, 0)));
     network_->Loss(view_.labels, {}, {});
     CHECK_OK(network_->Backward());
     return exchange_->ReadGradients(view_, finite);

@@ -43,20 +43,20 @@ rpc::Callback EmbeddingWorkerClient::OnExecutor(Done done) {
   };
 }
 
-void EmbeddingWorkerClient::NextBatch(const Ask& ask, uint64_t step,
+void EmbeddingWorkerClient::NextBatch(const PartRequest& request, uint64_t step,
                                       absl::AnyInvocable<void(PartInput)> done) {
   NextBatchHeader header;
-  header.set_stream(ask.stream);
-  header.set_epoch(ask.epoch);
-  header.set_wait_ms(ask.wait_ms);
-  const bool ordered = ask.wanted.has_value();
+  header.set_stream(request.stream);
+  header.set_epoch(request.epoch);
+  header.set_wait_ms(request.wait_ms);
+  const bool ordered = request.wanted.has_value();
   if (ordered) {
-    *header.mutable_wanted() = *ask.wanted;
+    *header.mutable_wanted() = *request.wanted;
     header.set_step(step);
   }
-  next_[ask.worker][ask.stream].Call(
+  next_[request.worker][request.stream].Call(
       0, rpc::MessageOf(header),
-      OnExecutor([this, ordered, worker = ask.worker,
+      OnExecutor([this, ordered, worker = request.worker,
                   done = std::move(done)](rpc::Message answer) mutable {
         PartInput input;
         if (!input.header.ParseFromString(answer.header) || !input.header.has_result()) {

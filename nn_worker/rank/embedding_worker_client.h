@@ -1,14 +1,14 @@
-// What a rank asks of the embedding workers: parts, and that a part's gradients be pushed or the
-// part released. Each call is numbered and repeated until it is answered (common/rpc/
-// reliable_call.h), at the worker that it was first sent to.
+// A rank's calls to the embedding workers: requests for parts, and pushes or releases of parts.
+// Each call is numbered and repeated until it is answered (common/rpc/reliable_call.h), at the
+// worker that it was first sent to.
 //
 // Pushes are numbered over all workers, because the number travels on to the embedding PSs; the
 // other calls are numbered per worker and stream.
 //
-// `done` runs on the executor, never inside the call, and only if the call succeeded. An error, an
-// answer OLD and an answer that is not understood go to the FailureSink.
+// `done` runs on the executor, never inside the call, and only if the call succeeded. An error, the
+// answer OLD and an answer that cannot be parsed go to the FailureSink.
 //
-// Not thread-safe: used on one serial executor. REQUIRES: outlives its calls' answers.
+// Not thread-safe: used on one serial executor. REQUIRES: outlives the answers of its calls.
 
 #ifndef SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
 #define SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
@@ -23,8 +23,8 @@
 #include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
-#include "nn_worker/rank/ask_policy.h"
-#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/part_messages.h"
+#include "nn_worker/rank/request_policy.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
@@ -37,15 +37,16 @@ class EmbeddingWorkerClient {
                         Executor* executor, std::vector<rpc::Channel*> workers,
                         FailureSink on_failure);
 
-  // Asks `ask.worker`. `step` is the step an ordered part will be trained in. `done` gets the
-  // answer, whose result may be any but for an ordered ask, which is answered with its part.
-  void NextBatch(const Ask& ask, uint64_t step, absl::AnyInvocable<void(PartInput)> done);
+  // Requests a part from `request.worker`. `step` is the step that an ordered part will be trained
+  // in. `done` gets the answer; that of an ordered request is always its part.
+  void NextBatch(const PartRequest& request, uint64_t step,
+                 absl::AnyInvocable<void(PartInput)> done);
 
   // Pushes the gradients of the part `handle`. `gradients` may be empty.
   void PushGradients(int worker, uint64_t handle, const StepHeader& step, PartGradients gradients,
                      absl::AnyInvocable<void()> done);
 
-  // Releases a part that gets no gradients.
+  // Releases a part that has no gradients to push.
   void Ack(int worker, Stream stream, uint64_t handle, absl::AnyInvocable<void()> done);
 
   int num_workers() const { return num_workers_; }

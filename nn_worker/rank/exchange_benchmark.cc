@@ -128,7 +128,7 @@ void BM_ReadGradients(benchmark::State& state) {
   EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
   exchange.WriteInputs(view);
-  CHECK(setup.network->Forward(kSamples, TrainingPass()).ok());
+  CHECK(setup.network->Forward(kSamples, PassContext::Training(0, 0)).ok());
   setup.network->Loss(view.labels, {}, {});
   CHECK(setup.network->Backward().ok());
   bool finite = true;

@@ -6,6 +6,7 @@
 #include "common/check.h"
 #include "common/part_placement.h"
 #include "common/rpc/hot_methods.h"
+#include "nn_worker/rank/step_normalizer.h"
 
 namespace satrap {
 
@@ -14,7 +15,7 @@ std::string NameOf(const PartId& id) {
                       ".", id.lane(), ".", id.seq(), ".", id.part());
 }
 
-// An embedding worker: queues of parts, parked asks, exactly-once windows.
+// An embedding worker: queues of parts, parked requests, exactly-once windows.
 class FakeCluster::Worker {
  public:
   Worker(FakeCluster* cluster, uint64_t first_handle)
@@ -120,7 +121,7 @@ class FakeCluster::Worker {
     const int rank = static_cast<int>(parked.header.call().sender());
     CHECK(cluster_->handed_out_.insert(NameOf(part.id)).second);
     if (part.id.stream() == TRAIN_STREAM) {
-      CHECK(cluster_->outstanding_[rank] < cluster_->options_.max_staleness)
+      CHECK(cluster_->outstanding_[rank] < cluster_->AllowedParts())
           << "rank " << rank << " is too stale";
       ++cluster_->outstanding_[rank];
       if (parked.header.has_wanted()) {
@@ -156,7 +157,7 @@ class FakeCluster::Worker {
   void Push(const PushGradientsHeader& header, rpc::AnswerWindow* window) {
     CHECK(!cluster_->saving_);
     const HandedOut ended = EndPart(header.handle(), header.call().sender());
-    CHECK(header.step().global_weight() > 0);
+    CHECK(header.step().normalizer() > 0);
     ++cluster_->pushes_of_step_[header.step().step()];
     cluster_->pushes.push_back(FakeCluster::Push{ended.rank, header.step(), NameOf(ended.part.id),
                                                  header.tables_size() > 0});
@@ -211,7 +212,7 @@ class FakeCluster::Worker {
   std::vector<WaitingPush> waiting_pushes_;
 };
 
-// The way from a rank to a worker and back.
+// The connection of a rank to a worker.
 class FakeCluster::Link final : public rpc::Channel {
  public:
   Link(FakeCluster* cluster, Worker* worker) : cluster_(cluster), worker_(worker) {}
@@ -304,6 +305,7 @@ class FakeCluster::Observer final : public RankObserver {
   }
   void OnStep(const StepEvent& event) override {
     CHECK(event.staleness < cluster_->options_.max_staleness);
+    if (rank_ == 0 && event.had_part) cluster_->staleness.push_back(event.staleness);
   }
   void OnEvaluation(const EvaluationEvent& event) override {
     if (rank_ == 0) cluster_->evaluations.push_back(event);
@@ -389,6 +391,12 @@ bool FakeCluster::Run() {
   return false;
 }
 
+int FakeCluster::AllowedParts() const {
+  const bool warm = options_.staleness_warmup_steps == 0 ||
+                    static_cast<uint64_t>(CountedSteps().size()) >= options_.staleness_warmup_steps;
+  return warm ? options_.max_staleness : 1;
+}
+
 int64_t FakeCluster::RandomDelayUs() {
   return network_.max_delay_us == 0 ? 0
                                     : static_cast<int64_t>(random_.Below(network_.max_delay_us));
@@ -421,6 +429,9 @@ void FakeCluster::FinishStep() {
     }
   }
   all.finite = not_finite_steps.count(step.number) == 0;
+  if (all.weight > 0) {
+    all.normalizer = StepNormalizer(all.weight, all.samples, global_batch_size);
+  }
   step.weight = all.weight;
   step.idle_ranks = all.idle_ranks;
   steps.push_back(step);

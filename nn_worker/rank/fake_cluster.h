@@ -1,9 +1,10 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor: embedding workers
 // that hand out parts, an allreduce that ends when all ranks have joined, and a network that
-// delays, loses and repeats messages by a seed.
+// delays, loses and repeats messages as a seed decides.
 //
-// It checks by itself, as things happen:
-//   - a Lookup misses at most max_staleness - 1 pushes of its rank;
+// It checks while it runs:
+//   - a Lookup misses at most max_staleness - 1 pushes of its rank, and none before
+//     staleness_warmup_steps steps have counted;
 //   - an ordered Lookup of step s comes when exactly the steps before s are pushed, by all ranks;
 //   - an evaluation Lookup misses no push of any rank;
 //   - a part is handed out once and ended once, by a push of a step with weight or by an Ack;
@@ -60,6 +61,8 @@ class FakeCluster {
   // The AUCs that validations will give, in order; .5 afterwards.
   std::vector<double> aucs;
   std::set<uint64_t> not_finite_steps;
+  // Of the job; a step of fewer samples is scaled down.
+  int64_t global_batch_size = 1;
   // Every call of this method is answered with an error.
   std::string broken_method;
 
@@ -94,6 +97,7 @@ class FakeCluster {
   std::vector<RunResult> results;            // of each rank that finished
   std::vector<EvaluationEvent> evaluations;  // of rank 0
   std::vector<std::string> phases;           // of rank 0
+  std::vector<int> staleness;                // of the parts that rank 0 trained
   ManualExecutor executor;
 
   // The numbers of the steps that counted.
@@ -124,6 +128,8 @@ class FakeCluster {
   void FinishStep();
   void Barrier(int rank, const std::string& what, absl::AnyInvocable<void()> done);
   int64_t RandomDelayUs();
+  // Training parts that a rank may hold now.
+  int AllowedParts() const;
   bool Happens(double probability) { return random_.NextDouble() < probability; }
 
   const RankOptions options_;

@@ -14,7 +14,6 @@ namespace satrap {
 namespace {
 
 constexpr float kLearningRate = .05f;
-constexpr float kInitialAccumulator = .1f;
 
 // Sections are reserved first and filled after the payload is made.
 class Sections {
@@ -200,13 +199,13 @@ void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
   }
 }
 
-void FakeTables::Apply(float global_weight) {
+void FakeTables::Apply(float normalizer) {
   for (Table& table : tables_) {
     for (auto& [key, row] : table) {
       if (!row.touched) continue;
       row.touched = false;
       for (size_t i = 0; i < row.values.size(); ++i) {
-        const float g = static_cast<float>(std::exchange(row.gradient[i], 0) / global_weight);
+        const float g = static_cast<float>(std::exchange(row.gradient[i], 0) / normalizer);
         row.accumulators[i] += g * g;
         row.values[i] -= kLearningRate * g / std::sqrt(row.accumulators[i]);
       }
@@ -223,6 +222,16 @@ std::vector<float> FakeTables::Values() const {
     }
   }
   return values;
+}
+
+std::vector<float> FakeTables::Accumulators() const {
+  std::vector<float> accumulators;
+  for (const Table& table : tables_) {
+    for (const auto& [key, row] : table) {
+      accumulators.insert(accumulators.end(), row.accumulators.begin(), row.accumulators.end());
+    }
+  }
+  return accumulators;
 }
 
 }  // namespace satrap

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn_worker/rank/part_layout.h"
-#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/part_messages.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -24,6 +24,8 @@ struct FakeSample {
 
 class FakeTables {
  public:
+  static constexpr float kInitialAccumulator = .1f;
+
   explicit FakeTables(const PartLayout* layout)
       : layout_(*layout), tables_(layout->tables.size()) {}
 
@@ -34,11 +36,13 @@ class FakeTables {
 
   // Adds the gradients of `part` to those of the step. REQUIRES: MakePart made `part`
   void Push(const PartInput& part, const PartGradients& gradients);
-  // Ends the step: Adagrad with the sums divided by `global_weight`.
-  void Apply(float global_weight);
+  // Ends the step: Adagrad with the sums divided by `normalizer`.
+  void Apply(float normalizer);
 
   // All values, by table and key.
   std::vector<float> Values() const;
+  // The accumulators of Adagrad, in the same order.
+  std::vector<float> Accumulators() const;
 
  private:
   struct Row {

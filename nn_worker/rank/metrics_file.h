@@ -1,6 +1,6 @@
-// RUN/metrics.jsonl: one JSON object a line, written as it happens, for those who plot a run.
+// RUN/metrics.jsonl: one JSON object per line, written as it happens, for plotting a run.
 //
-// A line that cannot be written is lost: the run does not depend on it. Thread-safe.
+// A line that cannot be written is lost; the run goes on. Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
 #define SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
@@ -17,11 +17,11 @@ namespace satrap {
 
 class MetricsFile {
  public:
-  // Makes the file in `run_dir`, or goes on at its end. Errors name it.
+  // Opens the file in `run_dir` to append to it, or creates it. Errors name the file.
   static absl::StatusOr<std::unique_ptr<MetricsFile>> Create(const std::string& run_dir);
   ~MetricsFile();
 
-  // `line` has no end of line.
+  // `line` has no newline.
   void Append(absl::string_view line);
 
  private:

@@ -11,16 +11,17 @@
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/embedding_exchange.h"
 #include "nn_worker/rank/part_view.h"
+#include "nn_worker/rank/step_normalizer.h"
 #include "nn_worker/rank/work_thread.h"
 
 namespace satrap {
 namespace {
 
-// What rides behind the dense gradient in a step's allreduce.
+// The sums behind the dense gradient in a step's allreduce.
 enum ExtraSum { kSamples, kWeight, kLoss, kIdle, kNotFinite, kStop, kNumExtraSums };
 static_assert(kNumExtraSums <= Network::kExtraSums);
 
-// What the AUC of the progress line looks back on, of this rank's samples.
+// The AUC of the progress line covers this many of this rank's last samples.
 constexpr int64_t kWindowSamples = 65536;
 
 std::vector<float> AsFloats(absl::Span<const uint8_t> mask) {
@@ -41,6 +42,7 @@ struct NetworkTrainer::Rep {
   absl::Status Load(const std::string& directory);
   absl::StatusOr<PartView> Read(const PartInput& part);
   std::vector<float> Logits(size_t samples);
+  int64_t FirstSampleOfStep(const PartView& view) const;
 
   const NetworkTrainerOptions options;
   EmbeddingExchange exchange;
@@ -49,7 +51,7 @@ struct NetworkTrainer::Rep {
   Mutex window_mutex;
   WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
 
-  WorkThread thread;  // last: its tasks use the others
+  WorkThread thread;  // last, so that it ends first: its tasks use the others
 };
 
 absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
@@ -63,6 +65,14 @@ std::vector<float> NetworkTrainer::Rep::Logits(size_t samples) {
   return values;
 }
 
+// In hybrid mode the parts of a step come from different global batches, and two of them may begin
+// at the same position of theirs. Numbered by rank they do not collide, so no two samples of a step
+// get the same dropout mask.
+int64_t NetworkTrainer::Rep::FirstSampleOfStep(const PartView& view) const {
+  if (options.ordered) return static_cast<int64_t>(view.first_sample);
+  return static_cast<int64_t>(options.max_samples) * options.collective->rank();
+}
+
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
                                                      const absl::optional<PartInput>& part,
                                                      StepFlags flags) {
@@ -72,13 +82,14 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
     ASSIGN_OR_RETURN(view, Read(*part));
     exchange.WriteInputs(view);
   }
-  TrainingPass pass;
-  pass.step = static_cast<int64_t>(step);
-  pass.first_global_sample = static_cast<int64_t>(view.first_sample);
+  const PassContext pass =
+      PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view));
   RETURN_IF_ERROR(network->Forward(static_cast<int64_t>(view.samples), pass));
   const std::vector<float> mask = AsFloats(view.mask);
   network->Loss(view.labels, view.weights, mask);
   RETURN_IF_ERROR(network->Backward());
+  // Before the allreduce: afterwards one bad rank would have spoilt the sums of all, and the flag
+  // would come too late to travel with them.
   bool finite = network->CountNonFiniteGradients() == 0;
   PartGradients gradients;
   if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);
@@ -111,10 +122,14 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
   result.finite = sums[kNotFinite] == 0;
   result.stop = sums[kStop] > 0;
+  if (result.weight > 0) {
+    result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
+  }
+  // Every rank has the same sums, so all of them step or none does, and their weights stay equal.
   if (result.weight > 0 && result.finite) {
     DenseStep dense;
     dense.step = static_cast<int64_t>(step);
-    dense.global_weight = result.weight;
+    dense.global_weight = result.normalizer;
     dense.learning_rate_factor = result.learning_rate_factor;
     RETURN_IF_ERROR(options.network->Step(dense));
   }
@@ -124,7 +139,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   ASSIGN_OR_RETURN(const PartView view, Read(part));
   exchange.WriteInputs(view);
-  RETURN_IF_ERROR(options.network->Forward(static_cast<int64_t>(view.samples), absl::nullopt));
+  RETURN_IF_ERROR(
+      options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
   const std::vector<float> logits = Logits(view.samples);
   evaluation.Add(logits, view.labels, view.weights, AsFloats(view.mask));
   const PartDescription& description = part.header.part();

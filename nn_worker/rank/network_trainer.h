@@ -1,12 +1,13 @@
-// The StepTrainer of a real NN worker: embeddings in, the dense network, one allreduce a step,
-// gradients out.
+// The StepTrainer of a real NN worker: embeddings in, forward and backward through the dense
+// network, one allreduce per step, gradients out.
 //
-// A step's allreduce is Network::reduction(): the dense gradient and the sums below behind it. So a
-// step costs one allreduce, besides those of layers (batch norm over the global batch).
+// The allreduce of a step is over Network::reduction(): the dense gradient, followed by a few sums
+// that all ranks need (ExtraSum in the source). So a step costs one allreduce, besides those of
+// layers (batch norm over the global batch).
 //
-// Everything runs on a thread of this object's own, on which collectives, saving and loading block;
-// `done` callbacks come from that thread. The destructor waits for a running call: abort the
-// collective first if ranks may be missing.
+// Everything runs on one thread of this object. It blocks in collectives, saving and loading, and
+// runs the `done` callbacks. The destructor waits for a running call: abort the collective first if
+// ranks may be missing.
 
 #ifndef SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
@@ -30,6 +31,8 @@ namespace satrap {
 struct NetworkTrainerOptions {
   const PartLayout* layout = nullptr;  // the one that `network` was made with
   size_t max_samples = 0;              // of one part, as the network's
+  int64_t global_batch_size = 1;
+  bool ordered = false;  // JobConfig.mode is SYNC: the parts of a step are of one global batch
   Network* network = nullptr;
   Collective* collective = nullptr;
   ForkJoinPool* pool = nullptr;             // may be that of the network's backend
@@ -43,9 +46,9 @@ class NetworkTrainer final : public StepTrainer {
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
 
-  // Collective, blocking. Replaces tables and network by the model at `directory` (FindSavedModel),
-  // but not the state of the dense optimizer: to start from, or to score. REQUIRES: before the
-  // first JoinStep
+  // Collective, blocking. Loads tables and network, but not the state of the dense optimizer, from
+  // the model at `directory` (FindSavedModel), to train on or to score. REQUIRES: before the first
+  // JoinStep
   absl::Status StartFrom(const std::string& directory);
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
@@ -56,8 +59,8 @@ class NetworkTrainer final : public StepTrainer {
                  absl::AnyInvocable<void(absl::Status)> done) override;
   void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override;
 
-  // An estimate of the AUC of this rank's last training samples, as they were predicted before
-  // their step; NaN without both classes. Thread-safe.
+  // An estimate of the AUC over this rank's last training samples, each predicted before the step
+  // that it was trained in. NaN unless both classes occur. Thread-safe.
   double RecentAuc() const;
 
  private:

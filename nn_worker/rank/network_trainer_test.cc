@@ -126,7 +126,8 @@ std::vector<FakeSample> Batch(uint64_t step) {
 // W ranks, each a NetworkTrainer of its own, over common tables.
 class Ranks {
  public:
-  explicit Ranks(int num_ranks, const JobConfig& job = Job())
+  explicit Ranks(int num_ranks, const JobConfig& job = Job(), int64_t global_batch_size = kBatch,
+                 bool ordered = true)
       : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),
@@ -147,6 +148,8 @@ class Ranks {
       NetworkTrainerOptions trainer;
       trainer.layout = &layout_;
       trainer.max_samples = kBatch;
+      trainer.global_batch_size = global_batch_size;
+      trainer.ordered = ordered;
       trainer.network = networks_.back().get();
       trainer.collective = collectives_[r].get();
       trainer.pool = pools_.back().get();
@@ -178,8 +181,12 @@ class Ranks {
       last = *result;
       if (last.weight > 0 && last.finite) tables_.Push(parts[r], last.gradients);
     }
-    if (last.weight > 0 && last.finite) tables_.Apply(last.weight);
+    if (last.weight > 0 && last.finite) tables_.Apply(last.normalizer);
     return last;
+  }
+
+  PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample) {
+    return tables_.MakePart(samples, first_sample, F32);
   }
 
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts) {
@@ -213,6 +220,7 @@ class Ranks {
     CHECK_OK(networks_[rank]->Load(saved, Network::LoadScope::kAll));
   }
   std::vector<float> TableValues() const { return tables_.Values(); }
+  const FakeTables& tables() const { return tables_; }
   NetworkTrainer* trainer(int rank) { return trainers_[rank].get(); }
 
  private:
@@ -260,6 +268,80 @@ INSTANTIATE_TEST_SUITE_P(Cuts, SyncEqualsOneMachineTest,
                          testing::Values(std::vector<size_t>{30, 60},
                                          std::vector<size_t>{7, 7, 40, 60},
                                          std::vector<size_t>{1, 20, 59, 60}));
+
+TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
+  Ranks ranks(2);
+  const StepResult result = ranks.Step(0, Batch(0), {30, 60});
+  EXPECT_EQ(result.normalizer, result.weight);
+}
+
+// Gradients that a mean over so few samples would give are B / n times as large, and what they add
+// to Adagrad's accumulators is the square of that.
+TEST(NetworkTrainerTest, AStepOfOneSampleAddsOneOfBSquaredToTheAccumulators) {
+  const std::vector<FakeSample> one = {FakeSample{{.5f, .25f}, {{1}, {2}, {3}, {4}, {5}}, 1, 2}};
+  Ranks as_a_batch(1, Job(), 1), as_a_tail(1, Job(), kBatch);
+  const StepResult batch = as_a_batch.Step(0, one, {1});
+  const StepResult tail = as_a_tail.Step(0, one, {1});
+  EXPECT_EQ(batch.normalizer, 2);
+  EXPECT_EQ(tail.normalizer, 2 * kBatch);
+  EXPECT_EQ(batch.loss, tail.loss);
+
+  const auto added = [](const Ranks& ranks) {
+    double sum = 0;
+    for (const float a : ranks.tables().Accumulators()) sum += a - FakeTables::kInitialAccumulator;
+    return sum;
+  };
+  ASSERT_GT(added(as_a_batch), 1e-3);
+  EXPECT_NEAR(added(as_a_tail) * kBatch * kBatch / added(as_a_batch), 1, .02);
+}
+
+TEST(NetworkTrainerTest, ATailInPartsIsOneMachinesStepOnIt) {
+  Ranks one(1), many(3);
+  for (uint64_t step = 0; step < 30; ++step) {
+    std::vector<FakeSample> batch = Batch(step);
+    if (step % 3 == 2) batch.resize(20);
+    const size_t n = batch.size();
+    const StepResult a = one.Step(step, batch, {n});
+    const StepResult b = many.Step(step, batch, {n / 3, n / 2, n});
+    ASSERT_FLOAT_EQ(a.normalizer, b.normalizer);
+  }
+  EXPECT_LT(LargestDifference(one.TableValues(), many.TableValues()), 1e-5);
+  for (int r = 0; r < 3; ++r) {
+    EXPECT_LT(LargestDifference(one.Weights(0), many.Weights(r)), 1e-5);
+  }
+}
+
+// Two ranks that hold the beginnings of two batches, with equal samples in them: what dropout keeps
+// is all that their gradients may differ by.
+TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlike) {
+  std::vector<FakeSample> batch = Batch(0);
+  batch.resize(20);
+  const auto gradients_of_rank = [&batch](Ranks* ranks, int num_ranks) {
+    std::vector<std::vector<float>> gradients(num_ranks);
+    std::vector<std::future<absl::StatusOr<StepResult>>> results;
+    for (int r = 0; r < num_ranks; ++r) {
+      auto promise = std::make_shared<std::promise<absl::StatusOr<StepResult>>>();
+      results.push_back(promise->get_future());
+      ranks->trainer(r)->JoinStep(
+          5, ranks->MakePart(batch, /*first_sample=*/0), StepFlags(),
+          [promise](absl::StatusOr<StepResult> result) { promise->set_value(std::move(result)); });
+    }
+    for (int r = 0; r < num_ranks; ++r) {
+      const StepResult result = results[r].get().value();
+      for (const TableGradients& table : result.gradients.header.tables()) {
+        const auto values = result.gradients.payload.View<float>(
+            table.gradients().offset_bytes(), table.num_rows() * table.row_values());
+        gradients[r].insert(gradients[r].end(), values.begin(), values.end());
+      }
+    }
+    return gradients;
+  };
+  Ranks sync(2, Job(), kBatch, /*ordered=*/true), hybrid(2, Job(), kBatch, /*ordered=*/false);
+  const std::vector<std::vector<float>> alike = gradients_of_rank(&sync, 2);
+  EXPECT_EQ(alike[0], alike[1]);
+  const std::vector<std::vector<float>> different = gradients_of_rank(&hybrid, 2);
+  EXPECT_NE(different[0], different[1]);
+}
 
 TEST(NetworkTrainerTest, LearnsWhatCanBeLearned) {
   Ranks ranks(1);

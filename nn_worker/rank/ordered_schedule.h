@@ -1,9 +1,10 @@
-// The order of batches in one epoch of an ordered stream. All ranks compute it alone, and alike.
+// The order of batches in one epoch of an ordered stream. Every rank computes it by itself and gets
+// the same one.
 //
-// Lanes take turns: lane 0, 1, ... each gives its next batch. A lane whose last batch was taken
-// leaves the rotation; the epoch is at its end when all lanes have left. Every lane has at least
-// one batch, so a rank only ever wants what exists. Whether a batch is the last of its lane is
-// known from the batch itself, so Next() is known once the batch before was taken.
+// Lanes take turns: lane 0, 1, ... each gives its next batch. A lane leaves the rotation when its
+// last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch
+// and a batch says whether it is its lane's last, so a rank only requests batches that exist, and
+// knows the next one as soon as it has taken the current one.
 //
 // Example, lanes of 3, 1 and 2 batches: 0.0 1.0 2.0 0.1 2.1 0.2.
 //
@@ -32,13 +33,13 @@ class OrderedSchedule {
   // The batch whose turn it is; nothing at the end of the epoch.
   absl::optional<Batch> Next() const;
 
-  // Takes Next(). `last_of_lane` is what the batch says of itself. REQUIRES: not at the end.
+  // Takes the batch Next(). `last_of_lane` comes with the batch. REQUIRES: not at the end
   void Take(bool last_of_lane);
 
  private:
   static constexpr uint64_t kLeft = ~uint64_t{0};
 
-  std::vector<uint64_t> next_seqs_;  // by lane; kLeft: out of the rotation
+  std::vector<uint64_t> next_seqs_;  // by lane; kLeft: it left the rotation
   int lanes_left_;
   size_t lane_ = 0;  // whose turn it is
 };

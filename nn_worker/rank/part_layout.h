@@ -1,4 +1,4 @@
-// How the answers to NextBatch map to the inputs of the dense network: a function of the job alone.
+// How the answers to NextBatch map to the inputs of the dense network. Depends on the job alone.
 
 #ifndef SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
 #define SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
@@ -33,7 +33,7 @@ struct TableLayout {
   std::string name;
   uint32_t id = 0;
   size_t row_values = 0;
-  bool sends_rows = false;  // some feature of it is pooled here
+  bool sends_rows = false;  // a feature of it is pooled here, so its rows are sent
 };
 
 struct PartLayout {

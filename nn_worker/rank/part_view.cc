@@ -40,6 +40,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   return absl::OkStatus();
 }
 
+// Rows come only for tables with a feature that is pooled here, in the order of the job's tables.
 absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartView* view) {
   view->tables.resize(layout.tables.size());
   int sent = 0;
@@ -47,13 +48,14 @@ absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartVi
     const TableLayout& table = layout.tables[t];
     if (!table.sends_rows) continue;
     if (sent == input.header.tables_size()) {
-      return absl::InvalidArgumentError(absl::StrCat("tables: rows of ", table.name, " missing"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tables: the rows of ", table.name, " are missing"));
     }
     const TableRows& rows = input.header.tables(sent++);
     if (rows.table() != table.id || rows.row_values() != table.row_values) {
       return absl::InvalidArgumentError(
           absl::StrCat("tables: table ", rows.table(), " of ", rows.row_values(),
-                       " values a row where ", table.name, " with ", table.row_values, " is due"));
+                       " values a row in place of ", table.name, " with ", table.row_values));
     }
     view->tables[t].num_rows = rows.num_rows();
     ASSIGN_OR_RETURN(view->tables[t].values,
@@ -91,6 +93,7 @@ absl::Status ReadFeature(const PartLayout& layout, const FeatureLayout& feature,
     ASSIGN_OR_RETURN(indices.weights, rpc::SectionView<float>(input.payload, rows.weights(),
                                                               rows.num_ids(), field + ".weights"));
   }
+  // After this, gathering rows needs no check of its own.
   return CheckRowIndices(indices, view.tables[feature.table].num_rows, field);
 }
 

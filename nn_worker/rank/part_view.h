@@ -1,7 +1,7 @@
-// A PartView is an answer to NextBatch, checked and ready to be used: every count, offset and row
+// A PartView is an answer to NextBatch, checked and ready for use: every count, offset and row
 // index in it is within bounds.
 //
-// It refers to the payload of the PartInput it was made of, which must outlive it.
+// It refers to the payload of the PartInput that it was made from, which must outlive it.
 
 #ifndef SATRAP_NN_WORKER_RANK_PART_VIEW_H_
 #define SATRAP_NN_WORKER_RANK_PART_VIEW_H_
@@ -14,7 +14,7 @@
 #include "common/pooling.h"
 #include "common/rpc/payload.h"
 #include "nn_worker/rank/part_layout.h"
-#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/part_messages.h"
 
 namespace satrap {
 

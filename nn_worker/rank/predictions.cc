@@ -28,7 +28,7 @@ constexpr char kBegin[] = "SATPRED1";
 constexpr char kEnd[] = "SATPREND";
 constexpr size_t kMarkBytes = 8;
 constexpr size_t kRecordBytes = 24;
-constexpr size_t kLinesBytes = 1 << 20;  // of text written at once
+constexpr size_t kLinesBytes = 1 << 20;  // of text collected for one write
 constexpr char kBadRecordLine[] = "nan\n";
 constexpr size_t kBadRecordFields = 8;
 
@@ -63,7 +63,8 @@ absl::Status AppendFile(const std::string& path, std::vector<Prediction>* predic
   return absl::OkStatus();
 }
 
-// Adds the positions of the test stream's bad records of one loader.
+// Adds the positions of the bad records that one loader found in the test stream. A loader without
+// bad records has no file.
 absl::Status AppendBadRecords(const std::string& path, std::vector<Position>* positions) {
   const absl::StatusOr<std::string> text = ReadWholeFile(path);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
@@ -74,7 +75,7 @@ absl::Status AppendBadRecords(const std::string& path, std::vector<Position>* po
     uint64_t block, index;
     if (fields.size() != kBadRecordFields || !absl::SimpleAtoi(fields[5], &split) ||
         !absl::SimpleAtoi(fields[6], &block) || !absl::SimpleAtoi(fields[7], &index)) {
-      return absl::DataLossError(absl::StrCat(path, " has no position in the line '", line, "'"));
+      return absl::DataLossError(absl::StrCat(path, ": no position in the line '", line, "'"));
     }
     if (fields[3] == "test") positions->emplace_back(split, block, index);
   }
@@ -104,6 +105,8 @@ absl::Status PredictionWriter::Write(const void* bytes, size_t size) {
   return FileError("write", path_);
 }
 
+// A sample's position comes from the part's provenance, so the order in which parts are scored, and
+// by which rank, does not matter.
 absl::Status PredictionWriter::Add(const PartDescription& part, absl::Span<const float> logits) {
   uint64_t positions = 0;
   for (const ProvenanceRange& range : part.provenance()) {
@@ -171,13 +174,14 @@ absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
                    DurableFile::Create(run_dir + "/predictions.txt"));
   std::string lines;
+  // Both lists are in the order of positions, which is that of the records in the file.
   auto next_bad = bad.begin();
   for (const Prediction& prediction : predictions) {
     for (; next_bad != bad.end() && *next_bad <= PositionOf(prediction); ++next_bad) {
       lines += kBadRecordLine;
     }
     absl::StrAppendFormat(&lines, "%.9g\n", prediction.probability);
-    if (lines.size() < kLinesBytes) continue;
+    if (lines.size() < kLinesBytes) continue;  // a write for each line would be slow
     RETURN_IF_ERROR(file->Append(lines));
     lines.clear();
   }

@@ -1,5 +1,5 @@
-// The probabilities that a PREDICT run writes: one file a rank, merged by position afterwards, with
-// the bad records in their places, into run_dir/predictions.txt.
+// The probabilities that a PREDICT run writes: one file for each rank. Afterwards they are merged
+// by position, with the bad records in their places, into run_dir/predictions.txt.
 //
 // run_dir/predictions/rank_R.bin, little-endian:
 //   8 bytes   "SATPRED1"
@@ -39,7 +39,7 @@ struct Prediction {
 // Writes the file of one rank. Not thread-safe.
 class PredictionWriter {
  public:
-  // Makes the file, and run_dir/predictions if it is not there.
+  // Creates the file, and run_dir/predictions if it does not exist.
   static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(const std::string& run_dir,
                                                                   int rank);
   ~PredictionWriter();
@@ -47,7 +47,7 @@ class PredictionWriter {
   // INVALID_ARGUMENT if the part's provenance does not have one position for each logit.
   absl::Status Add(const PartDescription& part, absl::Span<const float> logits);
 
-  // Ends the file. Without it, readers refuse the file. REQUIRES: once, last
+  // Writes the end mark, without which readers refuse the file. REQUIRES: called once, last
   absl::Status Close();
 
  private:
@@ -66,9 +66,8 @@ absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_d
 // probability, or "nan" for a record that the loaders found to be bad. So line i is about record i
 // of the file. Bad records are those of the stream in run_dir/quarantine/loader-I.tsv
 // (docs/formats.md), for I in [0, num_loaders); a loader that found none has no such file.
-// Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv has other fields;
-// those of reading and writing.
-// REQUIRES: all loaders have read the whole stream
+// Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv does not have the
+// fields of one; errors of reading and writing. REQUIRES: all loaders have read the whole stream
 absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders);
 
 }  // namespace satrap

@@ -27,7 +27,7 @@ Progress::Progress(const Executor* clock, std::function<double()> window_auc,
 void Progress::OnPhase(absl::string_view phase) {
   MutexLock lock(&mutex_);
   progress_.set_phase(std::string(phase));
-  // A window spans training only: samples a second would suffer from an evaluation in it.
+  // A window covers training only: an evaluation within it would lower samples per second.
   window_ = Window();
   window_.begin_us = clock_->NowUs();
 }
@@ -42,6 +42,7 @@ void Progress::OnStep(const StepEvent& event) {
     ++window_.steps;
     window_.samples += event.samples;
     window_.weight += event.weight;
+    // One infinite loss would hide the others.
     if (event.finite) window_.loss += event.loss;
     if (event.had_part) {
       ++window_.parts;
@@ -52,6 +53,7 @@ void Progress::OnStep(const StepEvent& event) {
     if (now_us - window_.begin_us < kWindowUs) return;
     line = EndWindow(now_us);
   }
+  // Without the lock: writing may be slow, and Snapshot must not wait for a disk.
   write_line_(line);
 }
 

@@ -1,5 +1,5 @@
-// What is shown of a run: the figures of the last progress window for heartbeats, and the lines of
-// metrics.jsonl.
+// Turns the events of a rank into the figures of the last progress window, which heartbeats carry,
+// and into the lines of metrics.jsonl.
 //
 // metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
 // {"event":"valid"|"test",...} for each evaluation. docs/formats.md lists the fields.
@@ -26,7 +26,7 @@ class Progress final : public RankObserver {
   static constexpr int64_t kWindowUs = 1'000'000;
 
   // `window_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
-  // gets each line of metrics.jsonl, without its end. `clock` is not owned.
+  // gets each line of metrics.jsonl, without the newline. `clock` is not owned.
   Progress(const Executor* clock, std::function<double()> window_auc,
            std::function<void(const std::string&)> write_line);
 
@@ -34,10 +34,10 @@ class Progress final : public RankObserver {
   void OnStep(const StepEvent& event) override;
   void OnEvaluation(const EvaluationEvent& event) override;
 
-  // Of the whole run, once it is known: for the time left.
+  // The samples of the whole run, from which the time left is estimated. 0: not known.
   void SetExpectedSamples(uint64_t samples);
 
-  // The last full window's figures, and totals as of now.
+  // The figures of the last full window, and the totals up to now.
   TrainProgress Snapshot() const;
 
  private:
@@ -52,7 +52,7 @@ class Progress final : public RankObserver {
     int staleness_max = 0;
   };
 
-  // The line of the window that has ended.
+  // Closes the window, begins the next one, and returns the line of the closed one.
   std::string EndWindow(int64_t now_us) REQUIRES(mutex_);
 
   const Executor* const clock_;

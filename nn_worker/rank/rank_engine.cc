@@ -4,14 +4,22 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/check.h"
 
 namespace satrap {
 namespace {
 
-// Parts of an evaluation pass in flight: one is scored while the next is on its way.
+// The fewest parts of an evaluation pass that are in flight: one is scored while the next is
+// fetched.
 constexpr int kMinEvaluationParts = 2;
+
+// The first steps of a row are its longest, so training begins without staleness; CountStep adds
+// the other permits after the warm-up.
+int FirstPermits(const RankOptions& options) {
+  return options.ordered || options.staleness_warmup_steps > 0 ? 1 : options.max_staleness;
+}
 
 }  // namespace
 
@@ -27,7 +35,7 @@ RankEngine::RankEngine(const RankOptions& options, Executor* executor,
       on_finished_(std::move(on_finished)),
       client_(options.rank, options.envelope, options.timeouts, executor, std::move(workers),
               [this](absl::Status status) { Fail(std::move(status)); }),
-      permits_(options.ordered ? 1 : options.max_staleness),
+      permits_(FirstPermits(options)),
       evaluation_permits_(std::max(kMinEvaluationParts, options.max_staleness)),
       best_(options.evaluation) {}
 
@@ -47,6 +55,7 @@ void RankEngine::RequestStop() {
   executor_->Post([this] { stop_requested_ = true; });
 }
 
+// Every callback checks failed_ before it does anything, so nothing happens after the first error.
 void RankEngine::Fail(absl::Status status) {
   if (failed_) return;
   failed_ = true;
@@ -72,9 +81,12 @@ absl::AnyInvocable<void(absl::StatusOr<T>)> RankEngine::WhenGood(void (RankEngin
   };
 }
 
-PartLine::AskFunction RankEngine::MakeAskFunction() {
-  return [this](const Ask& ask, absl::AnyInvocable<void(PartInput)> answered) {
-    client_.NextBatch(ask, step_, std::move(answered));
+// In ordered mode the number of the next step travels with the request, and the embedding PSs use
+// it to check what the Lookup sees. With one permit no step can be counted between the request and
+// the step that trains its part, so `step_` is that step's number.
+PartPipeline::RequestFunction RankEngine::MakeRequestFunction() {
+  return [this](const PartRequest& request, absl::AnyInvocable<void(PartInput)> answered) {
+    client_.NextBatch(request, step_, std::move(answered));
   };
 }
 
@@ -83,11 +95,11 @@ PartLine::AskFunction RankEngine::MakeAskFunction() {
 void RankEngine::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
   auto policy = options_.ordered
-                    ? MakeOrderedAsks(epoch, num_workers_, options_.lanes, options_.rank)
-                    : MakeAnyWorkerAsks(TRAIN_STREAM, epoch, num_workers_,
-                                        static_cast<uint32_t>(options_.idle_step_ms));
-  line_ = std::make_unique<PartLine>(std::move(policy), &permits_, MakeAskFunction(),
-                                     [this] { OnLineChanged(); });
+                    ? MakeOrderedRequests(epoch, num_workers_, options_.lanes, options_.rank)
+                    : MakeAnyWorkerRequests(TRAIN_STREAM, epoch, num_workers_,
+                                            static_cast<uint32_t>(options_.idle_step_ms));
+  pipeline_ = std::make_unique<PartPipeline>(std::move(policy), &permits_, MakeRequestFunction(),
+                                             [this] { OnPipelineChanged(); });
   ResumeTraining();
 }
 
@@ -95,31 +107,35 @@ void RankEngine::ResumeTraining() {
   observer_->OnPhase("training");
   training_ = true;
   training_since_us_ = last_step_end_us_ = executor_->NowUs();
-  line_->ResumeAsking();
-  OnLineChanged();
+  pipeline_->ResumeRequests();
+  OnPipelineChanged();
 }
 
-void RankEngine::OnLineChanged() {
+// Runs after everything that can free a permit or bring a part. Requests go out first, so that the
+// next parts are fetched while this one is trained.
+void RankEngine::OnPipelineChanged() {
   if (failed_ || !training_) return;
-  line_->AskWithFreePermits();
+  pipeline_->RequestParts();
   MaybeJoin();
 }
 
+// Joins the next step if this rank has something to contribute: a part, or the news that it is
+// idle. One step runs at a time.
 void RankEngine::MaybeJoin() {
   if (failed_ || !training_ || joining_) return;
-  if (absl::optional<PartLine::TakenPart> part = line_->Take(); part.has_value()) {
+  if (absl::optional<PartPipeline::TakenPart> part = pipeline_->Take(); part.has_value()) {
     Join(std::move(part), /*idle=*/false);
-  } else if (line_->may_not_ask() && line_->empty()) {
+  } else if (pipeline_->no_more_requests() && pipeline_->empty()) {
     Join(absl::nullopt, /*idle=*/true);
   } else if (!options_.ordered) {
-    JoinWithoutPartInTime();
+    JoinWithoutPartWhenDue();
   }
 }
 
-// Others may hold parts and wait for this rank, so it joins with none after a while. Also when it
-// may not ask any more: ranks that wait for nothing but the answers to their pushes would otherwise
-// make empty steps as fast as they can.
-void RankEngine::JoinWithoutPartInTime() {
+// Other ranks may hold parts and wait in the allreduce for this one, so after idle_step_ms it joins
+// without a part. It waits that long even if it will request no more parts: ranks that only wait
+// for the answers to their last pushes would otherwise run empty steps as fast as they can.
+void RankEngine::JoinWithoutPartWhenDue() {
   const int64_t left_us = last_step_end_us_ + options_.idle_step_ms * 1000 - executor_->NowUs();
   if (left_us <= 0) {
     Join(absl::nullopt, /*idle=*/false);
@@ -133,7 +149,7 @@ void RankEngine::JoinWithoutPartInTime() {
   });
 }
 
-void RankEngine::Join(absl::optional<PartLine::TakenPart> part, bool idle) {
+void RankEngine::Join(absl::optional<PartPipeline::TakenPart> part, bool idle) {
   joining_ = true;
   joined_ = std::move(part);
   absl::optional<PartInput> input;
@@ -152,16 +168,21 @@ void RankEngine::OnStepDone(StepResult result) {
   CHECK(!all_idle || (result.weight == 0 && !joined_.has_value()))
       << "a part was trained in a step in which all ranks were idle";
 
+  // Every rank gets the same result, so all of them count the step, decide what is due and notice
+  // that all are idle in the same way. CountStep increments step_; the push needs the number that
+  // the step had.
   const uint64_t step = step_;
   if (result.weight > 0) CountStep(&result);
+  if (failed_) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // A flag raised in the very allreduce in which all are idle is honoured there.
+  // Before OnAllIdle: a stop flag raised in the very allreduce in which all ranks are idle must end
+  // training there, or the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
-  if (decided_.any()) line_->StopAsking();
+  if (decided_.any()) pipeline_->StopRequests();
   if (all_idle) {
     OnAllIdle();
   } else {
-    OnLineChanged();
+    OnPipelineChanged();
   }
 }
 
@@ -169,7 +190,15 @@ void RankEngine::CountStep(StepResult* result) {
   ++step_;
   result_.set_steps(step_);
   result_.set_samples(result_.samples() + result->samples);
-  if (!result->finite) result_.set_skipped_steps(result_.skipped_steps() + 1);
+  if (result->finite) {
+    skipped_in_a_row_ = 0;
+  } else {
+    CountSkippedStep();
+  }
+  // All ranks count the same steps, so they all end the warm-up of staleness in this one.
+  if (!options_.ordered && step_ == options_.staleness_warmup_steps) {
+    permits_.Grow(options_.max_staleness);
+  }
 
   const uint64_t every = options_.evaluation.every_steps();
   if (options_.has_valid && every > 0 && step_ % every == 0) decided_.evaluate = true;
@@ -188,17 +217,37 @@ void RankEngine::CountStep(StepResult* result) {
   observer_->OnStep(event);
 }
 
-// Pushes the gradients of the part, or releases it if the step did not count.
+// A step that is not finite changes nothing, and a run survives one now and then. Many in a row
+// mean that the current weights give no finite gradients any more. As nothing changes them, the run
+// would go on without learning, so it ends.
+void RankEngine::CountSkippedStep() {
+  result_.set_skipped_steps(result_.skipped_steps() + 1);
+  ++skipped_in_a_row_;
+  if (options_.max_skipped_steps_in_a_row == 0 ||
+      skipped_in_a_row_ < options_.max_skipped_steps_in_a_row) {
+    return;
+  }
+  Fail(absl::FailedPreconditionError(absl::StrCat(
+      "training diverged: the gradients of ", skipped_in_a_row_, " steps in a row, up to step ",
+      step_, " of epoch ", epoch_ + 1,
+      ", were infinite or NaN, so none of these steps changed the model. Lower the learning rates, "
+      "scale numeric columns with very large values, or raise max_skipped_steps_in_a_row (0: no "
+      "limit)")));
+}
+
+// Pushes the gradients of the part, or releases the part if the step did not count. A step that is
+// not finite is pushed too, without gradients: the embedding PSs count its number. The permit comes
+// back when the embedding worker has answered, which is after every PS has applied the Update.
 void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;
-  auto released = [this, place = joined_->place] {
-    line_->Release(place);
-    OnLineChanged();
+  auto released = [this, slot = joined_->slot] {
+    pipeline_->Release(slot);
+    OnPipelineChanged();
   };
   if (result->weight > 0) {
     StepHeader header;
     header.set_step(step);
-    header.set_global_weight(result->weight);
+    header.set_normalizer(result->normalizer);
     header.set_finite(result->finite);
     header.set_learning_rate_factor(result->learning_rate_factor);
     client_.PushGradients(worker, joined_handle_, header, std::move(result->gradients), released);
@@ -208,8 +257,10 @@ void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
+// All ranks are idle, so no part, push or Lookup of the train stream is in flight anywhere: the
+// tables stand still, and can be evaluated and saved.
 void RankEngine::OnAllIdle() {
-  CHECK(line_->empty());
+  CHECK(pipeline_->empty());
   training_ = false;
   trained_us_ += executor_->NowUs() - training_since_us_;
 
@@ -217,6 +268,9 @@ void RankEngine::OnAllIdle() {
   const bool end = decided_.end || (epoch_end && epoch_ + 1 == options_.epochs);
   const bool due = decided_.evaluate || ((epoch_end || end) && options_.evaluation.at_epoch_end());
   decided_ = Decided();
+  // A stop decided at the last step of an epoch is reached before the epoch's end is: training then
+  // resumes, finds no parts, and all ranks are idle again. validated_step_ keeps it from validating
+  // the same step twice.
   next_ = end ? Next::kFinish : epoch_end ? Next::kNextEpoch : Next::kResume;
   if (options_.has_valid && due && validated_step_ != step_) {
     BeginPass(VALID_STREAM, next_pass_++);
@@ -230,30 +284,33 @@ void RankEngine::OnAllIdle() {
 void RankEngine::BeginPass(Stream stream, uint32_t pass) {
   observer_->OnPhase(stream == VALID_STREAM ? "validating" : "testing");
   pass_stream_ = stream;
-  pass_line_ = std::make_unique<PartLine>(
-      MakeAnyWorkerAsks(stream, pass, num_workers_, static_cast<uint32_t>(options_.idle_step_ms)),
-      &evaluation_permits_, MakeAskFunction(), [this] { MaybeScore(); });
+  pass_pipeline_ = std::make_unique<PartPipeline>(
+      MakeAnyWorkerRequests(stream, pass, num_workers_,
+                            static_cast<uint32_t>(options_.idle_step_ms)),
+      &evaluation_permits_, MakeRequestFunction(), [this] { MaybeScore(); });
   merging_ = false;
   MaybeScore();
 }
 
+// Requests parts, scores one at a time, and merges the metrics after the last. Scoring the next
+// part does not wait for the Ack of the last one: its lookups change nothing.
 void RankEngine::MaybeScore() {
   if (failed_ || merging_) return;
-  pass_line_->AskWithFreePermits();
+  pass_pipeline_->RequestParts();
   if (scoring_) return;
-  absl::optional<PartLine::TakenPart> part = pass_line_->Take();
+  absl::optional<PartPipeline::TakenPart> part = pass_pipeline_->Take();
   if (!part.has_value()) {
-    if (!pass_line_->exhausted() || !pass_line_->empty()) return;
+    if (!pass_pipeline_->exhausted() || !pass_pipeline_->empty()) return;
     merging_ = true;
     trainer_->MergeEvaluation(WhenGood<MetricValues>(&RankEngine::OnMerged));
     return;
   }
   scoring_ = true;
   const uint64_t handle = part->input.header.handle();
-  auto acknowledge = [this, place = part->place, worker = part->worker, handle] {
+  auto acknowledge = [this, slot = part->slot, worker = part->worker, handle] {
     scoring_ = false;
-    client_.Ack(worker, pass_stream_, handle, [this, place] {
-      pass_line_->Release(place);
+    client_.Ack(worker, pass_stream_, handle, [this, slot] {
+      pass_pipeline_->Release(slot);
       MaybeScore();
     });
     MaybeScore();
@@ -303,6 +360,9 @@ void RankEngine::AfterValidation() {
 
 // The end.
 
+// Only rank 0 saves, but every rank records the save, so that all of them know later whether the
+// best model has to be restored. The other ranks go on; they wait for rank 0 in the next
+// collective, which rank 0 joins only when the model is committed.
 void RankEngine::Save(std::function<void()> then) {
   saved_step_ = step_;
   result_.set_best_step(step_);
@@ -314,6 +374,7 @@ void RankEngine::Save(std::function<void()> then) {
   trainer_->SaveModel(step_, result_.valid(), WhenOk(std::move(then)));
 }
 
+// Without a validation there is no best model; then the last one is saved.
 void RankEngine::FinishTraining() {
   result_.set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
   if (saved_step_.has_value()) {
@@ -323,6 +384,7 @@ void RankEngine::FinishTraining() {
   }
 }
 
+// The test set is scored with the saved model, which is the best one and may not be the last.
 void RankEngine::BeginTest() {
   if (!options_.has_test) {
     Finish();

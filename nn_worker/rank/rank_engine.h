@@ -1,26 +1,28 @@
-// The protocol of one NN worker, without the network: it asks the embedding workers for parts,
-// joins the global steps, pushes gradients, and takes part in evaluations, until the run is over.
-// docs/consistency.md is the contract; its words are used here.
+// The protocol of one NN worker, without the network: requests parts from the embedding workers,
+// joins the global steps, pushes gradients, and takes part in evaluations until the run is over.
+// docs/consistency.md is the contract.
 //
 // Training. Every JoinStep of a StepTrainer is one allreduce over all ranks. A step whose global
-// weight is 0 does not count: its parts are acknowledged, not pushed, and the next step has the
-// same number. All decisions are functions of what an allreduce told every rank alike, so all
-// ranks make them in the same step without a barrier:
-//   - a stop is decided by the number of steps (a validation is due, max_steps) or by a rank's
-//     flag. Ranks then ask no more and train what they hold, so up to ranks * max_staleness - 1
-//     more steps may count, one more after a step that did not (none in ordered mode);
-//   - a rank is idle when it may not ask (a stop is decided, or nothing is left in its epoch) and
-//     its line is empty. When all are idle in one allreduce, the stop is reached, or, if none was
-//     decided, the epoch's end.
-// A rank with no part joins with none: unordered, after idle_step_ms without a part since the last
-// step ended; in both modes at once when it is idle.
+// weight is 0 does not count: its parts are acknowledged instead of pushed, and the next step has
+// the same number. Every decision is a function of what an allreduce told all ranks alike, so all
+// ranks make it in the same step and need no barrier:
+//   - a stop is decided when a number of steps is reached (a validation is due, or max_steps) or
+//     when a rank raised its stop flag. From then on ranks request no parts and train the ones they
+//     hold, so up to ranks * max_staleness - 1 further steps may count, and one more after a step
+//     that did not (none in ordered mode);
+//   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
+//     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
+//     reached, or the end of the epoch if no stop was decided.
+// A rank without a part joins steps without one: as soon as it is idle in both modes, and in
+// unordered mode also when no part has come for idle_step_ms since the last step.
 //
-// Evaluation. Each rank asks for parts of the pass, scores and acknowledges them; the merge of the
-// metrics is the barrier. Ranks judge the merged metrics alike (best_model.h).
+// Evaluation. Each rank requests parts of the pass, scores them and acknowledges them. Merging the
+// metrics is the barrier at its end; every rank gets the same metrics and judges them alike
+// (best_model.h).
 //
-// The engine runs on one serial executor; its public calls are thread-safe. Any error goes to the
-// FailureSink, once, after which the engine does nothing more. Everything given to the constructor
-// must outlive the engine, and the engine the answers of its channels and of its trainer.
+// The engine runs on one serial executor; its public methods are thread-safe. The first error goes
+// to the FailureSink, and the engine does nothing more. Everything passed to the constructor must
+// outlive the engine, and the engine must outlive the callbacks of its channels and its trainer.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_ENGINE_H_
 #define SATRAP_NN_WORKER_RANK_RANK_ENGINE_H_
@@ -35,7 +37,7 @@
 #include "common/rpc/rpc.h"
 #include "nn_worker/rank/best_model.h"
 #include "nn_worker/rank/embedding_worker_client.h"
-#include "nn_worker/rank/part_line.h"
+#include "nn_worker/rank/part_pipeline.h"
 #include "nn_worker/rank/rank_observer.h"
 #include "nn_worker/rank/rank_options.h"
 #include "nn_worker/rank/staleness_permit.h"
@@ -46,7 +48,7 @@ namespace satrap {
 class RankEngine {
  public:
   using FailureSink = std::function<void(absl::Status)>;
-  // Gets the run's figures, without those that only a process knows (tables, model_dir).
+  // Receives the figures of the run, except those known only to the process (tables, model_dir).
   using FinishedSink = std::function<void(const RunResult&)>;
 
   // `executor` runs one task at a time. `workers` are the embedding workers by index.
@@ -57,36 +59,39 @@ class RankEngine {
   RankEngine& operator=(const RankEngine&) = delete;
   ~RankEngine();
 
-  // Begins the run. REQUIRES: once
+  // Begins the run. REQUIRES: called once
   void Start();
 
-  // Ends training early, at a step that all ranks agree on; validation and test still run.
+  // Ends training early, at a step that all ranks agree on. Validation and test still run.
   void RequestStop();
 
  private:
+  // What the ranks have decided to do once all of them are idle.
   struct Decided {
     bool evaluate = false;
     bool end = false;
     bool any() const { return evaluate || end; }
   };
+  // How training goes on after that.
   enum class Next { kResume, kNextEpoch, kFinish };
 
-  // A callback that runs `then` on the executor if the result is good, and else fails the run.
+  // A callback that runs `then` on the executor if the result is OK and fails the run if not.
   absl::AnyInvocable<void(absl::Status)> WhenOk(std::function<void()> then);
   template <typename T>
   absl::AnyInvocable<void(absl::StatusOr<T>)> WhenGood(void (RankEngine::*then)(T));
   void Fail(absl::Status status);
-  PartLine::AskFunction MakeAskFunction();
+  PartPipeline::RequestFunction MakeRequestFunction();
 
   // Training.
   void BeginEpoch(uint32_t epoch);
   void ResumeTraining();
-  void OnLineChanged();
+  void OnPipelineChanged();
   void MaybeJoin();
-  void JoinWithoutPartInTime();
-  void Join(absl::optional<PartLine::TakenPart> part, bool idle);
+  void JoinWithoutPartWhenDue();
+  void Join(absl::optional<PartPipeline::TakenPart> part, bool idle);
   void OnStepDone(StepResult result);
   void CountStep(StepResult* result);
+  void CountSkippedStep();
   void EndJoinedPart(StepResult* result, uint64_t step);
   void OnAllIdle();
 
@@ -111,7 +116,7 @@ class RankEngine {
   const FailureSink on_failure_;
   const FinishedSink on_finished_;
 
-  // All below is touched on the executor only.
+  // Everything below is used on the executor only.
   EmbeddingWorkerClient client_;
   StalenessPermits permits_;
   StalenessPermits evaluation_permits_;
@@ -119,17 +124,18 @@ class RankEngine {
 
   bool training_ = false;
   uint32_t epoch_ = 0;
-  uint64_t step_ = 0;  // counted so far: the number of the next
-  std::unique_ptr<PartLine> line_;
+  uint64_t step_ = 0;  // counted so far, and so the number of the next one
+  uint64_t skipped_in_a_row_ = 0;
+  std::unique_ptr<PartPipeline> pipeline_;  // of the current epoch
   bool joining_ = false;
-  absl::optional<PartLine::TakenPart> joined_;  // the part of the running step
+  absl::optional<PartPipeline::TakenPart> joined_;  // the part of the running step
   uint64_t joined_handle_ = 0;
   int64_t last_step_end_us_ = 0;
   bool timer_set_ = false;
   bool stop_requested_ = false;
   Decided decided_;
 
-  std::unique_ptr<PartLine> pass_line_;  // of the running evaluation pass
+  std::unique_ptr<PartPipeline> pass_pipeline_;  // of the current evaluation pass
   Stream pass_stream_ = VALID_STREAM;
   uint32_t next_pass_ = 0;  // of VALID_STREAM
   bool scoring_ = false;

@@ -1,5 +1,6 @@
 #include "nn_worker/rank/rank_engine.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -81,7 +82,7 @@ TEST(RankEngineHybridTest, UnevenPartsAmongRanksAllCount) {
   }
 }
 
-TEST(RankEngineHybridTest, EachPushCarriesItsStepsNumberAndGlobalWeight) {
+TEST(RankEngineHybridTest, EachPushCarriesItsStepsNumberAndNormalizer) {
   FakeCluster cluster(Hybrid(2, 1), 1);
   cluster.Put(0, TrainPart(0, 3, 3));
   cluster.Put(0, TrainPart(1, 1, .5));
@@ -92,10 +93,37 @@ TEST(RankEngineHybridTest, EachPushCarriesItsStepsNumberAndGlobalWeight) {
   ASSERT_EQ(cluster.pushes.size(), 2u);
   for (const auto& push : cluster.pushes) {
     EXPECT_EQ(push.step.step(), 0u);
-    EXPECT_EQ(push.step.global_weight(), 3.5f);
+    EXPECT_EQ(push.step.normalizer(), 3.5f);
     EXPECT_TRUE(push.step.finite());
     EXPECT_TRUE(push.has_gradients);
   }
+}
+
+TEST(RankEngineHybridTest, AStepOfFewerSamplesThanTheGlobalBatchIsNormalisedAsIfItWereFull) {
+  FakeCluster cluster(Hybrid(2, 1), 1);
+  cluster.global_batch_size = 16;
+  cluster.Put(0, TrainPart(0, 3, 3));
+  cluster.Put(0, TrainPart(1, 1, .5));
+  cluster.End(TRAIN_STREAM, 0);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.pushes.size(), 2u);
+  for (const auto& push : cluster.pushes) EXPECT_EQ(push.step.normalizer(), 3.5f * 16 / 4);
+}
+
+TEST(RankEngineHybridTest, HoldsOnePartAtATimeUntilTheWarmUpOfStalenessIsOver) {
+  RankOptions options = Hybrid(2, 3);
+  options.staleness_warmup_steps = 4;
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 40);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_GT(cluster.staleness.size(), 8u);
+  const std::vector<int> first(cluster.staleness.begin(), cluster.staleness.begin() + 4);
+  EXPECT_EQ(first, std::vector<int>(4, 0));
+  EXPECT_EQ(*std::max_element(cluster.staleness.begin(), cluster.staleness.end()), 2);
 }
 
 TEST(RankEngineHybridTest, AStepOfWeightZeroIsAcknowledgedAndDoesNotCount) {
@@ -136,6 +164,27 @@ TEST(RankEngineHybridTest, AStepThatIsNotFiniteCountsAndIsPushedWithoutGradients
   EXPECT_FALSE(cluster.pushes[1].has_gradients);
   EXPECT_TRUE(cluster.pushes[2].step.finite());
   EXPECT_EQ(cluster.results[0].skipped_steps(), 1u);
+}
+
+TEST(RankEngineHybridTest, TooManySkippedStepsInARowEndTheRunOnEveryRank) {
+  RankOptions options = Hybrid(2, 1);
+  options.max_skipped_steps_in_a_row = 3;
+  FakeCluster cluster(options, 1);
+  cluster.not_finite_steps = {1, 2, 4, 5, 6, 7};
+  cluster.PutEpoch(TRAIN_STREAM, 0, 40);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  cluster.RunFor(60000);
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(7));
+  ASSERT_EQ(cluster.failures.size(), 2u);
+  for (const absl::Status& failure : cluster.failures) {
+    EXPECT_EQ(
+        failure.message(),
+        "training diverged: the gradients of 3 steps in a row, up to step 7 of epoch 1, were "
+        "infinite or NaN, so none of these steps changed the model. Lower the learning rates, "
+        "scale numeric columns with very large values, or raise max_skipped_steps_in_a_row "
+        "(0: no limit)");
+  }
 }
 
 TEST(RankEngineHybridTest, ARankWithoutAPartJoinsAfterAWhileAndNotBefore) {
@@ -366,6 +415,7 @@ TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {
     const int num_ranks = 1 + random.Below(3);
     const int lanes = 1 + random.Below(3);
     RankOptions options = ordered ? Sync(num_ranks, lanes) : Hybrid(num_ranks, 1 + random.Below(3));
+    options.staleness_warmup_steps = random.Below(4);
     options.timeouts.attempt_timeout_ms = 1000;
     options.timeouts.hold_ms = 500;
     options.timeouts.silence_timeout_ms = 1000000;  // a run of lost attempts is no death here

@@ -1,7 +1,5 @@
-// What Prometheus sees of a rank: steps, samples, steps that were not finite, staleness, metrics of
-// the last validation.
-//
-// Thread-safe: as RankObserver.
+// The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness, and the
+// metrics of the last validation. Called as RankObserver says.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_METRICS_H_
 #define SATRAP_NN_WORKER_RANK_RANK_METRICS_H_
@@ -13,7 +11,7 @@ namespace satrap {
 
 class RankMetrics final : public RankObserver {
  public:
-  // Hands every event on to `next`. Neither is owned.
+  // Passes every event on to `next`. Neither argument is owned.
   RankMetrics(MetricsRegistry* registry, RankObserver* next);
 
   void OnPhase(absl::string_view phase) override;

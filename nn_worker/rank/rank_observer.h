@@ -1,5 +1,5 @@
-// What happens on a rank, told to whoever shows it. Calls come from the engine's serial executor
-// and must be short.
+// Receives the events of a rank: for progress lines, metrics.jsonl and Prometheus. Calls come from
+// the engine's serial executor and must be short.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_OBSERVER_H_
 #define SATRAP_NN_WORKER_RANK_RANK_OBSERVER_H_
@@ -22,13 +22,13 @@ struct StepEvent {
   bool finite = true;
   bool had_part = false;
   int staleness = 0;              // of this rank's part
-  uint64_t saturated_values = 0;  // of this rank's gradients: PartGradients (step_trainer.h)
+  uint64_t saturated_values = 0;  // of this rank's gradients: PartGradients (part_messages.h)
 };
 
 struct EvaluationEvent {
   Stream stream = VALID_STREAM;
   uint32_t epoch = 0;
-  uint64_t steps = 0;  // trained before it
+  uint64_t steps = 0;  // counted before it
   MetricValues values;
   bool best = false;
 };

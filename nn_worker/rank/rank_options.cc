@@ -12,6 +12,8 @@ RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& enve
   options.train = job.action() == JobConfig::TRAIN;
   options.ordered = job.mode() == JobConfig::SYNC;
   options.max_staleness = options.ordered ? 1 : job.max_staleness();
+  options.staleness_warmup_steps = static_cast<uint64_t>(job.staleness_warmup_steps());
+  options.max_skipped_steps_in_a_row = static_cast<uint64_t>(job.max_skipped_steps_in_a_row());
   options.lanes = job.lanes();
   options.epochs = job.epochs();
   options.max_steps = job.max_steps();

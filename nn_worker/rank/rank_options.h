@@ -1,4 +1,4 @@
-// What a RankEngine needs to know of its job.
+// The settings of a RankEngine, taken from its job.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_
 #define SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_
@@ -20,7 +20,9 @@ struct RankOptions {
   bool train = true;     // false: one test pass and nothing else
   bool ordered = false;  // JobConfig.mode is SYNC
   int max_staleness = 1;
-  int lanes = 1;  // ordered
+  uint64_t staleness_warmup_steps = 0;      // counted steps with one permit
+  uint64_t max_skipped_steps_in_a_row = 0;  // 0: no limit
+  int lanes = 1;                            // ordered
   uint32_t epochs = 1;
   uint64_t max_steps = 0;  // 0: no limit
   int64_t idle_step_ms = 50;

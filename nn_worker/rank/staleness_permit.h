@@ -1,8 +1,9 @@
-// A StalenessPermit is the right to hold one part between asking for it and the answer to its push.
+// A StalenessPermit is the right to hold one part from its request to the answer to its push.
 //
-// A rank has `capacity` of them. While n are out, n parts are on their way, and a Lookup made for
+// A rank has `capacity` of them. While n are in use, n parts are in flight, and the Lookup made for
 // the newest of them can miss the pushes of the n - 1 others and no more: the number of permits is
-// the bound on staleness. A permit goes back when it is destroyed.
+// the bound on staleness. A permit returns when it is destroyed. The capacity may grow, so that a
+// run begins without staleness and allows it later.
 //
 // The pool outlives its permits. Not thread-safe: pool and permits live on one serial executor.
 
@@ -46,11 +47,17 @@ class StalenessPermits {
   StalenessPermits(const StalenessPermits&) = delete;
   StalenessPermits& operator=(const StalenessPermits&) = delete;
 
-  // Nothing if all are out.
+  // Nothing if all are in use.
   absl::optional<StalenessPermit> TryTake() {
     if (in_use_ == capacity_) return absl::nullopt;
     ++in_use_;
     return StalenessPermit(this);
+  }
+
+  // REQUIRES: capacity >= capacity()
+  void Grow(int capacity) {
+    CHECK(capacity >= capacity_) << capacity_ << " permits cannot become " << capacity;
+    capacity_ = capacity;
   }
 
   int capacity() const { return capacity_; }
@@ -58,7 +65,7 @@ class StalenessPermits {
 
  private:
   friend class StalenessPermit;
-  const int capacity_;
+  int capacity_;
   int in_use_ = 0;
 };
 

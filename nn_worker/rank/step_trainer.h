@@ -1,12 +1,13 @@
-// A StepTrainer is what a RankEngine knows of the dense network: it takes parts and gives numbers.
-// The engine holds the protocol, the trainer the arithmetic; neither knows the other's types.
+// The dense network as a RankEngine sees it: parts go in, numbers come out. The engine holds the
+// protocol and the trainer the arithmetic; neither knows the other's types.
 //
-// Implementations: NetworkTrainer (network_trainer.h), the simulation's oracle-checked one.
+// Implementations: NetworkTrainer (nn_worker/rank/network_trainer.h) and those of FakeCluster and
+// the simulation.
 //
-// Calls come from the engine's serial executor, one at a time: the next comes after the last one's
-// `done`. A call does not block the caller; `done` runs exactly once, on any thread, possibly
-// before the call returns. The calls marked collective are made by every rank in the same order,
-// and end only when every rank has made them. A status that is not OK ends the run.
+// Methods are called on the engine's serial executor, one at a time: the next call comes after
+// `done` of the last. A call does not block; its `done` runs exactly once, on any thread, possibly
+// before the call returns. Methods marked collective are called by every rank in the same order,
+// and complete only when every rank has called them. A status that is not OK ends the run.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
@@ -17,40 +18,28 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/buffer.h"
+#include "nn_worker/rank/part_messages.h"
 #include "proto/control.pb.h"
-#include "proto/hot.pb.h"
 
 namespace satrap {
 
-// An answer to NextBatch with result PART, untouched.
-struct PartInput {
-  NextBatchAnswerHeader header;
-  Buffer payload;
-};
-
-// The sums over a part's samples, as PushGradients carries them: `header` has dtype, tables and
-// features with their sections in `payload`; the engine fills in the rest.
-struct PartGradients {
-  PushGradientsHeader header;
-  Buffer payload;
-  uint64_t saturated_values = 0;  // sums too large for an F16, sent as the largest one
-};
-
-// What one rank says in a step's allreduce besides its gradients.
+// What one rank contributes to a step's allreduce besides its gradients.
 struct StepFlags {
-  bool idle = false;  // nothing to train, and nothing will come until a stop or the epoch's end
-  bool stop = false;  // asks for an end of training
+  bool idle = false;  // it has no part, and gets none before a stop or the end of the epoch
+  bool stop = false;  // it wants training to end
 };
 
-// What the allreduce says to every rank alike, except for `gradients`.
+// The result of a step's allreduce: the same on every rank, except for `gradients`.
 struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
   double loss = 0;       // sum of weighted losses over all ranks
+  // StepNormalizer of the step: what all gradients, dense and embedding, are divided by. Not set
+  // if the step does not count.
+  float normalizer = 0;
   int idle_ranks = 0;
-  bool finite = true;  // dense and embedding gradients of all ranks
-  bool stop = false;   // some rank asks for it
+  bool finite = true;  // the dense and embedding gradients of all ranks are
+  bool stop = false;   // a rank wants training to end
   float learning_rate_factor = 1;
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
 };
@@ -72,9 +61,9 @@ class StepTrainer {
   // bits on every rank.
   virtual void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) = 0;
 
-  // Saves tables and network as the best model, that of `step` steps. `done` runs when every
-  // embedding PS has answered and the model is committed. Only rank 0's is called; it joins no
-  // collective until then, so no row changes meanwhile.
+  // Saves tables and network after `step` steps as the best model. `done` runs when every embedding
+  // PS has answered and the model is committed. Called on rank 0 only, which joins no collective
+  // until then, so no row changes in the meantime.
   virtual void SaveModel(uint64_t step, const MetricValues& valid,
                          absl::AnyInvocable<void(absl::Status)> done) = 0;
 

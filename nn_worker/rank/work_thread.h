@@ -1,5 +1,5 @@
-// One thread that runs tasks in the order in which they were posted. Unlike an executor's, its
-// tasks may block: on a collective, a file, a peer.
+// One thread that runs tasks in the order in which they were posted. Unlike those of an executor,
+// its tasks may block on a collective, a file or a peer.
 //
 // Thread-safe.
 
@@ -17,7 +17,7 @@ namespace satrap {
 class WorkThread {
  public:
   WorkThread();
-  // Lets the running task finish and drops those not begun.
+  // Waits for the running task and drops those that have not begun.
   ~WorkThread();
   WorkThread(const WorkThread&) = delete;
   WorkThread& operator=(const WorkThread&) = delete;

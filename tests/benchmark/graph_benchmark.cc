@@ -107,7 +107,7 @@ void Run(const Shape& shape, int threads) {
   int64_t step = 0;
   const auto train = [&] {
     FillInputs(rows, shape.batch, network->get());
-    CHECK_OK((*network)->Forward(shape.batch, TrainingPass{step, 0}));
+    CHECK_OK((*network)->Forward(shape.batch, PassContext::Training(step, 0)));
     (*network)->Loss(labels, {}, {});
     CHECK_OK((*network)->Backward());
     CHECK((*network)->CountNonFiniteGradients() == 0);

@@ -50,7 +50,9 @@ class EndChecks {
                              result.ShortDebugString(), "}"));
       }
     }
-    const int may_be_stale = shape().ordered ? 0 : shape().max_staleness - 1;
+    const bool warm =
+        training().counted_steps() > static_cast<uint64_t>(shape().staleness_warmup_steps);
+    const int may_be_stale = shape().ordered || !warm ? 0 : shape().max_staleness - 1;
     for (const RecordingObserver& other : *world_.observers) {
       if (other.largest_staleness > may_be_stale) {
         Violate(absl::StrCat("a rank tells staleness ", other.largest_staleness));

@@ -91,6 +91,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.stop_rank = Draw(&random, 0, shape.ranks - 1);
     shape.stop_after_steps = Draw(&random, 0, 12);
   }
+  shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
   return shape;
 }
 
@@ -161,6 +162,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.set_max_steps(shape.max_steps);
   job.set_lanes(shape.lanes);
   job.set_max_staleness(shape.max_staleness);
+  job.set_staleness_warmup_steps(shape.staleness_warmup_steps);
   job.mutable_data_loader()->set_replicas(shape.loaders);
   job.mutable_data_loader()->set_threads(shape.parse_threads);
   job.mutable_data_loader()->set_prefetch_parts(shape.prefetch_parts);

@@ -23,6 +23,7 @@ struct WorldShape {
   int ranks = 1;
   int lanes = 1;
   int max_staleness = 1;
+  int staleness_warmup_steps = 0;
   int epochs = 1;
   int global_batch_size = 4;
   int room_parts = 1;

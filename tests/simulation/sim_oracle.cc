@@ -35,10 +35,12 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
     }
   }
   if (weight == 0) return;
+  // A batch that is not full pulls as much less as it has fewer samples.
+  const double normalizer = weight * shape.global_batch_size / static_cast<double>(batch.size());
   if (!IsFiniteStep(shape, result->steps++)) return;
   for (const auto& [key, gradient] : gradients) {
     Row row = RowOf(*result, key);
-    for (int d = 0; d < kRowValues; ++d) row[d] -= kRowLearningRate * gradient[d] / weight;
+    for (int d = 0; d < kRowValues; ++d) row[d] -= kRowLearningRate * gradient[d] / normalizer;
     result->rows[key] = row;
   }
 }

@@ -118,17 +118,17 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 }
 
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float global_weight) {
+                            const PartInput& input, const SimPart& part, float normalizer) {
   const NextBatchAnswerHeader& header = input.header;
   const size_t samples = part.samples.size();
   std::vector<std::vector<float>> row_gradients;
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // Learning rate 1, normalised by the global weight.
+    // Learning rate 1, divided by the normalizer.
     float* counter = &row_gradients[0][part.indices[kCounter][0] * 2 * shape.ranks];
-    counter[rank] = -global_weight;
-    counter[shape.ranks + rank] = -global_weight * static_cast<float>(push);
+    counter[rank] = -normalizer;
+    counter[shape.ranks + rank] = -normalizer * static_cast<float>(push);
   }
   for (int f = kSingle; f <= kSeveral; ++f) {
     const bool rows_feature = !header.features(f).has_pooled();

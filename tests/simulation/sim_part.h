@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/part_messages.h"
 #include "tests/simulation/sim_data.h"
 
 namespace satrap::simulation {
@@ -38,7 +38,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 // The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
 // the counter row and `push` to value ranks + rank, so that a Lookup shows which pushes it saw.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float global_weight);
+                            const PartInput& input, const SimPart& part, float normalizer);
 
 }  // namespace satrap::simulation
 

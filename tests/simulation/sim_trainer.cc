@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "nn_worker/rank/step_normalizer.h"
 
 namespace satrap::simulation {
 namespace {
@@ -122,14 +123,22 @@ StepResult SimTraining::SumUp(const std::vector<SimPart>& parts) {
       sum.weight += sample.weight;
     }
   }
+  if (sum.weight > 0) {
+    sum.normalizer = StepNormalizer(sum.weight, sum.samples, shape_.global_batch_size);
+  }
   return sum;
+}
+
+int SimTraining::Permits() const {
+  const bool warm = counted_steps_ >= static_cast<uint64_t>(shape_.staleness_warmup_steps);
+  return shape_.ordered || !warm ? 1 : shape_.max_staleness;
 }
 
 uint64_t SimTraining::MostHeld() const {
   uint64_t held = 0;
   for (const Joiner& joiner : joiners_) {
     if (shape_.ordered || joiner.flags.idle) continue;
-    held += shape_.max_staleness - (joiner.part.has_value() ? 1 : 0);
+    held += Permits() - (joiner.part.has_value() ? 1 : 0);
   }
   return held;
 }
@@ -168,6 +177,7 @@ void SimTraining::FinishStep() {
     StepResult result;
     result.samples = sum.samples;
     result.weight = sum.weight;
+    result.normalizer = sum.normalizer;
     result.idle_ranks = sum.idle_ranks;
     result.stop = sum.stop;
     result.finite = finite;
@@ -177,9 +187,9 @@ void SimTraining::FinishStep() {
       if (finite && !parts[rank].samples.empty()) ++tables_.pushes[rank];
       if (gives) {
         result.gradients = MakeGradients(shape_, rank, tables_.pushes[rank], *joiners[rank].part,
-                                         parts[rank], sum.weight);
+                                         parts[rank], sum.normalizer);
       }
-      if (finite) ApplyToTables(parts[rank], sum.weight);
+      if (finite) ApplyToTables(parts[rank], sum.normalizer);
     }
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
                      [done = std::move(joiners[rank].done), result = std::move(result)]() mutable {
@@ -222,7 +232,7 @@ void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
 
 // Every sample holds the counter row, which tells how many pushes of each rank the part's Lookup
 // saw, and the sum of their numbers. A rank's own pushes that it did not see are among its last
-// max_staleness - 1.
+// max_staleness - 1, and there are none during the warm-up of staleness.
 void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
   if (part.samples.empty()) return;
   for (int r = 0; r < shape_.ranks; ++r) {
@@ -231,7 +241,7 @@ void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
     const double missing = std::round(made - part.pooled[kCounter][r]);
     const double missing_sum =
         std::round(made * (made + 1) / 2 - part.pooled[kCounter][shape_.ranks + r]);
-    const double may_miss = exact ? 0 : r == rank ? shape_.max_staleness - 1 : made;
+    const double may_miss = exact ? 0 : r == rank ? Permits() - 1 : made;
     // Sum of the `missing` smallest numbers that may be missing.
     const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
     if (missing < 0 || missing > may_miss || missing_sum < least_sum) {
@@ -275,7 +285,7 @@ void SimTraining::CheckUntouched(const SimPart& part) {
   }
 }
 
-void SimTraining::ApplyToTables(const SimPart& part, float weight) {
+void SimTraining::ApplyToTables(const SimPart& part, float normalizer) {
   for (size_t s = 0; s < part.samples.size(); ++s) {
     for (const int feature : {kSingle, kSeveral}) {
       for (const uint64_t key : KeysOf(part.samples[s], feature)) {
@@ -285,7 +295,7 @@ void SimTraining::ApplyToTables(const SimPart& part, float weight) {
           row[d] -= kRowLearningRate *
                     SampleGradient(part.samples[s], feature - kSingle, d, PullOf(shape_),
                                    part.pooled[feature][s * kRowValues + d]) /
-                    weight;
+                    normalizer;
         }
       }
     }

@@ -78,6 +78,9 @@ class SimTraining {
   void Join(int rank, Joiner joiner);
   void FinishStep();
   StepResult SumUp(const std::vector<SimPart>& parts);
+  // Parts that a rank may hold when it asks for one that is trained in the step after the counted
+  // ones.
+  int Permits() const;
   // Parts that ranks may hold besides those of this step.
   uint64_t MostHeld() const;
   // Notes the part's samples as seen. A part is seen once.
@@ -90,7 +93,7 @@ class SimTraining {
   void CheckUntouched(const SimPart& part);
   void CheckValue(const SimPart& part, size_t sample, int feature, double absent);
   // The effect of a part's step on the rows.
-  void ApplyToTables(const SimPart& part, float weight);
+  void ApplyToTables(const SimPart& part, float normalizer);
   void Score(int rank, const PartInput& input);
   void Save(uint64_t step, const MetricValues& values, std::function<void()> done);
   void CheckNotSaving(int rank, const char* what);

@@ -437,7 +437,8 @@ std::string Describe(const WorldShape& shape) {
   return absl::StrCat(
       "seed ", shape.seed, shape.ordered ? " sync" : " hybrid", ": ", shape.loaders, " loaders, ",
       shape.workers, " embedding workers, ", shape.ps, " PSs, ", shape.ranks, " ranks, ",
-      shape.lanes, " lanes, staleness ", shape.max_staleness, ", ", shape.epochs, " epochs, batch ",
+      shape.lanes, " lanes, staleness ", shape.max_staleness, " after ",
+      shape.staleness_warmup_steps, " steps, ", shape.epochs, " epochs, batch ",
       shape.global_batch_size, ", room ", shape.room_parts, ", evaluation every ",
       shape.evaluate_every_steps, " steps", shape.evaluate_at_epoch_end ? " and epoch ends" : "",
       shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",

@@ -121,9 +121,11 @@ TEST(SimOracle, TrainsABatchAsWorkedOutByHand) {
   const OracleResult result = TrainOracle(shape, 100);
   EXPECT_EQ(result.steps, 1u);
   ASSERT_EQ(result.rows.size(), 1u);
-  // Values begin at 1; weight cancels: 1 - 0.5 * (drawn + 0.25 * 1).
+  // Values begin at 1, the weight cancels, and one sample of a batch of 4 is a quarter of a step:
+  // 1 - 0.5 * (drawn + 0.25 * 1) / 4.
+  ASSERT_EQ(shape.global_batch_size, 4);
   const double drawn = SampleGradient(sample, 0, 2, 0, 0) / sample.weight;
-  EXPECT_NEAR(result.rows.at(SingleKey(sample.single))[2], 1 - 0.5 * (drawn + 0.25), 1e-6);
+  EXPECT_NEAR(result.rows.at(SingleKey(sample.single))[2], 1 - 0.125 * (drawn + 0.25), 1e-6);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+// The operations on a disk that saving a model is made of. A test passes its own implementation to
+// see their order or to let one of them fail.
+//
+// What is durable. The bytes of a file are after its Sync. Its name is not: a created, renamed or
+// linked entry survives a power failure only after SyncFolder of the folder that holds it, and two
+// unsynced entries may survive in either order. So whoever replaces A by B syncs B's bytes, then
+// B's folder, and only then removes A.
+//
+// Errors as FileError (common/file_error.h), naming the path. Thread-safe.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_
+#define SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// A file being written. The destructor closes it and does not sync. Thread-compatible. After an
+// error only the destructor may be called.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual absl::Status Append(absl::string_view bytes) = 0;
+  // Makes everything appended durable.
+  virtual absl::Status Sync() = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // An empty file at `path`; what it held before is gone.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  // Replaces `to`, which may be a file or a link.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A symbolic link at `path`, which must not exist; `target` is relative to its folder.
+  virtual absl::Status CreateLink(const std::string& target, const std::string& path) = 0;
+  // The folder and those above it, unless they exist.
+  virtual absl::Status CreateFolders(const std::string& path) = 0;
+  // A file, a link or a folder with all it holds. OK if there is none.
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // The names in a folder, in no order.
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  // Makes the entries of a folder durable: which names it holds and what they name.
+  virtual absl::Status SyncFolder(const std::string& folder) = 0;
+};
+
+// The machine's own. Stateless; lives as long as the program.
+FileSystem* DiskFileSystem();
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_

@@ -1,0 +1,30 @@
+// What an embedding worker and a rank exchange for one part: header and payload of the answer to
+// NextBatch, and of PushGradients. Cheap to copy: a Buffer is shared.
+
+#ifndef SATRAP_NN_WORKER_RANK_PART_MESSAGES_H_
+#define SATRAP_NN_WORKER_RANK_PART_MESSAGES_H_
+
+#include <cstdint>
+
+#include "common/buffer.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+// An answer to NextBatch as it arrived. It holds a part if its result is PART.
+struct PartInput {
+  NextBatchAnswerHeader header;
+  Buffer payload;
+};
+
+// The sums over a part's samples, as PushGradients carries them: `header` has dtype, tables and
+// features with their sections in `payload`; the engine fills in the rest.
+struct PartGradients {
+  PushGradientsHeader header;
+  Buffer payload;
+  uint64_t saturated_values = 0;  // sums too large for an F16, sent as the largest one
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_PART_MESSAGES_H_

@@ -1,0 +1,95 @@
+// The parts that a rank has requested in one pass and not released yet, in the order of their
+// permits.
+//
+// Each slot of the pipeline holds a permit, from the request until the part is released:
+//
+//   requested -> held -> taken -> released
+//       \-> the worker has no part now, or none any more: the slot and its permit are gone
+//
+// Parts are taken in order: a part that has arrived waits until every earlier request is answered.
+// Permits of released parts return in order too: a released slot stays until all before it are
+// gone. So the Lookup of a new request can miss the pushes of the slots that are still in the
+// pipeline, and no others.
+//
+// Not thread-safe: everything happens on one serial executor. REQUIRES: empty() when destroyed,
+// unless the run has failed.
+
+#ifndef SATRAP_NN_WORKER_RANK_PART_PIPELINE_H_
+#define SATRAP_NN_WORKER_RANK_PART_PIPELINE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/types/optional.h"
+#include "nn_worker/rank/part_messages.h"
+#include "nn_worker/rank/request_policy.h"
+#include "nn_worker/rank/staleness_permit.h"
+
+namespace satrap {
+
+class PartPipeline {
+ public:
+  // Sends a request; `answered` runs once, on the serial executor, never inside the call.
+  using RequestFunction =
+      std::function<void(const PartRequest&, absl::AnyInvocable<void(PartInput)> answered)>;
+
+  struct TakenPart {
+    uint64_t slot = 0;  // for Release
+    int worker = 0;
+    // Other parts that were requested and not yet released when this one was requested.
+    int staleness = 0;
+    PartInput input;
+  };
+
+  // `on_change` is the last thing that happens after each answer. `permits` is not owned.
+  PartPipeline(std::unique_ptr<RequestPolicy> policy, StalenessPermits* permits,
+               RequestFunction request, std::function<void()> on_change);
+
+  PartPipeline(const PartPipeline&) = delete;
+  PartPipeline& operator=(const PartPipeline&) = delete;
+
+  // Requests a part with every free permit, unless no_more_requests().
+  void RequestParts();
+  void StopRequests() { stopped_ = true; }
+  void ResumeRequests() { stopped_ = false; }
+
+  // The oldest part that is not taken yet, if every request before it is answered.
+  absl::optional<TakenPart> Take();
+  // Ends a taken part.
+  void Release(uint64_t slot);
+
+  // No request will be made: they were stopped, or no worker has a part left.
+  bool no_more_requests() const { return stopped_ || policy_->exhausted(); }
+  bool exhausted() const { return policy_->exhausted(); }
+  // Nothing is requested, held or taken, and all permits of this pipeline are back.
+  bool empty() const { return slots_.empty(); }
+
+ private:
+  enum class State { kRequested, kHeld, kTaken, kReleased };
+  struct Slot {
+    uint64_t number;
+    PartRequest request;
+    StalenessPermit permit;
+    int staleness;
+    State state = State::kRequested;
+    PartInput input = {};
+  };
+
+  void OnAnswer(uint64_t number, PartInput input);
+  std::deque<Slot>::iterator Find(uint64_t number);
+
+  const std::unique_ptr<RequestPolicy> policy_;
+  StalenessPermits* const permits_;
+  const RequestFunction request_;
+  const std::function<void()> on_change_;
+  std::deque<Slot> slots_;
+  uint64_t next_number_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_PART_PIPELINE_H_

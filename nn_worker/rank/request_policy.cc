@@ -1,0 +1,113 @@
+#include "nn_worker/rank/request_policy.h"
+
+#include <vector>
+
+#include "common/check.h"
+#include "common/part_placement.h"
+
+namespace satrap {
+namespace {
+
+class AnyWorkerRequests final : public RequestPolicy {
+ public:
+  AnyWorkerRequests(Stream stream, uint32_t epoch, int num_workers, uint32_t park_ms)
+      : stream_(stream),
+        epoch_(epoch),
+        park_ms_(park_ms),
+        ended_(num_workers, false),
+        workers_left_(num_workers) {
+    CHECK(num_workers >= 1);
+    CHECK(park_ms >= 1);
+  }
+
+  absl::optional<PartRequest> NextRequest() override {
+    if (exhausted()) return absl::nullopt;
+    while (ended_[next_worker_]) next_worker_ = (next_worker_ + 1) % ended_.size();
+    PartRequest request;
+    request.worker = static_cast<int>(next_worker_);
+    request.stream = stream_;
+    request.epoch = epoch_;
+    // As long as some worker may have a part ready, no request waits at one that has none.
+    request.wait_ms = requests_in_vain_ < workers_left_ ? 0 : park_ms_;
+    next_worker_ = (next_worker_ + 1) % ended_.size();
+    return request;
+  }
+
+  void OnAnswer(const PartRequest& request, NextBatchAnswerHeader::Result result, bool) override {
+    switch (result) {
+      case NextBatchAnswerHeader::PART:
+        requests_in_vain_ = 0;
+        return;
+      case NextBatchAnswerHeader::NOT_YET:
+        ++requests_in_vain_;
+        return;
+      case NextBatchAnswerHeader::ENDED:
+        // Several requests to one worker may be open; each of them is answered so.
+        if (!ended_[request.worker]) --workers_left_;
+        ended_[request.worker] = true;
+        return;
+    }
+  }
+
+  bool exhausted() const override { return workers_left_ == 0; }
+
+ private:
+  const Stream stream_;
+  const uint32_t epoch_;
+  const uint32_t park_ms_;
+  std::vector<bool> ended_;  // by worker
+  int workers_left_;
+  size_t next_worker_ = 0;
+  int requests_in_vain_ = 0;  // since the last part
+};
+
+class OrderedRequests final : public RequestPolicy {
+ public:
+  OrderedRequests(uint32_t epoch, int num_workers, int lanes, int rank)
+      : epoch_(epoch), num_workers_(num_workers), rank_(rank), schedule_(lanes) {}
+
+  absl::optional<PartRequest> NextRequest() override {
+    const auto batch = schedule_.Next();
+    if (!batch.has_value()) return absl::nullopt;
+    PartId wanted;
+    wanted.set_stream(TRAIN_STREAM);
+    wanted.set_epoch(epoch_);
+    wanted.set_lane(batch->lane);
+    wanted.set_seq(batch->seq);
+    wanted.set_part(rank_);
+    PartRequest request;
+    request.worker = WorkerOfPart(batch->lane, batch->seq, rank_, num_workers_);
+    request.stream = TRAIN_STREAM;
+    request.epoch = epoch_;
+    request.wanted = std::move(wanted);
+    return request;
+  }
+
+  void OnAnswer(const PartRequest&, NextBatchAnswerHeader::Result result,
+                bool last_of_lane) override {
+    CHECK(result == NextBatchAnswerHeader::PART);  // EmbeddingWorkerClient refuses all else
+    schedule_.Take(last_of_lane);
+  }
+
+  bool exhausted() const override { return !schedule_.Next().has_value(); }
+
+ private:
+  const uint32_t epoch_;
+  const int num_workers_;
+  const int rank_;
+  OrderedSchedule schedule_;
+};
+
+}  // namespace
+
+std::unique_ptr<RequestPolicy> MakeAnyWorkerRequests(Stream stream, uint32_t epoch, int num_workers,
+                                                     uint32_t park_ms) {
+  return std::make_unique<AnyWorkerRequests>(stream, epoch, num_workers, park_ms);
+}
+
+std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers, int lanes,
+                                                   int rank) {
+  return std::make_unique<OrderedRequests>(epoch, num_workers, lanes, rank);
+}
+
+}  // namespace satrap

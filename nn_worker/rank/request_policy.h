@@ -1,0 +1,58 @@
+// A RequestPolicy decides which embedding worker a rank asks for its next part in one pass of one
+// stream (an epoch of TRAIN_STREAM, or a pass over a validation or test set), and for which part.
+//
+// MakeAnyWorkerRequests: any part of any worker. Workers that have not ended are tried in turn:
+// first each of them once without waiting, then, as long as no part comes, each for `park_ms`.
+// MakeOrderedRequests: this rank's part of the next batch in the order that all ranks compute
+// (ordered_schedule.h), from the worker it was sent to (common/part_placement.h). REQUIRES: one
+// request at a time.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_NN_WORKER_RANK_REQUEST_POLICY_H_
+#define SATRAP_NN_WORKER_RANK_REQUEST_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/optional.h"
+#include "nn_worker/rank/ordered_schedule.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+// What NextBatch asks for, and where.
+struct PartRequest {
+  int worker = 0;
+  Stream stream = TRAIN_STREAM;
+  uint32_t epoch = 0;
+  uint32_t wait_ms = 0;
+  absl::optional<PartId> wanted;  // ordered
+};
+
+class RequestPolicy {
+ public:
+  virtual ~RequestPolicy() = default;
+
+  // The next request; nothing once exhausted.
+  virtual absl::optional<PartRequest> NextRequest() = 0;
+
+  // Records the answer to a request. `last_of_lane` is the part's, if the result is PART.
+  virtual void OnAnswer(const PartRequest& request, NextBatchAnswerHeader::Result result,
+                        bool last_of_lane) = 0;
+
+  // No request can bring a part any more: every worker has ended, or the order is at its end.
+  virtual bool exhausted() const = 0;
+};
+
+// REQUIRES: num_workers >= 1, park_ms >= 1
+std::unique_ptr<RequestPolicy> MakeAnyWorkerRequests(Stream stream, uint32_t epoch, int num_workers,
+                                                     uint32_t park_ms);
+
+// REQUIRES: num_workers >= 1, lanes >= 1
+std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers, int lanes,
+                                                   int rank);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_REQUEST_POLICY_H_
