@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/hash.h"
+#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {
@@ -36,7 +36,7 @@ class EndChecks {
   const RecordingObserver& observer() const { return (*world_.observers)[0]; }
   void Violate(std::string what) { world_.violated(std::move(what)); }
   absl::optional<std::vector<float>> ReadRow(uint32_t table, uint64_t key) {
-    return world_.read_row(PsOfPartition(PartitionOf(key), shape().ps), table, key);
+    return world_.read_row(formats::OwnerOfKey(key, shape().ps), table, key);
   }
 
   // All ranks tell the same, and what happened.
@@ -176,6 +176,16 @@ class EndChecks {
         CheckTimes(ids, seen == training().seen().end() ? none : seen->second, whole,
                    absl::StrCat(Stream_Name(stream), " ", time));
       }
+      CheckNoneBeyond(stream, times);
+    }
+  }
+  // No sample comes in an epoch or pass that the job does not have.
+  void CheckNoneBeyond(int stream, uint32_t times) {
+    for (const auto& [pass, seen] : training().seen()) {
+      if (pass.first == stream && pass.second >= times && !seen.empty()) {
+        Violate(absl::StrCat(seen.size(), " samples came in ", Stream_Name(stream), " ",
+                             pass.second, ", of ", times));
+      }
     }
   }
   bool EndedEarly() const {
@@ -188,8 +198,9 @@ class EndChecks {
     for (const uint64_t id : ids) {
       const auto at = seen.find(id);
       const int got = at == seen.end() ? 0 : at->second;
-      if (got > 1 || (whole && got == 0))
+      if (got > 1 || (whole && got == 0)) {
         Violate(absl::StrCat("sample ", id, " came ", got, " times in ", what));
+      }
     }
     if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist in ", what));
   }
@@ -197,7 +208,7 @@ class EndChecks {
   // Rows exist for the keys of trained samples and for no others, with the values that every push
   // applied once gives, up to the model that was restored.
   void CheckRows() {
-    std::map<uint64_t, SimTraining::Row> expected = training().tables().rows;
+    std::map<uint64_t, SimRow> expected = training().tables().rows;
     if (shape().ordered) {
       const uint64_t steps = training().counted_steps();
       const OracleResult whole = TrainOracle(shape(), EndedEarly() ? steps : kNoLimit);
@@ -216,11 +227,15 @@ class EndChecks {
       const auto values = ReadRow(1, key);
       if (!values.has_value()) Violate(absl::StrCat("the row of key ", key, " is missing"));
       for (int d = 0; d < kRowValues && values.has_value(); ++d) {
-        if (std::abs((*values)[d] - row[d]) > kTolerance * (1 + std::abs(row[d]))) {
+        const double value = row.values[d];
+        if (!(std::abs((*values)[d] - value) <= kTolerance * (1 + std::abs(value)))) {
           Violate(absl::StrCat("row of key ", key, " value ", d, " is ", (*values)[d], ", not ",
-                               row[d]));
+                               value));
         }
       }
+    }
+    if (training().updates_due() > 0) {
+      Violate(absl::StrCat(training().updates_due(), " Updates were never applied"));
     }
     CheckCounters();
   }

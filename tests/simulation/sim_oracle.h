@@ -5,19 +5,19 @@
 #ifndef SATRAP_TESTS_SIMULATION_SIM_ORACLE_H_
 #define SATRAP_TESTS_SIMULATION_SIM_ORACLE_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
 
 struct OracleResult {
   // Table "rows" by key. Keys that no counted finite step has trained are absent.
-  std::map<uint64_t, std::array<double, kRowValues>> rows;
+  std::map<uint64_t, SimRow> rows;
   uint64_t steps = 0;                // counted
   std::vector<uint64_t> epoch_ends;  // counted steps by the end of each epoch that has ended
 };

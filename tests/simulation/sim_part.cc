@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/rpc/payload.h"
-#include "data_loader/batch/block.h"
+#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {
@@ -34,7 +34,7 @@ int TableRowsOf(int feature) { return feature == kCounter ? 0 : 1; }
 std::vector<uint64_t> IdsOfProvenance(const WorldShape& shape, const PartDescription& part) {
   const auto stream = part.id().stream();
   const bool shuffled = stream == TRAIN_STREAM && shape.shuffle_rows > 0;
-  const uint64_t block_rows = shuffled ? shape.shuffle_rows : kUnshuffledBlockRows;
+  const uint64_t block_rows = shuffled ? shape.shuffle_rows : formats::kRowsOfUnshuffledBlock;
   std::vector<uint64_t> ids;
   for (const ProvenanceRange& range : part.provenance()) {
     if (range.split() >= shape.split_rows[stream].size()) return {};
@@ -118,17 +118,17 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 }
 
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float global_weight) {
+                            const PartInput& input, const SimPart& part, float normaliser) {
   const NextBatchAnswerHeader& header = input.header;
   const size_t samples = part.samples.size();
   std::vector<std::vector<float>> row_gradients;
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // Learning rate 1, normalised by the global weight.
+    // SGD with learning rate 1 turns the normalised gradient -n into + n.
     float* counter = &row_gradients[0][part.indices[kCounter][0] * 2 * shape.ranks];
-    counter[rank] = -global_weight;
-    counter[shape.ranks + rank] = -global_weight * static_cast<float>(push);
+    counter[rank] = -normaliser;
+    counter[shape.ranks + rank] = -normaliser * static_cast<float>(push);
   }
   for (int f = kSingle; f <= kSeveral; ++f) {
     const bool rows_feature = !header.features(f).has_pooled();

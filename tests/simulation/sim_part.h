@@ -37,8 +37,9 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 
 // The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
 // the counter row and `push` to value ranks + rank, so that a Lookup shows which pushes it saw.
+// `normaliser` is the step's.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float global_weight);
+                            const PartInput& input, const SimPart& part, float normaliser);
 
 }  // namespace satrap::simulation
 

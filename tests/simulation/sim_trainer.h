@@ -1,6 +1,10 @@
-// The trainers of all ranks of a world, with the collective between them. Arithmetic is small
-// integers, so the results of a step can be known beforehand; everything that the protocol promises
+// The trainers of all ranks of a world, with the collective between them. Gradients are small
+// integers, so the result of a step is known beforehand; everything that the protocol promises
 // about parts, rows and the order of things is checked as it happens.
+//
+// What the tables must hold is replayed here row by row (sim_row.h). Ordered: each step once, when
+// its allreduce ends. Unordered: each push in the order in which the embedding PSs applied it,
+// which OnUpdateApplied tells.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -21,6 +25,7 @@
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
 #include "tests/simulation/sim_part.h"
+#include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
 
@@ -32,18 +37,20 @@ class SimTraining {
     std::function<void(uint64_t steps)> counted;  // after each step that counted
     std::function<void(std::function<void()> done)> save, restore;
   };
-  // Values of a row of table "rows".
-  using Row = std::array<double, kRowValues>;
-  // What the tables must hold when all pushes are applied.
+  // What the tables must hold.
   struct Tables {
-    std::map<uint64_t, Row> rows;
-    std::vector<uint64_t> pushes;  // by rank, those that carried gradients
+    std::map<uint64_t, SimRow> rows;  // unordered: by the Updates that were applied
+    std::vector<uint64_t> pushes;     // by rank: made, with gradients
   };
 
   SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings);
   ~SimTraining();
 
   StepTrainer* trainer(int rank);
+
+  // Unordered: embedding PS `ps` has applied the Update of push `number` (CallId) of `rank`.
+  // REQUIRES: once for each
+  void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
 
   // What has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
@@ -61,6 +68,8 @@ class SimTraining {
   using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   const Seen& seen() const { return seen_; }
   const Tables& tables() const { return tables_; }
+  // Updates that an embedding PS must still apply.
+  size_t updates_due() const { return updates_due_.size(); }
   // Counted steps of the model that was saved last; and whether it was restored.
   absl::optional<uint64_t> saved_step() const { return saved_step_; }
   bool restored() const { return restored_; }
@@ -89,8 +98,11 @@ class SimTraining {
   // Rows that no push has touched have their initial values.
   void CheckUntouched(const SimPart& part);
   void CheckValue(const SimPart& part, size_t sample, int feature, double absent);
-  // The effect of a part's step on the rows.
-  void ApplyToTables(const SimPart& part, float weight);
+  // Adds a part's sums of gradients, by key.
+  void AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const;
+  void StepRow(uint64_t key, const RowGradient& sum, double normaliser);
+  // Takes note of a push of a step that counts: what its Updates must do.
+  void NotePush(int rank, const SimPart& part, bool finite, double normaliser);
   void Score(int rank, const PartInput& input);
   void Save(uint64_t step, const MetricValues& values, std::function<void()> done);
   void CheckNotSaving(int rank, const char* what);
@@ -111,6 +123,14 @@ class SimTraining {
   std::vector<uint64_t> most_after_;
   Seen seen_;
   std::set<std::tuple<int, uint32_t, uint32_t, uint64_t, uint32_t>> parts_seen_;
+  // A push as its Updates must apply it.
+  struct Push {
+    std::map<uint64_t, RowGradient> sums;
+    double normaliser;
+  };
+  std::vector<std::vector<Push>> pushes_;                 // by rank; call number n at n - 1
+  std::set<std::tuple<int, int, uint64_t>> updates_due_;  // embedding PS, rank, call number
+  std::set<uint64_t> touched_;                            // keys of all pushes made
   Tables tables_;
   Tables saved_;
   absl::optional<uint64_t> saved_step_;

@@ -11,20 +11,9 @@
 
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_network.h"
+#include "tests/simulation/sim_plants.h"
 
 namespace satrap::simulation {
-
-// Faults that are planted into the engines' surroundings, to show that the simulation finds them.
-enum class Plant {
-  kNone,
-  kForgetfulWindow,    // an embedding PS sees each attempt of an Update as a call of its own
-  kForgetfulPuts,      // an embedding worker sees each attempt of a PutBatch so
-  kLookupCreatesRows,  // a Lookup leaves rows behind
-  kTrainingLookups,    // a Lookup of evaluation gives initial values
-  kUpdatesLostAtOne,   // the last embedding PS answers Updates and does not apply them
-  kAcksLost,           // an embedding worker answers Acks and keeps the parts
-  kRoomPerWorker,      // an embedding worker counts its room over all lanes and parts together
-};
 
 struct WorldResult {
   std::vector<std::string> violations;  // empty: all as promised
