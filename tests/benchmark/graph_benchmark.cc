@@ -5,8 +5,8 @@
 //   graph_benchmark [--mlp=400,400,400] [--batch=4096] [--seconds=5]
 //
 // Prints one JSON line for each number of threads; `samples_per_second` is the median over windows
-// of 5 steps. The filling of the inputs is part of a step: each embedding is copied to its place
-// from a buffer of rows, as a trainer does.
+// of 5 steps. A step includes filling the inputs: each embedding is copied into place from a buffer
+// of rows, as a trainer does it.
 
 #include <time.h>
 
@@ -81,7 +81,7 @@ double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of all threads of the process: on a machine that is shared it says more than the clock.
+// Processor time of all threads of this process. On a shared machine it is steadier than wall time.
 double CpuSeconds() {
   timespec now;
   CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);

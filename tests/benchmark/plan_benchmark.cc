@@ -1,8 +1,8 @@
-// What an embedding worker computes for a part of 4096 samples with 26 single-valued features and
-// rows of 17 f32 values, on one core, in one table and in one table a feature: its plan; the
-// Lookups to two PSs and the answer to NextBatch from theirs; the Updates from a push. Ids are
-// drawn with density proportional to 1 / rank over a vocabulary of 400,000 a feature, which makes
-// about half of them unique.
+// The work of an embedding worker for a part of 4096 samples with 26 single-valued features and
+// rows of 17 f32 values, on one core: making the plan; making the Lookups to two PSs and, from
+// their answers, the answer to NextBatch; making the Updates from a push. Each is measured with all
+// features in one table and with one table per feature. Ids are drawn with density proportional to
+// 1 / rank over a vocabulary of 400,000 per feature, so about half of them are unique.
 //
 //   bazel run -c opt //tests/benchmark:plan_benchmark
 
@@ -30,7 +30,7 @@ constexpr size_t kSamples = 4096;
 constexpr int kFeatures = 26;
 constexpr double kVocabulary = 400000;
 constexpr int kNumPs = 2;
-constexpr int kParts = 16;  // distinct ones, so that branch predictors learn no part by heart
+constexpr int kParts = 16;  // distinct ones, so that branch predictors cannot learn one
 
 EmbeddingLayout Layout(int num_tables) {
   JobConfig job;

@@ -1,10 +1,10 @@
 // What Satrap's calls cost beyond gRPC itself. Calls with a small request and an answer of 1 MiB,
 // over a Unix socket and over TCP, with 1 and with 4 in flight:
 //   - satrap: GrpcChannel and GrpcServer, with the answer gathered into its Buffer;
-//   - raw: gRPC's generic callback API alone, with an answer that is neither made nor looked at.
-// Both in this process, in turns, on the same options. `ratio` is of the rates, `core_ratio` of the
-// processor time a call takes at both ends, which other load on the machine disturbs less. Prints
-// one line of JSON.
+//   - raw: gRPC's generic callback API alone; the answer is made once and never read.
+// Both run in this process, in turns, with the same options. Prints one line of JSON: `ratio` is
+// that of the rates, `core_ratio` that of the processor time of a call at both ends, which other
+// load on the machine disturbs less.
 //
 //   rpc_benchmark [seconds per case]
 

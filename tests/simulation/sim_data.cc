@@ -228,7 +228,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   return job;
 }
 
-double StepNormaliser(const WorldShape&, double weight, uint64_t) { return weight; }
+double NormalizerOf(const WorldShape&, double weight, uint64_t) { return weight; }
 
 uint64_t SingleKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "single"); }
 uint64_t SeveralKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "several"); }

@@ -1,5 +1,5 @@
 // What a seed decides: the shape of a world, its job and its samples. Each sample is a function of
-// (seed, stream, split, row), so that trainer, files and oracle can each make it alone.
+// (seed, stream, split, row), so trainer, files and oracle compute it independently.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_DATA_H_
 #define SATRAP_TESTS_SIMULATION_SIM_DATA_H_
@@ -61,8 +61,8 @@ struct SimSample {
   std::vector<uint64_t> several;
 };
 
-// Whether the gradients of counted step `step` (from 0) are finite. A step that is not counts and
-// changes no value.
+// Whether the gradients of counted step `step` (from 0) are finite. A step whose gradients are not
+// finite counts and changes no value.
 bool IsFiniteStep(const WorldShape& shape, uint64_t step);
 
 // REQUIRES: row < shape.split_rows[stream][split]
@@ -72,8 +72,8 @@ SimSample SampleOfId(const WorldShape& shape, uint64_t id);
 // The rows of a split in the order in which an epoch takes them (sim_formats.h).
 std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch);
 
-// What a validation says. The metrics are drawn, by the seed and `merge`, from a few values, NaN
-// among them; `samples` were scored.
+// The result of a validation. The metrics are drawn, by the seed and `merge`, from a few values, so
+// that ties and NaN are frequent. `samples` is the number of samples scored.
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
 
 // The job of a world, without its files. Tables: 0 "counters", one segment of 2 x `ranks` values,
@@ -95,7 +95,7 @@ inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
 
 // What the gradient sums of a step are divided by. `weight` and `samples` are the step's, over all
 // ranks.
-double StepNormaliser(const WorldShape& shape, double weight, uint64_t samples);
+double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
 
 // Keys of ids, computed as docs/formats.md says (sim_formats.h); the last is of table "counters".
 uint64_t SingleKey(uint64_t id);

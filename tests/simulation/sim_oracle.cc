@@ -30,11 +30,12 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
       }
     }
   }
+  // A step of weight 0 does not count; one that is not finite counts and changes nothing.
   if (weight == 0) return;
   if (!IsFiniteStep(shape, result->steps++)) return;
-  const double normaliser = StepNormaliser(shape, weight, batch.size());
+  const double normalizer = NormalizerOf(shape, weight, batch.size());
   for (const auto& [key, gradient] : gradients) {
-    result->rows[key].Step(shape, gradient, normaliser);
+    result->rows[key].Step(shape, gradient, normalizer);
   }
 }
 
@@ -82,7 +83,7 @@ ValidationVerdict JudgeValidations(const WorldShape& shape,
   int worse_in_a_row = 0;
   for (size_t i = 0; i < validations.size(); ++i) {
     const MetricValues& values = validations[i].values;
-    // The larger is the better.
+    // Larger is better, whichever the metric.
     const double value = shape.metric == AUC ? values.auc() : -values.logloss();
     const bool known = values.samples() > 0 && !std::isnan(value);
     if (known && (!verdict.best.has_value() || value > best)) {

@@ -74,6 +74,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
   const uint32_t samples = header.part().samples();
   SimPart part;
   part.description = header.part();
+  // A sample's only numeric is its id, so a part shows which samples it holds.
   const std::vector<float> ids =
       Copy<float>(input.payload, header.part().numeric_values(), samples);
   for (const float id : ids) {
@@ -118,7 +119,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 }
 
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float normaliser) {
+                            const PartInput& input, const SimPart& part, float normalizer) {
   const NextBatchAnswerHeader& header = input.header;
   const size_t samples = part.samples.size();
   std::vector<std::vector<float>> row_gradients;
@@ -127,8 +128,8 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
   if (samples > 0) {
     // SGD with learning rate 1 turns the normalised gradient -n into + n.
     float* counter = &row_gradients[0][part.indices[kCounter][0] * 2 * shape.ranks];
-    counter[rank] = -normaliser;
-    counter[shape.ranks + rank] = -normaliser * static_cast<float>(push);
+    counter[rank] = -normalizer;
+    counter[shape.ranks + rank] = -normalizer * static_cast<float>(push);
   }
   for (int f = kSingle; f <= kSeveral; ++f) {
     const bool rows_feature = !header.features(f).has_pooled();

@@ -36,8 +36,7 @@ constexpr Fault kFaults[] = {
     {Plant::kForgetfulAcks, Fault::kAll, "Ack runs once for each attempt"},
     {Plant::kForgetfulUpdates, Fault::kAll, "Update runs once for each attempt"},
     {Plant::kForgetfulLeases, Fault::kHybrid, "LeaseSplit runs once for each attempt"},
-    {Plant::kClosedUpdatesRun, Fault::kHybrid, "an Update whose number is closed runs again"},
-    {Plant::kClosedLeasesRun, Fault::kHybrid, "a LeaseSplit whose number is closed runs again"},
+    {Plant::kClosedCallsRun, Fault::kHybrid, "a call whose number is closed runs again"},
     {Plant::kAcksLost, Fault::kAll, "a part stays outstanding after its Ack"},
     {Plant::kTrainingLookups, Fault::kAll, "a Lookup of evaluation gives initial values"},
     {Plant::kEvaluationLookups, Fault::kAll, "a Lookup of training gives zeros"},
@@ -121,8 +120,8 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine) {
                      : engine;
     case Plant::kForgetfulUpdates:
       return Keep(NewForgetfulWindow(engine, rpc::kUpdate));
-    case Plant::kClosedUpdatesRun:
-      return Keep(NewClosedCallsRun(engine, rpc::kUpdate));
+    case Plant::kClosedCallsRun:
+      return Keep(NewClosedCallsRun(engine));
     case Plant::kTrainingLookups:
     case Plant::kEvaluationLookups:
       return Keep(NewEditor<LookupHeader>(engine, rpc::kLookup, [this](LookupHeader* header) {
@@ -155,6 +154,8 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
       return Keep(NewForgetfulWindow(engine, rpc::kPushGradients));
     case Plant::kForgetfulAcks:
       return Keep(NewForgetfulWindow(engine, rpc::kAck));
+    case Plant::kClosedCallsRun:
+      return Keep(NewClosedCallsRun(engine));
     case Plant::kAcksLost:
       return Keep(NewSwallower(engine, rpc::kAck));
     case Plant::kProvenanceOffByOne:
@@ -172,7 +173,7 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
 
 rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine) {
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
-  if (plant_ == Plant::kClosedLeasesRun) return Keep(NewClosedCallsRun(engine, kLeaseSplitMethod));
+  if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
   return engine;
 }
 

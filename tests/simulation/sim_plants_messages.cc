@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
@@ -71,24 +73,20 @@ class ForgetfulWindow final : public rpc::Handler {
 
 class ClosedCallsRun final : public rpc::Handler {
  public:
-  ClosedCallsRun(rpc::Handler* engine, const rpc::Method& method)
-      : engine_(engine), method_(method) {}
+  explicit ClosedCallsRun(rpc::Handler* engine) : engine_(engine) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == method_) {
-      EditCall(method, &request, [this](int stream, CallId* call) {
-        uint64_t& oldest_open = oldest_open_[{call->sender(), stream}];
-        oldest_open = std::max<uint64_t>(oldest_open, call->oldest_open());
-        if (call->number() < oldest_open) call->set_number(kFirstPlantedNumber + count_++);
-      });
-    }
+    EditCall(method, &request, [&](int stream, CallId* call) {
+      uint64_t& oldest_open = oldest_open_[{method.path, call->sender(), stream}];
+      oldest_open = std::max<uint64_t>(oldest_open, call->oldest_open());
+      if (call->number() < oldest_open) call->set_number(kFirstPlantedNumber + count_++);
+    });
     engine_->Handle(method, std::move(request), std::move(respond));
   }
 
  private:
   rpc::Handler* const engine_;
-  const rpc::Method method_;
-  std::map<std::pair<uint32_t, int>, uint64_t> oldest_open_;  // by sender and stream
+  std::map<std::tuple<std::string, uint32_t, int>, uint64_t> oldest_open_;
   uint64_t count_ = 0;
 };
 
@@ -174,6 +172,7 @@ class RowMaker {
 template <typename Tables>
 std::vector<uint64_t> KeysOfRows(const Tables& tables, const Buffer& payload) {
   std::vector<uint64_t> all;
+  if (payload.empty()) return all;  // no keys
   for (const auto& table : tables) {
     if (table.table() != 1) continue;
     const auto keys = rpc::SectionView<uint64_t>(payload, table.keys(), table.num_keys(), "keys");
@@ -368,8 +367,8 @@ std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc
   return std::make_unique<ForgetfulWindow>(engine, method);
 }
 
-std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine, const rpc::Method& method) {
-  return std::make_unique<ClosedCallsRun>(engine, method);
+std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine) {
+  return std::make_unique<ClosedCallsRun>(engine);
 }
 
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method) {

@@ -50,8 +50,8 @@ std::unique_ptr<rpc::Handler> NewEditor(rpc::Handler* engine, const rpc::Method&
 // Gives every attempt of a call of `method` a number of its own.
 std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method);
 
-// Gives an attempt of a call that its sender has closed a new number.
-std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine, const rpc::Method& method);
+// Gives an attempt of a call that its sender has closed a new number, whatever its method.
+std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
 
 // Answers the calls of `method` with DONE and does nothing.
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);

@@ -18,12 +18,12 @@ SimRow::SimRow() {
   accumulator.fill(kInitialAccumulator);
 }
 
-void SimRow::Step(const WorldShape& shape, const RowGradient& sum, double normaliser) {
+void SimRow::Step(const WorldShape& shape, const RowGradient& sum, double normalizer) {
   ++steps;
   RowGradient gradient;
   double squares = 0;
   for (int d = 0; d < kRowValues; ++d) {
-    gradient[d] = sum[d] / normaliser + shape.l2 * values[d];
+    gradient[d] = sum[d] / normalizer + shape.l2 * values[d];
     squares += gradient[d] * gradient[d];
   }
   if (shape.gradient_clip_norm > 0 &&

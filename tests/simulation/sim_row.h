@@ -19,8 +19,8 @@ struct SimRow {
   // A row that has just been created.
   SimRow();
 
-  // One optimizer step. `normaliser` is what the sums are divided by: StepNormaliser of the step.
-  void Step(const WorldShape& shape, const RowGradient& sum, double normaliser);
+  // One optimizer step. `normalizer` is what the sums are divided by: NormalizerOf of the step.
+  void Step(const WorldShape& shape, const RowGradient& sum, double normalizer);
 
   RowGradient values;
   RowGradient accumulator;  // Adagrad; row-wise Adagrad: one for a segment, at its first value

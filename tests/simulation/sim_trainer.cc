@@ -104,7 +104,7 @@ void SimTraining::Join(int rank, Joiner joiner) {
       surroundings_.violated(
           absl::StrCat("ranks join steps ", joiners_[other].step, " and ", joiners_[rank].step));
     }
-    // A collective of one kind waits for a rank that waits in one of another kind.
+    // Two ranks in collectives of different kinds would wait for each other for ever.
     if (at_barrier_[other]) {
       surroundings_.violated(
           absl::StrCat("rank ", rank, " joins a step while rank ", other, " ends an evaluation"));
@@ -149,6 +149,8 @@ void SimTraining::FinishStep() {
     }
   }
   if (shape_.ordered) CheckOrderedParts(parts);
+  // The step is over for this object before any rank hears of it: a rank joins the next one from
+  // its `done`, so `joiners_` must be empty by then.
   const StepResult sum = SumUp(parts);
   const uint64_t most_held = MostHeld();
   std::vector<Joiner> joiners(shape_.ranks);
@@ -161,7 +163,7 @@ void SimTraining::FinishStep() {
     most_after_.push_back(counted_steps_ + most_held);
   }
   non_finite_steps_ += finite ? 0 : 1;
-  const double normaliser = StepNormaliser(shape_, sum.weight, sum.samples);
+  const double normalizer = NormalizerOf(shape_, sum.weight, sum.samples);
   std::map<uint64_t, RowGradient> step_sums;
   if (sum.stop && !stop_step_.has_value()) {
     stop_step_ = counted_steps_;
@@ -175,15 +177,16 @@ void SimTraining::FinishStep() {
     result.stop = sum.stop;
     result.finite = finite;
     if (counts && joiners[rank].part.has_value()) {
-      // Of a step that is not finite, nothing may come to a table, whatever a trainer gives.
+      // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
+      // gradients: half of these steps give them.
       const bool gives = finite || counted_steps_ % 2 == 0;
       if (finite && !parts[rank].samples.empty()) ++tables_.pushes[rank];
       if (gives) {
         result.gradients = MakeGradients(shape_, rank, tables_.pushes[rank], *joiners[rank].part,
-                                         parts[rank], static_cast<float>(normaliser));
+                                         parts[rank], static_cast<float>(normalizer));
       }
       if (!shape_.ordered) {
-        NotePush(rank, parts[rank], finite, normaliser);
+        NotePush(rank, parts[rank], finite, normalizer);
       } else if (finite) {
         AddGradients(parts[rank], &step_sums);
       }
@@ -194,7 +197,7 @@ void SimTraining::FinishStep() {
                      });
   }
   // One optimizer step a key, however many parts hold it.
-  for (const auto& [key, sum_of_key] : step_sums) StepRow(key, sum_of_key, normaliser);
+  for (const auto& [key, sum_of_key] : step_sums) StepRow(key, sum_of_key, normalizer);
   if (counts) surroundings_.counted(counted_steps_);
 }
 
@@ -236,12 +239,14 @@ void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
   if (part.samples.empty()) return;
   for (int r = 0; r < shape_.ranks; ++r) {
     const auto made = static_cast<double>(tables_.pushes[r]);
-    // A PS may multiply by the inverse of the weight, so the sums are whole but for rounding.
+    // A PS may multiply by the inverse of the normalizer, so the sums are whole numbers only up to
+    // rounding.
     const double missing = std::round(made - part.pooled[kCounter][r]);
     const double missing_sum =
         std::round(made * (made + 1) / 2 - part.pooled[kCounter][shape_.ranks + r]);
     const double may_miss = exact ? 0 : r == rank ? shape_.max_staleness - 1 : made;
-    // Sum of the `missing` smallest numbers that may be missing.
+    // The smallest sum that `missing` different push numbers can have if all are among the last
+    // `may_miss`.
     const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
     if (missing < 0 || missing > may_miss || missing_sum < least_sum) {
       surroundings_.violated(absl::StrCat(
@@ -298,14 +303,14 @@ void SimTraining::AddGradients(const SimPart& part, std::map<uint64_t, RowGradie
   }
 }
 
-void SimTraining::StepRow(uint64_t key, const RowGradient& sum, double normaliser) {
-  tables_.rows[key].Step(shape_, sum, normaliser);
+void SimTraining::StepRow(uint64_t key, const RowGradient& sum, double normalizer) {
+  tables_.rows[key].Step(shape_, sum, normalizer);
 }
 
 // A push that is not finite has a call number as well, but no Update of it changes a row.
-void SimTraining::NotePush(int rank, const SimPart& part, bool finite, double normaliser) {
+void SimTraining::NotePush(int rank, const SimPart& part, bool finite, double normalizer) {
   Push& push = pushes_[rank].emplace_back();
-  push.normaliser = normaliser;
+  push.normalizer = normalizer;
   if (!finite) return;
   AddGradients(part, &push.sums);
   for (const auto& [key, sum] : push.sums) {
@@ -323,7 +328,7 @@ void SimTraining::OnUpdateApplied(int ps, uint32_t rank, uint64_t number) {
   updates_due_.erase({ps, static_cast<int>(rank), number});
   const Push& push = pushes_[rank][number - 1];
   for (const auto& [key, sum] : push.sums) {
-    if (formats::OwnerOfKey(key, shape_.ps) == ps) StepRow(key, sum, push.normaliser);
+    if (formats::OwnerOfKey(key, shape_.ps) == ps) StepRow(key, sum, push.normalizer);
   }
 }
 

@@ -36,7 +36,8 @@ constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 constexpr int64_t kMaxEvents = 4000000;
 constexpr int64_t kStopDelayMaxUs = 5000;
 
-// Short, so that a simulated minute holds many retries; a peer is never given up.
+// Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
+// loses must come through in the end.
 rpc::RpcTimeouts SimTimeouts() {
   rpc::RpcTimeouts timeouts;
   timeouts.attempt_timeout_ms = 60;
@@ -70,7 +71,7 @@ class World {
     MakeRanks();
   }
 
-  // Tasks that are still queued hold callbacks into the engines.
+  // Queued tasks hold callbacks into the engines, so they go first.
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
@@ -117,7 +118,7 @@ class World {
     return surroundings;
   }
 
-  // What an embedding worker has accepted and not handed out is bounded.
+  // The parts that an embedding worker has accepted and not handed out are bounded.
   void CheckRoom() {
     const uint64_t rooms = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
     for (const auto& worker : workers_) {
@@ -139,7 +140,8 @@ class World {
 
   std::string ModelFolder() const { return absl::StrCat(folder_.path(), "/model-", saves_); }
 
-  // As the model store of rank 0 does it (nn_worker/checkpoint/model_store.h), less the network.
+  // What the model store of rank 0 does (nn_worker/checkpoint/model_store.h), without the dense
+  // network. Folders are never reused, as in a run, so a load can only see a save that is whole.
   void SaveTables(std::function<void()> done) {
     ++saves_;
     CHECK(mkdir(ModelFolder().c_str(), 0700) == 0) << ModelFolder();
@@ -173,7 +175,8 @@ class World {
     CallPss(
         rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, done);
   }
-  // Calls every PS; `done` when all have answered.
+  // Calls every PS, not through the network: rank 0's calls for saving and loading are not
+  // repeated. `done` runs when all have answered.
   void CallPss(const rpc::Method& method, const rpc::Message& request,
                const std::function<void(const rpc::Message&)>& answered,
                const std::function<void()>& done) {
@@ -266,6 +269,7 @@ class World {
     return channels;
   }
 
+  // The coordinator, too, is reached through the lossy network; the loaders' files are real.
   void MakeLoaders() {
     for (int i = 0; i < shape_.loaders; ++i) {
       auto streams =
@@ -332,7 +336,7 @@ class World {
     }
   }
 
-  // What an embedding PS holds for a key, by a Lookup of evaluation; none: there is no row.
+  // The row of a key at an embedding PS, read by a Lookup of evaluation; none: there is no row.
   absl::optional<std::vector<float>> ReadRow(int ps, uint32_t table, uint64_t key) {
     LookupHeader header;
     *header.mutable_envelope() = envelope_;
@@ -422,7 +426,7 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
   if (result.validations > 1) kinds.push_back("validated more than once");
   if (result.non_finite_steps > 0) kinds.push_back("with steps that were not finite");
   if (shape.max_steps > 0) kinds.push_back("with max_steps");
-  if (result.stopped_early) kinds.push_back("stopped early for want of a better model");
+  if (result.stopped_early) kinds.push_back("stopped early, out of patience");
   if (result.stopped_by_wish) kinds.push_back("stopped by RequestStop");
   if (result.restored) kinds.push_back("tested with an earlier, best model");
   return kinds;

@@ -1,4 +1,4 @@
-// Runs worlds by their seeds and prints what was not as promised.
+// Runs the worlds of the seeds FIRST to LAST and prints every promise that was broken.
 //
 //   bazel run //tests/simulation:simulate -- FIRST [LAST]
 //   bazel run //tests/simulation:simulate -- --faults
@@ -6,9 +6,9 @@
 // The second form plants every fault that can be planted and prints, as the table in
 // docs/consistency.md, the first seed that finds each; exit code 1 if one is not found.
 //
-// Of each broken world it prints the shape, what broke, and the command that replays it alone; at
-// the end how many worlds there were of each kind. Many worlds run in a child process, so that a
-// world whose CHECK ends it is named as well. Exit code 1 if a world broke a promise.
+// For each broken world it prints the shape, what broke, and the command that replays it alone, and
+// at the end how many worlds there were of each kind. More than one world runs in a child process,
+// so that a world that ends in a CHECK is named as well. Exit code 1 if a world broke a promise.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (first != last) return satrap::simulation::RunWorldsInChild(first, last);
-  // A debugger follows one process more easily.
+  // One world runs in this process, which a debugger follows more easily.
   uint64_t running = 0;
   return satrap::simulation::RunWorlds(first, last, &running);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/simulation/sim_faults.h"
@@ -67,6 +68,18 @@ INSTANTIATE_TEST_SUITE_P(Simulation, PlantedFault, testing::ValuesIn(AllFaults()
                            }
                            return name;
                          });
+
+TEST(Simulation, SeesSamplesOfAnEpochThatTheJobDoesNotHave) {
+  bool seen = false;
+  for (uint64_t seed = 1; seed <= 50 && !seen; ++seed) {
+    const WorldShape shape = WorldShape::Draw(seed);
+    if (shape.ordered) continue;
+    for (const std::string& violation : RunWorld(shape, Plant::kEpochTooMany).violations) {
+      seen = seen || absl::StrContains(violation, " samples came in TRAIN_STREAM");
+    }
+  }
+  EXPECT_TRUE(seen);
+}
 
 TEST(SimOracle, JudgesValidationsAsWorkedOutByHand) {
   WorldShape shape;
