@@ -34,8 +34,15 @@ TEST(BlockTest, TheShuffleIsAPermutationOfSeedEpochSplitAndBlock) {
   EXPECT_NE(order, sorted);
 }
 
+// Golden values from a program in another language: tests/interop/reference_formats.py.
 TEST(BlockTest, ItsOrderIsPartOfTheFormat) {
   EXPECT_EQ(Order(1, 0, 0, 0, 8), (std::vector<uint32_t>{4, 1, 3, 0, 6, 5, 2, 7}));
+  EXPECT_EQ(Order(2, 0, 0, 0, 8), (std::vector<uint32_t>{7, 5, 2, 4, 6, 0, 3, 1}));
+  EXPECT_EQ(Order(1, 1, 0, 0, 8), (std::vector<uint32_t>{1, 6, 5, 2, 3, 7, 0, 4}));
+  EXPECT_EQ(Order(1, 0, 1, 0, 8), (std::vector<uint32_t>{2, 0, 7, 3, 4, 5, 6, 1}));
+  EXPECT_EQ(Order(1, 0, 0, 1, 8), (std::vector<uint32_t>{7, 1, 0, 6, 3, 5, 4, 2}));
+  EXPECT_EQ(Order(7, 3, 11, 5, 20), (std::vector<uint32_t>{2, 7,  12, 9, 16, 10, 5,  8,  17, 15,
+                                                           1, 14, 6,  0, 11, 4,  18, 19, 3,  13}));
   EXPECT_TRUE(Order(1, 0, 0, 0, 0).empty());
   EXPECT_EQ(Order(1, 0, 0, 0, 1), (std::vector<uint32_t>{0}));
 }

@@ -1,5 +1,5 @@
-// Satrap's raw calls against code that protoc generates: any gRPC client can talk to a role, and a
-// role to any gRPC server.
+// Satrap's raw calls against code that protoc generates: any gRPC client can call a role, and a
+// role can call any gRPC server.
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/server.h>
@@ -50,7 +50,8 @@ LookupHeader RequestHeader() {
   return header;
 }
 
-// Both sides of the test answer like this: the table and count of the request, the payload twice.
+// The answer that both kinds of server give: the request's table and count. The payload is the
+// request's, twice.
 LookupAnswerHeader AnswerHeader(const LookupHeader& request) {
   LookupAnswerHeader header;
   header.set_outcome(OUTCOME_DONE);
@@ -133,7 +134,7 @@ TEST(GeneratedClientErrorTest, GetsCodeAndText) {
   EXPECT_EQ(status.error_message(), "header.tables: want one");
 }
 
-// One raw call to a generated service, on a server of its own.
+// Makes one raw call to a generated service on a server that lives only for this call.
 absl::StatusOr<Message> CallGeneratedServer(Message request) {
   GeneratedPs service;
   grpc::ServerBuilder builder;

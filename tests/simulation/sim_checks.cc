@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/hash.h"
+#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {
@@ -36,17 +36,17 @@ class EndChecks {
   const RecordingObserver& observer() const { return (*world_.observers)[0]; }
   void Violate(std::string what) { world_.violated(std::move(what)); }
   absl::optional<std::vector<float>> ReadRow(uint32_t table, uint64_t key) {
-    return world_.read_row(PsOfPartition(PartitionOf(key), shape().ps), table, key);
+    return world_.read_row(formats::OwnerOfKey(key, shape().ps), table, key);
   }
 
-  // All ranks tell the same, and what happened.
+  // All ranks report the same figures, and the right ones.
   void CheckSteps() {
     RunResult first = (*world_.results)[0];
     first.clear_train_seconds();
     for (RunResult result : *world_.results) {
       result.clear_train_seconds();
       if (result.SerializeAsString() != first.SerializeAsString()) {
-        Violate(absl::StrCat("ranks tell {", first.ShortDebugString(), "} and {",
+        Violate(absl::StrCat("ranks report {", first.ShortDebugString(), "} and {",
                              result.ShortDebugString(), "}"));
       }
     }
@@ -55,19 +55,19 @@ class EndChecks {
     const int may_be_stale = shape().ordered || !warm ? 0 : shape().max_staleness - 1;
     for (const RecordingObserver& other : *world_.observers) {
       if (other.largest_staleness > may_be_stale) {
-        Violate(absl::StrCat("a rank tells staleness ", other.largest_staleness));
+        Violate(absl::StrCat("a rank reports staleness ", other.largest_staleness));
       }
     }
     if (first.steps() != training().counted_steps() ||
         first.samples() != training().counted_samples() ||
         first.skipped_steps() != training().non_finite_steps()) {
-      Violate(absl::StrCat("ranks tell {", first.ShortDebugString(), "} of ",
+      Violate(absl::StrCat("ranks report {", first.ShortDebugString(), "} of ",
                            training().counted_steps(), " steps, ", training().non_finite_steps(),
                            " not finite, and ", training().counted_samples(), " samples"));
     }
   }
 
-  // Training ends at what was decided, but for the parts that ranks hold by then.
+  // Training ends where it was decided to, apart from the parts that ranks hold by then.
   void CheckStops() {
     const uint64_t steps = training().counted_steps();
     const auto max_steps = static_cast<uint64_t>(shape().max_steps);
@@ -77,16 +77,16 @@ class EndChecks {
     if (training().stop_step().has_value() && steps > training().most_after_stop()) {
       Violate(absl::StrCat(steps, " steps with a stop at ", *training().stop_step()));
     }
-    // The wish comes between two steps of its rank: one may be under way.
+    // RequestStop comes between two allreduces of its rank, and a step may be under way.
     if (world_.stop_wished_at.has_value() &&
         training().stop_step().value_or(steps) > *world_.stop_wished_at + 2) {
-      Violate(absl::StrCat("a stop wished at step ", *world_.stop_wished_at, " was heard at ",
-                           training().stop_step().value_or(steps)));
+      Violate(absl::StrCat("a stop requested at step ", *world_.stop_wished_at,
+                           " reached the other ranks at ", training().stop_step().value_or(steps)));
     }
   }
 
-  // Ranks validate when they should, agree on the best, end when patience does, and save and test
-  // the best.
+  // Ranks validate at the right steps, agree on the best model, end when patience has run out, and
+  // save and test the best model.
   void CheckValidations() {
     for (const RecordingObserver& other : *world_.observers) {
       if (other.text != observer().text) {
@@ -98,7 +98,7 @@ class EndChecks {
         JudgeValidations(shape(), validations, training().counted_steps());
     const RunResult& result = (*world_.results)[0];
     if (result.best_step() != verdict.best_step || training().saved_step() != verdict.best_step) {
-      Violate(absl::StrCat("the best step is ", verdict.best_step, ", ranks tell ",
+      Violate(absl::StrCat("the best step is ", verdict.best_step, ", ranks report ",
                            result.best_step(), " and saved ",
                            training().saved_step().value_or(-1)));
     }
@@ -108,10 +108,10 @@ class EndChecks {
     }
     if (verdict.best.has_value() && result.valid().SerializeAsString() !=
                                         validations[*verdict.best].values.SerializeAsString()) {
-      Violate("ranks tell other metrics than those of the best model");
+      Violate("ranks report metrics that are not the best model's");
     }
     if (verdict.patience_ends.has_value() && *verdict.patience_ends + 1 < validations.size()) {
-      Violate("training went on without patience");
+      Violate("training went on after patience had run out");
     }
     if (result.stopped_early() && !verdict.patience_ends.has_value()) {
       Violate("training stopped early with patience left");
@@ -150,8 +150,8 @@ class EndChecks {
     }
   }
 
-  // Every train sample once in each epoch, unless training ended before that; every evaluation
-  // sample once in each pass.
+  // Every train sample comes once in each epoch, unless training ended before that, and every
+  // evaluation sample once in each pass.
   void CheckSamples() {
     for (int stream = 0; stream < 3; ++stream) {
       std::set<uint64_t> ids;
@@ -178,6 +178,16 @@ class EndChecks {
         CheckTimes(ids, seen == training().seen().end() ? none : seen->second, whole,
                    absl::StrCat(Stream_Name(stream), " ", time));
       }
+      CheckNoneBeyond(stream, times);
+    }
+  }
+  // No sample comes in an epoch or pass that the job does not have.
+  void CheckNoneBeyond(int stream, uint32_t times) {
+    for (const auto& [pass, seen] : training().seen()) {
+      if (pass.first == stream && pass.second >= times && !seen.empty()) {
+        Violate(absl::StrCat(seen.size(), " samples came in ", Stream_Name(stream), " ",
+                             pass.second, ", of ", times));
+      }
     }
   }
   bool EndedEarly() const {
@@ -190,16 +200,18 @@ class EndChecks {
     for (const uint64_t id : ids) {
       const auto at = seen.find(id);
       const int got = at == seen.end() ? 0 : at->second;
-      if (got > 1 || (whole && got == 0))
+      if (got > 1 || (whole && got == 0)) {
         Violate(absl::StrCat("sample ", id, " came ", got, " times in ", what));
+      }
     }
     if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist in ", what));
   }
 
-  // Rows exist for the keys of trained samples and for no others, with the values that every push
-  // applied once gives, up to the model that was restored.
+  // Rows exist for the keys of trained samples and for no others. Their values are those of the
+  // oracle (ordered) or of the replay of all pushes (unordered), each applied once, at the model
+  // that was restored last.
   void CheckRows() {
-    std::map<uint64_t, SimTraining::Row> expected = training().tables().rows;
+    std::map<uint64_t, SimRow> expected = training().tables().rows;
     if (shape().ordered) {
       const uint64_t steps = training().counted_steps();
       const OracleResult whole = TrainOracle(shape(), EndedEarly() ? steps : kNoLimit);
@@ -218,11 +230,15 @@ class EndChecks {
       const auto values = ReadRow(1, key);
       if (!values.has_value()) Violate(absl::StrCat("the row of key ", key, " is missing"));
       for (int d = 0; d < kRowValues && values.has_value(); ++d) {
-        if (std::abs((*values)[d] - row[d]) > kTolerance * (1 + std::abs(row[d]))) {
+        const double value = row.values[d];
+        if (!(std::abs((*values)[d] - value) <= kTolerance * (1 + std::abs(value)))) {
           Violate(absl::StrCat("row of key ", key, " value ", d, " is ", (*values)[d], ", not ",
-                               row[d]));
+                               value));
         }
       }
+    }
+    if (training().updates_due() > 0) {
+      Violate(absl::StrCat(training().updates_due(), " Updates were never applied"));
     }
     CheckCounters();
   }
@@ -240,8 +256,8 @@ class EndChecks {
     }
   }
 
-  // A loader does not run through passes to come: each embedding worker accepts its part of one of
-  // them at most, and the next waits.
+  // A loader does not run ahead through later passes: each embedding worker accepts a part of one
+  // of them at most, and the next one waits.
   void CheckPasses() {
     for (const auto& [stream, last] : world_.last_epochs) {
       const size_t passes = stream == TRAIN_STREAM   ? shape().epochs - 1

@@ -1,4 +1,4 @@
-// What is checked of a world when all its ranks have finished.
+// The checks of a world whose ranks have all finished.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -21,7 +21,7 @@
 
 namespace satrap::simulation {
 
-// What a rank says of its evaluations.
+// Records what a rank reports of its steps and evaluations.
 class RecordingObserver final : public RankObserver {
  public:
   void OnPhase(absl::string_view) override {}
@@ -42,14 +42,14 @@ struct FinishedWorld {
   const SimTraining* training;
   const std::vector<RunResult>* results;
   const std::vector<RecordingObserver>* observers;  // by rank
-  std::map<Stream, uint32_t> last_epochs;           // or passes, of what loaders sent
-  // Counted steps when a rank was told to wish for a stop.
+  std::map<Stream, uint32_t> last_epochs;           // or passes: the last that loaders sent
+  // Counted steps when RequestStop was called on a rank.
   absl::optional<uint64_t> stop_wished_at;
   std::vector<const EmbeddingWorkerEngine*> workers;
   std::vector<const PsEngine*> pss;
   // The row of a key; none: there is no row.
   std::function<absl::optional<std::vector<float>>(int ps, uint32_t table, uint64_t key)> read_row;
-  std::function<void(std::string)> violated;  // told what is not as promised
+  std::function<void(std::string)> violated;  // called for each broken promise
 };
 
 void CheckFinishedWorld(const FinishedWorld& world);

@@ -6,9 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/config/field_path.h"
-#include "common/hash.h"
 #include "common/random.h"
-#include "data_loader/batch/block.h"
+#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {
@@ -29,18 +28,34 @@ void AddColumn(const std::string& name, ColumnConfig::Kind kind, JobConfig* job)
   column->set_kind(kind);
 }
 
-void AddSegment(const std::string& name, int dim, double learning_rate, bool zero,
-                TableConfig* table) {
+SegmentConfig* AddSegment(const std::string& name, int dim, double initial_value,
+                          TableConfig* table) {
   SegmentConfig* segment = table->add_segments();
   segment->set_name(name);
   segment->set_dim(dim);
-  segment->mutable_optimizer()->mutable_sgd();
-  segment->mutable_optimizer()->set_learning_rate(learning_rate);
-  if (zero) {
-    segment->mutable_initializer()->mutable_constant();
-  } else {
-    // A constant that zeros of evaluation differ from.
-    segment->mutable_initializer()->mutable_constant()->set_value(1);
+  segment->mutable_initializer()->mutable_constant()->set_value(static_cast<float>(initial_value));
+  return segment;
+}
+
+void SetOptimizer(SparseOptimizerConfig::KindCase kind, SparseOptimizerConfig* optimizer) {
+  optimizer->set_learning_rate(static_cast<float>(LearningRateOf(kind)));
+  switch (kind) {
+    case SparseOptimizerConfig::kSgd:
+      optimizer->mutable_sgd();
+      break;
+    case SparseOptimizerConfig::kAdagrad:
+      optimizer->mutable_adagrad()->set_initial_accumulator(kInitialAccumulator);
+      optimizer->mutable_adagrad()->set_epsilon(kEpsilon);
+      break;
+    case SparseOptimizerConfig::kRowwiseAdagrad:
+      optimizer->mutable_rowwise_adagrad()->set_initial_accumulator(kInitialAccumulator);
+      optimizer->mutable_rowwise_adagrad()->set_epsilon(kEpsilon);
+      break;
+    case SparseOptimizerConfig::kAdam:
+      optimizer->mutable_adam()->set_epsilon(kEpsilon);
+      break;
+    case SparseOptimizerConfig::KIND_NOT_SET:
+      CHECK(false) << "every segment of a world has an optimizer";
   }
 }
 
@@ -61,7 +76,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.seed = seed;
   shape.ordered = random.Below(2) == 0;
   shape.loaders = Draw(&random, 1, 2);
-  shape.workers = Draw(&random, 1, 2);
+  shape.workers = Draw(&random, 1, 3);
   shape.ps = Draw(&random, 1, 2);
   shape.ranks = Draw(&random, 1, 3);
   shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
@@ -92,6 +107,15 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.stop_after_steps = Draw(&random, 0, 12);
   }
   shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
+  if (random.Below(2) == 0) {
+    for (auto& optimizer : shape.optimizers) {
+      optimizer = static_cast<SparseOptimizerConfig::KindCase>(
+          Draw(&random, SparseOptimizerConfig::kSgd, SparseOptimizerConfig::kAdam));
+    }
+    shape.l2 = random.Below(2) == 0 ? 0 : 0.0625;
+    shape.gradient_clip_norm = random.Below(2) == 0 ? 0 : 0.75;
+    shape.weight_bound = random.Below(4) == 0 ? 1.5 : 0;
+  }
   return shape;
 }
 
@@ -128,15 +152,11 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
     return order;
   }
   for (int from = 0; from < rows; from += shape.shuffle_rows) {
-    Block block{RecordSchema()};
-    block.split = static_cast<uint32_t>(split);
-    block.index = static_cast<uint64_t>(from / shape.shuffle_rows);
-    for (int row = from; row < std::min(rows, from + shape.shuffle_rows); ++row) {
-      block.records.BeginRow();
-      block.records.CommitRow();
+    const int block_rows = std::min(rows - from, shape.shuffle_rows);
+    for (const uint32_t row : formats::ShuffledRows(shape.seed, epoch, static_cast<uint32_t>(split),
+                                                    from / shape.shuffle_rows, block_rows)) {
+      order.push_back(from + static_cast<int>(row));
     }
-    ShuffleBlock(shape.seed, epoch, &block);
-    for (const uint32_t row : block.order) order.push_back(from + static_cast<int>(row));
   }
   return order;
 }
@@ -179,12 +199,21 @@ JobConfig MakeJob(const WorldShape& shape) {
   TableConfig* counters = job.add_tables();
   counters->set_name("counters");
   counters->set_id(0);
-  AddSegment("pushes", 2 * shape.ranks, 1, true, counters);
+  SparseOptimizerConfig* counting =
+      AddSegment("pushes", 2 * shape.ranks, 0, counters)->mutable_optimizer();
+  counting->mutable_sgd();
+  counting->set_learning_rate(1);
   TableConfig* rows = job.add_tables();
   rows->set_name("rows");
   rows->set_id(1);
-  AddSegment("embedding", 2, kRowLearningRate, false, rows);
-  AddSegment("linear", 1, kRowLearningRate, false, rows);
+  rows->set_l2(static_cast<float>(shape.l2));
+  rows->set_gradient_clip_norm(static_cast<float>(shape.gradient_clip_norm));
+  rows->set_weight_bound(static_cast<float>(shape.weight_bound));
+  SetOptimizer(shape.optimizers[0],
+               AddSegment("embedding", kEmbeddingDim, kInitialRowValue, rows)->mutable_optimizer());
+  SetOptimizer(shape.optimizers[1],
+               AddSegment("linear", kRowValues - kEmbeddingDim, kInitialRowValue, rows)
+                   ->mutable_optimizer());
   AddColumn("label", ColumnConfig::LABEL, &job);
   AddColumn("weight", ColumnConfig::WEIGHT, &job);
   AddColumn("number", ColumnConfig::NUMERIC, &job);
@@ -201,9 +230,13 @@ JobConfig MakeJob(const WorldShape& shape) {
   return job;
 }
 
-uint64_t SingleKey(uint64_t id) { return KeyOf(Xxh64(absl::StrCat(id)), Xxh64("single")); }
-uint64_t SeveralKey(uint64_t id) { return KeyOf(Xxh64(absl::StrCat(id)), Xxh64("several")); }
-uint64_t CounterKey() { return KeyOf(Xxh64("0"), Xxh64("counter")); }
+double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples) {
+  return weight * std::max(1.0, shape.global_batch_size / static_cast<double>(samples));
+}
+
+uint64_t SingleKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "single"); }
+uint64_t SeveralKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "several"); }
+uint64_t CounterKey() { return formats::KeyOfText("0", "counter"); }
 
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
   const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;

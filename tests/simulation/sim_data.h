@@ -1,5 +1,5 @@
 // What a seed decides: the shape of a world, its job and its samples. Each sample is a function of
-// (seed, stream, split, row), so that trainer, files and oracle can each make it alone.
+// (seed, stream, split, row), so trainer, files and oracle compute it independently.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_DATA_H_
 #define SATRAP_TESTS_SIMULATION_SIM_DATA_H_
@@ -43,6 +43,13 @@ struct WorldShape {
   // The rank that asks for a stop, and the counted steps after which it does; -1: none.
   int stop_rank = -1;
   int stop_after_steps = 0;
+  // Of table "rows": the optimizers of its two segments; L2, clipping and bound as in TableConfig,
+  // 0: none.
+  SparseOptimizerConfig::KindCase optimizers[2] = {SparseOptimizerConfig::kSgd,
+                                                   SparseOptimizerConfig::kSgd};
+  double l2 = 0;
+  double gradient_clip_norm = 0;
+  double weight_bound = 0;
 
   // Draws a world; `ordered` is drawn too.
   static WorldShape Draw(uint64_t seed);
@@ -55,31 +62,43 @@ struct SimSample {
   std::vector<uint64_t> several;
 };
 
-// Whether the gradients of counted step `step` (from 0) are finite. A step that is not counts and
-// changes no value.
+// Whether the gradients of counted step `step` (from 0) are finite. A step whose gradients are not
+// finite counts and changes no value.
 bool IsFiniteStep(const WorldShape& shape, uint64_t step);
 
 // REQUIRES: row < shape.split_rows[stream][split]
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);
 // The sample that MakeSample gave this id.
 SimSample SampleOfId(const WorldShape& shape, uint64_t id);
-// The rows of a split in the order in which an epoch takes them (data_loader/batch/block.h).
+// The rows of a split in the order in which an epoch takes them (sim_formats.h).
 std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch);
 
-// What a validation says. The metrics are drawn, by the seed and `merge`, from a few values, NaN
-// among them; `samples` were scored.
+// The result of a validation. The metrics are drawn, by the seed and `merge`, from a few values, so
+// that ties and NaN are frequent. `samples` is the number of samples scored.
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
 
 // The job of a world, without its files. Tables: 0 "counters", one segment of 2 x `ranks` values,
 // all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
-// id, always 0), "single" and "several" (of table "rows"). SGD with learning rate 1 on counters,
-// 0.5 on rows.
+// id, always 0), "single" and "several" (of table "rows"). Counters have SGD with learning rate 1,
+// rows what the shape says.
 JobConfig MakeJob(const WorldShape& shape);
 
+inline constexpr int kEmbeddingDim = 2;  // of the first segment of table "rows"
 inline constexpr int kRowValues = 3;
-inline constexpr double kRowLearningRate = 0.5;
+// Not 0: the zeros that evaluation gives for absent rows differ from it.
+inline constexpr double kInitialRowValue = 1;
+// Large, so that rounding of a gradient near zero stays small in the step that it makes.
+inline constexpr double kEpsilon = 0.5;
+inline constexpr double kInitialAccumulator = 0.25;
+inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
+  return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
+}
 
-// Keys of ids; the last is of table "counters".
+// What the gradient sums of a step are divided by. `weight` and `samples` are the step's, over all
+// ranks.
+double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
+
+// Keys of ids, computed as docs/formats.md says (sim_formats.h); the last is of table "counters".
 uint64_t SingleKey(uint64_t id);
 uint64_t SeveralKey(uint64_t id);
 uint64_t CounterKey();

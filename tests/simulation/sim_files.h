@@ -13,8 +13,8 @@
 
 namespace satrap::simulation {
 
-// A folder of its own, removed with what is in it when the object goes. It lies in memory where
-// the machine has a folder for that: worlds are many and their files are small.
+// A temporary folder; the destructor removes it with everything in it. It is in memory where the
+// machine has a folder for that, because worlds are many and their files small.
 class SimFolder {
  public:
   SimFolder();

@@ -5,6 +5,7 @@
 namespace satrap::simulation {
 namespace {
 
+// Tasks posted one after another may run in either order, as on a pool of threads.
 constexpr uint64_t kPostJitterUs = 5;
 
 }  // namespace

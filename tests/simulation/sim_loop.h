@@ -26,11 +26,11 @@ class SimLoop final : public Executor {
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override { return now_us_; }
 
-  // Runs events until `done` holds; false if the queue ran dry, the simulated clock passed
-  // `limit_us` or `max_events` have run first: the system is stuck.
+  // Runs events until `done` returns true. Returns false if the queue runs empty, the simulated
+  // clock passes `limit_us` or `max_events` events have run before that: the system is stuck.
   bool RunUntil(const std::function<bool()>& done, int64_t limit_us, int64_t max_events);
 
-  // Forgets what is queued, before what it points to goes away.
+  // Drops all queued tasks. To be called before the objects that they point to are destroyed.
   void DropTasks() { queue_ = {}; }
 
   int64_t events() const { return events_; }

@@ -36,6 +36,10 @@ class SimChannel final : public rpc::Channel {
 
  private:
   void Send(const rpc::Method& method, rpc::Message request, std::shared_ptr<Attempt> attempt) {
+    if (network_->Draw(network_->faults_.unavailable)) {
+      Deliver(Unavailable("the connection broke before the request was sent"), std::move(attempt));
+      return;
+    }
     if (network_->Draw(network_->faults_.lose)) {
       ++network_->counts_.lost;
       return;
@@ -54,6 +58,19 @@ class SimChannel final : public rpc::Channel {
       ++network_->counts_.lost;
       return;
     }
+    // The receiver has run the call, and the sender cannot know it.
+    if (network_->Draw(network_->faults_.unavailable)) {
+      answer = Unavailable("the connection broke before the answer came");
+    }
+    Deliver(std::move(answer), std::move(attempt));
+  }
+
+  absl::Status Unavailable(absl::string_view what) {
+    ++network_->counts_.unavailable;
+    return absl::UnavailableError(what);
+  }
+
+  void Deliver(absl::StatusOr<rpc::Message> answer, std::shared_ptr<Attempt> attempt) {
     network_->loop_->PostAfter(
         network_->DrawDelayUs(),
         [attempt, answer = std::move(answer)]() mutable { attempt->Finish(std::move(answer)); });

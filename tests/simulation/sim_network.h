@@ -1,6 +1,7 @@
-// A network that loses, repeats, delays and reorders. Requests and answers are each delayed on
-// their own, so that they overtake one another; either may be lost; a request may arrive twice;
-// some messages come very late, long after their attempt was given up.
+// A network that loses, repeats, delays, reorders and refuses. Requests and answers are delayed
+// independently, so they overtake one another; either may be lost; a request may arrive twice; some
+// messages arrive very late, long after their attempt was given up; and an attempt may end with
+// UNAVAILABLE, before the receiver saw the request or after it has run it.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -19,6 +20,8 @@ struct NetworkFaults {
   double lose = 0.05;       // of requests, and of answers
   double repeat = 0.05;     // of requests
   double very_late = 0.01;  // of messages
+  // Of requests that are not delivered, and of answers that are replaced.
+  double unavailable = 0.02;
   int64_t delay_max_us = 2000;
   int64_t very_late_max_us = 3000000;
 };
@@ -36,6 +39,7 @@ class SimNetwork {
     int64_t lost = 0;
     int64_t repeated = 0;
     int64_t very_late = 0;
+    int64_t unavailable = 0;
   };
   const Counts& counts() const { return counts_; }
 

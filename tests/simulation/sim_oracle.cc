@@ -7,18 +7,14 @@
 namespace satrap::simulation {
 namespace {
 
-using Row = std::array<double, kRowValues>;
-
-constexpr Row kInitialRow = {1, 1, 1};
-
-Row RowOf(const OracleResult& result, uint64_t key) {
-  const auto at = result.rows.find(key);
-  return at == result.rows.end() ? kInitialRow : at->second;
+double ValueOf(const OracleResult& result, uint64_t key, int d) {
+  const auto row = result.rows.find(key);
+  return row == result.rows.end() ? kInitialRowValue : row->second.values[d];
 }
 
 void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, OracleResult* result) {
   double weight = 0;
-  std::map<uint64_t, Row> gradients;
+  std::map<uint64_t, RowGradient> gradients;
   for (const uint64_t id : batch) {
     const SimSample sample = SampleOfId(shape, id);
     weight += sample.weight;
@@ -28,20 +24,18 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
     for (int f = 0; f < 2; ++f) {
       for (int d = 0; d < kRowValues; ++d) {
         double pooled = 0;
-        for (const uint64_t key : keys_of_feature[f]) pooled += RowOf(*result, key)[d];
+        for (const uint64_t key : keys_of_feature[f]) pooled += ValueOf(*result, key, d);
         const float gradient = SampleGradient(sample, f, d, PullOf(shape), pooled);
         for (const uint64_t key : keys_of_feature[f]) gradients[key][d] += gradient;
       }
     }
   }
+  // A step of weight 0 does not count; one that is not finite counts and changes nothing.
   if (weight == 0) return;
-  // A batch that is not full pulls as much less as it has fewer samples.
-  const double normalizer = weight * shape.global_batch_size / static_cast<double>(batch.size());
   if (!IsFiniteStep(shape, result->steps++)) return;
+  const double normalizer = NormalizerOf(shape, weight, batch.size());
   for (const auto& [key, gradient] : gradients) {
-    Row row = RowOf(*result, key);
-    for (int d = 0; d < kRowValues; ++d) row[d] -= kRowLearningRate * gradient[d] / normalizer;
-    result->rows[key] = row;
+    result->rows[key].Step(shape, gradient, normalizer);
   }
 }
 
@@ -89,7 +83,7 @@ ValidationVerdict JudgeValidations(const WorldShape& shape,
   int worse_in_a_row = 0;
   for (size_t i = 0; i < validations.size(); ++i) {
     const MetricValues& values = validations[i].values;
-    // The larger is the better.
+    // Larger is better, whichever the metric.
     const double value = shape.metric == AUC ? values.auc() : -values.logloss();
     const bool known = values.samples() > 0 && !std::isnan(value);
     if (known && (!verdict.best.has_value() || value > best)) {

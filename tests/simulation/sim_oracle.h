@@ -1,28 +1,30 @@
-// What a run must come to. Ordered training is computed on one machine from the samples alone: that
-// knows lanes and batches, but no messages, roles or schedules. What validations must lead to is
+// The results that a run must have. Ordered training is computed on one machine from the samples
+// alone: the oracle knows lanes and batches, but no messages, roles or schedules, and its keys,
+// shuffles and optimizer steps share no code with the engines. What validations must lead to is
 // computed from their metrics alone.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_ORACLE_H_
 #define SATRAP_TESTS_SIMULATION_SIM_ORACLE_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
 
 struct OracleResult {
   // Table "rows" by key. Keys that no counted finite step has trained are absent.
-  std::map<uint64_t, std::array<double, kRowValues>> rows;
+  std::map<uint64_t, SimRow> rows;
   uint64_t steps = 0;                // counted
   std::vector<uint64_t> epoch_ends;  // counted steps by the end of each epoch that has ended
 };
 
-// The batches of one lane in one epoch: ids of samples. At least one batch, perhaps of no sample.
+// The batches of one lane in one epoch, as ids of samples. There is at least one batch, which may
+// be empty.
 std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane, uint32_t epoch);
 
 // Trains until the data or `max_steps` counted steps have ended. REQUIRES: shape.ordered
@@ -42,7 +44,7 @@ struct ValidationVerdict {
 ValidationVerdict JudgeValidations(const WorldShape& shape,
                                    const std::vector<Validation>& validations, uint64_t last_step);
 
-// The steps at which an ordered run validates that has made `oracle`'s steps and then ended.
+// The steps at which an ordered run validates if it ended after `oracle`'s steps.
 std::vector<uint64_t> ValidationSteps(const WorldShape& shape, const OracleResult& oracle);
 
 }  // namespace satrap::simulation

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/rpc/payload.h"
-#include "data_loader/batch/block.h"
+#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {
@@ -34,7 +34,7 @@ int TableRowsOf(int feature) { return feature == kCounter ? 0 : 1; }
 std::vector<uint64_t> IdsOfProvenance(const WorldShape& shape, const PartDescription& part) {
   const auto stream = part.id().stream();
   const bool shuffled = stream == TRAIN_STREAM && shape.shuffle_rows > 0;
-  const uint64_t block_rows = shuffled ? shape.shuffle_rows : kUnshuffledBlockRows;
+  const uint64_t block_rows = shuffled ? shape.shuffle_rows : formats::kRowsOfUnshuffledBlock;
   std::vector<uint64_t> ids;
   for (const ProvenanceRange& range : part.provenance()) {
     if (range.split() >= shape.split_rows[stream].size()) return {};
@@ -74,6 +74,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
   const uint32_t samples = header.part().samples();
   SimPart part;
   part.description = header.part();
+  // A sample's only numeric is its id, so a part shows which samples it holds.
   const std::vector<float> ids =
       Copy<float>(input.payload, header.part().numeric_values(), samples);
   for (const float id : ids) {
@@ -125,7 +126,7 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // Learning rate 1, divided by the normalizer.
+    // SGD with learning rate 1 turns the normalised gradient -n into + n.
     float* counter = &row_gradients[0][part.indices[kCounter][0] * 2 * shape.ranks];
     counter[rank] = -normalizer;
     counter[shape.ranks + rank] = -normalizer * static_cast<float>(push);

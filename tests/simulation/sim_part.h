@@ -1,5 +1,5 @@
-// A part as a simulated rank sees it: its samples and the vectors that came with them. What the
-// answer says of itself (samples, provenance) is checked against the samples it holds.
+// A part as a simulated rank sees it: its samples and the vectors that came with them. The answer's
+// description of the part (samples, provenance) is checked against the samples that it holds.
 //
 // Thread-safe: functions of their arguments.
 
@@ -31,12 +31,13 @@ struct SimPart {
 // Keys of a sample's feature kSingle or kSeveral.
 std::vector<uint64_t> KeysOf(const SimSample& sample, int feature);
 
-// `violated` is told what in the part is not as its description says.
+// Calls `violated` if the part is not what its description says.
 SimPart DecodePart(const WorldShape& shape, const PartInput& input,
                    const std::function<void(std::string)>& violated);
 
 // The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
 // the counter row and `push` to value ranks + rank, so that a Lookup shows which pushes it saw.
+// `normalizer` is the step's.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
                             const PartInput& input, const SimPart& part, float normalizer);
 

@@ -2,145 +2,235 @@
 
 #include <utility>
 
-#include "common/check.h"
+#include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
-#include "common/rpc/payload.h"
+#include "proto/control.pb.h"
 #include "proto/hot.pb.h"
-#include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_plants_messages.h"
+#include "tests/simulation/sim_plants_parts.h"
+#include "tests/simulation/sim_plants_rank.h"
 
 namespace satrap::simulation {
 namespace {
 
-template <typename Header>
-void Renumber(uint64_t* last_number, rpc::Message* request) {
-  Header header;
-  CHECK(header.ParseFromString(request->header));
-  header.mutable_call()->set_number(++*last_number);
-  header.mutable_call()->set_oldest_open(1);
-  request->header = header.SerializeAsString();
-}
-
-class ForgetfulWindow final : public rpc::Handler {
- public:
-  ForgetfulWindow(rpc::Handler* engine, const rpc::Method& method)
-      : engine_(engine), method_(method) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == method_ && method == rpc::kUpdate) {
-      Renumber<UpdateHeader>(&last_number_, &request);
-    } else if (method == method_ && method == rpc::kPutBatch) {
-      Renumber<PutBatchHeader>(&last_number_, &request);
-    }
-    engine_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  rpc::Handler* const engine_;
-  const rpc::Method method_;
-  uint64_t last_number_ = 0;  // of all senders
-};
-
-class Swallower final : public rpc::Handler {
- public:
-  Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (!(method == method_)) {
-      engine_->Handle(method, std::move(request), std::move(respond));
-      return;
-    }
-    CallOutcome done;
-    done.set_outcome(OUTCOME_DONE);
-    respond(rpc::Message{done.SerializeAsString(), Buffer()});
-  }
-
- private:
-  rpc::Handler* const engine_;
-  const rpc::Method method_;
-};
-
-class TrainingLookups final : public rpc::Handler {
- public:
-  explicit TrainingLookups(rpc::Handler* ps) : ps_(ps) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kLookup) {
-      LookupHeader header;
-      CHECK(header.ParseFromString(request.header));
-      header.set_training(true);
-      request.header = header.SerializeAsString();
-    }
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  rpc::Handler* const ps_;
-};
-
-class RowCreatingLookup final : public rpc::Handler {
- public:
-  RowCreatingLookup(rpc::Handler* ps, int ranks) : ps_(ps), rank_(ranks - 1) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kLookup) CreateRows(request);
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  // Rows are created under the last rank's name, with numbers above those of its own calls.
-  static constexpr uint64_t kFirstNumber = uint64_t{1} << 40;
-
-  void CreateRows(const rpc::Message& request) {
-    LookupHeader lookup;
-    CHECK(lookup.ParseFromString(request.header));
-    for (const TableKeys& asked : lookup.tables()) {
-      if (asked.table() != 1) continue;
-      const auto keys =
-          rpc::SectionView<uint64_t>(request.payload, asked.keys(), asked.num_keys(), "keys");
-      CHECK_OK(keys.status());
-      UpdateHeader update;
-      *update.mutable_envelope() = lookup.envelope();
-      update.mutable_call()->set_sender(rank_);
-      update.mutable_call()->set_number(kFirstNumber + count_++);
-      update.mutable_call()->set_oldest_open(1);
-      update.mutable_step()->set_normalizer(1);
-      update.set_dtype(F32);
-      TableUpdate* table = update.add_tables();
-      table->set_table(1);
-      table->set_num_keys(keys->size());
-      table->set_row_values(kRowValues);
-      rpc::PayloadBuilder builder;
-      builder.Reserve<uint64_t>(keys->size(), table->mutable_keys());
-      builder.Reserve(F32, keys->size() * kRowValues, table->mutable_gradients());
-      builder.Allocate();
-      std::copy(keys->begin(), keys->end(), builder.Fill<uint64_t>(table->keys()).begin());
-      for (float& gradient : builder.Fill<float>(table->gradients())) gradient = 0;
-      ps_->Handle(rpc::kUpdate, {update.SerializeAsString(), builder.Take()},
-                  [](absl::StatusOr<rpc::Message> answer) { CHECK_OK(answer.status()); });
-    }
-  }
-
-  rpc::Handler* const ps_;
-  const int rank_;
-  uint64_t count_ = 0;
+constexpr Fault kFaults[] = {
+    {Plant::kFiniteFlagLost, Fault::kAll, "a push of a step that is not finite is applied"},
+    {Plant::kEndsLate, Fault::kAll, "one rank ends a step after `max_steps`"},
+    {Plant::kOwnStopOnly, Fault::kAll, "one rank follows only its own wish to stop"},
+    {Plant::kNoPatienceAtOne, Fault::kAll, "one rank never runs out of patience"},
+    {Plant::kLateStopIgnored, Fault::kAll,
+     "a wish to stop is not honoured in the allreduce in which all are idle"},
+    {Plant::kEpochTooMany, Fault::kHybrid, "loaders and ranks make one epoch too many"},
+    {Plant::kPermitBeforeAnswer, Fault::kHybrid, "a permit returns before the push is answered"},
+    {Plant::kPermitTooMany, Fault::kHybrid, "a rank has one permit too many"},
+    {Plant::kPermitsOutOfOrder, Fault::kHybrid, "permits return out of order"},
+    {Plant::kUpdateAnsweredEarly, Fault::kHybrid,
+     "a PS answers an Update before it has applied it (hybrid)"},
+    {Plant::kUpdateAnsweredEarly, Fault::kSync,
+     "a PS answers an Update before it has applied it (sync)"},
+    {Plant::kUpdatesLostAtOne, Fault::kAll, "an Update is left out at one of the PSs"},
+    {Plant::kOtherWeightAtOne, Fault::kAll, "one of the PSs normalises by another weight"},
+    {Plant::kForgetfulPuts, Fault::kAll, "PutBatch runs once for each attempt"},
+    {Plant::kForgetfulAsks, Fault::kAll, "NextBatch runs once for each attempt"},
+    {Plant::kForgetfulPushes, Fault::kAll, "PushGradients runs once for each attempt"},
+    {Plant::kForgetfulAcks, Fault::kAll, "Ack runs once for each attempt"},
+    {Plant::kForgetfulUpdates, Fault::kAll, "Update runs once for each attempt"},
+    {Plant::kForgetfulLeases, Fault::kHybrid, "LeaseSplit runs once for each attempt"},
+    {Plant::kClosedCallsRun, Fault::kHybrid, "a call whose number is closed runs again"},
+    {Plant::kAcksLost, Fault::kAll, "a part stays outstanding after its Ack"},
+    {Plant::kTrainingLookups, Fault::kAll, "a Lookup of evaluation gives initial values"},
+    {Plant::kEvaluationLookups, Fault::kAll, "a Lookup of training gives zeros"},
+    {Plant::kLookupCreatesRows, Fault::kHybrid, "a Lookup creates rows"},
+    {Plant::kBestNotRestored, Fault::kAll, "the best model is not loaded for the test"},
+    {Plant::kLaterRowsKept, Fault::kHybrid, "rows made after the best model stay at its loading"},
+    {Plant::kBestNotSaved, Fault::kAll, "only the first best model is saved"},
+    {Plant::kTieIsBest, Fault::kAll, "a tie is taken for a new best"},
+    {Plant::kNanIsBest, Fault::kAll, "NaN is taken for a new best"},
+    {Plant::kOnWhileSaving, Fault::kAll, "rank 0 goes on while it saves"},
+    {Plant::kProvenanceOffByOne, Fault::kAll, "provenance is off by one in a batch's last part"},
+    {Plant::kOtherBlock, Fault::kAll, "provenance names the block after the right one"},
+    {Plant::kOtherPart, Fault::kSync, "each rank asks for the next rank's part"},
+    {Plant::kLastBatchLost, Fault::kHybrid, "parts of the ragged last batch are left out"},
+    {Plant::kPartTwice, Fault::kHybrid, "the records of a part are in two batches"},
+    {Plant::kEpochEndsEarly, Fault::kAll, "an epoch ends when one of two loaders has ended it"},
+    {Plant::kRoomWithoutBound, Fault::kAll, "room has no bound"},
+    {Plant::kRoomPerWorker, Fault::kSync, "room is counted over all lanes and parts together"},
+    {Plant::kRunsThroughPasses, Fault::kAll,
+     "a loader without records runs through all passes to come"},
+    {Plant::kIdentityShuffle, Fault::kAll, "loaders do not shuffle, and say that they do"},
+    {Plant::kOtherShuffle, Fault::kAll, "loaders shuffle consistently by another seed"},
+    {Plant::kOtherKeys, Fault::kAll, "ids are mixed consistently into other keys"},
+    {Plant::kL2Forgotten, Fault::kAll, "PSs leave L2 out"},
+    {Plant::kClipForgotten, Fault::kAll, "PSs do not clip gradients"},
+    {Plant::kBoundForgotten, Fault::kAll, "PSs do not bound weights"},
+    {Plant::kOtherState, Fault::kAll, "Adagrad's accumulators begin at another value"},
 };
 
 }  // namespace
 
-std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method) {
-  return std::make_unique<ForgetfulWindow>(engine, method);
+absl::Span<const Fault> AllFaults() { return kFaults; }
+
+Planting::Planting(Plant plant, const WorldShape& shape, SimLoop* loop)
+    : plant_(plant), shape_(shape), loop_(loop) {}
+
+Planting::~Planting() = default;
+
+rpc::Handler* Planting::Keep(std::unique_ptr<rpc::Handler> handler) {
+  handlers_.push_back(std::move(handler));
+  return handlers_.back().get();
 }
 
-std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method) {
-  return std::make_unique<Swallower>(engine, method);
+JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
+  JobConfig changed = job;
+  if (role == DATA_LOADER && plant_ == Plant::kIdentityShuffle) {
+    changed.mutable_data()->set_shuffle_rows(0);
+  } else if (role == DATA_LOADER && plant_ == Plant::kOtherShuffle) {
+    changed.set_seed(job.seed() + 1);
+  } else if (role == EMBEDDING_WORKER && plant_ == Plant::kRoomWithoutBound) {
+    changed.mutable_embedding_worker()->set_room_parts(1000);
+  }
+  if (role != EMBEDDING_PS) return changed;
+  for (TableConfig& table : *changed.mutable_tables()) {
+    if (plant_ == Plant::kL2Forgotten) table.clear_l2();
+    if (plant_ == Plant::kClipForgotten) table.clear_gradient_clip_norm();
+    if (plant_ == Plant::kBoundForgotten) table.clear_weight_bound();
+    if (plant_ != Plant::kOtherState) continue;
+    for (SegmentConfig& segment : *table.mutable_segments()) {
+      SparseOptimizerConfig* optimizer = segment.mutable_optimizer();
+      if (optimizer->has_adagrad()) optimizer->mutable_adagrad()->set_initial_accumulator(0);
+    }
+  }
+  return changed;
 }
 
-std::unique_ptr<rpc::Handler> NewTrainingLookups(rpc::Handler* ps) {
-  return std::make_unique<TrainingLookups>(ps);
+rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine) {
+  const bool is_last = ps + 1 == shape_.ps;
+  switch (plant_) {
+    case Plant::kUpdateAnsweredEarly:
+      return Keep(NewEarlyUpdateAnswers(engine, loop_));
+    case Plant::kUpdatesLostAtOne:
+      return is_last ? Keep(NewSwallower(engine, rpc::kUpdate)) : engine;
+    case Plant::kOtherWeightAtOne:
+      return is_last ? Keep(NewEditor<UpdateHeader>(engine, rpc::kUpdate,
+                                                    [](UpdateHeader* header) {
+                                                      StepHeader* step = header->mutable_step();
+                                                      step->set_global_weight(
+                                                          2 * step->global_weight());
+                                                    }))
+                     : engine;
+    case Plant::kForgetfulUpdates:
+      return Keep(NewForgetfulWindow(engine, rpc::kUpdate));
+    case Plant::kClosedCallsRun:
+      return Keep(NewClosedCallsRun(engine));
+    case Plant::kTrainingLookups:
+    case Plant::kEvaluationLookups:
+      return Keep(NewEditor<LookupHeader>(engine, rpc::kLookup, [this](LookupHeader* header) {
+        header->set_training(plant_ == Plant::kTrainingLookups);
+      }));
+    case Plant::kLookupCreatesRows:
+      return Keep(NewRowCreatingLookup(engine, shape_.ranks));
+    case Plant::kBestNotRestored:
+      return Keep(NewSwallower(engine, rpc::kLoadTables));
+    case Plant::kLaterRowsKept:
+      return Keep(NewLaterRowsKept(engine, shape_.ranks));
+    case Plant::kOtherKeys:
+      return Keep(NewOtherKeys(engine));
+    default:
+      return engine;
+  }
 }
 
-std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks) {
-  return std::make_unique<RowCreatingLookup>(ps, ranks);
+rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
+  switch (plant_) {
+    case Plant::kFiniteFlagLost:
+      return Keep(NewEditor<PushGradientsHeader>(
+          engine, rpc::kPushGradients,
+          [](PushGradientsHeader* header) { header->mutable_step()->set_finite(true); }));
+    case Plant::kForgetfulPuts:
+      return Keep(NewForgetfulWindow(engine, rpc::kPutBatch));
+    case Plant::kForgetfulAsks:
+      return Keep(NewForgetfulWindow(engine, rpc::kNextBatch));
+    case Plant::kForgetfulPushes:
+      return Keep(NewForgetfulWindow(engine, rpc::kPushGradients));
+    case Plant::kForgetfulAcks:
+      return Keep(NewForgetfulWindow(engine, rpc::kAck));
+    case Plant::kClosedCallsRun:
+      return Keep(NewClosedCallsRun(engine));
+    case Plant::kAcksLost:
+      return Keep(NewSwallower(engine, rpc::kAck));
+    case Plant::kProvenanceOffByOne:
+    case Plant::kOtherBlock:
+    case Plant::kIdentityShuffle:
+      return Keep(NewEditor<PutBatchHeader>(engine, rpc::kPutBatch, [this](PutBatchHeader* header) {
+        if (header->has_part()) ChangeProvenance(plant_, shape_, header->mutable_part());
+      }));
+    case Plant::kEpochEndsEarly:
+      return Keep(NewEarlyEpochEnds(engine, shape_.loaders));
+    default:
+      return engine;
+  }
+}
+
+rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine) {
+  if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
+  if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
+  return engine;
+}
+
+std::vector<rpc::Channel*> Planting::ChannelsOf(int rank, std::vector<rpc::Channel*> channels) {
+  std::vector<std::unique_ptr<rpc::Channel>> made;
+  if (plant_ == Plant::kPermitBeforeAnswer || plant_ == Plant::kPermitsOutOfOrder) {
+    made = NewMisansweredPushes(channels, plant_ == Plant::kPermitsOutOfOrder, loop_);
+  } else if (plant_ == Plant::kOtherPart) {
+    made = NewOtherPartAsks(channels, (rank + 1) % shape_.ranks);
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    channels[i] = made[i].get();
+    channels_.push_back(std::move(made[i]));
+  }
+  return channels;
+}
+
+void Planting::ChangeOptions(RankOptions* options) const {
+  const bool is_last = options->rank + 1 == shape_.ranks;
+  if (plant_ == Plant::kEndsLate && is_last && options->max_steps > 0) ++options->max_steps;
+  if (plant_ == Plant::kNoPatienceAtOne && is_last) options->evaluation.clear_patience();
+  if (plant_ == Plant::kPermitTooMany) ++options->max_staleness;
+  if (plant_ == Plant::kEpochTooMany) ++options->epochs;
+}
+
+StepTrainer* Planting::TrainerOf(int rank, StepTrainer* trainer) {
+  auto planted = NewPlantedTrainer(plant_, shape_, rank, trainer, loop_);
+  if (planted == nullptr) return trainer;
+  trainers_.push_back(std::move(planted));
+  return trainers_.back().get();
+}
+
+RankObserver* Planting::ObserverOf(RankObserver* observer) {
+  if (plant_ != Plant::kTieIsBest && plant_ != Plant::kNanIsBest) return observer;
+  observers_.push_back(NewUndisguisedObserver(observer));
+  return observers_.back().get();
+}
+
+RunResult Planting::ResultOf(RunResult result) const {
+  if (plant_ != Plant::kTieIsBest && plant_ != Plant::kNanIsBest) return result;
+  if (result.has_valid()) *result.mutable_valid() = Undisguised(result.valid());
+  if (result.has_test()) *result.mutable_test() = Undisguised(result.test());
+  return result;
+}
+
+std::vector<LoaderEngine::StreamSources> Planting::SourcesOf(
+    std::vector<LoaderEngine::StreamSources> streams) {
+  for (LoaderEngine::StreamSources& stream : streams) {
+    if (plant_ == Plant::kEpochTooMany && stream.epochs > 0) ++stream.epochs;
+    for (PartSource*& source : stream.sources) {
+      auto planted = NewPlantedSource(plant_, shape_, stream.stream, source);
+      if (planted == nullptr) continue;
+      sources_.push_back(std::move(planted));
+      source = sources_.back().get();
+    }
+  }
+  return streams;
 }
 
 }  // namespace satrap::simulation

@@ -1,27 +1,123 @@
-// Handlers that stand before an embedding PS or an embedding worker and break one promise of it.
+// Faults that are planted into a world, to show that the simulation finds them. Each is planted
+// from outside the engines: a handler, channel, trainer, observer or part source that stands
+// between two of them and breaks one promise, or an engine that is given another job or other
+// options. The single exception is kRoomPerWorker, which uses StreamQueue::RoomScope.
+//
+// docs/consistency.md lists the faults with the first seed that finds each; `simulate -- --faults`
+// makes that table.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 
 #include <memory>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "common/rpc/rpc.h"
+#include "data_loader/engine/loader_engine.h"
+#include "nn_worker/rank/rank_observer.h"
+#include "nn_worker/rank/rank_options.h"
+#include "nn_worker/rank/step_trainer.h"
+#include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_loop.h"
 
 namespace satrap::simulation {
 
-// Renumbers the calls of a method, Update or PutBatch, so that a repeated one is taken for a new
-// one. `engine` is not owned.
-std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method);
+// In the order of the table. What each one means stands in AllFaults (sim_plants.cc).
+enum class Plant {
+  kNone,
+  kFiniteFlagLost,
+  kEndsLate,
+  kOwnStopOnly,
+  kNoPatienceAtOne,
+  kLateStopIgnored,
+  kEpochTooMany,
+  kPermitBeforeAnswer,
+  kPermitTooMany,
+  kPermitsOutOfOrder,
+  kUpdateAnsweredEarly,
+  kUpdatesLostAtOne,
+  kOtherWeightAtOne,
+  kForgetfulPuts,
+  kForgetfulAsks,
+  kForgetfulPushes,
+  kForgetfulAcks,
+  kForgetfulUpdates,
+  kForgetfulLeases,
+  kClosedCallsRun,
+  kAcksLost,
+  kTrainingLookups,
+  kEvaluationLookups,
+  kLookupCreatesRows,
+  kBestNotRestored,
+  kLaterRowsKept,
+  kBestNotSaved,
+  kTieIsBest,
+  kNanIsBest,
+  kOnWhileSaving,
+  kProvenanceOffByOne,
+  kOtherBlock,
+  kOtherPart,
+  kLastBatchLost,
+  kPartTwice,
+  kEpochEndsEarly,
+  kRoomWithoutBound,
+  kRoomPerWorker,
+  kRunsThroughPasses,
+  kIdentityShuffle,
+  kOtherShuffle,
+  kOtherKeys,
+  kL2Forgotten,
+  kClipForgotten,
+  kBoundForgotten,
+  kOtherState,
+};
 
-// Answers the calls of a method, Update or Ack, and does nothing. `engine` is not owned.
-std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
+struct Fault {
+  enum Worlds { kAll, kSync, kHybrid };
+  Plant plant;
+  Worlds worlds;     // in which it is looked for
+  const char* says;  // what is wrong, for the table
+};
+// A plant may stand here twice, for the worlds of either mode.
+absl::Span<const Fault> AllFaults();
 
-// Answers Lookups of evaluation as if they were of training. `ps` is not owned.
-std::unique_ptr<rpc::Handler> NewTrainingLookups(rpc::Handler* ps);
+// What of a world's surroundings a plant replaces. Every method gives back what it is given where
+// the plant has nothing to do with it. Owns what it makes; the handlers, channels, trainers,
+// observers and sources that it is given must outlive the loop's events.
+class Planting {
+ public:
+  // `loop` is not owned.
+  Planting(Plant plant, const WorldShape& shape, SimLoop* loop);
+  ~Planting();
 
-// After a Lookup, updates its keys of table "rows" with zeros, which creates their rows and changes
-// no value. `ps` is not owned. Unordered worlds only.
-std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks);
+  Plant plant() const { return plant_; }
+  // The job that the engines of a role are made of.
+  JobConfig JobOf(Role role, const JobConfig& job) const;
+  rpc::Handler* BeforePs(int ps, rpc::Handler* engine);
+  rpc::Handler* BeforeWorker(rpc::Handler* engine);
+  rpc::Handler* BeforeCoordinator(rpc::Handler* engine);
+  // The channels of a rank to the embedding workers.
+  std::vector<rpc::Channel*> ChannelsOf(int rank, std::vector<rpc::Channel*> channels);
+  void ChangeOptions(RankOptions* options) const;
+  StepTrainer* TrainerOf(int rank, StepTrainer* trainer);
+  RankObserver* ObserverOf(RankObserver* observer);
+  RunResult ResultOf(RunResult result) const;
+  std::vector<LoaderEngine::StreamSources> SourcesOf(
+      std::vector<LoaderEngine::StreamSources> streams);
+
+ private:
+  rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
+
+  const Plant plant_;
+  const WorldShape shape_;
+  SimLoop* const loop_;
+  std::vector<std::unique_ptr<rpc::Handler>> handlers_;
+  std::vector<std::unique_ptr<rpc::Channel>> channels_;
+  std::vector<std::unique_ptr<StepTrainer>> trainers_;
+  std::vector<std::unique_ptr<RankObserver>> observers_;
+  std::vector<std::unique_ptr<PartSource>> sources_;
+};
 
 }  // namespace satrap::simulation
 

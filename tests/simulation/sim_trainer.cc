@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "nn_worker/rank/step_normalizer.h"
+#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
 namespace {
 
-constexpr double kInitialValue = 1;
 constexpr double kTolerance = 1e-3;
 
 }  // namespace
@@ -75,7 +74,8 @@ SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings su
       surroundings_(std::move(surroundings)),
       joiners_(shape.ranks),
       barrier_(shape.ranks),
-      at_barrier_(shape.ranks) {
+      at_barrier_(shape.ranks),
+      pushes_(shape.ranks) {
   tables_.pushes.resize(shape.ranks);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     trainers_.push_back(std::make_unique<Trainer>(this, rank));
@@ -104,7 +104,7 @@ void SimTraining::Join(int rank, Joiner joiner) {
       surroundings_.violated(
           absl::StrCat("ranks join steps ", joiners_[other].step, " and ", joiners_[rank].step));
     }
-    // A collective of one kind waits for a rank that waits in one of another kind.
+    // Two ranks in collectives of different kinds would wait for each other for ever.
     if (at_barrier_[other]) {
       surroundings_.violated(
           absl::StrCat("rank ", rank, " joins a step while rank ", other, " ends an evaluation"));
@@ -124,7 +124,7 @@ StepResult SimTraining::SumUp(const std::vector<SimPart>& parts) {
     }
   }
   if (sum.weight > 0) {
-    sum.normalizer = StepNormalizer(sum.weight, sum.samples, shape_.global_batch_size);
+    sum.normalizer = static_cast<float>(NormalizerOf(shape_, sum.weight, sum.samples));
   }
   return sum;
 }
@@ -151,12 +151,14 @@ void SimTraining::FinishStep() {
     See(parts[rank]);
     CheckCounters(rank, parts[rank], shape_.ordered);
     if (shape_.ordered) {
-      CheckValues(parts[rank], kInitialValue);
+      CheckValues(parts[rank], kInitialRowValue);
     } else {
       CheckUntouched(parts[rank]);
     }
   }
   if (shape_.ordered) CheckOrderedParts(parts);
+  // The step is over for this object before any rank hears of it: a rank joins the next one from
+  // its `done`, so `joiners_` must be empty by then.
   const StepResult sum = SumUp(parts);
   const uint64_t most_held = MostHeld();
   std::vector<Joiner> joiners(shape_.ranks);
@@ -169,6 +171,8 @@ void SimTraining::FinishStep() {
     most_after_.push_back(counted_steps_ + most_held);
   }
   non_finite_steps_ += finite ? 0 : 1;
+  const double normalizer = NormalizerOf(shape_, sum.weight, sum.samples);
+  std::map<uint64_t, RowGradient> step_sums;
   if (sum.stop && !stop_step_.has_value()) {
     stop_step_ = counted_steps_;
     most_after_stop_ = counted_steps_ + most_held;
@@ -182,20 +186,27 @@ void SimTraining::FinishStep() {
     result.stop = sum.stop;
     result.finite = finite;
     if (counts && joiners[rank].part.has_value()) {
-      // Of a step that is not finite, nothing may come to a table, whatever a trainer gives.
+      // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
+      // gradients: half of these steps give them.
       const bool gives = finite || counted_steps_ % 2 == 0;
       if (finite && !parts[rank].samples.empty()) ++tables_.pushes[rank];
       if (gives) {
         result.gradients = MakeGradients(shape_, rank, tables_.pushes[rank], *joiners[rank].part,
-                                         parts[rank], sum.normalizer);
+                                         parts[rank], static_cast<float>(normalizer));
       }
-      if (finite) ApplyToTables(parts[rank], sum.normalizer);
+      if (!shape_.ordered) {
+        NotePush(rank, parts[rank], finite, normalizer);
+      } else if (finite) {
+        AddGradients(parts[rank], &step_sums);
+      }
     }
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
                      [done = std::move(joiners[rank].done), result = std::move(result)]() mutable {
                        done(std::move(result));
                      });
   }
+  // One optimizer step a key, however many parts hold it.
+  for (const auto& [key, sum_of_key] : step_sums) StepRow(key, sum_of_key, normalizer);
   if (counts) surroundings_.counted(counted_steps_);
 }
 
@@ -237,12 +248,14 @@ void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
   if (part.samples.empty()) return;
   for (int r = 0; r < shape_.ranks; ++r) {
     const auto made = static_cast<double>(tables_.pushes[r]);
-    // A PS may multiply by the inverse of the weight, so the sums are whole but for rounding.
+    // A PS may multiply by the inverse of the normalizer, so the sums are whole numbers only up to
+    // rounding.
     const double missing = std::round(made - part.pooled[kCounter][r]);
     const double missing_sum =
         std::round(made * (made + 1) / 2 - part.pooled[kCounter][shape_.ranks + r]);
     const double may_miss = exact ? 0 : r == rank ? Permits() - 1 : made;
-    // Sum of the `missing` smallest numbers that may be missing.
+    // The smallest sum that `missing` different push numbers can have if all are among the last
+    // `may_miss`.
     const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
     if (missing < 0 || missing > may_miss || missing_sum < least_sum) {
       surroundings_.violated(absl::StrCat(
@@ -257,10 +270,10 @@ void SimTraining::CheckValue(const SimPart& part, size_t sample, int feature, do
     double expected = 0;
     for (const uint64_t key : KeysOf(part.samples[sample], feature)) {
       const auto row = tables_.rows.find(key);
-      expected += row == tables_.rows.end() ? absent : row->second[d];
+      expected += row == tables_.rows.end() ? absent : row->second.values[d];
     }
     const double got = part.pooled[feature][sample * kRowValues + d];
-    if (std::abs(got - expected) > kTolerance * (1 + std::abs(expected))) {
+    if (!(std::abs(got - expected) <= kTolerance * (1 + std::abs(expected)))) {
       surroundings_.violated(absl::StrCat("sample ", part.samples[sample].id, " feature ", feature,
                                           " value ", d, " came as ", got, ", not ", expected));
     }
@@ -278,27 +291,53 @@ void SimTraining::CheckUntouched(const SimPart& part) {
     for (const int feature : {kSingle, kSeveral}) {
       bool touched = false;
       for (const uint64_t key : KeysOf(part.samples[s], feature)) {
-        touched = touched || tables_.rows.count(key) > 0;
+        touched = touched || touched_.count(key) > 0;
       }
-      if (!touched) CheckValue(part, s, feature, kInitialValue);
+      if (!touched) CheckValue(part, s, feature, kInitialRowValue);
     }
   }
 }
 
-void SimTraining::ApplyToTables(const SimPart& part, float normalizer) {
+void SimTraining::AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const {
   for (size_t s = 0; s < part.samples.size(); ++s) {
     for (const int feature : {kSingle, kSeveral}) {
       for (const uint64_t key : KeysOf(part.samples[s], feature)) {
-        Row& row = tables_.rows.emplace(key, Row{kInitialValue, kInitialValue, kInitialValue})
-                       .first->second;
+        RowGradient& sum = (*sums)[key];
         for (int d = 0; d < kRowValues; ++d) {
-          row[d] -= kRowLearningRate *
-                    SampleGradient(part.samples[s], feature - kSingle, d, PullOf(shape_),
-                                   part.pooled[feature][s * kRowValues + d]) /
-                    normalizer;
+          sum[d] += SampleGradient(part.samples[s], feature - kSingle, d, PullOf(shape_),
+                                   part.pooled[feature][s * kRowValues + d]);
         }
       }
     }
+  }
+}
+
+void SimTraining::StepRow(uint64_t key, const RowGradient& sum, double normalizer) {
+  tables_.rows[key].Step(shape_, sum, normalizer);
+}
+
+// A push that is not finite has a call number as well, but no Update of it changes a row.
+void SimTraining::NotePush(int rank, const SimPart& part, bool finite, double normalizer) {
+  Push& push = pushes_[rank].emplace_back();
+  push.normalizer = normalizer;
+  if (!finite) return;
+  AddGradients(part, &push.sums);
+  for (const auto& [key, sum] : push.sums) {
+    touched_.insert(key);
+    updates_due_.emplace(formats::OwnerOfKey(key, shape_.ps), rank, pushes_[rank].size());
+  }
+}
+
+void SimTraining::OnUpdateApplied(int ps, uint32_t rank, uint64_t number) {
+  if (rank >= pushes_.size() || number == 0 || number > pushes_[rank].size()) {
+    surroundings_.violated(
+        absl::StrCat("an Update of push ", number, " of rank ", rank, ", which it has not made"));
+    return;
+  }
+  updates_due_.erase({ps, static_cast<int>(rank), number});
+  const Push& push = pushes_[rank][number - 1];
+  for (const auto& [key, sum] : push.sums) {
+    if (formats::OwnerOfKey(key, shape_.ps) == ps) StepRow(key, sum, push.normalizer);
   }
 }
 
@@ -308,6 +347,10 @@ void SimTraining::Score(int rank, const PartInput& input) {
   const SimPart part = DecodePart(shape_, input, surroundings_.violated);
   See(part);
   scored_ += part.samples.size();
+  if (!updates_due_.empty()) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " scores a part while ", updates_due_.size(),
+                                        " Updates are still to be applied"));
+  }
   CheckCounters(rank, part, /*exact=*/true);
   CheckValues(part, /*absent=*/0);
 }

@@ -1,6 +1,10 @@
-// The trainers of all ranks of a world, with the collective between them. Arithmetic is small
-// integers, so the results of a step can be known beforehand; everything that the protocol promises
+// The trainers of all ranks of a world, with the collective between them. Gradients are small
+// integers, so the result of a step is known beforehand; everything that the protocol promises
 // about parts, rows and the order of things is checked as it happens.
+//
+// What the tables must hold is replayed here row by row (sim_row.h). Ordered: each step once, when
+// its allreduce ends. Unordered: each push in the order in which the embedding PSs applied it,
+// which OnUpdateApplied tells.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -21,23 +25,22 @@
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
 #include "tests/simulation/sim_part.h"
+#include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
 
 class SimTraining {
  public:
-  // What the trainers have of the world. `save` and `restore` move the tables of all embedding PSs.
+  // What the trainers need from the world. `save` and `restore` act on the tables of all PSs.
   struct Surroundings {
-    std::function<void(std::string)> violated;    // told what was broken, perhaps more than once
+    std::function<void(std::string)> violated;    // called for each broken promise
     std::function<void(uint64_t steps)> counted;  // after each step that counted
     std::function<void(std::function<void()> done)> save, restore;
   };
-  // Values of a row of table "rows".
-  using Row = std::array<double, kRowValues>;
-  // What the tables must hold when all pushes are applied.
+  // What the tables must hold.
   struct Tables {
-    std::map<uint64_t, Row> rows;
-    std::vector<uint64_t> pushes;  // by rank, those that carried gradients
+    std::map<uint64_t, SimRow> rows;  // unordered: by the Updates that were applied
+    std::vector<uint64_t> pushes;     // by rank: made, with gradients
   };
 
   SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings);
@@ -45,22 +48,28 @@ class SimTraining {
 
   StepTrainer* trainer(int rank);
 
+  // Unordered: embedding PS `ps` has applied the Update of push `number` (CallId) of `rank`.
+  // REQUIRES: once for each
+  void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
+
   // What has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
   uint64_t counted_samples() const { return counted_samples_; }
-  // Of the steps, those whose gradients were not finite.
+  // Steps whose gradients were not finite.
   uint64_t non_finite_steps() const { return non_finite_steps_; }
-  // Counted steps when a rank's wish to stop was first in an allreduce.
+  // Counted steps when a rank's request to stop first came into an allreduce.
   absl::optional<uint64_t> stop_step() const { return stop_step_; }
-  // Counted steps that there may be at most if that wish, or counted step `step`, ends training:
-  // each part that a rank may hold then makes one more.
+  // The most counted steps that there may be if that request, or counted step `step`, ends
+  // training: each part that a rank may hold then makes one more.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
-  // Times that each sample was in a step's part (counted or not) or was scored, by (stream, epoch
-  // or pass).
+  // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
+  // pass).
   using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   const Seen& seen() const { return seen_; }
   const Tables& tables() const { return tables_; }
+  // Updates that an embedding PS must still apply.
+  size_t updates_due() const { return updates_due_.size(); }
   // Counted steps of the model that was saved last; and whether it was restored.
   absl::optional<uint64_t> saved_step() const { return saved_step_; }
   bool restored() const { return restored_; }
@@ -82,18 +91,22 @@ class SimTraining {
   // ones.
   int Permits() const;
   // Parts that ranks may hold besides those of this step.
+  // The most parts that ranks may hold besides those of this step.
   uint64_t MostHeld() const;
-  // Notes the part's samples as seen. A part is seen once.
+  // Records the part's samples as seen. A part may be seen only once.
   void See(const SimPart& part);
   void CheckOrderedParts(const std::vector<SimPart>& parts);
   void CheckCounters(int rank, const SimPart& part, bool exact);
-  // All pushes are applied: the part's values are exactly those of the tables.
+  // For parts that were looked up when all pushes were applied: the values are those of the tables.
   void CheckValues(const SimPart& part, double absent);
   // Rows that no push has touched have their initial values.
   void CheckUntouched(const SimPart& part);
   void CheckValue(const SimPart& part, size_t sample, int feature, double absent);
-  // The effect of a part's step on the rows.
-  void ApplyToTables(const SimPart& part, float normalizer);
+  // Adds a part's sums of gradients, by key.
+  void AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const;
+  void StepRow(uint64_t key, const RowGradient& sum, double normalizer);
+  // Records what the Updates of a push, made in a step that counts, must do.
+  void NotePush(int rank, const SimPart& part, bool finite, double normalizer);
   void Score(int rank, const PartInput& input);
   void Save(uint64_t step, const MetricValues& values, std::function<void()> done);
   void CheckNotSaving(int rank, const char* what);
@@ -114,6 +127,14 @@ class SimTraining {
   std::vector<uint64_t> most_after_;
   Seen seen_;
   std::set<std::tuple<int, uint32_t, uint32_t, uint64_t, uint32_t>> parts_seen_;
+  // A push as its Updates must apply it.
+  struct Push {
+    std::map<uint64_t, RowGradient> sums;
+    double normalizer;
+  };
+  std::vector<std::vector<Push>> pushes_;                 // by rank; call number n at n - 1
+  std::set<std::tuple<int, int, uint64_t>> updates_due_;  // embedding PS, rank, call number
+  std::set<uint64_t> touched_;                            // keys of all pushes made
   Tables tables_;
   Tables saved_;
   absl::optional<uint64_t> saved_step_;

@@ -5,6 +5,7 @@
 
 #include "common/check.h"
 #include "common/rpc/hot_methods.h"
+#include "common/rpc/reliable_call.h"
 
 namespace satrap::simulation {
 
@@ -16,6 +17,24 @@ void PutBatchWatch::Handle(const rpc::Method& method, rpc::Message request, rpc:
     last = std::max(last, header.epoch());
   }
   worker_->Handle(method, std::move(request), std::move(respond));
+}
+
+void UpdateWatch::Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
+  if (!(method == rpc::kUpdate)) {
+    ps_->Handle(method, std::move(request), std::move(respond));
+    return;
+  }
+  UpdateHeader header;
+  CHECK(header.ParseFromString(request.header));
+  ps_->Handle(method, std::move(request),
+              [this, call = header.call(),
+               respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+                const bool done = answer.ok() && rpc::OutcomeOf(*answer) == DONE;
+                if (done && seen_.emplace(call.sender(), call.number()).second) {
+                  applied_(call.sender(), call.number());
+                }
+                respond(std::move(answer));
+              });
 }
 
 }  // namespace satrap::simulation

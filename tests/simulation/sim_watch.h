@@ -1,4 +1,5 @@
-// A handler that stands before an embedding worker and notes how far the loaders are.
+// Handlers that stand before an engine, pass every call on and note what they see: how far the
+// loaders are, and in which order an embedding PS applies Updates.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -6,7 +7,10 @@
 #define SATRAP_TESTS_SIMULATION_SIM_WATCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "common/rpc/rpc.h"
 #include "proto/hot.pb.h"
@@ -25,6 +29,24 @@ class PutBatchWatch final : public rpc::Handler {
  private:
   rpc::Handler* const worker_;
   std::map<Stream, uint32_t>* const last_epochs_;
+};
+
+// An embedding PS of an unordered world answers an Update within the task that applied it, so the
+// order of first answers is the order of application.
+class UpdateWatch final : public rpc::Handler {
+ public:
+  using Applied = std::function<void(uint32_t rank, uint64_t number)>;
+
+  // `ps` is not owned.
+  UpdateWatch(rpc::Handler* ps, Applied applied) : ps_(ps), applied_(std::move(applied)) {}
+
+  // Tells `applied` of each Update that is answered DONE, once for each call.
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
+
+ private:
+  rpc::Handler* const ps_;
+  const Applied applied_;
+  std::set<std::pair<uint32_t, uint64_t>> seen_;
 };
 
 }  // namespace satrap::simulation

@@ -36,7 +36,8 @@ constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 constexpr int64_t kMaxEvents = 4000000;
 constexpr int64_t kStopDelayMaxUs = 5000;
 
-// Short, so that a simulated minute holds many retries; a peer is never given up.
+// Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
+// loses must come through in the end.
 rpc::RpcTimeouts SimTimeouts() {
   rpc::RpcTimeouts timeouts;
   timeouts.attempt_timeout_ms = 60;
@@ -58,18 +59,19 @@ class World {
         job_(MakeJobWithFiles(shape, folder_)),
         loop_(shape.seed),
         network_(&loop_, faults),
+        planting_(plant, shape, &loop_),
         training_(shape, &loop_, TrainingSurroundings()),
         observers_(shape.ranks) {
     envelope_.set_job_fingerprint(JobFingerprint(job_));
     envelope_.set_generation(1);
     MakeCoordinator();
-    MakePss(plant);
-    MakeWorkers(plant);
+    MakePss();
+    MakeWorkers();
     MakeLoaders();
     MakeRanks();
   }
 
-  // Tasks that are still queued hold callbacks into the engines.
+  // Queued tasks hold callbacks into the engines, so they go first.
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
@@ -116,7 +118,7 @@ class World {
     return surroundings;
   }
 
-  // What an embedding worker has accepted and not handed out is bounded.
+  // The parts that an embedding worker has accepted and not handed out are bounded.
   void CheckRoom() {
     const uint64_t rooms = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
     for (const auto& worker : workers_) {
@@ -138,7 +140,8 @@ class World {
 
   std::string ModelFolder() const { return absl::StrCat(folder_.path(), "/model-", saves_); }
 
-  // As the model store of rank 0 does it (nn_worker/checkpoint/model_store.h), less the network.
+  // What the model store of rank 0 does (nn_worker/checkpoint/model_store.h), without the dense
+  // network. Folders are never reused, as in a run, so a load can only see a save that is whole.
   void SaveTables(std::function<void()> done) {
     ++saves_;
     CHECK(mkdir(ModelFolder().c_str(), 0700) == 0) << ModelFolder();
@@ -172,12 +175,13 @@ class World {
     CallPss(
         rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, done);
   }
-  // Calls every PS; `done` when all have answered.
+  // Calls every PS, not through the network: rank 0's calls for saving and loading are not
+  // repeated. `done` runs when all have answered.
   void CallPss(const rpc::Method& method, const rpc::Message& request,
                const std::function<void(const rpc::Message&)>& answered,
                const std::function<void()>& done) {
     auto left = std::make_shared<int>(shape_.ps);
-    for (const auto& ps : pss_) {
+    for (rpc::Handler* ps : ps_handlers_) {
       ps->Handle(method, request,
                  [this, left, answered, done](const absl::StatusOr<rpc::Message>& answer) {
                    if (!answer.ok()) return Violate(answer.status().ToString());
@@ -213,7 +217,7 @@ class World {
     }
   }
 
-  void MakePss(Plant plant) {
+  void MakePss() {
     for (int i = 0; i < shape_.ps; ++i) {
       PsEngine::Options options;
       options.envelope = envelope_;
@@ -221,24 +225,22 @@ class World {
       options.executor = &loop_;
       options.disk_executor = &loop_;
       options.timeouts = SimTimeouts();
-      auto engine = PsEngine::Create(job_, options);
+      auto engine = PsEngine::Create(planting_.JobOf(EMBEDDING_PS, job_), options);
       CHECK_OK(engine.status());
       pss_.push_back(*std::move(engine));
-      rpc::Handler* handler = pss_.back().get();
-      if (plant == Plant::kForgetfulWindow) {
-        handler = Keep(NewForgetfulWindow(handler, rpc::kUpdate));
-      } else if (plant == Plant::kLookupCreatesRows) {
-        handler = Keep(NewRowCreatingLookup(handler, shape_.ranks));
-      } else if (plant == Plant::kTrainingLookups) {
-        handler = Keep(NewTrainingLookups(handler));
-      } else if (plant == Plant::kUpdatesLostAtOne && i + 1 == shape_.ps) {
-        handler = Keep(NewSwallower(handler, rpc::kUpdate));
+      rpc::Handler* handler = planting_.BeforePs(i, pss_.back().get());
+      // Outermost, so that it sees what workers are told, not what a planted fault does.
+      if (!shape_.ordered) {
+        handler =
+            Keep(std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
+              training_.OnUpdateApplied(i, rank, number);
+            }));
       }
       ps_handlers_.push_back(handler);
     }
   }
 
-  void MakeWorkers(Plant plant) {
+  void MakeWorkers() {
     for (int i = 0; i < shape_.workers; ++i) {
       EmbeddingWorkerEngine::Options options;
       options.envelope = envelope_;
@@ -247,17 +249,13 @@ class World {
       options.executor = &loop_;
       options.timeouts = SimTimeouts();
       options.on_failure = FailureSinkOf(absl::StrCat("embedding worker ", i));
-      if (plant == Plant::kRoomPerWorker) options.ordered_room = StreamQueue::RoomScope::kStream;
-      auto engine = EmbeddingWorkerEngine::Create(job_, options);
+      if (planting_.plant() == Plant::kRoomPerWorker)
+        options.ordered_room = StreamQueue::RoomScope::kStream;
+      auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
       CHECK_OK(engine.status());
       workers_.push_back(*std::move(engine));
-      rpc::Handler* handler = workers_.back().get();
-      if (plant == Plant::kForgetfulPuts) {
-        handler = Keep(NewForgetfulWindow(handler, rpc::kPutBatch));
-      } else if (plant == Plant::kAcksLost) {
-        handler = Keep(NewSwallower(handler, rpc::kAck));
-      }
-      worker_handlers_.push_back(Keep(std::make_unique<PutBatchWatch>(handler, &last_epochs_)));
+      worker_handlers_.push_back(Keep(std::make_unique<PutBatchWatch>(
+          planting_.BeforeWorker(workers_.back().get()), &last_epochs_)));
     }
   }
   rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler) {
@@ -271,25 +269,28 @@ class World {
     return channels;
   }
 
+  // The coordinator, too, is reached through the lossy network; the loaders' files are real.
   void MakeLoaders() {
     for (int i = 0; i < shape_.loaders; ++i) {
-      auto streams = LoaderStreams::Make(job_, i, [](const std::string&) {});
+      auto streams =
+          LoaderStreams::Make(planting_.JobOf(DATA_LOADER, job_), i, [](const std::string&) {});
       CHECK_OK(streams.status());
       SplitLease::Options lease;
       lease.envelope = envelope_;
       lease.loader_index = i;
       lease.num_splits = (*streams)->num_train_splits();
       lease.timeouts = SimTimeouts();
-      leases_.push_back(std::make_unique<SplitLease>(lease, &loop_, Connect(coordinator_.get())));
+      rpc::Channel* coordinator = Connect(planting_.BeforeCoordinator(coordinator_.get()));
+      leases_.push_back(std::make_unique<SplitLease>(lease, &loop_, coordinator));
       (*streams)->MakeSources(&loop_, leases_.back().get());
       LoaderEngine::Options options;
       options.loader_index = i;
       options.envelope = envelope_;
       options.timeouts = SimTimeouts();
       options.max_open_parts = 1 + loop_.random()->Below(4);
-      loaders_.push_back(std::make_unique<LoaderEngine>(options, (*streams)->sources(),
-                                                        ChannelsToWorkers(), &loop_,
-                                                        FailureSinkOf(absl::StrCat("loader ", i))));
+      loaders_.push_back(std::make_unique<LoaderEngine>(
+          options, planting_.SourcesOf((*streams)->sources()), ChannelsToWorkers(), &loop_,
+          FailureSinkOf(absl::StrCat("loader ", i))));
       streams_.push_back(*std::move(streams));
     }
   }
@@ -300,10 +301,12 @@ class World {
       options.timeouts = SimTimeouts();
       options.has_valid = shape_.has_valid;
       options.has_test = true;
+      planting_.ChangeOptions(&options);
       ranks_.push_back(std::make_unique<RankEngine>(
-          options, &loop_, ChannelsToWorkers(), training_.trainer(i), &observers_[i],
+          options, &loop_, planting_.ChannelsOf(i, ChannelsToWorkers()),
+          planting_.TrainerOf(i, training_.trainer(i)), planting_.ObserverOf(&observers_[i]),
           FailureSinkOf(absl::StrCat("rank ", i)),
-          [this](const RunResult& result) { results_.push_back(result); }));
+          [this](const RunResult& result) { results_.push_back(planting_.ResultOf(result)); }));
     }
   }
 
@@ -333,7 +336,7 @@ class World {
     }
   }
 
-  // What an embedding PS holds for a key, by a Lookup of evaluation; none: there is no row.
+  // The row of a key at an embedding PS, read by a Lookup of evaluation; none: there is no row.
   absl::optional<std::vector<float>> ReadRow(int ps, uint32_t table, uint64_t key) {
     // Under the name of embedding worker 0, with numbers above those of its own calls.
     constexpr uint64_t kFirstNumber = uint64_t{1} << 40;
@@ -376,6 +379,7 @@ class World {
   const JobConfig job_;
   SimLoop loop_;
   SimNetwork network_;
+  Planting planting_;
   SimTraining training_;
   std::vector<RecordingObserver> observers_;
   Envelope envelope_;
@@ -417,10 +421,18 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
   if (shape.ordered) kinds.push_back(absl::StrCat("with ", shape.lanes, " lanes"));
   if (shape.epochs > 1) kinds.push_back("of several epochs");
   if (shape.shuffle_rows > 0) kinds.push_back("shuffled");
+  for (const auto optimizer : shape.optimizers) {
+    if (optimizer != SparseOptimizerConfig::kSgd) {
+      kinds.push_back("with optimizers that have state");
+      break;
+    }
+  }
+  if (shape.l2 > 0) kinds.push_back("with L2");
+  if (shape.gradient_clip_norm > 0) kinds.push_back("with gradient clipping");
   if (result.validations > 1) kinds.push_back("validated more than once");
   if (result.non_finite_steps > 0) kinds.push_back("with steps that were not finite");
   if (shape.max_steps > 0) kinds.push_back("with max_steps");
-  if (result.stopped_early) kinds.push_back("stopped early for want of a better model");
+  if (result.stopped_early) kinds.push_back("stopped early, out of patience");
   if (result.stopped_by_wish) kinds.push_back("stopped by RequestStop");
   if (result.restored) kinds.push_back("tested with an earlier, best model");
   return kinds;
@@ -429,6 +441,26 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
 std::string ReplayCommand(uint64_t seed) {
   return absl::StrCat("bazel run //tests/simulation:simulate -- ", seed);
 }
+
+namespace {
+
+const char* NameOf(SparseOptimizerConfig::KindCase optimizer) {
+  switch (optimizer) {
+    case SparseOptimizerConfig::kSgd:
+      return "SGD";
+    case SparseOptimizerConfig::kAdagrad:
+      return "Adagrad";
+    case SparseOptimizerConfig::kRowwiseAdagrad:
+      return "row-wise Adagrad";
+    case SparseOptimizerConfig::kAdam:
+      return "Adam";
+    case SparseOptimizerConfig::KIND_NOT_SET:
+      break;
+  }
+  return "none";
+}
+
+}  // namespace
 
 std::string Describe(const WorldShape& shape) {
   std::string splits;
@@ -446,7 +478,9 @@ std::string Describe(const WorldShape& shape) {
       shape.stop_rank < 0 ? ""
                           : absl::StrCat(", rank ", shape.stop_rank, " stops after ",
                                          shape.stop_after_steps, " steps"),
-      ", shuffle_rows ", shape.shuffle_rows, ", ", shape.parse_threads, " parsing, splits", splits);
+      ", shuffle_rows ", shape.shuffle_rows, ", ", shape.parse_threads, " parsing, optimizers ",
+      NameOf(shape.optimizers[0]), " and ", NameOf(shape.optimizers[1]), ", l2 ", shape.l2,
+      ", clip ", shape.gradient_clip_norm, ", bound ", shape.weight_bound, ", splits", splits);
 }
 
 }  // namespace satrap::simulation

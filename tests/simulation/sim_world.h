@@ -1,6 +1,6 @@
 // A world: the real engines of all roles and the loaders' real reading of files, in one thread, on
 // one seed's network, with drawn samples and a simulated dense network. It runs until every rank
-// has finished, and then says what was not as promised.
+// has finished and reports every promise that was broken.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
 #define SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
@@ -11,43 +11,32 @@
 
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_network.h"
+#include "tests/simulation/sim_plants.h"
 
 namespace satrap::simulation {
 
-// Faults that are planted into the engines' surroundings, to show that the simulation finds them.
-enum class Plant {
-  kNone,
-  kForgetfulWindow,    // an embedding PS sees each attempt of an Update as a call of its own
-  kForgetfulPuts,      // an embedding worker sees each attempt of a PutBatch so
-  kLookupCreatesRows,  // a Lookup leaves rows behind
-  kTrainingLookups,    // a Lookup of evaluation gives initial values
-  kUpdatesLostAtOne,   // the last embedding PS answers Updates and does not apply them
-  kAcksLost,           // an embedding worker answers Acks and keeps the parts
-  kRoomPerWorker,      // an embedding worker counts its room over all lanes and parts together
-};
-
 struct WorldResult {
-  std::vector<std::string> violations;  // empty: all as promised
+  std::vector<std::string> violations;  // empty: every promise was kept
   int64_t events = 0;
   int64_t simulated_us = 0;
   uint64_t steps = 0;
   uint64_t trained_samples = 0;
   size_t validations = 0;
   uint64_t non_finite_steps = 0;
-  bool stopped_early = false;  // for want of a better model
+  bool stopped_early = false;  // patience had run out
   bool stopped_by_wish = false;
-  bool restored = false;  // the best model, for the test
+  bool restored = false;  // the best model, before the test
 };
 
 // Deterministic: the same arguments give the same result.
 WorldResult RunWorld(const WorldShape& shape, Plant plant = Plant::kNone,
                      const NetworkFaults& faults = {});
 
-// One line that tells a world from another.
+// One line that describes a world.
 std::string Describe(const WorldShape& shape);
-// What was in a world, to be counted over many.
+// The kinds that a world belongs to, for counting over many worlds.
 std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& result);
-// Runs the world of this seed alone.
+// The command that runs the world of this seed alone.
 std::string ReplayCommand(uint64_t seed);
 
 }  // namespace satrap::simulation

@@ -1,10 +1,14 @@
-// Runs worlds by their seeds and prints what was not as promised.
+// Runs the worlds of the seeds FIRST to LAST and prints every promise that was broken.
 //
 //   bazel run //tests/simulation:simulate -- FIRST [LAST]
+//   bazel run //tests/simulation:simulate -- --faults
 //
-// Of each broken world it prints the shape, what broke, and the command that replays it alone; at
-// the end how many worlds there were of each kind. Many worlds run in a child process, so that a
-// world whose CHECK ends it is named as well. Exit code 1 if a world broke a promise.
+// The second form plants every fault that can be planted and prints, as the table in
+// docs/consistency.md, the first seed that finds each; exit code 1 if one is not found.
+//
+// For each broken world it prints the shape, what broke, and the command that replays it alone, and
+// at the end how many worlds there were of each kind. More than one world runs in a child process,
+// so that a world that ends in a CHECK is named as well. Exit code 1 if a world broke a promise.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -15,7 +19,9 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "common/check.h"
+#include "tests/simulation/sim_faults.h"
 #include "tests/simulation/sim_world.h"
 
 namespace satrap::simulation {
@@ -73,12 +79,32 @@ int RunWorldsInChild(uint64_t first, uint64_t last) {
   return 1;
 }
 
+// Far more than any fault needs, so that one that is not found is not for want of worlds.
+constexpr uint64_t kSeedsPerFault = 2000;
+
+int PrintFaultTable() {
+  bool all_found = true;
+  std::printf("| fault | seed |\n|---|---|\n");
+  for (const Fault& fault : AllFaults()) {
+    const FaultSearch search = SearchFault(fault, kSeedsPerFault);
+    all_found = all_found && search.seed > 0;
+    std::printf("| %s | %s |\n", fault.says,
+                search.seed > 0 ? absl::StrCat(search.seed).c_str() : "not found");
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", search.finding.c_str());
+  }
+  return all_found ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace satrap::simulation
 
 int main(int argc, char** argv) {
+  if (argc == 2 && absl::string_view(argv[1]) == "--faults") {
+    return satrap::simulation::PrintFaultTable();
+  }
   if (argc < 2 || argc > 3) {
-    std::fprintf(stderr, "usage: simulate FIRST_SEED [LAST_SEED]\n");
+    std::fprintf(stderr, "usage: simulate FIRST_SEED [LAST_SEED] | simulate --faults\n");
     return 1;
   }
   uint64_t first;
@@ -89,7 +115,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (first != last) return satrap::simulation::RunWorldsInChild(first, last);
-  // A debugger follows one process more easily.
+  // One world runs in this process, which a debugger follows more easily.
   uint64_t running = 0;
   return satrap::simulation::RunWorlds(first, last, &running);
 }

@@ -1,0 +1,136 @@
+#include "tests/simulation/sim_plants_rank.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace satrap::simulation {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNudge = 1e-9;  // far below the distance of two drawn metrics
+
+// Better than `values`, and than all that were disguised before, if `values` are not worse.
+MetricValues Disguised(Plant plant, int merges, MetricValues values) {
+  if (plant == Plant::kTieIsBest) {
+    values.set_auc(values.auc() + kNudge * merges);
+    values.set_logloss(values.logloss() - kNudge * merges);
+  } else if (plant == Plant::kNanIsBest) {
+    if (std::isnan(values.auc())) values.set_auc(2);
+    if (std::isnan(values.logloss())) values.set_logloss(-1);
+  }
+  return values;
+}
+
+class PlantedTrainer final : public StepTrainer {
+ public:
+  PlantedTrainer(Plant plant, const WorldShape& shape, int rank, StepTrainer* trainer,
+                 SimLoop* loop)
+      : plant_(plant), shape_(shape), rank_(rank), trainer_(trainer), loop_(loop) {}
+
+  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+                absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
+    trainer_->JoinStep(
+        step, std::move(part), flags,
+        [this, flags, done = std::move(done)](absl::StatusOr<StepResult> result) mutable {
+          if (result.ok() && plant_ == Plant::kOwnStopOnly && rank_ + 1 == shape_.ranks) {
+            result->stop = flags.stop;
+          }
+          if (result.ok() && plant_ == Plant::kLateStopIgnored &&
+              result->idle_ranks == shape_.ranks) {
+            result->stop = false;
+          }
+          done(std::move(result));
+        });
+  }
+
+  void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override {
+    trainer_->Score(std::move(part), std::move(done));
+  }
+
+  void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override {
+    trainer_->MergeEvaluation(
+        [this, done = std::move(done)](absl::StatusOr<MetricValues> values) mutable {
+          if (values.ok()) values = Disguised(plant_, ++merges_, *std::move(values));
+          done(std::move(values));
+        });
+  }
+
+  void SaveModel(uint64_t step, const MetricValues& valid,
+                 absl::AnyInvocable<void(absl::Status)> done) override {
+    const bool answers_now =
+        plant_ == Plant::kOnWhileSaving || (plant_ == Plant::kBestNotSaved && saves_ > 0);
+    const bool saves = plant_ != Plant::kBestNotSaved || saves_ == 0;
+    ++saves_;
+    if (answers_now) {
+      loop_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
+      done = [](absl::Status) {};
+    }
+    const bool is_disguised = plant_ == Plant::kTieIsBest || plant_ == Plant::kNanIsBest;
+    if (saves) {
+      trainer_->SaveModel(step, is_disguised ? Undisguised(valid) : valid, std::move(done));
+    }
+  }
+
+  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
+    trainer_->RestoreModel(std::move(done));
+  }
+
+ private:
+  const Plant plant_;
+  const WorldShape shape_;
+  const int rank_;
+  StepTrainer* const trainer_;
+  SimLoop* const loop_;
+  int merges_ = 0;
+  int saves_ = 0;
+};
+
+class UndisguisedObserver final : public RankObserver {
+ public:
+  explicit UndisguisedObserver(RankObserver* observer) : observer_(observer) {}
+
+  void OnPhase(absl::string_view phase) override { observer_->OnPhase(phase); }
+  void OnStep(const StepEvent& event) override { observer_->OnStep(event); }
+  void OnEvaluation(const EvaluationEvent& event) override {
+    EvaluationEvent shown = event;
+    shown.values = Undisguised(event.values);
+    observer_->OnEvaluation(shown);
+  }
+
+ private:
+  RankObserver* const observer_;
+};
+
+}  // namespace
+
+// Drawn metrics lie on a grid (DrawMetrics), and the same expression gives the same bits again.
+MetricValues Undisguised(const MetricValues& values) {
+  MetricValues shown = values;
+  const double auc = values.auc(), logloss = values.logloss();
+  shown.set_auc(auc > 1 || std::isnan(auc) ? kNan : 0.5 + 0.05 * std::round((auc - 0.5) / 0.05));
+  shown.set_logloss(
+      logloss < 0 || std::isnan(logloss) ? kNan : 0.3 + 0.05 * std::round((logloss - 0.3) / 0.05));
+  return shown;
+}
+
+std::unique_ptr<StepTrainer> NewPlantedTrainer(Plant plant, const WorldShape& shape, int rank,
+                                               StepTrainer* trainer, SimLoop* loop) {
+  switch (plant) {
+    case Plant::kOwnStopOnly:
+    case Plant::kLateStopIgnored:
+    case Plant::kBestNotSaved:
+    case Plant::kTieIsBest:
+    case Plant::kNanIsBest:
+    case Plant::kOnWhileSaving:
+      return std::make_unique<PlantedTrainer>(plant, shape, rank, trainer, loop);
+    default:
+      return nullptr;
+  }
+}
+
+std::unique_ptr<RankObserver> NewUndisguisedObserver(RankObserver* observer) {
+  return std::make_unique<UndisguisedObserver>(observer);
+}
+
+}  // namespace satrap::simulation
