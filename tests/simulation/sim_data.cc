@@ -231,6 +231,7 @@ JobConfig MakeJob(const WorldShape& shape) {
 }
 
 double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples) {
+  if (samples == 0) return weight;
   return weight * std::max(1.0, shape.global_batch_size / static_cast<double>(samples));
 }
 

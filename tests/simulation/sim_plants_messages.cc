@@ -326,7 +326,7 @@ class MisansweredPushes final : public rpc::Channel {
   void Deliver(const rpc::Message& request, int64_t timeout_ms) {
     channel_->Call(rpc::kPushGradients, request, timeout_ms,
                    [this, request, timeout_ms](absl::StatusOr<rpc::Message> answer) {
-                     if (answer.ok() && rpc::OutcomeOf(*answer) == DONE) {
+                     if (answer.ok() && rpc::OutcomeOf(*answer) == OUTCOME_DONE) {
                        if (out_of_order_) pushes_->AnswerOldest();
                      } else {
                        loop_->PostAfter(

@@ -29,7 +29,7 @@ void UpdateWatch::Handle(const rpc::Method& method, rpc::Message request, rpc::C
   ps_->Handle(method, std::move(request),
               [this, call = header.call(),
                respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-                const bool done = answer.ok() && rpc::OutcomeOf(*answer) == DONE;
+                const bool done = answer.ok() && rpc::OutcomeOf(*answer) == OUTCOME_DONE;
                 if (done && seen_.emplace(call.sender(), call.number()).second) {
                   applied_(call.sender(), call.number());
                 }
