@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/part_placement.h"
 #include "common/rpc/hot_methods.h"
+#include "common/rpc/numbered_client.h"
 #include "embedding_worker/engine_test_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -300,6 +301,45 @@ TEST_F(OrderedEngineTest, EvaluationStreamsAreUnordered) {
             NextBatchAnswerHeader::PART);
   EXPECT_EQ(CodeOf(Next(0, 1)), absl::StatusCode::kInvalidArgument)
       << "training needs a wanted part";
+}
+
+// Hands attempts to an engine, at once, and counts the bytes of payload that it carries.
+class CountingChannel final : public rpc::Channel {
+ public:
+  explicit CountingChannel(EmbeddingWorkerEngine* engine) : engine_(engine) {}
+
+  void Call(const rpc::Method& method, rpc::Message request, int64_t, rpc::Callback done) override {
+    ++attempts;
+    payload_bytes += request.payload.size();
+    engine_->Handle(method, std::move(request), std::move(done));
+  }
+
+  int attempts = 0;
+  size_t payload_bytes = 0;
+
+ private:
+  EmbeddingWorkerEngine* const engine_;
+};
+
+// As a part of an evaluation, which is sent during training and held until that has ended.
+TEST_F(EngineTest, APartThatIsHeldForLongIsSentAndPlannedOnce) {
+  Start(TestJob());
+  CountingChannel channel(engine_.get());
+  rpc::NumberedClient client({rpc::kPutBatch, envelope_, 0, rpc::RpcTimeouts()}, &executor_,
+                             {{"embedding_worker 0", &channel}});
+  const PutMessage part = TwoSamples(VALID_STREAM, /*epoch=*/1, 0);
+  int accepted = 0;
+  client.Call(0, {part.first.SerializeAsString(), part.second},
+              [&](const absl::StatusOr<rpc::Message>& answer) { accepted += answer.ok(); });
+  executor_.AdvanceBy(int64_t{3600} * 1000000);
+  EXPECT_EQ(accepted, 0);
+  EXPECT_EQ(channel.attempts, 721) << "one each 5 s";
+  EXPECT_EQ(channel.payload_bytes, part.second.size());
+  EXPECT_EQ(engine_->progress().parts, 1u);
+  PutBatchHeader end;
+  end.set_stream(VALID_STREAM);
+  Send(rpc::kPutBatch, end, 0, 2);  // of pass 0
+  EXPECT_EQ(accepted, 1);
 }
 
 // ---- what breaks the contract

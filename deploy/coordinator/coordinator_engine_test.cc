@@ -275,6 +275,21 @@ TEST_F(CoordinatorEngineTest, ARepeatedLeaseTakesNoSecondSplit) {
   EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->outcome(), OUTCOME_OLD);
 }
 
+TEST_F(CoordinatorEngineTest, ALeaseOfALoaderThatDoesNotExistIsRefused) {
+  LeaseSplitRequest request;
+  request.mutable_envelope()->set_job_fingerprint(JobFingerprint(job_));
+  request.mutable_envelope()->set_generation(kFirstGeneration);
+  request.mutable_call()->set_sender(static_cast<uint32_t>(job_.data_loader().replicas()));
+  request.mutable_call()->set_number(1);
+  request.mutable_call()->set_oldest_open(1);
+  request.set_num_splits(2);
+  const absl::Status status = Call<LeaseSplitAnswer>(kLeaseSplit, request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("call.sender"));
+  request.mutable_call()->set_sender(0);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 0u) << "nothing was leased";
+}
+
 TEST_F(CoordinatorEngineTest, ShowsTheProgressThatHeartbeatsBring) {
   RegisterAll();
   HeartbeatRequest beat;

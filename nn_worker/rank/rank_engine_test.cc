@@ -263,7 +263,7 @@ TEST(RankEngineHybridTest, AnErrorOfAWorkerIsToldOnceAndEndsEverything) {
   cluster.RunFor(60000);
   ASSERT_EQ(cluster.failures.size(), 1u);
   EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(cluster.failures[0].message().find("PushGradients at embedding_worker 0"),
+  EXPECT_NE(cluster.failures[0].message().find("PushGradients to embedding_worker 0"),
             std::string::npos);
   EXPECT_TRUE(cluster.results.empty());
 }

@@ -11,7 +11,8 @@
 namespace satrap {
 namespace {
 
-// Longer than any silence that is put up with: 8 s of the coordinator and of members, 30 s of calls.
+// Longer than any silence that is put up with: 8 s of the coordinator and of members, 30 s of
+// calls.
 constexpr double kStandstillSeconds = 36;
 
 class StandstillTest : public RunFixture {
@@ -26,7 +27,8 @@ TEST_F(StandstillTest, OfAllProcessesForThirtySixSecondsDoesNotEndARun) {
       StartSatrap({"train", WriteJob(20000, "epochs: 40"), "--run_dir", Path("run")});
   ASSERT_TRUE(WaitUntilTraining(Path("run")))
       << ReadFile(command.err_path) << ReadFile(Path("run/logs/nn_worker_0.log"));
-  // The launcher, the coordinator and the roles: 2 PSs, 2 embedding workers, 2 NN workers, a loader.
+  // The launcher, the coordinator and the roles: 2 PSs, 2 embedding workers, 2 NN workers, a
+  // loader.
   const std::vector<pid_t> pids = ProcessesWith(dir_);
   EXPECT_EQ(pids.size(), 9u);
   SignalAll(pids, SIGSTOP);
