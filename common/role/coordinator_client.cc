@@ -13,13 +13,13 @@
 namespace satrap {
 namespace {
 
-// One attempt is given up for lost after this long: the coordinator answers at once.
+// The coordinator answers at once, so an attempt without an answer for this long is lost.
 constexpr int64_t kAttemptTimeoutMs = 2000;
-// Between two attempts, and between two looks at a key that is not there yet.
+// Between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;
 
-// The answer of one attempt, waited for by the calling thread. Shared with the channel's callback,
-// which runs later than the wait if the channel breaks its own deadline.
+// The answer to one attempt. The calling thread waits for it; the channel's callback shares the
+// object, because it may still be in NotifyAll when the caller has seen the answer and gone.
 struct Attempt {
   Mutex mutex;
   CondVar changed;
@@ -54,8 +54,9 @@ void Pause(int64_t pause_ms) {
 absl::Status CoordinatorClient::Call(const rpc::Method& method,
                                      const google::protobuf::MessageLite& request,
                                      google::protobuf::MessageLite* answer) {
-  const int64_t deadline_ms = MonotonicMs() + patience_ms_;
+  const int64_t deadline_ms = MonotonicMs() + timeout_ms_;
   while (true) {
+    // At least one attempt is made, however short the timeout.
     const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 1);
     absl::StatusOr<rpc::Message> message = CallOnce(channel_, method, request.SerializeAsString(),
                                                     std::min(kAttemptTimeoutMs, left_ms));
@@ -80,13 +81,16 @@ absl::StatusOr<RegisterAnswer> CoordinatorClient::Register(const RegisterRequest
 }
 
 absl::StatusOr<StatusAnswer> CoordinatorClient::Status() {
+  StatusRequest request;
+  if (envelope_.has_run_id()) request.set_run_id(envelope_.run_id());
   StatusAnswer answer;
-  RETURN_IF_ERROR(Call(kStatus, StatusRequest(), &answer));
+  RETURN_IF_ERROR(Call(kStatus, request, &answer));
   return answer;
 }
 
 absl::Status CoordinatorClient::Finish(const RunResult& result) {
   FinishRequest request;
+  *request.mutable_envelope() = envelope_;
   *request.mutable_result() = result;
   FinishAnswer answer;
   return Call(kFinish, request, &answer);
@@ -95,6 +99,7 @@ absl::Status CoordinatorClient::Finish(const RunResult& result) {
 absl::StatusOr<std::string> CoordinatorClient::Fail(Role role, int index,
                                                     absl::string_view reason) {
   FailRequest request;
+  *request.mutable_envelope() = envelope_;
   request.set_role(role);
   request.set_index(index);
   request.set_reason(std::string(reason));
@@ -105,6 +110,7 @@ absl::StatusOr<std::string> CoordinatorClient::Fail(Role role, int index,
 
 absl::Status CoordinatorClient::Set(const std::string& key, const std::string& value) {
   StoreSetRequest request;
+  *request.mutable_envelope() = envelope_;
   request.set_key(key);
   request.set_value(value);
   StoreSetAnswer answer;
@@ -113,6 +119,7 @@ absl::Status CoordinatorClient::Set(const std::string& key, const std::string& v
 
 absl::StatusOr<std::string> CoordinatorClient::Get(const std::string& key, int64_t timeout_ms) {
   StoreGetRequest request;
+  *request.mutable_envelope() = envelope_;
   request.set_key(key);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;
   while (true) {

@@ -1,5 +1,4 @@
-// The launcher with programs of the test's own: shell scripts that sleep, fail or do not want to
-// go.
+// The launcher with shell scripts as its programs: they sleep, fail, or ignore SIGTERM.
 
 #include "deploy/launcher/launcher.h"
 
