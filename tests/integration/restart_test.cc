@@ -195,7 +195,7 @@ TEST_F(RestartedPsTest, EndsTheRunThoughItHasTheNumberOfTheFirst) {
 // The zombie sends, in the run that follows, what it would have sent in its own: the same indices,
 // numbers and handles.
 TEST_F(RestartTest, AProcessOfAnEarlierRunIsRefusedAndChangesNothing) {
-  MakeJob(400000, "mode: SYNC reproducible: true");
+  MakeJob(1000000, "mode: SYNC reproducible: true");
   StartRun();
   ExpectFinished();
   const uint64_t undisturbed = DigestOfModel();
