@@ -93,7 +93,7 @@ class CoordinatorEngineTest : public ::testing::Test {
   absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t incarnation = kFirst) {
     return Call<HeartbeatAnswer>(kHeartbeat, HeartbeatOf(role, index, incarnation));
   }
-  // Registers all members and lets them be ready.
+  // Registers all members and reports them as ready.
   void StartRun() {
     RegisterAll();
     for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
@@ -102,7 +102,7 @@ class CoordinatorEngineTest : public ::testing::Test {
     EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
     EXPECT_EQ(engine_.Status().state(), RUNNING);
   }
-  // All members' heartbeats but those of `silent`, once a second, for `seconds`.
+  // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
   void Beat(int seconds, Role silent) {
     for (int i = 0; i < seconds; ++i) {
       for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {

@@ -30,7 +30,8 @@ constexpr double kSecondsToEnd = 30;
 class RestartTest : public RunFixture {
  protected:
   // Writes the resolved job that all roles of the following runs share. Its run folder is
-  // Path("run").
+  // Path("run"). It has no validation, so nothing is saved before the end. `train_samples` must
+  // last for some seconds: WaitUntilTraining waits for lines that come once a second.
   void MakeJob(int64_t train_samples, const std::string& more) {
     const std::string job =
         WriteJob(train_samples, absl::StrCat(more, "\nrun_dir: \"", Path("run"), "\""));
@@ -56,7 +57,7 @@ class RestartTest : public RunFixture {
     return args;
   }
 
-  // Starts a role in front of whose command line `wrapper` stands.
+  // Starts a role. `wrapper` is a command that runs the rest of its command line as a program.
   void StartRole(const std::string& role, int index, const std::vector<std::string>& wrapper = {}) {
     const std::string name = absl::StrCat(role, "_", index);
     const std::string listen = listen_.count(name) > 0 ? listen_.at(name) : Address(name);
@@ -120,11 +121,11 @@ class RestartTest : public RunFixture {
   }
 
   std::string job_;
-  std::map<std::string, std::string> listen_;  // of roles that do not listen at their usual address
+  std::map<std::string, std::string> listen_;  // addresses other than Address(name), by name
   std::map<std::string, Command> run_;         // by name: "coordinator", "embedding_ps_1"
 };
 
-// The process below the wrapper that runs a role's program.
+// The process among `candidates`, wrappers included, that runs `program`; 0 if there is none.
 pid_t ProcessOfProgram(const std::vector<pid_t>& candidates, const std::string& program) {
   for (const pid_t pid : candidates) {
     std::error_code error;

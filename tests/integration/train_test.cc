@@ -1,4 +1,4 @@
-// Whole runs, every role a process: training in both modes, and what is done with a saved model.
+// Whole runs, with every role a process: training in both modes, then evaluate, predict and status.
 
 #include <signal.h>
 #include <zlib.h>
