@@ -84,7 +84,7 @@ absl::StatusOr<PlannedPart> Make(const Example& example) {
 TEST(PlannedPart, ReadsTheDocumentedBytes) {
   EXPECT_EQ(ExampleBytes().size(), 382u);
   const Example example = ReadExample();
-  EXPECT_EQ(example.header.SerializeAsString(), ExampleBytes().substr(2, 100))
+  EXPECT_EQ(example.header.SerializeAsString(), ExampleBytes().substr(2, 109))
       << "the documented bytes are canonical";
   const auto part = Make(example);
   ASSERT_TRUE(part.ok()) << part.status();
