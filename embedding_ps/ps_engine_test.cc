@@ -107,13 +107,16 @@ TEST_F(UnorderedPsEngineTest, PresenceBitsSayWhichRowsExist) {
   EXPECT_EQ((*presence)[0], 0b1010);
 }
 
-TEST_F(UnorderedPsEngineTest, AnotherJobOrGenerationIsAFailedPrecondition) {
+TEST_F(UnorderedPsEngineTest, AnotherRunJobOrGenerationIsAFailedPrecondition) {
   UpdateCall call = GoodUpdate();
   call.header.mutable_envelope()->set_generation(2);
   ExpectRefused(call, absl::StatusCode::kFailedPrecondition, "generation");
   call = GoodUpdate();
   call.header.mutable_envelope()->set_job_fingerprint(78);
   ExpectRefused(call, absl::StatusCode::kFailedPrecondition, "job");
+  call = GoodUpdate();
+  call.header.mutable_envelope()->set_run_id(6);
+  ExpectRefused(call, absl::StatusCode::kFailedPrecondition, "run");
 }
 
 TEST_F(UnorderedPsEngineTest, EverySizeAndOffsetIsCheckedBeforeAnythingIsApplied) {

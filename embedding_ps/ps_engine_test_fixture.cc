@@ -14,6 +14,7 @@ Envelope ThisRun() {
   Envelope envelope;
   envelope.set_job_fingerprint(77);
   envelope.set_generation(1);
+  envelope.set_run_id(5);
   return envelope;
 }
 

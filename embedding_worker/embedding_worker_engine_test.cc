@@ -356,6 +356,28 @@ TEST_F(EngineTest, AnotherJobOrGenerationIsRefused) {
       << "the number is still free";
 }
 
+// Handles and numbers begin at 1 in every run, so a rank of an earlier run names living parts.
+TEST_F(EngineTest, AnAckOrAPushOfAnEarlierRunReleasesNothing) {
+  Start(TestJob());
+  PutTwoSamples(1);
+  const auto part = HeaderOf<NextBatchAnswerHeader>(Next(0, 1));
+  EXPECT_EQ(part.handle(), 1u);
+  envelope_.set_run_id(kTestRunId + 1);
+  EXPECT_EQ(CodeOf(Ack(0, 1, part.handle())), absl::StatusCode::kFailedPrecondition);
+  PushGradientsHeader push;
+  push.set_handle(part.handle());
+  push.mutable_call()->set_number(1);
+  push.mutable_call()->set_oldest_open(1);
+  *push.mutable_envelope() = envelope_;
+  EXPECT_EQ(CodeOf(SendBytes(rpc::kPushGradients, {push.SerializeAsString(), Buffer()})),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(engine_->progress().outstanding_parts, 1u);
+  envelope_.set_run_id(kTestRunId);
+  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, part.handle())).outcome(), DONE)
+      << "the number is still free";
+  EXPECT_EQ(engine_->progress().outstanding_parts, 0u);
+}
+
 TEST_F(EngineTest, AMalformedPartIsRefusedByNameAndNotQueued) {
   Start(TestJob());
   auto part = TwoSamples(TRAIN_STREAM, 0, 0);

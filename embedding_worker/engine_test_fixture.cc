@@ -129,6 +129,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
   options.index = index;
   envelope_.set_job_fingerprint(kTestFingerprint);
   envelope_.set_generation(5);
+  envelope_.set_run_id(kTestRunId);
   options.envelope = envelope_;
   options.executor = &executor_;
   options.on_failure = [this](absl::Status status) { failures_.push_back(std::move(status)); };

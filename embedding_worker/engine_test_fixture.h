@@ -21,6 +21,7 @@
 namespace satrap {
 
 inline constexpr uint64_t kTestFingerprint = 0xabcdef;
+inline constexpr uint64_t kTestRunId = 0x1234567812345678;
 
 // Two PSs, two ranks, one loader, room for two parts. Table "t" (id 3) of 3 values: feature "a"
 // goes as rows, "bag" (its own ids) and "mix" (a's ids) are pooled. Table "u" (id 9) of 1 value:

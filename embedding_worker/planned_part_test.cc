@@ -33,8 +33,8 @@ EmbeddingLayout Layout() {
 // The request of docs/formats.md, "One PutBatch, byte by byte".
 std::string ExampleBytes() {
   const std::string prefix = absl::HexStringToBytes(
-      "0a64"
-      "0a0b0988776655443322111001"
+      "0a6d"
+      "0a14098877665544332211100119efcdab8967452301"
       "1206080010011801"
       "18002000"
       "2a2c"
@@ -82,9 +82,9 @@ absl::StatusOr<PlannedPart> Make(const Example& example) {
 }
 
 TEST(PlannedPart, ReadsTheDocumentedBytes) {
-  EXPECT_EQ(ExampleBytes().size(), 373u);
+  EXPECT_EQ(ExampleBytes().size(), 382u);
   const Example example = ReadExample();
-  EXPECT_EQ(example.header.SerializeAsString(), ExampleBytes().substr(2, 100))
+  EXPECT_EQ(example.header.SerializeAsString(), ExampleBytes().substr(2, 109))
       << "the documented bytes are canonical";
   const auto part = Make(example);
   ASSERT_TRUE(part.ok()) << part.status();

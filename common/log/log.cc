@@ -28,6 +28,7 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::err;
 }
 
+// Quotes what would make "key=value" ambiguous, so that a line can be split into its fields again.
 void AppendValue(absl::string_view value, std::string* line) {
   const bool plain = !value.empty() && value.find_first_of(" \t\r\n\"=\\") == value.npos;
   if (plain) {
@@ -53,6 +54,7 @@ absl::StatusOr<Logger> Logger::Create(const std::string& replica, LogLevel level
   logger.sinks_->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       "%Y-%m-%dT%H:%M:%S.%eZ %-7l %n %v", spdlog::pattern_time_type::utc));
   logger.sinks_->set_level(SpdlogLevel(level));
+  // Every line is flushed: a process may end by _exit or a signal right after it.
   logger.sinks_->flush_on(spdlog::level::trace);
   return logger;
 }

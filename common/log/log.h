@@ -3,10 +3,10 @@
 //   logger.Info("part accepted", {{"lane", 2}, {"samples", 4096}});
 //   2026-05-01T09:30:00.123Z info    embedding_worker/0 part accepted lane=2 samples=4096
 //
-// It is a handle: copies write to the same place, and it is passed to whoever logs. A Logger that
-// was made by default writes nothing. Values with spaces, quotes or line breaks are quoted.
+// A Logger is a handle: copies write to the same place, so pass it by value. A default-constructed
+// Logger writes nothing. Values with spaces, quotes or line breaks are quoted.
 //
-// Thread-safe. Lines are written at once, whole, in one order for stderr and file.
+// Thread-safe. Lines are written unbuffered and whole, in the same order to stderr and the file.
 
 #ifndef SATRAP_COMMON_LOG_LOG_H_
 #define SATRAP_COMMON_LOG_LOG_H_
@@ -27,7 +27,7 @@ class logger;
 
 namespace satrap {
 
-// One key=value. Made where the line is written; does not outlive it.
+// One key=value. Refers to the caller's `key`, so it must not outlive the call that logs it.
 struct LogField {
   // `value` is anything that absl::StrCat takes.
   LogField(absl::string_view key, const absl::AlphaNum& value)

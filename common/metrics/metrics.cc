@@ -13,6 +13,7 @@ namespace satrap {
 
 struct MetricsRegistry::Rep {
   std::shared_ptr<prometheus::Registry> registry =
+      // Merge: adding a name again returns the metric that is there.
       std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
   Labels labels;  // of every metric
 };
@@ -58,6 +59,7 @@ std::string MetricsRegistry::Text() const {
 }
 
 void RaiseTo(prometheus::Counter* counter, uint64_t value) {
+  // The library ignores a negative increment, so a late, smaller reading changes nothing.
   counter->Increment(static_cast<double>(value) - counter->Value());
 }
 

@@ -1,11 +1,12 @@
-// Metrics are the numbers that a process shows to Prometheus. A MetricsRegistry holds those of one
-// replica of a role; every metric carries the labels `role` and `index`. docs/operations.md lists
-// the names: "satrap_" + what + unit, and "_total" for counters.
+// Metrics are the numbers that a process exports to Prometheus. A MetricsRegistry holds those of
+// one replica of a role; every metric carries the labels `role` and `index`. A name is "satrap_",
+// what is counted, its unit, and for counters "_total"; docs/operations.md lists them.
 //
 //   prometheus::Counter* rows = registry->AddCounter("satrap_lookup_rows_total", "Rows looked up");
 //   rows->Increment(26);
 //
-// Thread-safe, the metrics too. Adding takes a lock: do it once, at start, and keep the pointer.
+// Thread-safe, and so are the metrics. Adding takes a lock: do it once, at start, and keep the
+// pointer.
 
 #ifndef SATRAP_COMMON_METRICS_METRICS_H_
 #define SATRAP_COMMON_METRICS_METRICS_H_
@@ -33,13 +34,13 @@ class MetricsRegistry {
   MetricsRegistry(const MetricsRegistry&) = delete;
   MetricsRegistry& operator=(const MetricsRegistry&) = delete;
 
-  // Each gives the metric of that name and labels, making it if there is none. It lives as long as
-  // the registry. REQUIRES: a name is used for one kind of metric, with the same label keys
+  // Each returns the metric of that name and labels, and creates it if there is none. It lives as
+  // long as the registry. REQUIRES: a name is used for one kind of metric, with the same label keys
   prometheus::Counter* AddCounter(const std::string& name, const std::string& help,
                                   const Labels& labels = {});
   prometheus::Gauge* AddGauge(const std::string& name, const std::string& help,
                               const Labels& labels = {});
-  // `bounds` are the buckets' upper ends, increasing; one more bucket holds what is above.
+  // `bounds` are the buckets' upper ends, increasing; one more bucket holds larger values.
   prometheus::Histogram* AddHistogram(const std::string& name, const std::string& help,
                                       const std::vector<double>& bounds, const Labels& labels = {});
 
@@ -52,8 +53,8 @@ class MetricsRegistry {
   const std::shared_ptr<Rep> rep_;
 };
 
-// Makes `counter` show a count that is kept elsewhere, which was `value` when it was last looked
-// at; one that shows more already stays. REQUIRES: one thread at a time
+// Raises `counter` to `value`, the latest reading of a count that is kept elsewhere. Does nothing
+// if the counter is higher already. REQUIRES: one thread at a time
 void RaiseTo(prometheus::Counter* counter, uint64_t value);
 
 // Upper ends of histogram buckets for latencies in seconds: 100 us to 13 s, doubling.
@@ -62,8 +63,8 @@ std::vector<double> LatencyBounds();
 // Serves a registry over HTTP at /metrics, on 127.0.0.1 and a port that the system chooses.
 class MetricsServer {
  public:
-  // `registry` is not owned; when it ends the server shows nothing.
-  // UNAVAILABLE if no port can be had.
+  // `registry` is not owned. Once it is destroyed the server no longer shows its metrics.
+  // UNAVAILABLE if no port is available.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const MetricsRegistry* registry);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;

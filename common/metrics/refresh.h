@@ -1,5 +1,5 @@
-// Metrics that are copies of counts kept elsewhere are brought up to date once a second: counting
-// costs the engines nothing, and a scrape finds no figure older than that.
+// Updates metrics that copy an engine's own counts, once a second: the engine counts without
+// touching a metric, and a scrape sees figures that are at most a second old.
 
 #ifndef SATRAP_COMMON_METRICS_REFRESH_H_
 #define SATRAP_COMMON_METRICS_REFRESH_H_
@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// Calls `refresh` now, and each second from now on, on the executor, until that stops. What
-// `refresh` uses must live until then.
+// Calls `refresh` now, on this thread, and then every second on the executor until the executor
+// stops. Everything that `refresh` refers to must live until then.
 void RefreshEachSecond(Executor* executor, std::function<void()> refresh);
 
 }  // namespace satrap

@@ -13,15 +13,15 @@
 namespace satrap {
 namespace {
 
-// One attempt is given up for lost after this long: the coordinator answers at once.
+// The coordinator answers at once, so an attempt without an answer for this long is lost.
 constexpr int64_t kAttemptTimeoutMs = 2000;
 // An attempt that ends later than it may by more than this shows that this process stood still.
 constexpr int64_t kUsualLatenessMs = 1000;
-// Between two attempts, and between two looks at a key that is not there yet.
+// Between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;
 
-// The answer of one attempt, waited for by the calling thread. Shared with the channel's callback,
-// which runs later than the wait if the channel breaks its own deadline.
+// The answer to one attempt. The calling thread waits for it; the channel's callback shares the
+// object, because it may still be in NotifyAll when the caller has seen the answer and gone.
 struct Attempt {
   Mutex mutex;
   CondVar changed;
@@ -56,15 +56,16 @@ void Pause(int64_t pause_ms) {
 absl::Status CoordinatorClient::Call(const rpc::Method& method,
                                      const google::protobuf::MessageLite& request,
                                      google::protobuf::MessageLite* answer) {
-  int64_t deadline_ms = MonotonicMs() + patience_ms_;
+  int64_t deadline_ms = MonotonicMs() + timeout_ms_;
   while (true) {
     const int64_t start_ms = MonotonicMs();
-    const int64_t timeout_ms =
+    // At least one attempt is made, however short the timeout.
+    const int64_t attempt_ms =
         std::min(kAttemptTimeoutMs, std::max<int64_t>(deadline_ms - start_ms, 1));
     absl::StatusOr<rpc::Message> message =
-        CallOnce(channel_, method, request.SerializeAsString(), timeout_ms);
+        CallOnce(channel_, method, request.SerializeAsString(), attempt_ms);
     // While this process itself stood still the coordinator could not be heard.
-    deadline_ms += std::max<int64_t>(0, MonotonicMs() - start_ms - timeout_ms - kUsualLatenessMs);
+    deadline_ms += std::max<int64_t>(0, MonotonicMs() - start_ms - attempt_ms - kUsualLatenessMs);
     if (message.ok()) {
       if (answer->ParseFromString(message->header)) return absl::OkStatus();
       return absl::InternalError(absl::StrCat("malformed answer of ", method.path));
@@ -86,13 +87,16 @@ absl::StatusOr<RegisterAnswer> CoordinatorClient::Register(const RegisterRequest
 }
 
 absl::StatusOr<StatusAnswer> CoordinatorClient::Status() {
+  StatusRequest request;
+  if (envelope_.has_run_id()) request.set_run_id(envelope_.run_id());
   StatusAnswer answer;
-  RETURN_IF_ERROR(Call(kStatus, StatusRequest(), &answer));
+  RETURN_IF_ERROR(Call(kStatus, request, &answer));
   return answer;
 }
 
 absl::Status CoordinatorClient::Finish(const RunResult& result) {
   FinishRequest request;
+  *request.mutable_envelope() = envelope_;
   *request.mutable_result() = result;
   FinishAnswer answer;
   return Call(kFinish, request, &answer);
@@ -101,6 +105,7 @@ absl::Status CoordinatorClient::Finish(const RunResult& result) {
 absl::StatusOr<std::string> CoordinatorClient::Fail(Role role, int index,
                                                     absl::string_view reason) {
   FailRequest request;
+  *request.mutable_envelope() = envelope_;
   request.set_role(role);
   request.set_index(index);
   request.set_reason(std::string(reason));
@@ -111,6 +116,7 @@ absl::StatusOr<std::string> CoordinatorClient::Fail(Role role, int index,
 
 absl::Status CoordinatorClient::Set(const std::string& key, const std::string& value) {
   StoreSetRequest request;
+  *request.mutable_envelope() = envelope_;
   request.set_key(key);
   request.set_value(value);
   StoreSetAnswer answer;
@@ -119,6 +125,7 @@ absl::Status CoordinatorClient::Set(const std::string& key, const std::string& v
 
 absl::StatusOr<std::string> CoordinatorClient::Get(const std::string& key, int64_t timeout_ms) {
   StoreGetRequest request;
+  *request.mutable_envelope() = envelope_;
   request.set_key(key);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;
   while (true) {

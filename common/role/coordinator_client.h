@@ -1,8 +1,8 @@
 // Calls to the coordinator, for roles and for the command line.
 //
-// Each call blocks until it is answered, repeating an attempt that was lost until `patience_ms` has
-// passed; then it is UNAVAILABLE or DEADLINE_EXCEEDED. Other errors are the coordinator's own.
-// Never call one from a task of an executor or from a callback of a channel.
+// Each call blocks until it is answered. An attempt that was lost is repeated until `timeout_ms`
+// has passed; then the call is UNAVAILABLE or DEADLINE_EXCEEDED. Other errors are the coordinator's
+// own. Never make a call from a task of an executor or from a callback of a channel.
 //
 // Thread-safe. `channel` is not owned and must outlive the client.
 
@@ -21,11 +21,7 @@
 
 namespace satrap {
 
-// The generation of a run that has lost nobody. A run that has lost somebody ends, so there is no
-// other.
-inline constexpr uint64_t kFirstGeneration = 1;
-
-// A role whose heartbeats stay away for this long is lost, and a role that hears nothing of its
+// A role that sends no heartbeat for this long is lost, and a role that gets no answer from its
 // coordinator for this long ends.
 inline constexpr int64_t kHeartbeatTimeoutMs = 8000;
 inline constexpr int64_t kHeartbeatPeriodMs = 1000;
@@ -42,14 +38,20 @@ inline constexpr rpc::Method kStatus = {"/satrap.Coordinator/Status", false};
 
 class CoordinatorClient final : public RendezvousStore {
  public:
-  explicit CoordinatorClient(rpc::Channel* channel, int64_t patience_ms = kHeartbeatTimeoutMs)
-      : channel_(channel), patience_ms_(patience_ms) {}
+  // `envelope` is what RegisterAnswer gave: a coordinator of another run answers
+  // FAILED_PRECONDITION. Clients that know no run yet leave it empty, and may call Register and
+  // Status alone.
+  explicit CoordinatorClient(rpc::Channel* channel, const Envelope& envelope = Envelope(),
+                             int64_t timeout_ms = kHeartbeatTimeoutMs)
+      : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
-  // FAILED_PRECONDITION for another job or an index that is taken or out of range.
+  // FAILED_PRECONDITION for another job, an index out of range, or one that another process has
+  // taken.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
+  // FAILED_PRECONDITION only if the client's envelope has a run id and the run is another one.
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
-  // The run's cause, "ROLE I: ...": this one, unless another came first.
+  // Returns why the run fails, "ROLE I: ...": for this reason, unless another one came first.
   absl::StatusOr<std::string> Fail(Role role, int index, absl::string_view reason);
 
   absl::Status Set(const std::string& key, const std::string& value) override;
@@ -60,7 +62,8 @@ class CoordinatorClient final : public RendezvousStore {
                     google::protobuf::MessageLite* answer);
 
   rpc::Channel* const channel_;
-  const int64_t patience_ms_;
+  const Envelope envelope_;
+  const int64_t timeout_ms_;
 };
 
 }  // namespace satrap

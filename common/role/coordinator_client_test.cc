@@ -1,4 +1,4 @@
-// The client against a coordinator of the test's own, over a real socket.
+// The client against a fake coordinator, over a real socket.
 
 #include "common/role/coordinator_client.h"
 
@@ -22,11 +22,12 @@
 namespace satrap {
 namespace {
 
-constexpr int64_t kPatienceMs = 20000;  // longer than any test takes
+constexpr int64_t kTimeoutMs = 20000;  // longer than any test takes
+constexpr uint64_t kRunId = 0x1234567812345678;
 constexpr rpc::Method kMethods[] = {kRegister, kStoreSet, kStoreGet, kFinish, kFail, kStatus};
 
-// Keeps what it was asked, and answers what it was told to: first `errors`, one a call, then
-// `answers` by method, then nothing at all for a method without an answer.
+// Keeps the requests it gets. Answers with `errors` first, one a call, then with the answer set for
+// the method; a method without an answer is never answered.
 class FakeCoordinator final : public rpc::Handler {
  public:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
@@ -85,7 +86,7 @@ class FakeCoordinator final : public rpc::Handler {
 class CoordinatorClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // Short, because a path of a socket may not be longer than 107 bytes.
+    // Short, because a socket's path must not exceed 107 bytes.
     dir_ = std::filesystem::temp_directory_path() / "satrap_test_XXXXXX";
     ASSERT_NE(mkdtemp(dir_.data()), nullptr);
     address_ = absl::StrCat("unix:", dir_, "/coordinator");
@@ -104,8 +105,10 @@ class CoordinatorClientTest : public ::testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  CoordinatorClient Client(int64_t patience_ms = kPatienceMs) {
-    return CoordinatorClient(channel_.get(), patience_ms);
+  CoordinatorClient Client(int64_t timeout_ms = kTimeoutMs) {
+    Envelope envelope;
+    envelope.set_run_id(kRunId);
+    return CoordinatorClient(channel_.get(), envelope, timeout_ms);
   }
 
   std::string dir_;
@@ -144,6 +147,32 @@ TEST_F(CoordinatorClientTest, EachCallCarriesWhatItWasGiven) {
   EXPECT_EQ(set.value(), "127.0.0.1");
 }
 
+TEST_F(CoordinatorClientTest, EachCallOfAMemberNamesItsRun) {
+  StartServer();
+  for (const rpc::Method& method : kMethods) coordinator_.Answer(method, "");
+  StoreGetAnswer found;
+  found.set_found(true);
+  coordinator_.Answer(kStoreGet, found.SerializeAsString());
+  CoordinatorClient client = Client();
+  EXPECT_TRUE(client.Finish(RunResult()).ok());
+  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, "no such file").ok());
+  EXPECT_TRUE(client.Set("rank 0", "127.0.0.1").ok());
+  EXPECT_TRUE(client.Get("rank 0", 0).ok());
+  EXPECT_TRUE(client.Status().ok());
+  EXPECT_EQ(coordinator_.LastOf<FinishRequest>(kFinish).envelope().run_id(), kRunId);
+  EXPECT_EQ(coordinator_.LastOf<FailRequest>(kFail).envelope().run_id(), kRunId);
+  EXPECT_EQ(coordinator_.LastOf<StoreSetRequest>(kStoreSet).envelope().run_id(), kRunId);
+  EXPECT_EQ(coordinator_.LastOf<StoreGetRequest>(kStoreGet).envelope().run_id(), kRunId);
+  EXPECT_EQ(coordinator_.LastOf<StatusRequest>(kStatus).run_id(), kRunId);
+}
+
+TEST_F(CoordinatorClientTest, AClientThatKnowsNoRunTakesTheStatusOfAny) {
+  StartServer();
+  coordinator_.Answer(kStatus, "");
+  EXPECT_TRUE(CoordinatorClient(channel_.get()).Status().ok());
+  EXPECT_FALSE(coordinator_.LastOf<StatusRequest>(kStatus).has_run_id());
+}
+
 TEST_F(CoordinatorClientTest, AnErrorOfTheCoordinatorIsTheCallersAtOnce) {
   StartServer();
   coordinator_.Answer(kRegister, "");
@@ -171,7 +200,7 @@ TEST_F(CoordinatorClientTest, ACoordinatorMayComeAfterItsCallers) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(CoordinatorClientTest, PatienceEndsWhereNobodyListens) {
+TEST_F(CoordinatorClientTest, TheTimeoutEndsACallWhereNobodyListens) {
   const int64_t start_ms = MonotonicMs();
   const absl::Status status = Client(300).Status().status();
   EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) << status;
@@ -179,7 +208,7 @@ TEST_F(CoordinatorClientTest, PatienceEndsWhereNobodyListens) {
   EXPECT_GE(MonotonicMs() - start_ms, 300);
 }
 
-TEST_F(CoordinatorClientTest, PatienceEndsWithACoordinatorThatDoesNotAnswer) {
+TEST_F(CoordinatorClientTest, TheTimeoutEndsACallThatIsNotAnswered) {
   StartServer();
   const absl::Status status = Client(300).Status().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
@@ -196,7 +225,7 @@ TEST_F(CoordinatorClientTest, AKeyIsWaitedFor) {
   StartServer();
   coordinator_.Answer(kStoreGet, StoreGetAnswer().SerializeAsString());
   absl::StatusOr<std::string> value;
-  std::thread waiting([&] { value = Client().Get("rank 1", kPatienceMs); });
+  std::thread waiting([&] { value = Client().Get("rank 1", kTimeoutMs); });
   coordinator_.AwaitCalls(kStoreGet, 2);
   StoreGetAnswer found;
   found.set_found(true);

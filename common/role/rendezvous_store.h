@@ -1,7 +1,7 @@
-// The store that processes of a collective find each other through: keys are set once, by one
-// process, and waited for by others. In a run it is the coordinator's (coordinator_client.h).
+// A key-value store through which the processes of a collective find each other: one process sets a
+// key, once, and others wait for it. In a run the coordinator keeps it (coordinator_client.h).
 //
-// Thread-safe. Calls block: never from a task of an executor.
+// Thread-safe. Calls block, so never make one from a task of an executor.
 
 #ifndef SATRAP_COMMON_ROLE_RENDEZVOUS_STORE_H_
 #define SATRAP_COMMON_ROLE_RENDEZVOUS_STORE_H_
@@ -21,7 +21,7 @@ class RendezvousStore {
   // ALREADY_EXISTS if the key has another value. UNAVAILABLE if the store cannot be reached.
   virtual absl::Status Set(const std::string& key, const std::string& value) = 0;
 
-  // Waits until somebody has set the key, DEADLINE_EXCEEDED after `timeout_ms`. 0 looks once.
+  // Waits until the key is set; DEADLINE_EXCEEDED after `timeout_ms`. With 0 it reads the key once.
   virtual absl::StatusOr<std::string> Get(const std::string& key, int64_t timeout_ms) = 0;
 };
 

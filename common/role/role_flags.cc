@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Splits args into (name, value); the leading dashes of names are gone.
+// Splits args into (name, value), names without their leading dashes.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SplitFlags(
     const std::vector<std::string>& args) {
   std::vector<std::pair<std::string, std::string>> flags;

@@ -3,7 +3,7 @@
 //   embedding_ps --config=run/job.textproto --role_index=0 --coordinator=unix:/.../coordinator
 //                --listen=unix:/.../embedding_ps_0 --advertise=unix:/.../embedding_ps_0
 //
-// Everything else stands in the job file. Thread-safe: functions of their arguments.
+// Everything else is in the job file. Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
 #define SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
@@ -18,23 +18,23 @@
 
 namespace satrap {
 
-// What the last error in the log of a role holds if the role ended because of others: it is the
-// echo of a failure, not its cause.
+// Phrases in the last error of a role's log. The launcher knows by them that the role ended because
+// of a failure elsewhere, and looks for the cause there.
 inline constexpr char kRunHasFailed[] = "the run has failed: ";
 inline constexpr char kCoordinatorIsSilent[] = " has not answered for ";
 
 struct RoleFlags {
   std::string config;       // the resolved job's file; required
   int role_index = 0;       // 0 .. replicas - 1
-  std::string coordinator;  // address that gRPC takes; required but for the coordinator itself
+  std::string coordinator;  // an address that gRPC takes; required, except for the coordinator
   std::string listen;       // where this role serves; empty for roles that serve nothing
   // Where peers reach this role. Default: `listen`. For the NN worker, which serves nothing, the
   // host name or IP address that collectives bind to.
   std::string advertise;
 };
 
-// Takes `--name=value` and `--name value`. INVALID_ARGUMENT naming the flag that is unknown, given
-// twice, without its value or missing. `args` does not hold the program's name.
+// Takes `--name=value` and `--name value`. INVALID_ARGUMENT names a flag that is unknown, missing,
+// given twice or without a value. `args` does not include the program's name.
 absl::StatusOr<RoleFlags> ParseRoleFlags(Role role, const std::vector<std::string>& args);
 
 // "data_loader", "embedding_worker", "embedding_ps", "nn_worker", "coordinator".

@@ -23,6 +23,7 @@
 #include "common/metrics/metrics.h"
 #include "common/mutex.h"
 #include "common/process_memory.h"
+#include "common/role/random_id.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/status_macros.h"
@@ -32,18 +33,18 @@ namespace satrap {
 namespace {
 
 // Roles start in any order, and the coordinator may be the last.
-constexpr int64_t kRegisterPatienceMs = 60000;
-// A role that fails says so before it exits, unless this takes too long.
-constexpr int64_t kFailPatienceMs = 2000;
+constexpr int64_t kRegisterTimeoutMs = 60000;
+// How long a role that fails tries to tell the coordinator before it exits.
+constexpr int64_t kFailTimeoutMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
-// While members are still missing, so that a run begins soon after the last one came.
+// Short while roles are starting, so that the run begins soon after the last one is ready.
 constexpr int64_t kStartingHeartbeatPeriodMs = 100;
-// After FINISHED a role has this long to come to WaitForFinish.
+// After FINISHED a role has this long to call WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;
 constexpr int64_t kServerDrainMs = 500;
-// While the coordinator's answers count the control thread looks at the clock at least this often:
-// if a look is late by as much, this process has stood still, which is not the coordinator's fault.
-constexpr int64_t kLookMs = 1000;
+// While heartbeats run, the control thread wakes up at least this often. A wake-up that is late by
+// as much means that this process was suspended, so the coordinator's silence does not count.
+constexpr int64_t kMaxWaitMs = 1000;
 
 int ThreadsOf(Role role, const JobConfig& job) {
   switch (role) {
@@ -72,17 +73,16 @@ struct RoleRuntime::Rep {
         logger(std::move(logger)),
         metrics(std::string(RoleName(role)), flags.role_index),
         executor(ThreadsOf(role, this->job)) {
-    envelope.set_job_fingerprint(JobFingerprint(this->job));
-    envelope.set_generation(kFirstGeneration);
     endpoint_options.max_message_bytes = this->job.max_message_bytes();
   }
   ~Rep();
 
   absl::Status Connect();
-  // Ends the process without destructors: other threads may be anywhere.
+  absl::Status Register();
+  // Ends the process without destructors, because other threads may be using anything.
   [[noreturn]] void ExitNow(int code, absl::string_view message);
-  // False, having done nothing, if the run has finished: calls then break off, which is nobody's
-  // failure.
+  // Returns false and does nothing if the run has finished: peers then go away, and calls to them
+  // fail, in any order.
   bool ReportFailure(absl::Status status);
   void Wake();
 
@@ -102,7 +102,8 @@ struct RoleRuntime::Rep {
   const Logger logger;
   MetricsRegistry metrics;
   std::unique_ptr<MetricsServer> metrics_server;
-  Envelope envelope;
+  const uint64_t incarnation = RandomId();
+  Envelope envelope;  // set by Register, before `registered`; constant afterwards
   rpc::EndpointOptions endpoint_options;
   ThreadPoolExecutor executor;
   std::unique_ptr<rpc::GrpcServer> server;
@@ -121,6 +122,7 @@ struct RoleRuntime::Rep {
   CondVar changed;
   bool stopping GUARDED_BY(mutex) = false;
   bool registered GUARDED_BY(mutex) = false;
+  bool ready GUARDED_BY(mutex) = false;
   bool waiting_for_finish GUARDED_BY(mutex) = false;
   RunState state GUARDED_BY(mutex) = STARTING;
   absl::Status failure GUARDED_BY(mutex);
@@ -131,7 +133,7 @@ struct RoleRuntime::Rep {
   Mutex progress_mutex;
   ProgressSource progress_source GUARDED_BY(progress_mutex);
 
-  // Last, so that their callbacks are over before anything else goes.
+  // Last, so that they are destroyed first: their callbacks use the members above.
   std::unique_ptr<rpc::GrpcChannel> coordinator_channel;
   std::unique_ptr<CoordinatorClient> coordinator;
 };
@@ -165,7 +167,36 @@ absl::Status RoleRuntime::Rep::Connect() {
   ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics));
   ASSIGN_OR_RETURN(coordinator_channel,
                    rpc::GrpcChannel::Create(flags.coordinator, endpoint_options));
-  coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get());
+  return absl::OkStatus();
+}
+
+absl::Status RoleRuntime::Rep::Register() {
+  RegisterRequest request;
+  Member* member = request.mutable_member();
+  member->set_role(role);
+  member->set_index(flags.role_index);
+  member->set_address(flags.advertise);
+  member->set_metrics_address(metrics_server->address());
+  member->set_pid(getpid());
+  request.set_job_fingerprint(JobFingerprint(job));
+  request.set_incarnation(incarnation);
+  CoordinatorClient client(coordinator_channel.get(), Envelope(), kRegisterTimeoutMs);
+  ASSIGN_OR_RETURN(const RegisterAnswer answer, client.Register(request));
+  if (answer.envelope().run_id() == 0) {
+    return absl::InternalError(
+        absl::StrCat("the coordinator at ", flags.coordinator, " names no run"));
+  }
+  envelope = answer.envelope();
+  coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get(), envelope);
+  {
+    // The control thread reads the envelope only once it has seen `registered`.
+    MutexLock lock(&mutex);
+    registered = true;
+  }
+  Wake();
+  logger.Info("registered", {{"run", absl::StrCat(absl::Hex(envelope.run_id(), absl::kZeroPad16))},
+                             {"coordinator", flags.coordinator},
+                             {"metrics", metrics_server->address()}});
   return absl::OkStatus();
 }
 
@@ -186,7 +217,7 @@ bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   return true;
 }
 
-// How long the control thread may wait for a signal or a Wake; -1 if nothing else is due.
+// How long the control thread may wait for a signal or a Wake; -1 if it has nothing else to do.
 int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
   MutexLock lock(&mutex);
   if (state == FINISHED) {
@@ -194,8 +225,8 @@ int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
     return std::max<int64_t>(finished_ms + kFinishGraceMs + 1 - now_ms, 0);
   }
   if (!registered) return -1;
-  if (heartbeat_in_flight) return kLookMs;
-  return std::clamp<int64_t>(next_heartbeat_ms - now_ms, 0, kLookMs);
+  if (heartbeat_in_flight) return kMaxWaitMs;
+  return std::clamp<int64_t>(next_heartbeat_ms - now_ms, 0, kMaxWaitMs);
 }
 
 void RoleRuntime::Rep::Control() {
@@ -206,16 +237,18 @@ void RoleRuntime::Rep::Control() {
     poll(fds, 2, static_cast<int>(wait_ms));
     const int64_t now_ms = MonotonicMs();
     if (wait_ms < 0) {
-      last_answer_ms = now_ms;  // none was waited for
+      last_answer_ms = now_ms;  // no answer was due
     } else {
-      // While this process itself stood still the coordinator could not be heard.
-      last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - kLookMs);
+      // Time in which this process was suspended does not count as the coordinator's silence.
+      last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - kMaxWaitMs);
     }
     if (fds[0].revents != 0) HandleSignal();
     if (fds[1].revents != 0) {
       uint64_t count;
       CHECK(read(wake_fd, &count, sizeof(count)) == sizeof(count)) << std::strerror(errno);
     }
+    // Failures before the coordinator's answer: if both are there, this role's own failure is the
+    // better message, and the coordinator has not heard of it yet.
     HandleFailure();
     absl::optional<absl::StatusOr<rpc::Message>> answer;
     {
@@ -227,14 +260,14 @@ void RoleRuntime::Rep::Control() {
       heartbeat_in_flight = false;
       HandleHeartbeat(*answer);
     }
-    bool beating;
+    bool heartbeats_run;
     {
       MutexLock lock(&mutex);
-      beating = registered && state != FINISHED;
+      heartbeats_run = registered && state != FINISHED;
     }
-    if (!beating) last_answer_ms = now_ms;
+    if (!heartbeats_run) last_answer_ms = now_ms;
     CheckSilence(now_ms);
-    if (beating && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
+    if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
   }
 }
 
@@ -254,11 +287,11 @@ void RoleRuntime::Rep::HandleFailure() {
   }
   if (status.ok()) return;
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
-  // A role that never joined is not the run's: whoever started it sees its exit.
+  // A role that never registered is not part of the run: whoever started it sees its exit.
   if (tell) {
-    CoordinatorClient teller(coordinator_channel.get(), kFailPatienceMs);
-    const absl::StatusOr<std::string> cause = teller.Fail(role, flags.role_index, status.message());
-    // A peer that goes with its own failure breaks connections: this one may be no more than that.
+    CoordinatorClient client(coordinator_channel.get(), envelope, kFailTimeoutMs);
+    const absl::StatusOr<std::string> cause = client.Fail(role, flags.role_index, status.message());
+    // A peer that fails first breaks its connections, and this failure may be no more than that.
     if (cause.ok() && !cause->empty() && !absl::StartsWith(*cause, absl::StrCat(name, ":"))) {
       logger.Error(absl::StrCat(kRunHasFailed, *cause));
     }
@@ -272,15 +305,18 @@ void RoleRuntime::Rep::SendHeartbeat() {
   {
     MutexLock lock(&mutex);
     period_ms = state == STARTING ? kStartingHeartbeatPeriodMs : kHeartbeatPeriodMs;
+    request.set_ready(ready);
   }
   {
-    // Held across the call: what the source refers to may go once it is taken away.
+    // Locked during the call, so that ~ProgressRegistration waits for it: the objects that the
+    // source refers to may be destroyed right after.
     MutexLock lock(&progress_mutex);
     if (progress_source) progress_source(&request);
   }
+  *request.mutable_envelope() = envelope;
   request.set_role(role);
   request.set_index(flags.role_index);
-  request.set_generation(envelope.generation());
+  request.set_incarnation(incarnation);
   rpc::Message message;
   message.header = request.SerializeAsString();
   heartbeat_in_flight = true;
@@ -298,10 +334,11 @@ void RoleRuntime::Rep::SendHeartbeat() {
 void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& message) {
   if (absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status()) ||
       absl::IsCancelled(message.status())) {
-    return;  // CheckSilence counts
+    return;  // CheckSilence decides how long that may go on
   }
   if (!message.ok()) {
-    ExitNow(1, absl::StrCat(name, " is refused: ", message.status().message()));
+    ExitNow(1, absl::StrCat("the coordinator at ", flags.coordinator, " refuses ", name, ": ",
+                            message.status().message()));
   }
   HeartbeatAnswer answer;
   if (!answer.ParseFromString(message->header)) {
@@ -325,12 +362,12 @@ void RoleRuntime::Rep::CheckSilence(int64_t now_ms) {
   }
   MutexLock lock(&mutex);
   if (state == FINISHED && !waiting_for_finish && now_ms - finished_ms > kFinishGraceMs) {
-    ExitNow(0, "the run has finished; what still ran here is given up");
+    ExitNow(0, "the run has finished; exiting without waiting for work that still runs here");
   }
 }
 
 absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const RoleFlags& flags) {
-  // All threads inherit this mask, so that signals come to the control thread alone.
+  // All threads inherit this mask, so that only the control thread receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -354,6 +391,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
   rep->last_answer_ms = MonotonicMs();
   rep->control = std::thread([raw = rep.get()] { raw->Control(); });
+  // After the control thread, so that a signal ends a process that waits for its coordinator.
+  RETURN_IF_ERROR(rep->Register());
   return std::unique_ptr<RoleRuntime>(new RoleRuntime(std::move(rep)));
 }
 
@@ -401,28 +440,13 @@ RoleRuntime::ProgressRegistration::~ProgressRegistration() {
 }
 
 absl::Status RoleRuntime::Join() {
-  RegisterRequest request;
-  Member* member = request.mutable_member();
-  member->set_role(rep_->role);
-  member->set_index(index());
-  member->set_address(rep_->flags.advertise);
-  member->set_metrics_address(rep_->metrics_server->address());
-  member->set_pid(getpid());
-  request.set_job_fingerprint(rep_->envelope.job_fingerprint());
-  CoordinatorClient patient(rep_->coordinator_channel.get(), kRegisterPatienceMs);
-  RETURN_IF_ERROR(patient.Register(request).status());
   {
     MutexLock lock(&rep_->mutex);
-    rep_->registered = true;
-  }
-  rep_->Wake();
-  rep_->logger.Info("registered", {{"coordinator", rep_->flags.coordinator},
-                                   {"metrics", rep_->metrics_server->address()}});
-  {
-    MutexLock lock(&rep_->mutex);
+    CHECK(!rep_->ready) << "Join is called once";
+    rep_->ready = true;  // the next heartbeat says so
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
   }
-  rep_->logger.Info("every role is there");
+  rep_->logger.Info("every role is ready");
   return absl::OkStatus();
 }
 
@@ -474,7 +498,7 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
 
 namespace {
 
-// There is no log yet.
+// To stderr, because Start may fail before there is a log.
 int StartFailed(Role role, const absl::Status& status) {
   fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
           std::string(status.message()).c_str());

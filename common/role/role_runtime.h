@@ -3,10 +3,10 @@
 // A role's main is
 //
 //     absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
-//       PsEngine engine(runtime.job(), runtime.executor(), runtime.failure_sink());
-//       RETURN_IF_ERROR(engine.Load(path));  // slow things come before Join: nobody waits yet
+//       PsEngine engine(runtime.job(), runtime.envelope(), runtime.executor());
+//       RETURN_IF_ERROR(engine.Load(path));  // may take long: heartbeats run meanwhile
 //       RETURN_IF_ERROR(runtime.Serve({{kPsMethods, &engine}}));
-//       RETURN_IF_ERROR(runtime.Join());     // from here on every role is there
+//       RETURN_IF_ERROR(runtime.Join());     // returns when every role is ready
 //       runtime.WaitForFinish();             // afterwards nothing calls the engine any more
 //       return absl::OkStatus();
 //     }
@@ -14,15 +14,22 @@
 //       return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs);
 //     }
 //
-// A role whose engine needs its peers joins first, makes its channels and engine, and serves then:
-// calls of its peers wait for the server.
+// The steps:
+//   Start  registers this process, as a new incarnation, at the coordinator, which answers with the
+//          envelope of the run. Only then can an engine be made: every call it makes carries the
+//          envelope, and every call it serves is checked against it. Heartbeats run from here on.
+//   Join   tells the coordinator, by heartbeat, that this role is ready, and waits until all are.
+//          From here on the addresses of the members are known.
+// A role whose engine needs its peers joins first, makes its channels and engine, and serves then.
+// Calls from peers that come in between find no server and are repeated.
 //
-// Endings. FINISHED at the coordinator lets WaitForFinish return, and the process exits 0. Each
-// other ending says why in one line of the log and exits the process from a thread of the runtime's
-// own, whatever its other threads are doing, without running destructors: a failure that is told to
-// failure_sink (it is told to the coordinator first), FAILED at the coordinator, and 8 s without an
-// answer of the coordinator exit 1; SIGTERM and SIGINT exit 0. So a file that must not be left half
-// written is written under another name and renamed.
+// Endings. FINISHED at the coordinator lets WaitForFinish return, and the process exits with 0.
+// Every other ending logs its reason in one line and exits the process from the runtime's control
+// thread, whatever other threads are doing, without running destructors. Exit code 1: a failure
+// given to failure_sink (the coordinator is told first), FAILED at the coordinator, 8 s without an
+// answer from the coordinator, a coordinator that belongs to another run or has another process
+// registered under this role's index. Exit code 0: SIGTERM and SIGINT. So write a file that must
+// not be left half written under another name, and rename it.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -54,26 +61,28 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Loads the job, starts log, metrics endpoint and executor, and connects to the coordinator.
-  // SIGTERM and SIGINT are the runtime's from here on. REQUIRES: no other thread has been started
-  // in this process
+  // Loads the job, starts log, metrics endpoint and executor, and registers at the coordinator,
+  // which may start up to a minute later. FAILED_PRECONDITION if the coordinator refuses: another
+  // job, an index out of range, or one that another process has taken. The runtime handles SIGTERM
+  // and SIGINT from here on. REQUIRES: no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
   const JobConfig& job() const;
   const RoleFlags& flags() const;
   int index() const;  // of this replica in its role
-  // What every call of this run carries.
+  // What every call of this run carries: run id and generation, as the coordinator gave them.
   const Envelope& envelope() const;
   // The role's fixed pool: `threads` of its section in the job. Lives longer than any engine.
   Executor* executor();
   const Logger& logger() const;
   MetricsRegistry* metrics();
-  // Where engines report what must end the job. Never blocks; the first report counts.
+  // For engines: a call with an error ends the job. Never blocks; the first error counts.
   std::function<void(absl::Status)> failure_sink();
-  // Returns if `status` is OK. Else it is the end as of an error of the body, without return: told
-  // to the coordinator before anything of the caller's goes. For a body that owns what peers would
-  // miss at once (a collective) and would report first; it calls this while it still has it.
+  // Returns if `status` is OK. Otherwise ends the process as an error returned from the body would,
+  // but without unwinding: the coordinator is told before the caller's objects are destroyed. For a
+  // body that owns something whose loss peers notice at once (a collective): they would report
+  // their broken connections before this role has told the cause.
   void ExitUnlessOk(const absl::Status& status);
 
   // Starts the server at flags().listen. Handlers must live until WaitForFinish has returned.
@@ -81,10 +90,10 @@ class RoleRuntime {
   // REQUIRES: at most once
   absl::Status Serve(std::initializer_list<rpc::GrpcServer::Service> services);
 
-  // Fills what a heartbeat tells of this role's progress (`train` or `loader`); called once a
-  // second from a thread of the runtime, it must not block.
+  // Fills in a heartbeat's report of this role's progress (`train` or `loader`). Called once a
+  // second from a thread of the runtime; must not block.
   using ProgressSource = std::function<void(HeartbeatRequest*)>;
-  // Takes the source away when it is destroyed, and waits for a call that is under way.
+  // Its destructor removes the source, after waiting for a call that is running.
   class ProgressRegistration {
    public:
     ~ProgressRegistration();
@@ -96,29 +105,30 @@ class RoleRuntime {
     explicit ProgressRegistration(Rep* rep) : rep_(rep) {}
     Rep* const rep_;
   };
-  // Must not outlive the runtime, nor what the source refers to. REQUIRES: one at a time
+  // The registration must not outlive the runtime, nor anything the source refers to.
+  // REQUIRES: one at a time
   [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
-  // Registers at the coordinator and waits until every role of the job has done so.
-  // FAILED_PRECONDITION if the coordinator refuses: another job's, or the index is taken.
+  // Reports this role as ready and waits until every role of the job is. Does not return if the
+  // run ends before. REQUIRES: at most once
   absl::Status Join();
 
-  // The member's address (flags.advertise of that process). REQUIRES: after Join; it exists
+  // The member's address (flags.advertise of that process). REQUIRES: after Join; the job has it
   std::string AddressOf(Role role, int index) const;
-  // A connection to a member that serves. The runtime owns it. REQUIRES: as AddressOf
+  // A connection, owned by the runtime, to a member that serves. REQUIRES: as AddressOf
   rpc::Channel* ChannelTo(Role role, int index);
-  // For LeaseSplit. Other calls have methods: coordinator() and this class.
+  // For LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();
-  // Blocking calls, among them the rendezvous of collectives.
+  // For blocking calls, among them the rendezvous of collectives.
   CoordinatorClient* coordinator();
 
-  // Rank 0 ends the run: all roles see FINISHED and exit 0.
+  // Called by rank 0 to end the run: all roles see FINISHED and exit with 0.
   absl::Status Finish(const RunResult& result);
 
-  // Waits for FINISHED, calls `stop_engine` if there is one, then stops the server and the executor
-  // and ends all channels to peers: no call, task, timer or callback reaches an engine any more.
-  // `stop_engine` is for engines that call peers from threads of their own: they must have ended
-  // when it returns. Does not return after any other ending.
+  // Waits for FINISHED, calls `stop_engine` if given, stops the server and the executor and closes
+  // all channels to peers. Afterwards no call, task, timer or callback reaches an engine.
+  // `stop_engine` is for engines that call peers from threads of their own: it must not return
+  // before those threads have stopped. Does not return after any other ending.
   void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 
  private:
@@ -126,10 +136,10 @@ class RoleRuntime {
   const std::unique_ptr<Rep> rep_;
 };
 
-// Parses the flags, starts the runtime and calls `body`; returns 0 if `body` returned OK, else the
-// process exits with 1, the error having been logged and, unless the run has finished, told to the
-// coordinator; what `body` owned is gone by then (see ExitUnlessOk). REQUIRES: no other thread has
-// been started in this process
+// Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
+// logs the error, tells it to the coordinator unless the run has finished, and exits the process
+// with 1; the objects of `body` are destroyed before that (ExitUnlessOk avoids it).
+// REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
 

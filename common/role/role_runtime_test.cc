@@ -1,5 +1,5 @@
-// A role's process against a coordinator of the test's own. How a process ends is looked at from
-// outside: each case runs in a process of its own.
+// A role's process against a fake coordinator. Each case runs in a process of its own, and the test
+// checks from outside how it ends.
 
 #include "common/role/role_runtime.h"
 
@@ -38,6 +38,8 @@ constexpr char kJob[] = R"(
   }
 )";
 
+constexpr uint64_t kRunId = 0x1234567812345678;
+
 // Answers as a coordinator whose run is in `state`.
 class FakeCoordinator final : public rpc::Handler {
  public:
@@ -48,11 +50,26 @@ class FakeCoordinator final : public rpc::Handler {
       call.ParseFromString(request.header);
       MutexLock lock(&mutex_);
       member_ = call.member();
-      answer.header = RegisterAnswer().SerializeAsString();
+      incarnation_ = call.incarnation();
+      if (incarnation_ == 0) abort();
+      RegisterAnswer registered;
+      registered.mutable_envelope()->set_run_id(kRunId);
+      registered.mutable_envelope()->set_generation(3);
+      answer.header = registered.SerializeAsString();
     } else if (method == kHeartbeat) {
       if (silent()) return KeepUnanswered(std::move(respond));
+      HeartbeatRequest call;
+      call.ParseFromString(request.header);
       HeartbeatAnswer beat;
       MutexLock lock(&mutex_);
+      if (call.envelope().run_id() != kRunId || call.incarnation() != incarnation_) abort();
+      if (refuses_heartbeats_) {
+        respond(absl::FailedPreconditionError("the call belongs to another run"));
+        return;
+      }
+      ++heartbeats_;
+      if (state_ == STARTING && starts_when_ready_ && call.ready()) state_ = RUNNING;
+      changed_.NotifyAll();
       beat.set_state(state_);
       beat.set_stop_reason("somebody else broke");
       *beat.add_members() = member_;
@@ -60,6 +77,7 @@ class FakeCoordinator final : public rpc::Handler {
     } else if (method == kFail) {
       FailRequest call;
       call.ParseFromString(request.header);
+      if (call.envelope().run_id() != kRunId) abort();
       fprintf(stderr, "coordinator was told: %s\n", call.reason().c_str());
       FailAnswer told;
       MutexLock lock(&mutex_);
@@ -78,11 +96,30 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     first_cause_ = cause;
   }
+  // From now on the run is starting until a heartbeat says that the role is ready.
+  void StartWhenReady() {
+    MutexLock lock(&mutex_);
+    state_ = STARTING;
+    starts_when_ready_ = true;
+  }
+  void RefuseHeartbeats() {
+    MutexLock lock(&mutex_);
+    refuses_heartbeats_ = true;
+  }
+  void AwaitHeartbeats(int count) {
+    MutexLock lock(&mutex_);
+    const int enough = heartbeats_ + count;
+    while (heartbeats_ < enough) changed_.Wait(&mutex_);
+  }
+  RunState state() {
+    MutexLock lock(&mutex_);
+    return state_;
+  }
   void FallSilent() {
     MutexLock lock(&mutex_);
     silent_ = true;
   }
-  // Waits until heartbeats were left without an answer.
+  // Waits until `count` heartbeats have been left unanswered.
   void AwaitUnanswered(size_t count) {
     MutexLock lock(&mutex_);
     while (unanswered_.size() < count) changed_.Wait(&mutex_);
@@ -103,6 +140,10 @@ class FakeCoordinator final : public rpc::Handler {
   CondVar changed_;
   std::vector<rpc::Callback> unanswered_ GUARDED_BY(mutex_);
   bool silent_ GUARDED_BY(mutex_) = false;
+  bool refuses_heartbeats_ GUARDED_BY(mutex_) = false;
+  bool starts_when_ready_ GUARDED_BY(mutex_) = false;
+  int heartbeats_ GUARDED_BY(mutex_) = 0;
+  uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
   std::string first_cause_ GUARDED_BY(mutex_);
   Member member_ GUARDED_BY(mutex_);
@@ -110,18 +151,18 @@ class FakeCoordinator final : public rpc::Handler {
 
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 
-// In the process of the test case: a coordinator, and a role that runs `body`. Exits with the
-// role's code.
-[[noreturn]] void RunCase(const Body& body) {
+// Runs a coordinator and a role with `body` in the process of the test case. Exits with the role's
+// code.
+[[noreturn]] void RunCase(const Body& body, bool run_is_starting = false) {
   std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) abort();
   std::ofstream(dir + "/job.textproto") << kJob;
-  // Relative, because a path of a socket may not be longer than 107 bytes, and that of the folder
-  // may.
+  // A relative path, because a socket's path must not exceed 107 bytes and the folder's may.
   if (chdir(dir.c_str()) != 0) abort();
   const std::string address = "unix:coordinator";
   FakeCoordinator coordinator;
-  // Threads that start before the role must leave its signals alone, as the role's own do.
+  if (run_is_starting) coordinator.StartWhenReady();
+  // The server's threads start before the role and must not take its signals, so block them here.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -169,6 +210,36 @@ TEST_F(RoleRuntimeTest, TheMainThreadFlushesDenormalsToZero) {
               ::testing::ExitedWithCode(0), "");
 }
 
+// What a role loads before it is ready may take longer than the coordinator waits for a heartbeat.
+TEST_F(RoleRuntimeTest, ARoleHasItsRunAndSendsHeartbeatsBeforeItIsReady) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    if (runtime.envelope().run_id() != kRunId) abort();
+                    if (runtime.envelope().generation() != 3) abort();
+                    coordinator.AwaitHeartbeats(3);
+                    if (coordinator.state() != STARTING) abort();
+                    const absl::Status joined = runtime.Join();
+                    if (!joined.ok()) return joined;
+                    if (coordinator.state() != RUNNING) abort();
+                    const absl::Status finished = runtime.Finish(RunResult());
+                    runtime.WaitForFinish();
+                    return finished;
+                  },
+                  /*run_is_starting=*/true),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RoleRuntimeTest, ARoleThatIsRefusedAsOfAnotherRunExits1) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.RefuseHeartbeats();
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(1),
+              "the coordinator at unix:coordinator refuses nn_worker 0: .*another run");
+}
+
 TEST_F(RoleRuntimeTest, AFailureIsToldToTheCoordinatorAndExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 const absl::Status joined = runtime.Join();
@@ -186,7 +257,7 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
       ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
-// Ends the process otherwise than the runtime does.
+// Ends the process with another code than the runtime does.
 struct ExitsWhenItGoes {
   ~ExitsWhenItGoes() { _exit(7); }
 };
@@ -242,7 +313,7 @@ TEST_F(RoleRuntimeTest, AProgressSourceIsNotCalledOnceItsRegistrationIsGone) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// How often threads of this process have gone to sleep within 300 ms of the runtime's timer.
+// How often the threads of this process go to sleep within 300 ms by the runtime's timer.
 int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   Mutex mutex;
   CondVar changed;
@@ -261,7 +332,7 @@ int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   return after.ru_nvcsw - before.ru_nvcsw;
 }
 
-TEST_F(RoleRuntimeTest, NothingPollsBeforeTheRoleJoins) {
+TEST_F(RoleRuntimeTest, NothingPollsBeforeTheRoleIsReady) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 const int64_t sleeps = SleepsIn300Ms(runtime);
                 fprintf(stderr, "%s sleeps: %d\n", sleeps < 100 ? "few" : "many",

@@ -31,16 +31,22 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed ", header.GetTypeName()));
 }
 
-// FAILED_PRECONDITION unless a call with the envelope `call` belongs to the run `own`. `receiver`
-// names this process in the error: "embedding_ps 3".
+// FAILED_PRECONDITION unless `call`, the envelope of a request, names the run, the generation and
+// the job of `own`. `receiver` is the process that checks, as in "embedding PS 3".
 inline absl::Status CheckEnvelope(const Envelope& call, const Envelope& own,
                                   absl::string_view receiver) {
-  if (call.job_fingerprint() == own.job_fingerprint() && call.generation() == own.generation()) {
+  if (call.run_id() == own.run_id() && call.generation() == own.generation() &&
+      call.job_fingerprint() == own.job_fingerprint()) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      receiver, " runs generation ", own.generation(), " of job ", own.job_fingerprint(), ", not ",
-      call.generation(), " of ", call.job_fingerprint()));
+  const auto text = [](const Envelope& envelope) {
+    return absl::StrCat("run ", absl::Hex(envelope.run_id(), absl::kZeroPad16), ", generation ",
+                        envelope.generation(), ", job ",
+                        absl::Hex(envelope.job_fingerprint(), absl::kZeroPad16));
+  };
+  return absl::FailedPreconditionError(absl::StrCat("the call belongs to another run: ", receiver,
+                                                    " serves ", text(own), "; the caller is of ",
+                                                    text(call)));
 }
 
 }  // namespace satrap::rpc

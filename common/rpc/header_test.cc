@@ -5,10 +5,11 @@
 namespace satrap::rpc {
 namespace {
 
-Envelope RunOf(uint64_t job, uint64_t generation) {
+Envelope RunOf(uint64_t job, uint64_t generation, uint64_t run_id) {
   Envelope envelope;
   envelope.set_job_fingerprint(job);
   envelope.set_generation(generation);
+  envelope.set_run_id(run_id);
   return envelope;
 }
 
@@ -26,12 +27,15 @@ TEST(Header, BytesThatAreNoneAreRefusedByItsName) {
   EXPECT_NE(status.message().find("AckHeader"), absl::string_view::npos);
 }
 
-TEST(Header, OnlyCallsOfTheSameJobAndGenerationAreOfThisRun) {
-  EXPECT_TRUE(CheckEnvelope(RunOf(7, 1), RunOf(7, 1), "receiver").ok());
-  for (const Envelope& other : {RunOf(8, 1), RunOf(7, 2)}) {
-    const absl::Status status = CheckEnvelope(other, RunOf(7, 1), "embedding PS 3");
+TEST(Header, OnlyCallsOfTheSameJobGenerationAndRunAreAccepted) {
+  const Envelope own = RunOf(7, 1, 5);
+  EXPECT_TRUE(CheckEnvelope(RunOf(7, 1, 5), own, "receiver").ok());
+  for (const Envelope& other : {RunOf(8, 1, 5), RunOf(7, 2, 5), RunOf(7, 1, 6), Envelope()}) {
+    const absl::Status status = CheckEnvelope(other, own, "embedding PS 3");
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_NE(status.message().find("embedding PS 3"), absl::string_view::npos);
+    EXPECT_NE(status.message().find("embedding PS 3 serves run 0000000000000005"),
+              absl::string_view::npos)
+        << status;
   }
 }
 

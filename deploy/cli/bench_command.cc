@@ -177,7 +177,7 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   return 0;
 }
 
-// Replaces this process by the benchmark's program.
+// Replaces this process by the benchmark's program; returns only if that fails.
 absl::Status ExecBenchmark(const std::string& name, const std::vector<std::string>& flags) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
   std::vector<std::string> args = {absl::StrCat(dir, "/tests/benchmark/", name, "_benchmark")};

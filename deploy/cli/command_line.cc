@@ -38,8 +38,9 @@ constexpr CommandInfo kCommands[] = {
      "Scores FILE, which has the format of the run's data, with the model of the run: a line for\n"
      "each record, its probability or nan if it is bad, to the standard output or to --output."},
     {"status", Command::kStatus, 0, 1, "[RUN]", "",
-     "Says what a run is doing, or how it ended. By default the newest training\n"
-     "under ./runs: one without --run_dir."},
+     "Says what a run is doing, or how it ended. By default the newest training under ./runs, "
+     "that\n"
+     "is, of those without --run_dir."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
      "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan or "
      "deepfm;\n"
@@ -80,7 +81,7 @@ absl::StatusOr<const CommandInfo*> CommandOf(const std::string& name) {
                                                  DidYouMean(name, names)));
 }
 
-// Takes the value of the flag at args[*i], which may be in the next argument.
+// Returns the value of the flag at args[*i]. If it is the next argument, advances *i to it.
 absl::StatusOr<std::string> TakeValue(const std::vector<std::string>& args, size_t* i) {
   const size_t equals = args[*i].find('=');
   if (equals != std::string::npos) return args[*i].substr(equals + 1);
@@ -90,7 +91,7 @@ absl::StatusOr<std::string> TakeValue(const std::vector<std::string>& args, size
   return args[++*i];
 }
 
-// The fields that are the command's to set.
+// Refuses --set for the fields that the command itself sets.
 absl::Status CheckSet(const CommandInfo& info, const std::string& set) {
   const std::string field = set.substr(0, set.find('='));
   if (field == "action") {
@@ -110,6 +111,8 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
                       CommandLine* line) {
   const std::string& typed = args[*i];
   const std::string name = typed.substr(2, typed.find('=') - 2);
+  // Each benchmark has flags of its own, which are passed on. A flag without "=" takes the next
+  // argument as its value unless that is a flag, too.
   if (info.command == Command::kBench && name != "set") {
     line->bench_flags.push_back(typed);
     if (!absl::StrContains(typed, "=") && *i + 1 < args.size() &&

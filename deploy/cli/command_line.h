@@ -1,4 +1,4 @@
-// What the user typed after ./satrap, understood and checked.
+// The command line of ./satrap, parsed and checked.
 //
 // Thread-safe: functions of their arguments.
 
@@ -17,9 +17,9 @@ enum class Command { kHelp, kDemo, kTrain, kValidate, kEvaluate, kPredict, kStat
 
 struct CommandLine {
   Command command = Command::kHelp;
-  std::string command_name;              // "train"; for kHelp the command that help is asked for
+  std::string command_name;              // "train"; for kHelp the command to explain
   std::vector<std::string> arguments;    // JOB; RUN FILE; NAME
-  std::string install_dir = ".";         // --install_dir: where deploy/jobs and the zoo lie
+  std::string install_dir = ".";         // --install_dir: the folder of deploy/jobs and the zoo
   std::vector<std::string> sets;         // --set path=value, in order
   std::string report;                    // --report FILE
   std::string run_dir;                   // --run_dir DIR
@@ -28,11 +28,11 @@ struct CommandLine {
   std::vector<std::string> bench_flags;  // bench: all other flags, as typed
 };
 
-// `args` does not hold the program's name. INVALID_ARGUMENT, in one line, naming what is wrong and
+// `args` does not include the program's name. INVALID_ARGUMENT says in one line what is wrong and
 // what was probably meant.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args);
 
-// The help of one command, or of all if there is no such command.
+// The help text of one command, or the list of commands if there is none of that name.
 std::string HelpText(absl::string_view command_name);
 
 }  // namespace satrap

@@ -1,7 +1,7 @@
-// The commands of the command line, one function each. Each prints what it has to say and returns
+// The commands of the command line, one function each. Each prints its result or error and returns
 // the process's exit code: 0, 1 for an error, 130 for a run that was interrupted.
 //
-// REQUIRES, of those that run a job: the main thread; no gRPC has been used in this process yet
+// REQUIRES for commands that run a job: the main thread; no gRPC has been used in this process yet
 
 #ifndef SATRAP_DEPLOY_CLI_COMMANDS_H_
 #define SATRAP_DEPLOY_CLI_COMMANDS_H_

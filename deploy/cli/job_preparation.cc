@@ -54,7 +54,7 @@ absl::Status CheckData(const JobConfig& job, const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " reads '", file, "': say in which folder it lies with --set data_root=DIR"));
   }
-  // Streams that are taken from the same files have the same problem.
+  // Streams that share files have the same problem, which is reported once.
   std::vector<std::string> problems;
   for (const Stream stream : StreamsOf(job)) {
     const auto splits = ListSplits(job, stream);
@@ -67,7 +67,7 @@ absl::Status CheckData(const JobConfig& job, const std::string& path) {
   return problems.empty() ? absl::OkStatus() : absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
-// What every NN worker would refuse.
+// Every NN worker would refuse the job for the same reason, only later.
 absl::Status CheckModel(const JobConfig& job) {
   return BuildGraph(job.model(), MakePartLayout(job).inputs).status();
 }
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::strin
   }
   const std::vector<std::string> names = InstalledJobs(jobs_dir);
   return absl::NotFoundError(
-      absl::StrCat("no job '", job, "': it is no file, and not among the jobs of ", jobs_dir, " (",
+      absl::StrCat("no job '", job, "': there is no such file, and no such job in ", jobs_dir, " (",
                    absl::StrJoin(names, ", "), ")", DidYouMean(job, names)));
 }
 
@@ -92,7 +92,7 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
                                      const std::string& install_dir) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
   if (!job.data_root().empty()) {
-    // Without the empty name that a slash at the end would be.
+    // A slash at the end makes an empty last component; drop it.
     const fs::path root = fs::absolute(job.data_root()).lexically_normal();
     job.set_data_root((root.has_filename() ? root : root.parent_path()).string());
   }
@@ -110,7 +110,7 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
   std::set<std::string> inputs = {job_path};
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     const auto splits = ListSplits(job, stream);
-    // Files of a stream that this job does not read may be gone.
+    // A stream that this job does not read may have lost its files.
     if (!splits.ok()) continue;
     for (const Split& split : *splits) inputs.insert(split.path);
   }

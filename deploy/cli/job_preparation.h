@@ -1,5 +1,5 @@
-// From what the user typed to the job that is run: the file found, overrides applied, the model's
-// graph and the data files looked at before anything is started.
+// Turns what the user typed into the job that is run: finds the file, applies overrides, and checks
+// the model's graph and the data files before any process is started.
 
 #ifndef SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
 #define SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
@@ -14,18 +14,18 @@
 namespace satrap {
 
 // The file that `job` names: a path, or the name of a file of INSTALL_DIR/deploy/jobs, with or
-// without ".textproto". NOT_FOUND, saying where it looked and what was probably meant.
+// without ".textproto". NOT_FOUND says where it looked and what was probably meant.
 absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
 
 // Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
 // by the folder of the model that it names (FindModel), and checks that its model fits its inputs
-// and its data files are there. INVALID_ARGUMENT naming the layer that does
-// not fit; errors of the job and of data files have every problem that was found, one a line.
+// and that its data files exist. INVALID_ARGUMENT names the layer that does not fit. Errors in the
+// job and its data files list every problem found, one a line.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir);
 
-// That none of the files `outputs` is the job's file or one of its data files, by whatever name: it
-// would be written over. Empty names are none. INVALID_ARGUMENT naming the output.
+// Checks that no file of `outputs` is, under any name, the job's file or one of its data files,
+// which would be overwritten. Skips empty names. INVALID_ARGUMENT names the output.
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
 

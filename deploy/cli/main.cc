@@ -1,4 +1,4 @@
-// The command line: ./satrap COMMAND ..., after the script has built what is needed.
+// The command line: the script ./satrap builds what is missing and then runs this program.
 
 #include <cstdio>
 #include <string>

@@ -23,7 +23,7 @@ constexpr int kInterrupted = 130;
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const CommandLine& line) {
   if (!line.run_dir.empty()) return RunFolder::CreateAt(line.run_dir);
-  // `latest` is what the next command begins with: a run that has a model.
+  // The link `latest` is the default of later commands, so it names a run that has a model.
   return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name(),
                                 job.action() == JobConfig::TRAIN);
 }
@@ -87,7 +87,7 @@ absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
   progress.End();
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
   if (run.end.kind == RunEnd::FAILED) {
-    // On a full disk the cause must still be told.
+    // A full disk may be the cause; then it must at least be printed.
     const absl::Status written =
         WriteFileAtomically(job.run_dir() + "/failure.txt", run.end.message + "\n");
     if (!written.ok()) run.end.warnings.emplace_back(written.message());

@@ -18,35 +18,35 @@
 
 namespace satrap {
 
-// What exit code a run's end has: 0, 1, or 130 for a run that was interrupted.
+// The exit code for a run's end: 0, 1, or 130 for a run that was interrupted.
 int ExitCodeOf(RunEnd::Kind kind);
 
 struct JobRun {
   std::string run_dir;
   RunEnd end;
-  absl::optional<RunReport> report;  // there is one if end.kind is FINISHED, and only then
-  absl::Status report_written;       // why report.json or line.report is missing or old
+  absl::optional<RunReport> report;  // set if and only if end.kind is FINISHED
+  absl::Status report_written;       // not OK: why report.json or line.report was not written
 };
 
-// Where the program itself lies: the folder that holds the roles' programs.
+// The folder that holds the roles' programs, found from the path of this program.
 absl::StatusOr<std::string> ProgramsDir();
 
-// Makes the run folder (line.run_dir, or under ./runs), runs the job, shows its progress on stderr,
-// and writes report.json into the run folder and to line.report, or, if the run fails, its cause
-// into failure.txt in the run folder. `watch`, if given, sees each
-// status; the run is STOPPED, without a report, when it returns false.
-// An error says why the run could not begin: line.report and line.output are looked at first.
+// Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its
+// progress on stderr. Writes report.json into the run folder and to line.report; if the run fails,
+// writes its cause to failure.txt in the run folder. `watch`, if given, sees each status; when it
+// returns false the run ends as STOPPED, without a report. An error says why the run could not
+// begin; line.report and line.output are checked first.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
                               std::function<bool(const StatusAnswer&)> watch = nullptr);
 
-// The warnings of a run's end on stderr, and why it failed or what stopped it. Returns the exit
-// code.
+// Prints the warnings of a run's end to stderr, and why it failed or what stopped it. Returns the
+// exit code.
 int PrintEnd(const RunEnd& end);
 
-// RunJob, then its end (PrintEnd) and its report on stderr. Returns the exit code.
+// Calls RunJob and prints its end (PrintEnd) and its report to stderr. Returns the exit code.
 int RunJobAndReport(const JobConfig& job, const CommandLine& line);
 
-// One message on stderr, "satrap: ...". Returns 1.
+// Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
 
 }  // namespace satrap

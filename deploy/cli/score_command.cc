@@ -1,4 +1,4 @@
-// evaluate, predict: what begins with the model of an earlier run.
+// evaluate, predict: the commands that start from the model of an earlier run.
 
 #include <cstdio>
 #include <filesystem>
@@ -18,7 +18,8 @@
 namespace satrap {
 namespace {
 
-// The job of a run, with `action` and its model, and with `sets` after those of the run.
+// The job of a run with `action` and the run's model. `sets` override the run's own settings, and
+// the command line's override those.
 absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& action,
                                    std::vector<std::string> sets) {
   ASSIGN_OR_RETURN(const std::string run_dir, FindRun(line.arguments[0], kRunsDir));
@@ -42,7 +43,7 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
   }
   const std::string file = std::filesystem::absolute(typed, error).string();
   if (file.find_first_of(",\n") != std::string::npos) {
-    // It would be taken for a list of files.
+    // --set would take the path for a list of files.
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
   }

@@ -1,4 +1,4 @@
-// status: asks the coordinator of a run, or tells from its folder how it ended.
+// status: asks the coordinator of a run, or finds in the run's folder how it ended.
 
 #include <cstdio>
 #include <filesystem>
@@ -21,10 +21,10 @@
 namespace satrap {
 namespace {
 
-constexpr int64_t kPatienceMs = 2000;
+constexpr int64_t kTimeoutMs = 2000;
 
 absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
-  // The link's target: the path through the run folder may be too long for a socket.
+  // Use the link's target: a path through the run folder may be too long for a socket.
   std::error_code error;
   const auto sockets = std::filesystem::read_symlink(run_dir + "/sockets", error);
   if (error) return absl::UnavailableError("the run is over");
@@ -32,13 +32,14 @@ absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
       const auto channel,
       rpc::GrpcChannel::Create(absl::StrCat("unix:", sockets.string(), "/coordinator_0"),
                                rpc::EndpointOptions()));
-  return CoordinatorClient(channel.get(), kPatienceMs).Status();
+  return CoordinatorClient(channel.get(), Envelope(), kTimeoutMs).Status();
 }
 
 std::string RoleText(const RoleStatus& role) {
   const Member& member = role.member();
   std::string text = absl::StrFormat("  %-20s ", MemberName(member.role(), member.index()));
   if (!member.has_pid()) return text + "not there yet\n";
+  if (!role.ready()) text += "not ready yet, ";
   absl::StrAppendFormat(&text, "process %d, heard %.1f s ago", member.pid(),
                         role.seconds_since_heartbeat());
   if (!member.metrics_address().empty()) {

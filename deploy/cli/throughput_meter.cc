@@ -17,7 +17,8 @@ namespace {
 double ProcessCpuSeconds(int64_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  // The program's name stands in parentheses and may hold anything.
+  // The second field is the program's name in parentheses, which may contain spaces and
+  // parentheses. User and system time are the 12th and 13th fields after it.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 2));
@@ -41,6 +42,7 @@ std::map<std::string, double> ThroughputMeter::CpuSeconds(const StatusAnswer& st
 
 bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   const TrainProgress& train = status.train();
+  // Statuses come more often than the rank reports: skip those without news.
   if (train.step() == 0 || (started_ && train.samples() == last_samples_)) return true;
   if (!started_) {
     started_ = true;
@@ -52,6 +54,7 @@ bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   last_seconds_ = now_seconds;
   last_loss_ = train.window_loss();
   if (now_seconds - start_seconds_ < warmup_seconds_) return true;
+  // The first status after the warm-up only marks the beginning; windows count from the next.
   last_cpu_ = CpuSeconds(status);
   if (!measuring_) {
     measuring_ = true;
@@ -64,7 +67,8 @@ bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   return now_seconds - first_seconds_ < seconds_;
 }
 
-// The rank's own window, or, where its epochs are too short for one, what was seen from here.
+// The rate of the rank's own window. If its epochs are too short for a window, the rate between the
+// last two statuses.
 double ThroughputMeter::RateOf(const TrainProgress& train, double now_seconds) const {
   if (train.samples_per_second() > 0 || now_seconds <= last_seconds_) {
     return train.samples_per_second();

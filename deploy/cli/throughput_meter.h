@@ -1,4 +1,4 @@
-// Measures a training run by watching it: samples a second after a warm-up, the loss, and the
+// Measures a training run from its statuses: samples per second after a warm-up, the loss, and the
 // processor time of each role.
 //
 // Not thread-safe.
@@ -18,17 +18,17 @@ namespace satrap {
 
 class ThroughputMeter {
  public:
-  // Measures for `seconds`, beginning `warmup_seconds` after the first step.
+  // Measures for `seconds`, starting `warmup_seconds` after the first step.
   ThroughputMeter(double warmup_seconds, double seconds)
       : warmup_seconds_(warmup_seconds), seconds_(seconds) {}
 
-  // Takes the status of a clock's `now_seconds`. False once there is enough.
+  // Takes the status at `now_seconds` of a monotonic clock. False once enough has been measured.
   bool Add(const StatusAnswer& status, double now_seconds);
 
   // Windows are as the rank reports them, about one a second.
   size_t num_windows() const { return rates_.size(); }
   double MedianRate() const;  // samples a second; 0 without windows
-  double MeanRate() const;    // all samples by all time
+  double MeanRate() const;    // all samples divided by the whole time
   uint64_t samples() const { return last_samples_ - first_samples_; }
   double seconds() const { return last_seconds_ - first_seconds_; }
   double first_loss() const { return first_loss_; }  // of the first window of all, warm-up included

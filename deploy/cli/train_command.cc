@@ -1,4 +1,4 @@
-// train, demo, validate: what begins with a job file.
+// train, demo, validate: the commands that start from a job file.
 
 #include <cstdio>
 #include <string>

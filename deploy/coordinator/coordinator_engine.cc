@@ -18,6 +18,7 @@
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/header.h"
 #include "common/rpc/timeouts.h"
+#include "common/status_macros.h"
 #include "deploy/coordinator/split_leases.h"
 
 namespace satrap {
@@ -25,36 +26,47 @@ namespace {
 
 constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
 constexpr int64_t kTickUs = 500 * 1000;
+// A run that loses a member ends, so no run has a second generation yet.
+constexpr uint64_t kFirstGeneration = 1;
 
 struct MemberState {
-  Member member;  // role and index from the start; the rest once registered
-  bool registered = false;
-  bool told_end = false;
+  std::string Name() const { return MemberName(member.role(), member.index()); }
+
+  Member member;             // role and index from the start; the rest once registered
+  uint64_t incarnation = 0;  // 0: not registered
+  bool ready = false;
+  bool sends_heartbeats = false;  // at least one came
+  bool told_end = false;          // it has been told, or nobody waits until it is
   int64_t last_heard_us = 0;
   LoaderProgress loader;
   bool has_loader = false;
+
+  bool registered() const { return incarnation != 0; }
 };
 
-Envelope LeaseEnvelope(uint64_t fingerprint) {
+Envelope EnvelopeOf(const JobConfig& job, uint64_t run_id) {
+  CHECK(run_id != 0);
   Envelope envelope;
-  envelope.set_job_fingerprint(fingerprint);
+  envelope.set_job_fingerprint(JobFingerprint(job));
   envelope.set_generation(kFirstGeneration);
+  envelope.set_run_id(run_id);
   return envelope;
 }
 
 }  // namespace
 
 struct CoordinatorEngine::Rep {
-  Rep(const JobConfig& job, Executor* executor, const CoordinatorTimeouts& timeouts)
+  Rep(const JobConfig& job, uint64_t run_id, Executor* executor,
+      const CoordinatorTimeouts& timeouts)
       : job_name(job.name()),
-        fingerprint(JobFingerprint(job)),
+        envelope(EnvelopeOf(job, run_id)),
         epochs(static_cast<uint64_t>(job.epochs())),
         executor(executor),
         timeouts(timeouts),
-        leases_of_loaders({"coordinator", LeaseEnvelope(fingerprint),
-                           static_cast<uint32_t>(job.data_loader().replicas()),
-                           rpc::RpcTimeouts().hold_ms * 1000},
-                          executor),
+        leases_of_loaders(
+            {"coordinator", envelope, static_cast<uint32_t>(job.data_loader().replicas()),
+             rpc::RpcTimeouts().hold_ms * 1000},
+            executor),
         start_us(executor->NowUs()),
         last_tick_us(start_us) {
     for (const Role role : kMemberRoles) {
@@ -76,14 +88,19 @@ struct CoordinatorEngine::Rep {
   absl::StatusOr<FailAnswer> Fail(const FailRequest& request) REQUIRES(mutex);
   absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
 
+  absl::Status CheckRun(const Envelope& call) const {
+    return rpc::CheckEnvelope(call, envelope, "the coordinator");
+  }
   MemberState* Find(Role role, uint32_t index) REQUIRES(mutex);
+  absl::Status RefuseSecond(MemberState* first, const Member& second) REQUIRES(mutex);
   void EstimateSamples(TrainProgress* progress) const REQUIRES(mutex);
   bool Ended() const REQUIRES(mutex) { return state == FINISHED || state == FAILED; }
-  void End(std::string reason) REQUIRES(mutex);
+  // The run has failed, unless it has ended already.
+  void Fail(std::string reason) REQUIRES(mutex);
   void Tick() EXCLUDES(mutex);
 
   const std::string job_name;
-  const uint64_t fingerprint;
+  const Envelope envelope;
   const uint64_t epochs;
   Executor* const executor;
   const CoordinatorTimeouts timeouts;
@@ -109,7 +126,7 @@ MemberState* CoordinatorEngine::Rep::Find(Role role, uint32_t index) {
   return nullptr;
 }
 
-void CoordinatorEngine::Rep::End(std::string reason) {
+void CoordinatorEngine::Rep::Fail(std::string reason) {
   if (Ended()) return;
   state = FAILED;
   stop_reason = std::move(reason);
@@ -118,47 +135,66 @@ void CoordinatorEngine::Rep::End(std::string reason) {
 absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
   const Member& member = request.member();
   const std::string name = MemberName(member.role(), member.index());
-  if (request.job_fingerprint() != fingerprint) {
+  if (request.incarnation() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " registers without an incarnation"));
+  }
+  if (request.job_fingerprint() != envelope.job_fingerprint()) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, " belongs to another job: its fingerprint is ", absl::Hex(request.job_fingerprint()),
-        ", that of '", job_name, "' is ", absl::Hex(fingerprint)));
+        ", that of '", job_name, "' is ", absl::Hex(envelope.job_fingerprint())));
   }
   MemberState* known = Find(member.role(), member.index());
   if (known == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("job '", job_name, "' has no ", name));
   }
-  if (known->registered &&
-      (known->member.pid() != member.pid() || known->member.address() != member.address())) {
-    return absl::FailedPreconditionError(absl::StrCat(name, " is already registered by process ",
-                                                      known->member.pid(), " at '",
-                                                      known->member.address(), "'"));
+  if (known->registered() && known->incarnation != request.incarnation()) {
+    return RefuseSecond(known, member);
   }
   known->member = member;
-  known->registered = true;
-  known->last_heard_us = executor->NowUs();
-  const bool complete = std::all_of(members.begin(), members.end(),
-                                    [](const MemberState& m) { return m.registered; });
-  if (state == STARTING && complete) state = RUNNING;
+  known->incarnation = request.incarnation();
+  // A process repeats Register until it has the answer, and then sends heartbeats. After those a
+  // Register is a late copy from the network and says nothing about the process.
+  if (!known->sends_heartbeats) known->last_heard_us = executor->NowUs();
   RegisterAnswer answer;
-  answer.set_generation(kFirstGeneration);
+  *answer.mutable_envelope() = envelope;
   return answer;
 }
 
+// Another process than `first` registers under the same index.
+absl::Status CoordinatorEngine::Rep::RefuseSecond(MemberState* first, const Member& second) {
+  if (state == FINISHED) return absl::FailedPreconditionError("the run has finished");
+  if (state == FAILED) return absl::FailedPreconditionError(kRunHasFailed + stop_reason);
+  Fail(absl::StrCat(first->Name(), " (process ", first->member.pid(),
+                    ") was started again, as process ", second.pid(), " at '", second.address(),
+                    "', and what the first process held is lost: begin again from the last saved "
+                    "model with --init_from. If both processes are alive, two were started with "
+                    "the same --role_index"));
+  // Nobody waits for a process that is most likely dead. If it lives, its next heartbeat tells it.
+  first->told_end = true;
+  return absl::FailedPreconditionError(stop_reason);
+}
+
 absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
+  RETURN_IF_ERROR(CheckRun(request.envelope()));
   MemberState* member = Find(request.role(), request.index());
-  if (member == nullptr || !member->registered || request.generation() != kFirstGeneration) {
-    return absl::FailedPreconditionError(absl::StrCat(MemberName(request.role(), request.index()),
-                                                      " of generation ", request.generation(),
-                                                      " is no member of job '", job_name, "'"));
+  if (member == nullptr || !member->registered() || member->incarnation != request.incarnation()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this process is not the ", MemberName(request.role(), request.index()),
+                     " that has registered with job '", job_name, "'"));
   }
   member->last_heard_us = executor->NowUs();
+  member->sends_heartbeats = true;
+  // Heartbeats of one process may overtake each other, and readiness never ends.
+  if (request.ready()) member->ready = true;
+  const bool complete = std::all_of(members.begin(), members.end(),
+                                    [](const MemberState& each) { return each.ready; });
+  if (state == STARTING && complete) state = RUNNING;
   if (request.has_train()) train = request.train();
   if (request.has_loader()) {
     member->loader = request.loader();
     member->has_loader = true;
   }
   HeartbeatAnswer answer;
-  answer.set_generation(kFirstGeneration);
   answer.set_state(state);
   answer.set_stop_reason(stop_reason);
   if (state != STARTING) {
@@ -184,6 +220,7 @@ absl::StatusOr<LeaseSplitAnswer> CoordinatorEngine::Rep::LeaseSplit(
 }
 
 absl::StatusOr<StoreSetAnswer> CoordinatorEngine::Rep::StoreSet(const StoreSetRequest& request) {
+  RETURN_IF_ERROR(CheckRun(request.envelope()));
   const auto [entry, inserted] = store.try_emplace(request.key(), request.value());
   if (!inserted && entry->second != request.value()) {
     return absl::AlreadyExistsError(absl::StrCat("'", request.key(), "' has another value"));
@@ -192,6 +229,7 @@ absl::StatusOr<StoreSetAnswer> CoordinatorEngine::Rep::StoreSet(const StoreSetRe
 }
 
 absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRequest& request) {
+  RETURN_IF_ERROR(CheckRun(request.envelope()));
   StoreGetAnswer answer;
   const auto entry = store.find(request.key());
   answer.set_found(entry != store.end());
@@ -200,6 +238,7 @@ absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRe
 }
 
 absl::StatusOr<FinishAnswer> CoordinatorEngine::Rep::Finish(const FinishRequest& request) {
+  RETURN_IF_ERROR(CheckRun(request.envelope()));
   if (!Ended()) {
     state = FINISHED;
     result = request.result();
@@ -209,8 +248,9 @@ absl::StatusOr<FinishAnswer> CoordinatorEngine::Rep::Finish(const FinishRequest&
 }
 
 absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& request) {
-  End(absl::StrCat(MemberName(request.role(), request.index()), ": ", request.reason()));
-  // It is about to exit, so nobody waits for it.
+  RETURN_IF_ERROR(CheckRun(request.envelope()));
+  Fail(absl::StrCat(MemberName(request.role(), request.index()), ": ", request.reason()));
+  // It exits now, so nobody waits until it has been told.
   MemberState* member = Find(request.role(), request.index());
   if (member != nullptr) member->told_end = true;
   FailAnswer answer;
@@ -218,8 +258,8 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   return answer;
 }
 
-// Where rank 0 cannot know how many samples there are, the loaders estimate it from what they have
-// read: each of them that of a whole epoch.
+// Rank 0 knows the number of samples only where the job says it. Otherwise each loader estimates an
+// epoch's from what it has read, and the run's is their mean times the number of epochs.
 void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
   if (progress->expected_samples() > 0) return;
   uint64_t sum = 0;
@@ -237,7 +277,12 @@ void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
   progress->set_seconds_left(static_cast<double>(left) / progress->samples_per_second());
 }
 
-absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&) {
+absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest& request) {
+  if (request.has_run_id() && request.run_id() != envelope.run_id()) {
+    return absl::FailedPreconditionError(absl::StrCat("this is the coordinator of run ",
+                                                      absl::Hex(envelope.run_id()), ", not of ",
+                                                      absl::Hex(request.run_id())));
+  }
   const int64_t now_us = executor->NowUs();
   StatusAnswer answer;
   answer.set_job_name(job_name);
@@ -248,45 +293,50 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   for (const MemberState& member : members) {
     RoleStatus* role = answer.add_roles();
     *role->mutable_member() = member.member;
-    if (member.registered) {
+    role->set_ready(member.ready);
+    if (member.registered()) {
       role->set_seconds_since_heartbeat(static_cast<double>(now_us - member.last_heard_us) * 1e-6);
     }
     if (member.has_loader) *role->mutable_loader() = member.loader;
   }
   if (has_result) *answer.mutable_result() = result;
   answer.set_seconds(static_cast<double>(now_us - start_us) * 1e-6);
+  answer.set_run_id(envelope.run_id());
+  answer.set_generation(envelope.generation());
   return answer;
 }
 
 void CoordinatorEngine::Rep::Tick() {
   MutexLock lock(&mutex);
   const int64_t now_us = executor->NowUs();
-  // When this process itself stood still, nobody could be heard: that time is nobody's silence.
+  // A tick this late means that this process was suspended, and heartbeats could not arrive. That
+  // time does not count as silence of the members.
   const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
   last_tick_us = now_us;
   std::string missing;
   for (MemberState& member : members) {
-    const std::string name = MemberName(member.member.role(), member.member.index());
-    if (!member.registered) {
-      absl::StrAppend(&missing, missing.empty() ? "" : ", ", name);
+    if (!member.registered()) {
+      absl::StrAppend(&missing, missing.empty() ? "" : ", ", member.Name());
       continue;
     }
     member.last_heard_us += stall_us;
     if (now_us - member.last_heard_us > timeouts.heartbeat_timeout_ms * 1000) {
-      End(absl::StrCat(name, " (process ", member.member.pid(),
-                       ") is lost: nothing was heard of it for ",
-                       timeouts.heartbeat_timeout_ms / 1000, " s"));
+      Fail(absl::StrCat(member.Name(), " (process ", member.member.pid(),
+                        ") is lost: it sent no heartbeat for ",
+                        timeouts.heartbeat_timeout_ms / 1000, " s"));
       member.told_end = true;
     }
   }
-  if (state == STARTING && now_us - start_us > timeouts.start_timeout_ms * 1000) {
-    End(absl::StrCat("after ", timeouts.start_timeout_ms / 1000, " s there is still no ", missing));
+  if (state == STARTING && !missing.empty() &&
+      now_us - start_us > timeouts.start_timeout_ms * 1000) {
+    Fail(
+        absl::StrCat("after ", timeouts.start_timeout_ms / 1000, " s there is still no ", missing));
   }
 }
 
 namespace {
 
-// Parses, runs `serve` under the engine's lock, and serialises.
+// Parses the request, runs `serve` under the engine's lock, and serialises the answer.
 template <typename Request, typename Rep, typename Answer>
 absl::StatusOr<rpc::Message> Serve(Rep* rep, absl::StatusOr<Answer> (Rep::*serve)(const Request&),
                                    const rpc::Message& message) {
@@ -321,7 +371,8 @@ void ServeLease(Rep* rep, rpc::Message message, rpc::Callback respond) {
       });
 }
 
-// Ticks for as long as the engine lives.
+// Ticks for as long as the engine lives: the executor's timer holds only a weak pointer, because it
+// may fire after the engine is gone.
 template <typename Rep>
 void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
   executor->PostAfter(kTickUs, [executor, weak] {
@@ -334,9 +385,9 @@ void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
 
 }  // namespace
 
-CoordinatorEngine::CoordinatorEngine(const JobConfig& job, Executor* executor,
+CoordinatorEngine::CoordinatorEngine(const JobConfig& job, uint64_t run_id, Executor* executor,
                                      const CoordinatorTimeouts& timeouts)
-    : rep_(std::make_shared<Rep>(job, executor, timeouts)) {
+    : rep_(std::make_shared<Rep>(job, run_id, executor, timeouts)) {
   TickLater(executor, std::weak_ptr<Rep>(rep_));
 }
 
@@ -370,7 +421,7 @@ bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
   MutexLock lock(&rep_->mutex);
   if (!rep_->Ended()) return false;
   return std::all_of(rep_->members.begin(), rep_->members.end(), [](const MemberState& member) {
-    return !member.registered || member.told_end;
+    return !member.registered() || member.told_end;
   });
 }
 

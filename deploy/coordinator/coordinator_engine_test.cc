@@ -44,8 +44,26 @@ class CoordinatorEngineTest : public ::testing::Test {
     return result;
   }
 
-  absl::Status Register(Role role, int index, int64_t pid = 100) {
+  // The incarnation of each member's first process.
+  static constexpr uint64_t kFirst = 0xabc;
+  static constexpr uint64_t kRunId = 0x1234567812345678;
+
+  Envelope ThisRun() const {
+    Envelope envelope;
+    envelope.set_job_fingerprint(JobFingerprint(job_));
+    envelope.set_generation(1);
+    envelope.set_run_id(kRunId);
+    return envelope;
+  }
+  Envelope AnotherRun() const {
+    Envelope envelope = ThisRun();
+    envelope.set_run_id(kRunId + 1);
+    return envelope;
+  }
+
+  absl::Status Register(Role role, int index, uint64_t incarnation = kFirst, int64_t pid = 1) {
     RegisterRequest request;
+    request.set_incarnation(incarnation);
     request.mutable_member()->set_role(role);
     request.mutable_member()->set_index(index);
     request.mutable_member()->set_pid(pid);
@@ -63,14 +81,28 @@ class CoordinatorEngineTest : public ::testing::Test {
     EXPECT_TRUE(Register(EMBEDDING_PS, 1).ok());
     EXPECT_TRUE(Register(NN_WORKER, 0).ok());
   }
-  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t generation = 1) {
+  HeartbeatRequest HeartbeatOf(Role role, int index, uint64_t incarnation = kFirst) const {
     HeartbeatRequest request;
+    *request.mutable_envelope() = ThisRun();
     request.set_role(role);
     request.set_index(index);
-    request.set_generation(generation);
-    return Call<HeartbeatAnswer>(kHeartbeat, request);
+    request.set_incarnation(incarnation);
+    request.set_ready(true);
+    return request;
   }
-  // All members' heartbeats but those of `silent`, once a second, for `seconds`.
+  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t incarnation = kFirst) {
+    return Call<HeartbeatAnswer>(kHeartbeat, HeartbeatOf(role, index, incarnation));
+  }
+  // Registers all members and reports them as ready.
+  void StartRun() {
+    RegisterAll();
+    for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+      EXPECT_TRUE(Heartbeat(role, 0).ok());
+    }
+    EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+    EXPECT_EQ(engine_.Status().state(), RUNNING);
+  }
+  // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
   void Beat(int seconds, Role silent) {
     for (int i = 0; i < seconds; ++i) {
       for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
@@ -86,6 +118,7 @@ class CoordinatorEngineTest : public ::testing::Test {
   }
   void Fail(Role role, int index, const std::string& reason) {
     FailRequest request;
+    *request.mutable_envelope() = ThisRun();
     request.set_role(role);
     request.set_index(index);
     request.set_reason(reason);
@@ -93,27 +126,22 @@ class CoordinatorEngineTest : public ::testing::Test {
   }
   void Finish() {
     FinishRequest request;
+    *request.mutable_envelope() = ThisRun();
     request.mutable_result()->set_samples(7);
     EXPECT_TRUE(Call<FinishAnswer>(kFinish, request).ok());
   }
 
   const JobConfig job_ = SmallJob();
   ManualExecutor executor_;
-  CoordinatorEngine engine_{job_, &executor_};
+  CoordinatorEngine engine_{job_, kRunId, &executor_};
 };
 
 TEST_F(CoordinatorEngineTest, TakesTheNumberOfSamplesFromTheLoadersWhereRank0DoesNotKnowIt) {
   RegisterAll();
-  HeartbeatRequest loader;
-  loader.set_role(DATA_LOADER);
-  loader.set_index(0);
-  loader.set_generation(1);
+  HeartbeatRequest loader = HeartbeatOf(DATA_LOADER, 0);
   loader.mutable_loader()->set_expected_train_samples(5000);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loader).ok());
-  HeartbeatRequest rank;
-  rank.set_role(NN_WORKER);
-  rank.set_index(0);
-  rank.set_generation(1);
+  HeartbeatRequest rank = HeartbeatOf(NN_WORKER, 0);
   rank.mutable_train()->set_samples(2000);
   rank.mutable_train()->set_samples_per_second(100);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, rank).ok());
@@ -126,12 +154,17 @@ TEST_F(CoordinatorEngineTest, TakesTheNumberOfSamplesFromTheLoadersWhereRank0Doe
   EXPECT_EQ(engine_.Status().train().seconds_left(), 5);
 }
 
-TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberHasRegistered) {
-  EXPECT_TRUE(Register(NN_WORKER, 0).ok());
-  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), STARTING);
-  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members_size(), 0);
+TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberIsReady) {
   RegisterAll();
-  const auto answer = Heartbeat(NN_WORKER, 0);
+  HeartbeatRequest loading = HeartbeatOf(EMBEDDING_PS, 1);
+  loading.set_ready(false);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loading).ok());
+  for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+    EXPECT_EQ(Heartbeat(role, 0)->state(), STARTING) << "embedding_ps 1 still loads";
+    EXPECT_EQ(Heartbeat(role, 0)->members_size(), 0);
+  }
+  EXPECT_FALSE(engine_.Status().roles(3).ready());
+  const auto answer = Heartbeat(EMBEDDING_PS, 1);
   EXPECT_EQ(answer->state(), RUNNING);
   ASSERT_EQ(answer->members_size(), 5);
   for (const Member& member : answer->members()) {
@@ -139,10 +172,38 @@ TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberHasRegistered) {
   }
 }
 
+TEST_F(CoordinatorEngineTest, AMemberThatSendsHeartbeatsMayLoadForLong) {
+  RegisterAll();
+  HeartbeatRequest loading = HeartbeatOf(EMBEDDING_PS, 1);
+  loading.set_ready(false);
+  for (int i = 0; i < 700; ++i) {
+    EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loading).ok());
+    for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+      EXPECT_TRUE(Heartbeat(role, 0).ok());
+    }
+    executor_.AdvanceBy(1000 * 1000);
+  }
+  EXPECT_EQ(engine_.Status().state(), STARTING);
+}
+
+TEST_F(CoordinatorEngineTest, HandsOutTheRunThatEveryCallCarries) {
+  RegisterRequest request;
+  request.mutable_member()->set_role(NN_WORKER);
+  request.set_job_fingerprint(JobFingerprint(job_));
+  request.set_incarnation(kFirst);
+  const auto answer = Call<RegisterAnswer>(kRegister, request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->envelope().SerializeAsString(), ThisRun().SerializeAsString());
+  request.clear_incarnation();
+  EXPECT_EQ(Call<RegisterAnswer>(kRegister, request).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(CoordinatorEngineTest, RefusesWhoDoesNotBelong) {
   RegisterRequest stranger;
   stranger.mutable_member()->set_role(NN_WORKER);
   stranger.mutable_member()->set_index(0);
+  stranger.set_incarnation(kFirst);
   stranger.set_job_fingerprint(JobFingerprint(job_) + 1);
   const absl::Status status = Call<RegisterAnswer>(kRegister, stranger).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -153,21 +214,114 @@ TEST_F(CoordinatorEngineTest, RefusesWhoDoesNotBelong) {
   EXPECT_EQ(Heartbeat(EMBEDDING_PS, 0).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(CoordinatorEngineTest, AnIndexBelongsToOneProcess) {
-  EXPECT_TRUE(Register(EMBEDDING_PS, 0, 100).ok());
-  EXPECT_TRUE(Register(EMBEDDING_PS, 0, 100).ok()) << "a repeated call";
-  const absl::Status status = Register(EMBEDDING_PS, 0, 101);
+// In containers a restarted process has the number and the address of the one before it.
+TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheRunThoughItHasTheSameNumberAndAddress) {
+  StartRun();
+  const absl::Status status = Register(EMBEDDING_PS, 1, kFirst + 1, /*pid=*/1);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("already registered by process 100"));
+  EXPECT_THAT(status.message(), HasSubstr("embedding_ps 1 (process 1) was started again"));
+  EXPECT_EQ(engine_.Status().state(), FAILED);
+  EXPECT_EQ(engine_.Status().stop_reason(), status.message());
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), FAILED);
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst)->state(), FAILED) << "if it lives, it is told";
 }
 
-TEST_F(CoordinatorEngineTest, AnotherGenerationIsRefused) {
-  RegisterAll();
-  EXPECT_EQ(Heartbeat(NN_WORKER, 0, 2).status().code(), absl::StatusCode::kFailedPrecondition);
+TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheRunWhileItStartsAsWell) {
+  EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
+  EXPECT_EQ(Register(EMBEDDING_PS, 0, kFirst + 1).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(engine_.Status().state(), FAILED);
+  EXPECT_TRUE(engine_.EveryoneKnowsTheEnd()) << "nobody waits for the dead one";
+}
+
+TEST_F(CoordinatorEngineTest, ARestartAfterTheEndIsRefusedWithTheEndAndChangesNothing) {
+  StartRun();
+  Fail(DATA_LOADER, 0, "cannot open day_3");
+  EXPECT_EQ(Register(EMBEDDING_PS, 1, kFirst + 1).message(),
+            "the run has failed: data_loader 0: cannot open day_3");
+  EXPECT_EQ(engine_.Status().stop_reason(), "data_loader 0: cannot open day_3");
+}
+
+TEST_F(CoordinatorEngineTest, ARestartAfterASuccessfulEndIsRefused) {
+  StartRun();
+  Finish();
+  EXPECT_EQ(Register(EMBEDDING_PS, 1, kFirst + 1).message(), "the run has finished");
+  EXPECT_EQ(engine_.Status().state(), FINISHED);
+}
+
+TEST_F(CoordinatorEngineTest, ALateCopyOfARegisterChangesNothingAndIsNoSignOfLife) {
+  StartRun();
+  Beat(8, EMBEDDING_WORKER);
+  EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
+  EXPECT_EQ(engine_.Status().state(), RUNNING);
+  EXPECT_TRUE(engine_.Status().roles(1).ready());
+  Beat(1, EMBEDDING_WORKER);
+  EXPECT_EQ(engine_.Status().state(), FAILED);
+}
+
+TEST_F(CoordinatorEngineTest, AHeartbeatOfAnotherIncarnationIsRefused) {
+  StartRun();
+  HeartbeatRequest other = HeartbeatOf(NN_WORKER, 0, kFirst + 1);
+  other.mutable_train()->set_step(99);
+  const absl::Status status = Call<HeartbeatAnswer>(kHeartbeat, other).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("not the nn_worker 0 that has registered"));
+  EXPECT_EQ(engine_.Status().train().step(), 0u);
+  EXPECT_EQ(engine_.Status().state(), RUNNING);
+}
+
+TEST_F(CoordinatorEngineTest, EveryCallOfAnotherRunIsRefusedAndChangesNothing) {
+  StartRun();
+  HeartbeatRequest heartbeat = HeartbeatOf(NN_WORKER, 0);
+  heartbeat.mutable_train()->set_step(99);
+  FinishRequest finish;
+  FailRequest fail;
+  StoreSetRequest set;
+  set.set_key("rank/0");
+  set.set_value("an old address");
+  StoreGetRequest get;
+  get.set_key("rank/0");
+  LeaseSplitRequest lease;
+  lease.mutable_call()->set_number(1);
+  lease.mutable_call()->set_oldest_open(1);
+  lease.set_num_splits(2);
+  Envelope generation = ThisRun();
+  generation.set_generation(2);
+  Envelope job = ThisRun();
+  job.set_job_fingerprint(JobFingerprint(job_) + 1);
+  for (const Envelope& other : {AnotherRun(), generation, job, Envelope()}) {
+    const auto refuses = [&](const rpc::Method& method, auto answer, auto* request) {
+      *request->mutable_envelope() = other;
+      const absl::Status status = Call<decltype(answer)>(method, *request).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << method.path;
+      EXPECT_THAT(status.message(), HasSubstr("another run")) << method.path;
+    };
+    refuses(kHeartbeat, HeartbeatAnswer(), &heartbeat);
+    refuses(kFinish, FinishAnswer(), &finish);
+    refuses(kFail, FailAnswer(), &fail);
+    refuses(kStoreSet, StoreSetAnswer(), &set);
+    refuses(kStoreGet, StoreGetAnswer(), &get);
+    refuses(kLeaseSplit, LeaseSplitAnswer(), &lease);
+  }
+  EXPECT_EQ(engine_.Status().state(), RUNNING);
+  EXPECT_EQ(engine_.Status().train().step(), 0u);
+  *get.mutable_envelope() = ThisRun();
+  EXPECT_FALSE(Call<StoreGetAnswer>(kStoreGet, get)->found());
+  *lease.mutable_envelope() = ThisRun();
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, lease)->split(), 0u);
+}
+
+TEST_F(CoordinatorEngineTest, StatusIsForAnybodyWhoAsksForNoOtherRun) {
+  StatusRequest request;
+  EXPECT_EQ(Call<StatusAnswer>(kStatus, request)->run_id(), kRunId);
+  request.set_run_id(kRunId);
+  EXPECT_EQ(Call<StatusAnswer>(kStatus, request)->generation(), 1u);
+  request.set_run_id(kRunId + 1);
+  EXPECT_EQ(Call<StatusAnswer>(kStatus, request).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(CoordinatorEngineTest, AMemberSilentForMoreThanEightSecondsIsLost) {
-  RegisterAll();
+  StartRun();
   Beat(8, EMBEDDING_WORKER);
   EXPECT_EQ(engine_.Status().state(), RUNNING);
   Beat(1, EMBEDDING_WORKER);
@@ -177,7 +331,7 @@ TEST_F(CoordinatorEngineTest, AMemberSilentForMoreThanEightSecondsIsLost) {
 }
 
 TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
-  RegisterAll();
+  StartRun();
   Beat(5, NN_WORKER);
   Beat(5, DATA_LOADER);
   EXPECT_EQ(engine_.Status().state(), RUNNING);
@@ -202,6 +356,7 @@ TEST_F(CoordinatorEngineTest, TheFirstCauseOfAFailureIsKept) {
   EXPECT_EQ(engine_.Status().state(), FAILED);
   EXPECT_EQ(engine_.Status().stop_reason(), "data_loader 0: cannot open day_3");
   FailRequest echo;
+  *echo.mutable_envelope() = ThisRun();
   echo.set_role(NN_WORKER);
   echo.set_index(1);
   echo.set_reason("the peer is away");
@@ -234,9 +389,11 @@ TEST_F(CoordinatorEngineTest, KnowsWhenEveryoneHasHeardOfTheEnd) {
 
 TEST_F(CoordinatorEngineTest, KeepsWhatCollectivesStore) {
   StoreSetRequest set;
+  *set.mutable_envelope() = ThisRun();
   set.set_key("rank/0");
   set.set_value(std::string("\0address", 8));
   StoreGetRequest get;
+  *get.mutable_envelope() = ThisRun();
   get.set_key("rank/0");
   EXPECT_FALSE(Call<StoreGetAnswer>(kStoreGet, get)->found());
   EXPECT_TRUE(Call<StoreSetAnswer>(kStoreSet, set).ok());
@@ -253,15 +410,13 @@ TEST_F(CoordinatorEngineTest, LeasesSplitsToMembersOfThisRunOnly) {
   request.set_num_splits(2);
   EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  request.mutable_envelope()->set_job_fingerprint(JobFingerprint(job_));
-  request.mutable_envelope()->set_generation(kFirstGeneration);
+  *request.mutable_envelope() = ThisRun();
   EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, request)->split(), 0u);
 }
 
 TEST_F(CoordinatorEngineTest, ARepeatedLeaseTakesNoSecondSplit) {
   LeaseSplitRequest request;
-  request.mutable_envelope()->set_job_fingerprint(JobFingerprint(job_));
-  request.mutable_envelope()->set_generation(kFirstGeneration);
+  *request.mutable_envelope() = ThisRun();
   request.mutable_call()->set_number(1);
   request.mutable_call()->set_oldest_open(1);
   request.set_num_splits(2);
@@ -292,14 +447,10 @@ TEST_F(CoordinatorEngineTest, ALeaseOfALoaderThatDoesNotExistIsRefused) {
 
 TEST_F(CoordinatorEngineTest, ShowsTheProgressThatHeartbeatsBring) {
   RegisterAll();
-  HeartbeatRequest beat;
-  beat.set_role(NN_WORKER);
-  beat.set_generation(1);
+  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
   beat.mutable_train()->set_step(12);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
-  HeartbeatRequest loader;
-  loader.set_role(DATA_LOADER);
-  loader.set_generation(1);
+  HeartbeatRequest loader = HeartbeatOf(DATA_LOADER, 0);
   loader.mutable_loader()->set_quarantined(3);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loader).ok());
   const StatusAnswer status = engine_.Status();

@@ -1,8 +1,9 @@
-// The coordinator's process: serves a CoordinatorEngine until the run is over.
+// The coordinator's process: serves a CoordinatorEngine until the run is over. Each process is a
+// new run, with a run id of its own.
 //
-// It ends by itself when every member knows the end and whoever watches (the launcher, `satrap
-// status`) has had time to ask for it, or at once by SIGTERM or SIGINT. Exit code 1 if the run
-// failed or it could not start.
+// It exits once every member has been told of the end and the launcher or `satrap status` has had
+// time to ask for the last status, or at once on SIGTERM or SIGINT. Exit code 1 if the run failed
+// or the coordinator could not start.
 
 #include <unistd.h>
 
@@ -11,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/check.h"
 #include "common/config/job_config.h"
 #include "common/log/log.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/random_id.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
 #include "common/status_macros.h"
@@ -24,6 +27,7 @@
 namespace satrap {
 namespace {
 
+// How long the coordinator still answers Status after every member knows the end.
 constexpr int kLingerSeconds = 10;
 
 constexpr rpc::Method kMethods[] = {kRegister, kHeartbeat, kLeaseSplit, kStoreSet,
@@ -46,12 +50,15 @@ absl::Status Run(const std::vector<std::string>& args) {
   if (flags.listen.empty()) return absl::InvalidArgumentError("--listen is missing");
   ASSIGN_OR_RETURN(const JobConfig job, LoadResolvedJob(flags.config));
   ThreadPoolExecutor executor(1);
-  CoordinatorEngine engine(job, &executor);
+  const uint64_t run_id = RandomId();
+  CoordinatorEngine engine(job, run_id, &executor);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
-  logger.Info("waiting for members", {{"job", job.name()}, {"address", server->address()}});
+  logger.Info("waiting for members", {{"job", job.name()},
+                                      {"run", absl::StrCat(absl::Hex(run_id, absl::kZeroPad16))},
+                                      {"address", server->address()}});
   RunState state = STARTING;
   for (int seconds_known = 0; seconds_known < kLingerSeconds;) {
     if (SignalWithinASecond(signals)) break;

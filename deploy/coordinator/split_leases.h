@@ -1,6 +1,6 @@
-// Which splits of which train epoch have been dealt, in unordered runs: those of an epoch are dealt
-// in order, each once, to whoever asks. That a repeated call does not take a second split is its
-// AnswerWindow's business.
+// The splits of each train epoch that have been leased, in unordered runs. The splits of an epoch
+// are dealt in order, each once, to whichever loader asks next. Repeated calls do not get here: the
+// engine's AnswerWindow answers them.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -17,8 +17,8 @@ namespace satrap {
 
 class SplitLeases {
  public:
-  // The next split of `epoch`, nothing if none is left. INVALID_ARGUMENT, with nothing dealt, if
-  // `num_splits`, as this loader counts them, is not what the epoch's first caller counted.
+  // Returns the next split of `epoch`, or nothing if none is left. INVALID_ARGUMENT, and nothing is
+  // dealt, if `num_splits`, the caller's count, differs from that of the epoch's first caller.
   absl::StatusOr<absl::optional<uint32_t>> Lease(uint32_t epoch, uint32_t num_splits);
 
  private:

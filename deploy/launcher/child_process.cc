@@ -21,15 +21,15 @@
 namespace satrap {
 namespace {
 
-// Runs in the child, between fork and exec: only async-signal-safe calls. Writes errno to `report`
-// if it fails; that descriptor closes itself if it succeeds.
+// Runs in the child between fork and exec, so it makes only async-signal-safe calls. On failure it
+// writes errno to `report`; on success exec closes that descriptor.
 [[noreturn]] void BecomeProgram(char* const argv[], int log, int report, pid_t parent) {
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
-  // The parent may have died before prctl; then nobody would send the signal.
+  // If the parent died before prctl, the kernel will never send the signal: getppid tells.
   const bool bound = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
   const int input = open("/dev/null", O_RDONLY);
   if (bound && input >= 0 && dup2(input, 0) == 0 && dup2(log, 1) == 1 && dup2(log, 2) == 2) {
@@ -62,6 +62,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   close(log);
   close(report[1]);
   int error = 0;
+  // Blocks until exec closes the pipe's other end (end of file) or the child reports its errno.
   const bool failed = pid < 0 || read(report[0], &error, sizeof(error)) == sizeof(error);
   close(report[0]);
   if (!failed) return ChildProcess(pid);
@@ -103,7 +104,7 @@ std::string LastErrorOf(const std::string& log_path, size_t max_bytes) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
     last = std::string(line);
-    // A line of Logger::Error, a message before there is a log, a failed CHECK.
+    // A line of Logger::Error, an error from before there is a logger, or a failed CHECK.
     if (absl::StrContains(line, " error ") || absl::StartsWith(line, "error: ") ||
         absl::StrContains(line, "CHECK")) {
       last_error = std::string(line);

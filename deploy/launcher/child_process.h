@@ -1,9 +1,9 @@
 // A ChildProcess is one program that the launcher has started.
 //
-// The child dies with its launcher, however that ends: the kernel kills it when the thread that
-// started it is gone (PR_SET_PDEATHSIG). So children are started by the launcher's main thread. It
-// is a process group of its own: Ctrl-C on the terminal reaches the launcher alone, which then
-// stops its children in order. Not thread-safe.
+// The child dies with its launcher, whatever ends the launcher: the kernel kills it when the thread
+// that started it is gone (PR_SET_PDEATHSIG). So the launcher's main thread must start it. The
+// child is a process group of its own, so that Ctrl-C on the terminal reaches only the launcher,
+// which then stops its children in order. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
 #define SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
@@ -27,7 +27,7 @@ class ChildProcess {
                                             const std::string& log_path);
 
   pid_t pid() const { return pid_; }
-  // True once the process has ended; keeps how. Never blocks.
+  // True once the process has ended; wait_status() then says how. Never blocks.
   bool HasEnded();
   // waitpid's status. REQUIRES: HasEnded()
   int wait_status() const { return *wait_status_; }
@@ -43,8 +43,8 @@ class ChildProcess {
 // "exited with code 1", "was killed by signal 9 (Killed)".
 std::string DescribeExit(int wait_status);
 
-// The last line of a log that says why: the last error in it, else its last line; empty if there is
-// none. At most `max_bytes` of the log's end are read.
+// The line of a log that most likely says why the process ended: the last error in it, or else its
+// last line; empty if there is none. Reads at most the last `max_bytes` of the log.
 std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
 
 }  // namespace satrap

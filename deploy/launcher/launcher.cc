@@ -27,12 +27,12 @@ constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DAT
                                 NN_WORKER};
 
 constexpr int64_t kStatusPeriodMs = 250;
-constexpr int64_t kStatusPatienceMs = 1000;
-// After a first sign of failure: how long others may take to show the cause.
+constexpr int64_t kStatusTimeoutMs = 1000;
+// How long the launcher waits after the first sign of a failure for its cause to show.
 constexpr int64_t kSettleMs = 700;
-// After FINISHED: how long roles may take to end by themselves.
+// How long roles may take to exit by themselves after FINISHED.
 constexpr int64_t kFinishMs = 20000;
-// Between SIGTERM and SIGKILL. Of a failed run nothing is worth waiting for.
+// Between SIGTERM and SIGKILL. The processes of a failed run have nothing to save.
 constexpr int64_t kTermMs = 2000;
 constexpr int64_t kFailedTermMs = 500;
 
@@ -49,8 +49,8 @@ struct RoleProcess {
   bool ended_badly() const { return ended && process.wait_status() != 0; }
 };
 
-// The signals that ask the launcher to stop, without those that whoever started it wants ignored
-// (nohup): a signal that is blocked comes even so.
+// The signals that ask the launcher to stop, without those that its parent has set to be ignored
+// (nohup): while a signal is blocked it becomes pending even if it is ignored.
 sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -73,7 +73,7 @@ sigset_t LauncherSignals() {
 // "embedding_ps_0", as in names of logs and sockets.
 std::string FileNameOf(Role role, int index) { return absl::StrCat(RoleName(role), "_", index); }
 
-// A path as a user types it: relative if it lies under the current folder.
+// The path as a user would type it: relative if it is below the current folder.
 std::string ShownPath(const std::string& path) {
   std::error_code error;
   const auto relative = std::filesystem::relative(path, error);
@@ -81,12 +81,12 @@ std::string ShownPath(const std::string& path) {
   return relative.string();
 }
 
-// Whether the last error of the process's log has `words`.
+// Whether the last error in the process's log contains `words`.
 bool Says(const RoleProcess& process, absl::string_view words) {
   return absl::StrContains(LastErrorOf(process.log_path), words);
 }
 
-// A process that went because the run had failed is no cause.
+// A process that exited because the run had failed is not the cause.
 bool IsEcho(const RoleProcess& process) {
   return process.ended_badly() && Says(process, kRunHasFailed);
 }
@@ -102,7 +102,7 @@ struct Launcher::Rep {
   void Reap();
   void AskStatus();
   bool AllRolesEnded();
-  void WaitForRolesToEnd(int64_t patience_ms);
+  void WaitForRolesToEnd(int64_t timeout_ms);
   void EndAll(int64_t term_ms);
   void Settle();
   const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts);
@@ -115,7 +115,7 @@ struct Launcher::Rep {
   std::string coordinator_address;
   std::unique_ptr<rpc::GrpcChannel> channel;
   StatusAnswer status;
-  bool coordinator_answers = false;  // to the last question
+  bool coordinator_answers = false;  // it answered the last Status call
   int stop_signal = 0;               // the first that asked the launcher to stop
   int64_t next_status_ms = 0;
   int64_t failed_ms = 0;  // when `status` was FAILED first
@@ -128,7 +128,7 @@ Launcher::Rep::Rep() {
 }
 
 Launcher::Rep::~Rep() {
-  // What came while processes were being ended has had its effect.
+  // Consume signals that came while the processes were being ended: they asked for no more.
   const sigset_t signals = LauncherSignals();
   const timespec now = {0, 0};
   while (sigtimedwait(&signals, nullptr, &now) > 0) continue;
@@ -200,7 +200,11 @@ void Launcher::Rep::Reap() {
 }
 
 void Launcher::Rep::AskStatus() {
-  CoordinatorClient client(channel.get(), kStatusPatienceMs);
+  // The first answer is this run's: the launcher started the only process that can listen in the
+  // run's socket folder. Later answers must be of the same run.
+  Envelope envelope;
+  if (status.has_run_id()) envelope.set_run_id(status.run_id());
+  CoordinatorClient client(channel.get(), envelope, kStatusTimeoutMs);
   const absl::StatusOr<StatusAnswer> answer = client.Status();
   coordinator_answers = answer.ok();
   if (answer.ok()) status = *answer;
@@ -214,8 +218,8 @@ bool Launcher::Rep::AllRolesEnded() {
   });
 }
 
-void Launcher::Rep::WaitForRolesToEnd(int64_t patience_ms) {
-  const int64_t deadline_ms = MonotonicMs() + patience_ms;
+void Launcher::Rep::WaitForRolesToEnd(int64_t timeout_ms) {
+  const int64_t deadline_ms = MonotonicMs() + timeout_ms;
   Reap();
   while (!AllRolesEnded() && MonotonicMs() < deadline_ms) {
     SleepUntilSignal(20);
@@ -224,11 +228,11 @@ void Launcher::Rep::WaitForRolesToEnd(int64_t patience_ms) {
 }
 
 void Launcher::Rep::EndAll(int64_t term_ms) {
-  for (const auto& [signal, patience_ms] :
+  for (const auto& [signal, timeout_ms] :
        {std::pair<int, int64_t>{SIGTERM, term_ms}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
     Reap();
     for (RoleProcess& process : processes) process.process.Signal(signal);
-    const int64_t deadline_ms = MonotonicMs() + patience_ms;
+    const int64_t deadline_ms = MonotonicMs() + timeout_ms;
     const auto ended = [](const RoleProcess& process) { return process.ended; };
     while (!std::all_of(processes.begin(), processes.end(), ended) && MonotonicMs() < deadline_ms) {
       SleepUntilSignal(20);
@@ -237,8 +241,8 @@ void Launcher::Rep::EndAll(int64_t term_ms) {
   }
 }
 
-// Lets the processes that fell with the first one end, and hears the coordinator, which may know
-// the cause. Only what happens before the launcher itself sends signals can be a cause.
+// Waits for processes that exit because of the first one, and asks the coordinator, which may know
+// the cause. It must run before the launcher sends signals: exits after those say nothing.
 void Launcher::Rep::Settle() {
   WaitForRolesToEnd(kSettleMs);
   if (!processes.front().ended) AskStatus();
@@ -253,7 +257,7 @@ std::string Launcher::Rep::Blame(const RoleProcess& process) {
   return message;
 }
 
-// Of the processes that ended and that count, the first. Null if there is none.
+// The first process that ended among those for which `counts` is true. Null if there is none.
 const RoleProcess* Launcher::Rep::FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) {
   const RoleProcess* first = nullptr;
   for (const RoleProcess& process : processes) {
@@ -263,8 +267,9 @@ const RoleProcess* Launcher::Rep::FirstEnded(absl::FunctionRef<bool(const RolePr
   return first;
 }
 
-// The cause where the coordinator was told one. `first`, if not null, ended by itself; it is the
-// cause if it was gone before the process that the coordinator was told of: that one missed it.
+// The cause when the coordinator has one. `first`, if not null, is the first process that ended by
+// itself. It is the cause if it ended before the process that the coordinator names, because that
+// one failed when it missed `first`.
 std::string Launcher::Rep::CauseTold(const RoleProcess* first) {
   const std::string& reason = status.stop_reason();
   const auto told =
@@ -275,7 +280,7 @@ std::string Launcher::Rep::CauseTold(const RoleProcess* first) {
   const bool is_told = told != processes.end();
   if (first != nullptr && first->ended_ms <= failed_ms && !(is_told && first == &*told)) {
     const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // Nobody ends well because of others.
+    // Exit code 0 before the run is over is never a consequence of another failure.
     if (before || first->ended_well()) return Blame(*first);
   }
   if (!is_told) {
@@ -287,8 +292,9 @@ std::string Launcher::Rep::CauseTold(const RoleProcess* first) {
                       "; its log is ", ShownPath(told->log_path));
 }
 
-// A process killed by a signal is a cause; else a coordinator that lives and does not answer; else
-// what the coordinator was told first; else the first process that ended.
+// Chooses the cause: a process that was killed by a signal; else a coordinator that runs and does
+// not answer; else the first failure that the coordinator was told of; else the first process that
+// ended.
 std::string Launcher::Rep::Cause() {
   const RoleProcess* killed = FirstEnded(
       [](const RoleProcess& process) { return WIFSIGNALED(process.process.wait_status()); });
@@ -299,7 +305,7 @@ std::string Launcher::Rep::Cause() {
   if (first != nullptr && !coordinator.ended && !coordinator_answers &&
       Says(*first, kCoordinatorIsSilent)) {
     return absl::StrCat(coordinator.name, " (process ", coordinator.process.pid(),
-                        ") is there and does not answer; its log is ",
+                        ") is running but does not answer; its log is ",
                         ShownPath(coordinator.log_path), "\n  ", first->name,
                         " says: ", LastErrorOf(first->log_path));
   }
@@ -320,7 +326,7 @@ RunEnd Launcher::Rep::Finish() {
                                : absl::StrCat(process.name, " did not end by itself; its log is ",
                                               ShownPath(process.log_path)));
   }
-  // The loaders' last figures.
+  // For the loaders' final counts.
   if (!processes.front().ended) AskStatus();
   return end;
 }
@@ -359,7 +365,7 @@ RunEnd Launcher::Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status) {
                                        [](const RoleProcess& process) { return process.ended; });
     if (!any_ended && rep.status.state() != FAILED) continue;
     rep.Settle();
-    // A role may hear of the end, and go, before the launcher does.
+    // A role may learn that the run has finished, and exit, before the launcher does.
     if (rep.status.state() == FINISHED) {
       end = rep.Finish();
     } else {

@@ -1,16 +1,15 @@
 // The Launcher runs a job on this machine: every role as a process of its own, on Unix sockets.
 //
-// It starts all processes first and speaks gRPC only afterwards (fork and gRPC do not mix), and
-// watches them until the run is over: by the coordinator's word (FINISHED, FAILED), by the end of
-// any process, or by a signal to the launcher. Whatever the end, no process is left: they get
-// SIGTERM, and SIGKILL if they do not go; and if the launcher itself is killed, the kernel kills
-// them.
+// It starts all processes before it uses gRPC, because fork and gRPC do not mix, and watches them
+// until the run is over: the coordinator says FINISHED or FAILED, a process exits, or the launcher
+// gets a signal. In every case no process is left: they get SIGTERM, and SIGKILL if they do not
+// exit. If the launcher itself is killed, the kernel kills them.
 //
-// SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop; of the last two, those that were ignored when
-// it started stay ignored.
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop. SIGHUP and SIGQUIT stay ignored if they were
+// ignored when it started.
 //
-// Not thread-safe: everything is for the main thread, in which these signals and SIGCHLD are
-// blocked for as long as the launcher lives.
+// Not thread-safe: everything is for the main thread. These signals and SIGCHLD are blocked in it
+// for as long as the launcher lives.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
 #define SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
@@ -30,12 +29,12 @@ namespace satrap {
 struct RunEnd {
   enum Kind {
     FINISHED,
-    STOPPED,  // because the caller of Wait said so
+    STOPPED,  // `on_status` of Wait returned false
     FAILED,
     INTERRUPTED,
   };
   Kind kind = FAILED;
-  // FAILED: what went wrong first, naming role, exit and log. INTERRUPTED: by which signal.
+  // FAILED: the first cause, with role, exit code and log. INTERRUPTED: the signal's name.
   std::string message;
   StatusAnswer last_status;  // the coordinator's last answer
   std::vector<std::string> warnings;
@@ -50,15 +49,15 @@ class Launcher {
                                                          const RunFolder& folder,
                                                          const std::string& bin_dir);
 
-  // Kills what still runs.
+  // Ends the processes that still run.
   ~Launcher();
 
-  // Waits for the run's end and ends all processes. `on_status` gets the coordinator's status a few
-  // times a second; the run ends, STOPPED, when it returns false. REQUIRES: once
+  // Waits for the run's end and then ends all processes. `on_status` gets the coordinator's status
+  // a few times a second; when it returns false the run ends as STOPPED. REQUIRES: called once
   RunEnd Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status);
 
-  // The signal that asked the launcher to stop too late, since the run was over when it came; empty
-  // if there was none. REQUIRES: after Wait
+  // The name of a signal that asked the launcher to stop when the run was already over; empty if
+  // none came. REQUIRES: after Wait
   std::string LateSignal();
 
  private:

@@ -1,5 +1,4 @@
-// The launcher with programs of the test's own: shell scripts that sleep, fail or do not want to
-// go.
+// The launcher with shell scripts as its programs: they sleep, fail, or ignore SIGTERM.
 
 #include "deploy/launcher/launcher.h"
 
@@ -43,7 +42,8 @@ class LauncherTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(dir_); }
 
-  // What the processes of a role do. They write their pid into the run's folder first.
+  // Sets the script that the processes of a role run. Each first writes its pid into the test's
+  // folder.
   void SetProgram(const std::string& role, const std::string& script) {
     const std::string name = fs::path(role).filename();
     fs::create_directories(dir_ + "/bin/" + role);

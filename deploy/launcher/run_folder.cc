@@ -42,8 +42,8 @@ struct FileCloser {
 };
 using UniqueFile = std::unique_ptr<FILE, FileCloser>;
 
-// A stream of this process is written where it stands: a file that is opened anew has a place of
-// its own, so that each would write over what the other wrote.
+// Writes to a standard stream of this process through a copy of its descriptor. Opening the same
+// file again would give a second file position, and the two would overwrite each other's output.
 UniqueFile OpenInPlace(const std::string& path) {
   if (path == "/dev/stdout" || path == "/dev/stderr") {
     const int stream = path == "/dev/stdout" ? STDOUT_FILENO : STDERR_FILENO;
@@ -53,7 +53,7 @@ UniqueFile OpenInPlace(const std::string& path) {
   return UniqueFile(fopen(path.c_str(), absl::StartsWith(path, "/dev/") ? "ae" : "we"));
 }
 
-// Writes into what is there: it cannot be replaced or synced.
+// Writes into a link's target, a pipe or a device, which cannot be replaced or synced.
 absl::Status WriteInto(const std::string& path, ByteSource source) {
   const UniqueFile file = OpenInPlace(path);
   if (file == nullptr) return FileError("write", path);
@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateAt(const std::string
   const std::string absolute = fs::absolute(path).lexically_normal().string();
   fs::create_directories(absolute, error);
   if (error) return FileError("make folder", absolute, error.value());
-  // Whoever makes the job's file has the folder.
+  // Creating the job file claims the folder: O_EXCL lets only one process succeed.
   const std::string job_path = absolute + "/job.textproto";
   const int job_file = open(job_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (job_file < 0 && errno == EEXIST) {
@@ -165,7 +165,7 @@ absl::Status CheckWritable(const std::string& path) {
     if (access(path.c_str(), W_OK) != 0) return FileError("write", path);
   }
   if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return absl::OkStatus();
-  // A regular file is replaced by a new one beside it.
+  // A regular file is replaced by a new one beside it, so the folder must be writable.
   const std::string folder = (fs::path(path).parent_path() / ".").string();
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : FileError("write", path);
 }

@@ -2,13 +2,13 @@
 //
 //   runs/deepfm-20260131-235959/     under the current folder, or as given
 //     job.textproto                  the resolved job: what the roles read
-//     logs/embedding_ps_0.log        one a process
+//     logs/embedding_ps_0.log        one for each process
 //     sockets -> the folder of the run's sockets (socket_folder.h)
 //     report.json, failure.txt, metrics.jsonl, quarantine, models: written by others
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
-// The destructor removes the sockets, and a job's file that is still empty: the run never began,
-// and the folder is free for the next. Not thread-safe.
+// The destructor removes the sockets. It also removes a job file that is still empty: the run never
+// began, so the next run may take the folder. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
 #define SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
@@ -23,7 +23,7 @@
 
 namespace satrap {
 
-// Where runs lie that were given no folder: below the folder that the user is in.
+// Where runs without a folder of their own go: below the user's current folder.
 inline constexpr char kRunsDir[] = "runs";
 
 class RunFolder {
@@ -33,8 +33,8 @@ class RunFolder {
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateUnder(const std::string& runs_dir,
                                                                 const std::string& name,
                                                                 bool is_latest);
-  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already, be it one
-  // that is just beginning: of two processes one gets the folder.
+  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already, even one
+  // that is just starting: of two processes that call this, only one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
   ~RunFolder();
@@ -55,21 +55,21 @@ class RunFolder {
   const std::unique_ptr<SocketFolder> sockets_;
 };
 
-// Writes a whole file for a user, as a DurableFile (common/checkpoint/durable_file.h) unless what
-// is there is no regular file: a link, a pipe or a device that a user has named stays, and is
-// written to. What lies under /dev is not cut short: /dev/stdout may stand for a file. Errors as
-// FileError (common/file_error.h).
+// Writes a whole file that a user has named. A regular or new file is written as a DurableFile
+// (common/checkpoint/durable_file.h). A link, a pipe or a device is not replaced but written to;
+// one under /dev is not truncated, because /dev/stdout may stand for a file. Errors as FileError
+// (common/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
 // As WriteFileAtomically, with the content of the file `from`.
 absl::Status CopyFileAtomically(const std::string& from, const std::string& path);
 
-// Whether WriteFileAtomically could write `path` now, without touching it: it is no folder, and its
-// folder is there. Errors as FileError.
+// Checks, without touching it, whether WriteFileAtomically could write `path` now: it is not a
+// folder, and its own folder exists and is writable. Errors as FileError.
 absl::Status CheckWritable(const std::string& path);
 
-// The run folder that `run` names: a path, or the name of a folder under `runs_dir`; empty: the
-// newest training there. NOT_FOUND, saying where it looked.
+// The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if empty, the
+// newest training there. NOT_FOUND says where it looked.
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
 
 }  // namespace satrap

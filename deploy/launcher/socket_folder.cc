@@ -28,7 +28,8 @@ constexpr char kPrefix[] = "satrap-";
 constexpr char kSixLetters[] = "XXXXXX";
 constexpr char kOwner[] = "/owner";
 
-// A folder of ours by name, kind, mode and user: nobody else could have put anything into it.
+// Whether this is a folder of ours, by name, type, mode and user: nobody else could have written to
+// it.
 bool IsSocketFolder(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   struct stat info;
@@ -38,7 +39,7 @@ bool IsSocketFolder(const std::string& path) {
          (info.st_mode & 07777) == 0700 && info.st_uid == geteuid();
 }
 
-// Whether `fd` is the file that `path` names still.
+// Whether `path` still names the open file `fd`.
 bool IsStill(int fd, const std::string& path) {
   struct stat held;
   struct stat named;
@@ -46,7 +47,8 @@ bool IsStill(int fd, const std::string& path) {
          held.st_ino == named.st_ino;
 }
 
-// The owner's file goes last: whoever is killed on the way leaves it for the next one.
+// Removes the owner's file last: if this process is killed on the way, the next launcher finds the
+// file and removes the rest.
 void RemoveWithLink(const std::string& folder, const std::string& link) {
   std::error_code error;
   if (fs::read_symlink(link, error) == folder) fs::remove(link, error);
@@ -58,13 +60,14 @@ void RemoveWithLink(const std::string& folder, const std::string& link) {
   fs::remove_all(folder, error);
 }
 
-// Removes the folder if its owner is gone. One that has no file of its owner is just being made, or
-// is none of ours.
+// Removes the folder if its owner is gone. A folder without the owner's file is just being made, or
+// is not ours.
 void RemoveIfLeft(const std::string& folder) {
   const std::string owner = folder + kOwner;
   const int fd = open(owner.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return;
-  // Another launcher may have removed it meanwhile, and somebody else made one of the same name.
+  // Between open and flock another launcher may have removed the folder, and a third one may have
+  // made a new one of the same name: then the lock that we hold is on the removed file.
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsStill(fd, owner)) {
     RemoveWithLink(folder, ReadWholeFile(owner).value_or(""));
   }
@@ -98,7 +101,7 @@ absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::stri
   RemoveLeftFolders(parent);
   std::string path = absl::StrCat(parent, "/", kPrefix, kSixLetters);
   if (mkdtemp(path.data()) == nullptr) return FileError("make folder", path);
-  // From here on the destructor removes it.
+  // From here on the destructor removes the folder, also if Claim fails.
   std::unique_ptr<SocketFolder> folder(new SocketFolder(path, link));
   RETURN_IF_ERROR(folder->Claim());
   RETURN_IF_ERROR(ReplaceLink(path, link));
@@ -108,14 +111,14 @@ absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::stri
 SocketFolder::SocketFolder(std::string path, std::string link)
     : path_(std::move(path)), link_(std::move(link)) {}
 
-// The file gets its name when it is locked: nobody sees it free.
+// Gives the file its name only once it is locked, so that nobody ever sees it unlocked.
 absl::Status SocketFolder::Claim() {
   const std::string owner = path_ + kOwner;
   const std::string fresh = owner + ".new";
   owner_fd_ = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (owner_fd_ < 0) return FileError("write", fresh);
   const ssize_t written = write(owner_fd_, link_.data(), link_.size());
-  // What is written only in part has met a full disk, which errno says at the next write.
+  // A short write means a full disk; errno would say so only at the next write.
   if (written >= 0 && written != static_cast<ssize_t>(link_.size())) {
     return FileError("write", owner, ENOSPC);
   }

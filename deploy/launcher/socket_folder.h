@@ -1,14 +1,14 @@
 // The folder of a run's sockets: satrap-XXXXXX, mode 0700, in the system's temporary folder. It is
-// not in the run folder because the path of a Unix socket may have 107 bytes, and that of a run
-// folder any number.
+// not in the run folder because the path of a Unix socket must not exceed 107 bytes, and that of a
+// run folder may.
 //
-// Its owner holds a lock on its file `owner`, which the kernel takes back however the owner
-// ends. So who finds the lock free knows that a launcher was killed, and removes the folder that it
-// could not remove; each Make does that first. (One killed within Make, before it has the lock,
-// leaves an empty folder.) The file's text is the link that points to the folder, which goes with
-// it.
+// The launcher that owns the folder holds a lock on its file `owner`. The kernel releases the lock
+// however the launcher ends. So a free lock means that the launcher was killed and could not remove
+// its folder; every Make first removes such folders. (A launcher killed within Make, before it has
+// the lock, leaves an empty folder.) The file's content is the path of the link that points to the
+// folder, so that the link can be removed as well.
 //
-// The destructor removes the folder, with what is in it, and the link. Not thread-safe.
+// The destructor removes the folder with its content, and the link. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_SOCKET_FOLDER_H_
 #define SATRAP_DEPLOY_LAUNCHER_SOCKET_FOLDER_H_
@@ -23,7 +23,7 @@ namespace satrap {
 
 class SocketFolder {
  public:
-  // Makes a folder in `parent`, and points `link` at it, which may exist. Errors as FileError
+  // Makes a folder in `parent` and points `link`, which may exist, at it. Errors as FileError
   // (common/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
@@ -42,7 +42,7 @@ class SocketFolder {
   int owner_fd_ = -1;
 };
 
-// Points `link` at `target`, replacing in one step what it pointed at before.
+// Points `link` at `target`, replacing an existing link in one step.
 absl::Status ReplaceLink(const std::string& target, const std::string& link);
 
 }  // namespace satrap

@@ -8,6 +8,8 @@
 
 namespace satrap {
 
+// The text written so far says whether a comma is due, so no stack of open brackets is needed:
+// after an opening bracket or a colon none is, after anything else one is.
 void JsonWriter::BeforeValue() {
   if (text_.empty()) return;
   const char last = text_.back();

@@ -11,7 +11,7 @@
 //   json.EndObject();
 //   json.text();  // {"samples":7,"test":{"auc":0.75}}
 //
-// REQUIRES, of the caller: balanced calls, and a key before each value inside an object.
+// The caller must balance Begin and End, and write a key before each value inside an object.
 // Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_REPORT_JSON_H_
@@ -32,7 +32,7 @@ class JsonWriter {
   void EndArray() { Close(']'); }
   void Key(absl::string_view key);
 
-  // Bytes that are not UTF-8 are written as they are.
+  // Bytes that are not valid UTF-8 are written unchanged.
   void String(absl::string_view value);
   // The shortest decimal that reads back as the same double.
   void Number(double value);

@@ -79,7 +79,7 @@ void ProgressLine::Show(const StatusAnswer& status, int64_t now_ms) {
   last_phase_ = phase;
   next_ms_ = now_ms + (is_terminal_ ? kTerminalPeriodMs : kPlainPeriodMs);
   if (is_terminal_) {
-    // Back to the first column; erase what the last text left over.
+    // Return to the first column, and erase the rest of a longer previous text.
     Write(absl::StrCat("\r", Bar(ProgressFraction(status)), ProgressText(status), "\x1b[K"));
     line_open_ = true;
   } else {
@@ -93,7 +93,7 @@ void ProgressLine::End() {
 }
 
 void ProgressLine::Write(const std::string& text) {
-  // Nobody is hurt by progress that nobody reads.
+  // A closed stderr must not end the run: progress is lost, and nothing else.
   if (write(fd_, text.data(), text.size()) < 0) return;
 }
 

@@ -1,5 +1,5 @@
-// The line that shows how a run goes on. On a terminal it is one line that is written over, with a
-// bar; elsewhere a plain line from time to time, and at once when the phase changes.
+// The line that shows a run's progress. On a terminal it is one line with a bar, overwritten in
+// place. Elsewhere it is a plain line every few seconds, and at once when the phase changes.
 //
 // Not thread-safe.
 
@@ -13,11 +13,12 @@
 
 namespace satrap {
 
-// "training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 | staleness 1.8 (max
-// 4) | 12.0 s left": what is known of it.
+// As far as the figures are known:
+//   training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 |
+//   staleness 1.8 (max 4) | 12.0 s left
 std::string ProgressText(const StatusAnswer& status);
 
-// The part of the run that is done, in [0, 1]; negative if it is not known.
+// The fraction of the run that is done, in [0, 1]; negative if it is unknown.
 double ProgressFraction(const StatusAnswer& status);
 
 class ProgressLine {
@@ -25,9 +26,9 @@ class ProgressLine {
   // Writes to the file descriptor `fd`, not owned.
   ProgressLine(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
 
-  // Shows the status if there is something to show. `now_ms` is a clock that never goes back.
+  // Shows the status, unless the last line is too recent. `now_ms` is a monotonic clock.
   void Show(const StatusAnswer& status, int64_t now_ms);
-  // Ends the line, so that other output may follow.
+  // Ends an overwritten line, so that other output may follow.
   void End();
 
  private:

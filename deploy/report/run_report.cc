@@ -52,7 +52,7 @@ std::string MetricsText(const MetricValues& values) {
                          values.calibration(), CountText(values.samples()));
 }
 
-// From the job: what rank 0 last told of its progress may be older than its result.
+// Derived from the job, because rank 0's last progress may be older than its result.
 Validation ValidationOf(const JobConfig& job, uint64_t steps) {
   if (!HasValidData(job.data())) return Validation::kNoData;
   const EvaluationConfig& evaluation = job.evaluation();
@@ -74,7 +74,7 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
-// What somebody who looks only at the end must not miss.
+// Problems that a reader of only the last lines must not miss.
 void AppendWarnings(const RunResult& result, std::string* text) {
   if (result.skipped_steps() > 0) {
     absl::StrAppendFormat(text,
@@ -169,8 +169,9 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppendFormat(&text, "quarantined  %s bad records, kept in %s/quarantine\n",
                           CountText(report.quarantined), report.run_dir);
   }
-  if (result.stopped_early())
-    absl::StrAppend(&text, "stopped      early, for want of a better validation\n");
+  if (result.stopped_early()) {
+    absl::StrAppend(&text, "stopped      early: validation did not improve\n");
+  }
   if (!result.model_dir().empty()) {
     absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
                           result.best_step());

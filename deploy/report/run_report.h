@@ -1,4 +1,4 @@
-// What is told of a finished run: to people as a few lines, to programs as report.json.
+// The report of a finished run: a few lines for people, report.json for programs.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,8 +15,8 @@ namespace satrap {
 
 enum class Validation {
   kNoData,  // the job has no validation data
-  kNotDue,  // it has some, and no pass came due
-  kRan,     // RunResult.valid is there if its metric was a number
+  kNotDue,  // it has some, but no pass came due
+  kRan,     // RunResult.valid is set if its metric was a number
 };
 
 struct RunReport {
@@ -25,7 +25,7 @@ struct RunReport {
   RunResult result;
   Validation validation = Validation::kNoData;
   double wall_seconds = 0;  // from the command's start to the end of all processes
-  // The most that any model can reach on a synthetic test set.
+  // On synthetic test data: the best AUC that any model can reach.
   absl::optional<double> bayes_auc;
   uint64_t quarantined = 0;  // bad records, over all loaders and streams
   uint64_t empty_lines = 0;
@@ -33,7 +33,7 @@ struct RunReport {
   std::string run_dir;
 };
 
-// Takes what the coordinator knows at the end.
+// Makes the report from the coordinator's last status.
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds);
 
 // One JSON object in one line, without a line end:
@@ -44,7 +44,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 
-// The same for a terminal, some lines, the last with its line end.
+// The same as text for a terminal; every line ends with a line feed.
 std::string ReportText(const RunReport& report);
 
 // "1,234,567"; "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s".

@@ -1,5 +1,4 @@
-// What can go wrong with a run, and that it ends soon, with one message that names the cause, and
-// with no process left.
+// Runs that fail: each ends soon, with one message that names the cause, and leaves no process.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -22,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr double kSecondsToEnd = 10;
 
-// A run that reads lines: LABEL,WORD.
+// Reads lines of the form LABEL,WORD.
 constexpr char kCsvJob[] = R"(
   name: "csv"
   global_batch_size: 16
@@ -48,8 +47,8 @@ size_t CountOf(const std::string& text, const std::string& words) {
   return count;
 }
 
-// Processes that are started while this lives can write `max_bytes` into a file and no more, which
-// is an error of each write as that of a full disk is, and needs none.
+// Processes started during its lifetime cannot write more than `max_bytes` into a file. Writes then
+// fail as on a full disk, without the test having to fill one.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t max_bytes) {
@@ -215,7 +214,7 @@ TEST_F(FailureTest, AModelThatDoesNotFitOnTheDiskEndsTheJobAndIsNamed) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
-// /dev/full is a disk without space.
+// A write to /dev/full fails as on a full disk.
 TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
   const std::string job = WriteFile("csv.textproto", kCsvJob);
   WriteFile("train.csv", "1,a\n0,b\nnonsense\n0,b\n");
@@ -286,7 +285,7 @@ TEST_F(FailureTest, AFolderWithoutAModelIsRefusedBeforeAnythingStarts) {
   }
 }
 
-// The other rank sees the connection to the first one break.
+// The other rank only sees its connection to the first one break.
 TEST_F(FailureTest, AModelThatIsDamagedIsBlamedAndNotAConnection) {
   fs::create_directories(Path("model"));
   WriteFile("model/manifest", "no manifest");
@@ -307,7 +306,7 @@ TEST_F(FailureTest, AReportThatCannotBeWrittenIsRefusedBeforeAnythingStarts) {
   EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
 }
 
-// /dev/full takes nothing, which is known only when it is written to.
+// /dev/full can be opened, and fails only when it is written to.
 TEST_F(FailureTest, AReportThatIsNotWrittenIsPrinted) {
   const CommandEnd end =
       Satrap({"train", WriteJob(1000), "--report", "/dev/full", "--run_dir", Path("run")});
@@ -396,7 +395,7 @@ TEST_F(FailureTest, ARunFolderThatCannotBeMadeIsNamed) {
   EXPECT_THAT(end.err, HasSubstr("occupied/run"));
 }
 
-// A coordinator of a resolved job, without a launcher.
+// Roles that are started without a launcher, from a resolved job.
 class LooseRoleTest : public FailureTest {
  protected:
   std::string ResolvedJob(const std::string& name, int64_t train_samples) {

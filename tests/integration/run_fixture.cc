@@ -79,7 +79,7 @@ bool WaitReadable(int fd, int64_t deadline_ms) {
   return poll(&waited, 1, static_cast<int>(left_ms)) == 1;
 }
 
-// Waits until a process has ended, be it reaped or not; false at `deadline_ms`.
+// Waits until a process has ended, whether or not it has been reaped; false at `deadline_ms`.
 bool WaitForProcess(pid_t pid, int64_t deadline_ms) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return errno == ESRCH;
@@ -88,7 +88,7 @@ bool WaitForProcess(pid_t pid, int64_t deadline_ms) {
   return ended;
 }
 
-// Tells of changes anywhere below a folder.
+// Reports changes anywhere below a folder.
 class FolderWatch {
  public:
   explicit FolderWatch(const std::string& root)
@@ -97,8 +97,8 @@ class FolderWatch {
   }
   ~FolderWatch() { close(fd_); }
 
-  // Takes in the folders that there are by now. What changes afterwards ends a Wait: in a folder
-  // that comes later nothing can be missed, because its coming is a change itself.
+  // Starts watching the folders that exist by now; a later change in them ends a Wait. Nothing is
+  // missed in a folder that is made later, because making it is a change itself.
   void TakeIn() {
     Add(root_);
     std::error_code error;
@@ -116,7 +116,7 @@ class FolderWatch {
   }
 
  private:
-  // A folder that has gone meanwhile needs no watch.
+  // Fails for a folder that was removed meanwhile, which needs no watch.
   void Add(const std::string& folder) {
     inotify_add_watch(fd_, folder.c_str(),
                       IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO);
@@ -126,11 +126,11 @@ class FolderWatch {
   const int fd_;
 };
 
-int64_t DeadlineMs(double patience_s) {
-  return MonotonicMs() + static_cast<int64_t>(patience_s * 1000);
+int64_t DeadlineMs(double timeout_s) {
+  return MonotonicMs() + static_cast<int64_t>(timeout_s * 1000);
 }
 
-// The build's folder of programs lies where this test's own program does: DIR/tests/integration.
+// The build's folder of programs, DIR: this test's program is DIR/tests/integration/NAME.
 std::string ProgramsDir() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path().string();
 }
@@ -138,7 +138,7 @@ std::string ProgramsDir() {
 }  // namespace
 
 void RunFixture::SetUp() {
-  // Short, because a path of a socket may not be longer than 107 bytes.
+  // Short, because a socket's path must not exceed 107 bytes.
   dir_ = (fs::temp_directory_path() / "satrap_run.XXXXXX").string();
   ASSERT_NE(mkdtemp(dir_.data()), nullptr);
 }
@@ -159,13 +159,22 @@ std::string RunFixture::WriteJob(int64_t train_samples, const std::string& more)
                    absl::StrCat(absl::Substitute(kJob, train_samples), more, "\n"));
 }
 
+std::string RunFixture::ProgramPath(const std::string& program) {
+  return absl::StrCat(ProgramsDir(), "/", program);
+}
+
 Command RunFixture::Start(const std::string& program, const std::vector<std::string>& args) {
+  std::vector<std::string> all = {ProgramPath(program)};
+  all.insert(all.end(), args.begin(), args.end());
+  return StartProgram(all);
+}
+
+Command RunFixture::StartProgram(const std::vector<std::string>& args) {
   Command command;
   const std::string base = Path(absl::StrCat("command_", num_commands_++));
   command.out_path = base + ".out";
   command.err_path = base + ".err";
-  std::vector<std::string> all = {absl::StrCat(ProgramsDir(), "/", program)};
-  all.insert(all.end(), args.begin(), args.end());
+  std::vector<std::string> all = args;
   std::vector<char*> argv;
   for (std::string& arg : all) argv.push_back(arg.data());
   argv.push_back(nullptr);
@@ -175,7 +184,7 @@ Command RunFixture::Start(const std::string& program, const std::vector<std::str
     const int err = open(command.err_path.c_str(), O_WRONLY | O_CREAT, 0644);
     dup2(out, 1);
     dup2(err, 2);
-    execv(argv[0], argv.data());
+    execvp(argv[0], argv.data());
     _exit(127);
   }
   return command;
@@ -187,12 +196,12 @@ Command RunFixture::StartSatrap(const std::vector<std::string>& args) {
   return Start("deploy/satrap_cli", all);
 }
 
-CommandEnd RunFixture::WaitFor(const Command& command, double patience_s) {
+CommandEnd RunFixture::WaitFor(const Command& command, double timeout_s) {
   const double start_s = MonotonicSeconds();
   CommandEnd end;
-  if (!WaitForProcess(command.pid, DeadlineMs(patience_s))) {
+  if (!WaitForProcess(command.pid, DeadlineMs(timeout_s))) {
     kill(command.pid, SIGKILL);
-    ADD_FAILURE() << "still running after " << patience_s << " s";
+    ADD_FAILURE() << "still running after " << timeout_s << " s";
   }
   int status = 0;
   waitpid(command.pid, &status, 0);
@@ -218,8 +227,8 @@ std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
   return pids;
 }
 
-bool RunFixture::WaitUntilGone(const std::string& text, double patience_s) {
-  const int64_t deadline_ms = DeadlineMs(patience_s);
+bool RunFixture::WaitUntilGone(const std::string& text, double timeout_s) {
+  const int64_t deadline_ms = DeadlineMs(timeout_s);
   while (true) {
     const std::vector<pid_t> left = ProcessesWith(text);
     if (left.empty()) return true;
@@ -227,8 +236,8 @@ bool RunFixture::WaitUntilGone(const std::string& text, double patience_s) {
   }
 }
 
-bool RunFixture::WaitUntil(const std::function<bool()>& done, double patience_s) const {
-  const int64_t deadline_ms = DeadlineMs(patience_s);
+bool RunFixture::WaitUntil(const std::function<bool()>& done, double timeout_s) const {
+  const int64_t deadline_ms = DeadlineMs(timeout_s);
   FolderWatch watch(dir_);
   while (true) {
     watch.TakeIn();

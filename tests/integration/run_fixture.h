@@ -1,8 +1,8 @@
-// A RunFixture is a small language for tests of whole runs: it writes a job, runs the command line
-// on it in a process of its own, and looks at what is left.
+// The base of tests of whole runs: writes a job, runs programs of the build as processes, waits for
+// them, and reads what they leave behind.
 //
 // REQUIRES: the test's working folder is the root of the checkout (or of its runfiles), and the
-// programs were built beside the command line.
+// programs are in the same build folder as the test.
 
 #ifndef SATRAP_TESTS_INTEGRATION_RUN_FIXTURE_H_
 #define SATRAP_TESTS_INTEGRATION_RUN_FIXTURE_H_
@@ -25,10 +25,10 @@ struct Command {
 };
 
 struct CommandEnd {
-  int exit_code = -1;  // -1: it was killed by a signal, or had to be killed
+  int exit_code = -1;  // -1: killed by a signal
   std::string out;
   std::string err;
-  double seconds = 0;  // until it ended
+  double seconds = 0;  // that WaitFor took
 };
 
 class RunFixture : public ::testing::Test {
@@ -36,26 +36,30 @@ class RunFixture : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // A job over a synthetic click log: 3 id features, 2 numerics, one table. 2 embedding PSs, 2
-  // embedding workers, 2 NN workers, 1 loader. `more` is text that is added. Returns its path.
+  // Writes a job with a synthetic click log: 3 id features, 2 numerics, one table; 2 embedding PSs,
+  // 2 embedding workers, 2 NN workers, 1 loader. `more` is appended to its text. Returns its path.
   std::string WriteJob(int64_t train_samples, const std::string& more = "");
   std::string WriteFile(const std::string& name, const std::string& text);
 
   // Starts a program of the build: "deploy/satrap_cli", "data_loader/data_loader".
   Command Start(const std::string& program, const std::vector<std::string>& args);
-  // Waits for its end; after `patience_s` it is killed and the test fails.
-  CommandEnd WaitFor(const Command& command, double patience_s = 120);
-  // ./satrap ARGS, from its start to its end.
+  // Starts any program. `argv` begins with its path, or with a name to look up in PATH.
+  Command StartProgram(const std::vector<std::string>& argv);
+  // The path of a program of the build, named as in Start.
+  static std::string ProgramPath(const std::string& program);
+  // Waits until the process ends. After `timeout_s` it is killed and the test fails.
+  CommandEnd WaitFor(const Command& command, double timeout_s = 120);
+  // Runs ./satrap ARGS to its end.
   CommandEnd Satrap(const std::vector<std::string>& args);
   Command StartSatrap(const std::vector<std::string>& args);
 
-  // Processes whose command line has `text`, this one left out.
+  // The processes, other than this one, whose command line contains `text`.
   static std::vector<pid_t> ProcessesWith(const std::string& text);
-  // Waits until none of them is left; false after `patience_s`.
-  static bool WaitUntilGone(const std::string& text, double patience_s);
-  // Waits until `done`, which looks at what lies below dir_: it is asked at each change there.
-  // False after `patience_s`.
-  bool WaitUntil(const std::function<bool()>& done, double patience_s) const;
+  // Waits until none of them is left; false after `timeout_s`.
+  static bool WaitUntilGone(const std::string& text, double timeout_s);
+  // Waits until `done` returns true; false after `timeout_s`. Calls `done` at each change of a file
+  // below dir_, so it must depend on those alone.
+  bool WaitUntil(const std::function<bool()>& done, double timeout_s) const;
   // Waits until a run in `run_dir`, below dir_, has trained some steps.
   bool WaitUntilTraining(const std::string& run_dir) const;
 
@@ -67,8 +71,8 @@ class RunFixture : public ::testing::Test {
   int num_commands_ = 0;
 };
 
-// The value of `key`, a path of object fields separated by dots, in one line of JSON without
-// arrays on the way; NaN if it is not there or no number.
+// The number at `key`, a path of field names separated by dots, in one line of JSON; the path must
+// not lead through arrays. NaN if there is none.
 double JsonNumber(const std::string& json, const std::string& key);
 std::string ReadFile(const std::string& path);
 

@@ -1,4 +1,4 @@
-// Whole runs, every role a process: training in both modes, and what is done with a saved model.
+// Whole runs, with every role a process: training in both modes, then evaluate, predict and status.
 
 #include <signal.h>
 #include <zlib.h>
@@ -37,8 +37,7 @@ constexpr char kCsvJob[] = R"(
   model { layers { name: "logit" inputs: "*.linear" sum {} } }
 )";
 
-// The share of pairs of a positive and a negative that the scores have in order; equal ones count
-// half.
+// The fraction of (positive, negative) pairs that the scores rank correctly; ties count half.
 double AucOf(const std::vector<double>& scores, const std::vector<int>& labels) {
   double pairs = 0;
   double in_order = 0;
@@ -200,7 +199,7 @@ TEST_F(TrainTest, TrainingOnNothingIsAnError) {
 TEST_F(TrainTest, PredictionsHaveTheAucThatEvaluateReports) {
   std::string rows;
   std::vector<int> labels;
-  // Each word has clicks and others, in a share of its own.
+  // Each word has positives and negatives, at a rate of its own.
   for (int i = 0; i < 3000; ++i) {
     const int word = i * 7 % 50;
     labels.push_back((i * 31 + i / 50) % 60 < word ? 1 : 0);
@@ -267,8 +266,8 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(Satrap({"status", Path("run")}).out, HasSubstr("has ended without a report"));
 }
 
-// A file of 9,000 records, more than a block, each word in no regular order, and damaged in places;
-// lines that are no records stand between.
+// A file of 9,000 records, more than a block, with words in irregular order, bad records in places
+// and empty lines in between.
 TEST_F(TrainTest, LineIOfThePredictionsIsAboutRecordIOfADamagedFile) {
   std::string train;
   for (int i = 0; i < 4000; ++i) absl::StrAppend(&train, i % 2, ",", i % 2 == 1 ? "a" : "b", "\n");
@@ -309,7 +308,7 @@ TEST_F(TrainTest, LineIOfThePredictionsIsAboutRecordIOfADamagedFile) {
   EXPECT_EQ(predicted(Path("score.csv"), {"data.split_bytes=1000", "data_loader.replicas=3",
                                           "data_loader.threads=2", "nn_worker.replicas=2"}),
             expected);
-  // Names that are globs, of other files too.
+  // Names that, read as globs, match other files too.
   const std::string compressed = Path("score[1]*.csv");
   WriteFile("score1.csv", "0,a\n");
   const gzFile file = gzopen(compressed.c_str(), "wb");

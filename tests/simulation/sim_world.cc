@@ -35,6 +35,7 @@ namespace {
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 constexpr int64_t kMaxEvents = 4000000;
 constexpr int64_t kStopDelayMaxUs = 5000;
+constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 
 // Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
 // loses must come through in the end.
@@ -64,6 +65,7 @@ class World {
         observers_(shape.ranks) {
     envelope_.set_job_fingerprint(JobFingerprint(job_));
     envelope_.set_generation(1);
+    envelope_.set_run_id(kRunId);
     MakeCoordinator();
     MakePss();
     MakeWorkers();
@@ -195,7 +197,7 @@ class World {
     CoordinatorTimeouts timeouts;
     timeouts.heartbeat_timeout_ms = kTimeLimitUs;
     timeouts.start_timeout_ms = kTimeLimitUs;
-    coordinator_ = std::make_unique<CoordinatorEngine>(job_, &loop_, timeouts);
+    coordinator_ = std::make_unique<CoordinatorEngine>(job_, kRunId, &loop_, timeouts);
     Register(DATA_LOADER, shape_.loaders);
     Register(EMBEDDING_WORKER, shape_.workers);
     Register(EMBEDDING_PS, shape_.ps);
@@ -209,6 +211,7 @@ class World {
       request.mutable_member()->set_address("simulated");
       request.mutable_member()->set_pid(1 + static_cast<int>(role) * 100 + i);
       request.set_job_fingerprint(envelope_.job_fingerprint());
+      request.set_incarnation(1 + static_cast<int>(role) * 100 + i);
       coordinator_->Handle({"/satrap.Coordinator/Register", false},
                            {request.SerializeAsString(), Buffer()},
                            [this](absl::StatusOr<rpc::Message> answer) {

@@ -1,0 +1,16 @@
+// Numbers that tell processes and runs apart.
+
+#ifndef SATRAP_COMMON_ROLE_RANDOM_ID_H_
+#define SATRAP_COMMON_ROLE_RANDOM_ID_H_
+
+#include <cstdint>
+
+namespace satrap {
+
+// 64 bits of the kernel's random numbers, another value at each call in every process; never 0,
+// which stands for a missing field. Thread-safe.
+uint64_t RandomId();
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_ROLE_RANDOM_ID_H_

@@ -1,0 +1,225 @@
+// A process that comes back in the middle of a run: restarted without its state, or left over from
+// an earlier run at the same addresses. The test starts the roles itself, as a cluster does,
+// because the launcher ends a run as soon as one of its processes dies.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
+#include "gmock/gmock.h"
+#include "tests/integration/run_fixture.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kSecondsToEnd = 30;
+
+class RestartTest : public RunFixture {
+ protected:
+  // Writes the resolved job that all roles of the following runs share. Its run folder is
+  // Path("run"). It has no validation, so nothing is saved before the end. `train_samples` must
+  // last for some seconds: WaitUntilTraining waits for lines that come once a second.
+  void MakeJob(int64_t train_samples, const std::string& more) {
+    const std::string job =
+        WriteJob(train_samples, absl::StrCat(more, "\nrun_dir: \"", Path("run"), "\""));
+    const CommandEnd end =
+        Satrap({"validate", job, "--set", "embedding_worker.replicas=1", "--set",
+                "nn_worker.replicas=1", "--set", "data.synthetic.valid_samples=0"});
+    ASSERT_EQ(end.exit_code, 0) << end.err;
+    job_ = WriteFile("job.textproto", end.out);
+  }
+
+  std::string Address(const std::string& process) const { return "unix:" + Path(process); }
+
+  std::vector<std::string> RoleArgs(const std::string& role, int index,
+                                    const std::string& listen) const {
+    std::vector<std::string> args = {ProgramPath(absl::StrCat(role, "/", role)), "--config=" + job_,
+                                     absl::StrCat("--role_index=", index),
+                                     "--coordinator=" + Address("coordinator")};
+    if (role == "nn_worker") {
+      args.push_back("--advertise=127.0.0.1");
+    } else if (role != "data_loader") {
+      args.push_back("--listen=" + listen);
+    }
+    return args;
+  }
+
+  // Starts a role. `wrapper` is a command that runs the rest of its command line as a program.
+  void StartRole(const std::string& role, int index, const std::vector<std::string>& wrapper = {}) {
+    const std::string name = absl::StrCat(role, "_", index);
+    const std::string listen = listen_.count(name) > 0 ? listen_.at(name) : Address(name);
+    std::vector<std::string> argv = wrapper;
+    const std::vector<std::string> args = RoleArgs(role, index, listen);
+    argv.insert(argv.end(), args.begin(), args.end());
+    run_[name] = StartProgram(argv);
+  }
+
+  // Starts the coordinator and all roles of the job but those of `left_out`.
+  void StartRun(const std::string& left_out = "") {
+    fs::remove_all(Path("run"));
+    fs::create_directories(Path("run"));
+    run_.clear();
+    run_["coordinator"] = Start("deploy/coordinator/coordinator",
+                                {"--config=" + job_, "--listen=" + Address("coordinator")});
+    const std::map<std::string, int> replicas = {
+        {"embedding_ps", 2}, {"embedding_worker", 1}, {"data_loader", 1}, {"nn_worker", 1}};
+    for (const auto& [role, count] : replicas) {
+      for (int i = 0; i < count; ++i) {
+        if (absl::StrCat(role, "_", i) != left_out) StartRole(role, i);
+      }
+    }
+  }
+
+  std::string LogOf(const std::string& name) const { return ReadFile(run_.at(name).err_path); }
+
+  std::string AllLogs() const {
+    std::string text;
+    for (const auto& [name, command] : run_) {
+      absl::StrAppend(&text, "---- ", name, "\n", ReadFile(command.err_path));
+    }
+    return text;
+  }
+
+  // Kills every process of the run but `survivor`.
+  void KillRunExcept(const std::string& survivor) {
+    for (const auto& [name, command] : run_) {
+      if (name == survivor) continue;
+      kill(command.pid, SIGKILL);
+      WaitFor(command, kSecondsToEnd);
+    }
+  }
+
+  // Waits until the run has finished and every process has exited with 0.
+  void ExpectFinished() {
+    for (const auto& [name, command] : run_) {
+      if (name == "coordinator") continue;
+      const CommandEnd end = WaitFor(command, 100);
+      EXPECT_EQ(end.exit_code, 0) << name << ": " << end.err;
+    }
+    const Command& coordinator = run_.at("coordinator");
+    kill(coordinator.pid, SIGTERM);
+    EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
+  }
+
+  uint64_t DigestOfModel() const {
+    const auto manifest = ReadManifest(Path("run/models/best"));
+    EXPECT_TRUE(manifest.ok()) << manifest.status() << AllLogs();
+    return manifest.ok() ? ModelDigest(*manifest) : 0;
+  }
+
+  std::string job_;
+  std::map<std::string, std::string> listen_;  // addresses other than Address(name), by name
+  std::map<std::string, Command> run_;         // by name: "coordinator", "embedding_ps_1"
+};
+
+// The process among `candidates`, wrappers included, that runs `program`; 0 if there is none.
+pid_t ProcessOfProgram(const std::vector<pid_t>& candidates, const std::string& program) {
+  for (const pid_t pid : candidates) {
+    std::error_code error;
+    const std::string exe =
+        fs::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error).filename().string();
+    if (!error && exe == program) return pid;
+  }
+  return 0;
+}
+
+class RestartedPsTest : public RestartTest {
+ protected:
+  // Kills embedding PS 1 while the run trains, and starts it again at the same address.
+  void KillAndRestartPs(const std::vector<std::string>& wrapper) {
+    MakeJob(400000, "epochs: 100000");
+    StartRun(/*left_out=*/"embedding_ps_1");
+    StartRole("embedding_ps", 1, wrapper);
+    ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
+    const Command first = run_.at("embedding_ps_1");
+    const pid_t ps = ProcessOfProgram(ProcessesWith(Address("embedding_ps_1")), "embedding_ps");
+    ASSERT_GT(ps, 0);
+    kill(ps, SIGKILL);
+    WaitFor(first, kSecondsToEnd);
+    StartRole("embedding_ps", 1, wrapper);
+  }
+
+  void ExpectRunEndsAndNamesThePs() {
+    ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(LogOf("coordinator"), "FAILED"); }, 20))
+        << AllLogs();
+    EXPECT_THAT(LogOf("coordinator"),
+                AllOf(HasSubstr("embedding_ps 1"), HasSubstr("was started again"),
+                      Not(HasSubstr("FINISHED"))));
+    for (const auto& [name, command] : run_) {
+      if (name == "coordinator") continue;
+      const CommandEnd end = WaitFor(command, kSecondsToEnd);
+      EXPECT_EQ(end.exit_code, 1) << name << ": " << end.err;
+      EXPECT_THAT(end.err, HasSubstr("embedding_ps 1")) << name;
+    }
+    kill(run_.at("coordinator").pid, SIGTERM);
+    EXPECT_EQ(WaitFor(run_.at("coordinator"), kSecondsToEnd).exit_code, 1);
+    EXPECT_FALSE(fs::exists(Path("run/models/best")));
+  }
+};
+
+TEST_F(RestartedPsTest, EndsTheRunAndIsNamed) {
+  KillAndRestartPs({});
+  if (!HasFatalFailure()) ExpectRunEndsAndNamesThePs();
+}
+
+// In a container every program is process 1, so a restarted one has the number of the first.
+TEST_F(RestartedPsTest, EndsTheRunThoughItHasTheNumberOfTheFirst) {
+  std::vector<std::string> wrapper;
+  for (const char* flags : {"-pf", "-Urpf"}) {
+    const Command command = StartProgram({"unshare", flags, "--mount-proc", "true"});
+    if (WaitFor(command).exit_code == 0) {
+      wrapper = {"unshare", flags, "--mount-proc", "--kill-child"};
+      break;
+    }
+  }
+  if (wrapper.empty()) {
+    printf("skipped: unshare -pf and unshare -Urpf are not permitted here\n");
+    GTEST_SKIP() << "unshare -pf and unshare -Urpf are not permitted here";
+  }
+  KillAndRestartPs(wrapper);
+  if (!HasFatalFailure()) ExpectRunEndsAndNamesThePs();
+}
+
+// The zombie sends, in the run that follows, what it would have sent in its own: the same indices,
+// numbers and handles.
+TEST_F(RestartTest, AProcessOfAnEarlierRunIsRefusedAndChangesNothing) {
+  MakeJob(1000000, "mode: SYNC reproducible: true");
+  StartRun();
+  ExpectFinished();
+  const uint64_t undisturbed = DigestOfModel();
+  for (const std::string zombie : {"data_loader_0", "nn_worker_0", "embedding_worker_0"}) {
+    SCOPED_TRACE(zombie);
+    StartRun();
+    ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
+    const Command stopped = run_.at(zombie);
+    kill(stopped.pid, SIGSTOP);
+    KillRunExcept(zombie);
+    // A stopped server still holds its socket. Only the coordinator tells where members listen.
+    if (zombie == "embedding_worker_0") listen_[zombie] = Address("embedding_worker_0_again");
+    StartRun();
+    ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
+    kill(stopped.pid, SIGCONT);
+    const CommandEnd end = WaitFor(stopped, kSecondsToEnd);
+    EXPECT_EQ(end.exit_code, 1) << end.err;
+    EXPECT_THAT(end.err, HasSubstr("another run")) << "the zombie says why it ends";
+    EXPECT_FALSE(fs::exists(Path("run/models/best"))) << "the run still trains";
+    ExpectFinished();
+    EXPECT_EQ(DigestOfModel(), undisturbed);
+  }
+}
+
+}  // namespace
+}  // namespace satrap
