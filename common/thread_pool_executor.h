@@ -1,6 +1,6 @@
 // The Executor of a real process: `num_threads` threads and one timer thread.
 //
-// The destructor (or Stop) lets running tasks finish, drops those not begun, and joins the threads.
+// The destructor (or Stop) lets running tasks finish, drops the others, and joins the threads.
 
 #ifndef SATRAP_COMMON_THREAD_POOL_EXECUTOR_H_
 #define SATRAP_COMMON_THREAD_POOL_EXECUTOR_H_
