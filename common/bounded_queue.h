@@ -1,9 +1,10 @@
-// A BoundedQueue hands values from producer threads to consumer threads and holds at most
-// `capacity` of them: producers wait for room. First in, first out.
+// A BoundedQueue passes values from producer threads to consumer threads, first in, first out. It
+// holds at most `capacity` values; producers wait while it is full.
 //
-// For threads of their own that may block (file readers, writers); tasks of an Executor must not.
+// For dedicated threads that may block (file readers, writers). Tasks of an Executor must not use
+// it.
 //
-// Thread-safe. REQUIRES: nobody waits in it when it is destroyed.
+// Thread-safe. REQUIRES: no thread waits in it when it is destroyed.
 
 #ifndef SATRAP_COMMON_BOUNDED_QUEUE_H_
 #define SATRAP_COMMON_BOUNDED_QUEUE_H_
@@ -26,7 +27,8 @@ class BoundedQueue {
   // REQUIRES: capacity >= 1
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) { CHECK(capacity >= 1); }
 
-  // Waits for room. False, and `value` is dropped, if the queue is or becomes closed.
+  // Waits while the queue is full. Returns false and drops `value` if the queue is closed, before
+  // or during the wait.
   bool Push(T value) {
     MutexLock lock(&mutex_);
     while (!closed_ && values_.size() >= capacity_) not_full_.Wait(&mutex_);
@@ -36,14 +38,14 @@ class BoundedQueue {
     return true;
   }
 
-  // Waits for a value. None once the queue is closed and empty.
+  // Waits for a value. Returns none once the queue is closed and empty.
   absl::optional<T> Pop() {
     MutexLock lock(&mutex_);
     while (!closed_ && values_.empty()) not_empty_.Wait(&mutex_);
     return TakeFirst();
   }
 
-  // As Pop, and none if `timeout_ms` passed without a value.
+  // As Pop, but also returns none if no value came within `timeout_ms`.
   absl::optional<T> PopWithin(int64_t timeout_ms) {
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
@@ -57,7 +59,7 @@ class BoundedQueue {
     return TakeFirst();
   }
 
-  // Refuses further values; those inside can still be taken. Idempotent.
+  // Refuses further values; those in the queue can still be taken. Idempotent.
   void Close() {
     MutexLock lock(&mutex_);
     closed_ = true;

@@ -7,7 +7,7 @@ namespace satrap {
 Buffer::Buffer(size_t size_bytes) : size_(size_bytes) {
   if (size_bytes == 0) return;
   CHECK(size_bytes <= SIZE_MAX - kBufferAlignment) << size_bytes << " bytes";
-  // std::aligned_alloc wants whole multiples of the alignment.
+  // std::aligned_alloc requires a multiple of the alignment.
   const size_t rounded_bytes =
       (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   auto* data = static_cast<uint8_t*>(std::aligned_alloc(kBufferAlignment, rounded_bytes));
@@ -18,7 +18,7 @@ Buffer::Buffer(size_t size_bytes) : size_(size_bytes) {
 void Buffer::CheckRange(size_t offset_bytes, size_t count, size_t size, size_t alignment) const {
   CHECK(alignment <= kBufferAlignment && offset_bytes % alignment == 0)
       << "offset " << offset_bytes << " is not aligned to " << alignment;
-  // Divided, not multiplied: count * size may overflow.
+  // A division, because count * size could overflow.
   CHECK(offset_bytes <= size_ && count <= (size_ - offset_bytes) / size)
       << count << " values of " << size << " bytes at " << offset_bytes << " of " << size_;
 }

@@ -1,8 +1,8 @@
-// A Buffer is a block of bytes, aligned to 64, shared by reference count. Copying a Buffer copies
-// the reference. Bytes are written by whoever made the buffer, before it is shared, and are
-// constant from then on.
+// A Buffer is a reference-counted block of bytes, aligned to 64. Copying a Buffer copies the
+// reference. The creator fills in the bytes before it shares the buffer; from then on they are
+// constant.
 //
-// Thread-safe to copy and destroy; the bytes follow the rule above.
+// Copying and destroying are thread-safe, and so is reading a shared buffer.
 
 #ifndef SATRAP_COMMON_BUFFER_H_
 #define SATRAP_COMMON_BUFFER_H_

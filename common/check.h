@@ -1,5 +1,5 @@
 // CHECK is for what cannot happen in a correct program: it prints the condition, file and line to
-// stderr and aborts. What may happen (a peer, a file, a user) is an absl::Status.
+// stderr and aborts. What can happen because of a peer, a file or a user is an absl::Status.
 //
 //   CHECK(rows > 0) << "table " << name;
 
@@ -28,7 +28,7 @@ struct Voidify {
 
 }  // namespace satrap::internal
 
-// An expression that `<<` must follow: no parentheses around it.
+// The expansion has no parentheses around it, because `<<` may follow.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define CHECK(condition)                        \
   (condition) ? (void)0                         \

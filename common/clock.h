@@ -1,9 +1,8 @@
-// The time of a clock that never goes back and that nobody can set: for deadlines, pauses and
-// durations. Its zero has no meaning and differs between machines, so a time is never sent to
-// another process or written down.
+// The time of a monotonic clock, for deadlines, pauses and durations. Its zero has no meaning and
+// differs between machines, so such a time is never sent to another process or stored.
 //
-// For what lives in a real process only. Engines never call it: they ask their Executor
-// (executor.h), which the simulation replaces. Thread-safe.
+// Engines must not call it: they use the clock of their Executor (executor.h), which the simulation
+// replaces. Thread-safe.
 
 #ifndef SATRAP_COMMON_CLOCK_H_
 #define SATRAP_COMMON_CLOCK_H_

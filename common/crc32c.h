@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), the checksum of Satrap's files. Golden: "123456789" gives 0xE3069283.
+// CRC-32C (Castagnoli), the checksum of Satrap's files. Example: "123456789" gives 0xE3069283.
 //
 // Thread-safe: no state.
 
@@ -11,8 +11,7 @@
 
 namespace satrap {
 
-// The checksum of bytes that have `crc` as the checksum of what came before `bytes`:
-// ExtendCrc32c(Crc32c(a), b) == Crc32c(a + b). Uses SSE4.2 where the CPU has it.
+// Continues a checksum: ExtendCrc32c(Crc32c(a), b) == Crc32c(a + b). Uses SSE4.2 if the CPU has it.
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 
 inline uint32_t Crc32c(absl::string_view bytes) { return ExtendCrc32c(0, bytes); }

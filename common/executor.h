@@ -1,6 +1,6 @@
-// An Executor runs tasks; it is also the clock of the engines that use it. Engines take one as a
-// parameter, so that the simulation can run the engines of all roles in one thread on a simulated
-// clock.
+// An Executor runs tasks, and is the clock of the engines that use it. Engines take one as a
+// parameter, so that the simulation can run the engines of all roles in one thread and in simulated
+// time.
 //
 // Implementations: ThreadPoolExecutor (thread_pool_executor.h), the simulation's event loop
 // (tests/simulation). Thread-safe.
@@ -20,13 +20,13 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Runs `task` once, later, on some thread of the executor; never inside this call. Tasks of one
-  // executor may run at the same time and in any order. Tasks never block: what waits is an object,
-  // parked until somebody posts its task.
+  // Runs `task` once, on some thread of the executor, never inside this call. Tasks of one executor
+  // may run at the same time and in any order. A task must not block: a request that has to wait is
+  // kept as an object, and a task is posted when it can go on.
   virtual void Post(Task task) = 0;
 
-  // As Post, not before `delay_us` microseconds have passed. There is no cancel: a timer's task
-  // looks whether it is still wanted. Timers that are still pending when the executor stops are
+  // As Post, but not before `delay_us` microseconds have passed. A timer cannot be cancelled; its
+  // task must check whether it is still wanted. Timers still pending when the executor stops are
   // dropped.
   virtual void PostAfter(int64_t delay_us, Task task) = 0;
 

@@ -41,7 +41,7 @@ absl::StatusCode CodeOf(int error) {
 
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error) {
   CHECK(error != 0) << "cannot " << doing << " " << path << ": there is no error";
-  // strerror's text may be overwritten by another thread.
+  // Not strerror, whose buffer another thread may overwrite.
   return absl::Status(CodeOf(error), absl::StrCat("cannot ", doing, " ", path, ": ",
                                                   std::generic_category().message(error)));
 }

@@ -1,5 +1,5 @@
-// The status of a file operation that failed, from errno: one text and one code wherever files are
-// opened, read and written.
+// Makes the status of a failed file operation from errno, so that its text and code are the same
+// wherever files are opened, read or written.
 //
 //     cannot write runs/demo/models/1/dense.bin: No space left on device
 //
@@ -14,19 +14,19 @@
 namespace satrap {
 
 // "cannot DOING PATH: WHY" for the errno `error`.
-//   RESOURCE_EXHAUSTED   no space, a quota or the largest size of a file is reached, too many are
-//                        open (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE); no memory or no process to
-//                        be had (ENOMEM, EAGAIN)
+//   RESOURCE_EXHAUSTED   no space left, a quota or the maximum file size is reached, too many files
+//                        are open (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE); no memory or no process
+//                        left (ENOMEM, EAGAIN)
 //   PERMISSION_DENIED    EACCES, EPERM, EROFS
 //   NOT_FOUND            ENOENT, ENOTDIR
-//   FAILED_PRECONDITION  the path names something else, or cannot be a file's (EEXIST, EISDIR,
-//                        ENAMETOOLONG, ELOOP)
-//   DATA_LOSS            all else (EIO)
-// Never UNAVAILABLE or DEADLINE_EXCEEDED, with which a call that was lost is repeated.
+//   FAILED_PRECONDITION  the path names something that is not a file, or cannot name one (EEXIST,
+//                        EISDIR, ENAMETOOLONG, ELOOP)
+//   DATA_LOSS            everything else (EIO)
+// Never UNAVAILABLE or DEADLINE_EXCEEDED, because callers retry on those.
 // REQUIRES: error != 0
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error);
 
-// As above, for the errno that the calling thread's last operation has left.
+// As above, with the errno of the calling thread.
 absl::Status FileError(absl::string_view doing, absl::string_view path);
 
 }  // namespace satrap

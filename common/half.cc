@@ -24,8 +24,8 @@ float FloatOf(uint32_t bits) {
   return value;
 }
 
-// Asked of the CPU itself: clang 14's __builtin_cpu_supports does not know F16C. That the system
-// keeps the registers is part of "avx".
+// Reads CPUID, because clang 14's __builtin_cpu_supports does not know F16C. "avx" includes that
+// the operating system saves the wide registers.
 bool HasF16c() {
   static const bool has_f16c = [] {
     unsigned int eax, ebx, ecx, edx;
@@ -36,7 +36,8 @@ bool HasF16c() {
 }
 bool HasAvx2() { return __builtin_cpu_supports("avx2"); }
 
-// Each kernel converts whole vectors from the start and returns how many values that were.
+// Each kernel converts whole vectors from the start of its input and returns the number of values
+// converted; the caller converts the rest one by one.
 
 __attribute__((target("avx,f16c"))) size_t F16FromF32Vectors(const float* from, uint16_t* to,
                                                              size_t count) {
@@ -59,8 +60,8 @@ __attribute__((target("avx,f16c"))) size_t F32FromF16Vectors(const uint16_t* fro
   return i;
 }
 
-// In integers: the CPUs' own instruction (AVX512_BF16) flushes subnormals, so its bits would
-// differ.
+// Uses integer operations: the CPU's own instruction (AVX512_BF16) flushes subnormals to zero, so
+// its bits would differ.
 __attribute__((target("avx2"))) __m256i Bf16InUpperHalves(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -115,7 +116,8 @@ uint16_t F16FromF32(float value) {
   if (magnitude > 0x7f800000) return sign | 0x7e00 | ((magnitude >> 13) & 0x3ff);
   if (magnitude >= 0x47800000) return sign | 0x7c00;  // 2^16 and more
   if (magnitude >= 0x38800000) {                      // 2^-14 and more: a normal f16
-    // The exponent's bias goes from 127 to 15; a carry out of the mantissa raises it, as it should.
+    // Changes the exponent's bias from 127 to 15. A carry out of the rounded mantissa increments
+    // the exponent, which is what rounding up to the next power of two means.
     const uint32_t odd = (magnitude >> 13) & 1;
     return sign | ((magnitude - 0x38000000 + 0xfff + odd) >> 13);
   }

@@ -1,10 +1,10 @@
 // Conversions between f32 and the two 16-bit formats: f16 (IEEE 754 binary16) and bf16 (the upper
 // half of an f32).
 //
-// To 16 bits: rounded to nearest, ties to even; what is too large becomes an infinity, subnormals
-// are kept; a NaN becomes a quiet NaN with the upper bits of its payload. To 32 bits: exact; a
-// signalling NaN becomes quiet for f16. The bulk functions choose vector instructions by the CPU at
-// run time and give the bits of the scalar ones.
+// To 16 bits: rounds to nearest, ties to even. Values that are too large become infinities,
+// subnormals are kept, and a NaN becomes a quiet NaN with the upper bits of its payload. To 32
+// bits: exact, except that a signalling f16 NaN becomes quiet. The bulk functions choose vector
+// instructions by the CPU at run time and give the same bits as the scalar ones.
 //
 // Thread-safe: no state.
 

@@ -6,7 +6,8 @@
 namespace satrap {
 namespace {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "Satrap's formats are read as they lie");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "Satrap reads its formats without swapping bytes");
 
 // The primes and the rounds are those of the XXH64 specification.
 constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87ULL;
@@ -32,7 +33,7 @@ uint64_t Merge(uint64_t hash, uint64_t accumulator) {
   return (hash ^ Round(0, accumulator)) * kPrime1 + kPrime4;
 }
 
-// The stripes of 32 bytes; moves *p behind them.
+// Hashes the stripes of 32 bytes and advances *p past them.
 uint64_t HashStripes(const char** p, const char* end, uint64_t seed) {
   uint64_t a1 = seed + kPrime1 + kPrime2;
   uint64_t a2 = seed + kPrime2;

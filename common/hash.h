@@ -1,5 +1,5 @@
-// The hashes that are part of Satrap's formats. None depends on the process, the machine or the
-// build; golden values stand in hash_test.cc and docs/formats.md.
+// The hashes that are part of Satrap's formats. They depend neither on the process nor on the
+// machine or the build. Golden values are in hash_test.cc and docs/formats.md.
 
 #ifndef SATRAP_COMMON_HASH_H_
 #define SATRAP_COMMON_HASH_H_
@@ -28,12 +28,12 @@ inline uint64_t Mix64(uint64_t x) {
 // Xxh64(id_space).
 inline uint64_t KeyOf(uint64_t id, uint64_t id_space_hash) { return Mix64(id ^ id_space_hash); }
 
-// Tables are cut into 4096 partitions by the key's top bits: a constant of the format.
+// A table has 4096 partitions, by the top bits of the key. The number is a constant of the format.
 inline constexpr int kNumPartitions = 4096;
 inline int PartitionOf(uint64_t key) { return static_cast<int>(key >> 52); }
 
-// The embedding PS of a partition: partitions are dealt to PSs in contiguous ranges of nearly equal
-// length. REQUIRES: 0 <= partition < kNumPartitions, 0 < num_ps <= kNumPartitions
+// The embedding PS of a partition. Each PS owns a contiguous range, and the ranges are of nearly
+// equal length. REQUIRES: 0 <= partition < kNumPartitions, 0 < num_ps <= kNumPartitions
 inline int PsOfPartition(int partition, int num_ps) {
   return static_cast<int>((static_cast<int64_t>(partition) * num_ps) / kNumPartitions);
 }

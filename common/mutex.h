@@ -1,5 +1,5 @@
-// std::mutex with clang's thread-safety annotations. (Debian's absl::Mutex is not instrumented:
-// tsan reports false races with it.)
+// std::mutex with clang's thread-safety annotations. absl::Mutex is not used because Debian's build
+// of it is not instrumented, and ThreadSanitizer reports false races with it.
 //
 //   Mutex mutex_;
 //   int count_ GUARDED_BY(mutex_);
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <mutex>
 
-// GUARDED_BY and NO_THREAD_SAFETY_ANALYSIS are Abseil's (its status.h brings the same macros).
+// Abseil defines GUARDED_BY and NO_THREAD_SAFETY_ANALYSIS, and its status.h includes them anyway.
 #include "absl/base/thread_annotations.h"
 
 #if defined(__clang__)
@@ -55,7 +55,7 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex* const mutex_;
 };
 
-// May wake without cause: wait in a loop around the condition.
+// Spurious wake-ups are possible: wait in a loop that checks the condition.
 class CondVar {
  public:
   void Wait(Mutex* mutex) REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {

@@ -1,4 +1,4 @@
-// What somebody probably meant who typed a name that does not exist.
+// Suggests the name that was probably meant when one was typed that does not exist.
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,11 +12,11 @@
 
 namespace satrap {
 
-// The candidate that is nearest to `typed`: at most two edits away, three if `typed` has more than
-// seven letters; of equal ones the first. Empty if there is none.
+// The candidate nearest to `typed`, at most two edits away, or three if `typed` has more than seven
+// letters. The first of equally near ones; empty if there is none.
 std::string NearMatch(absl::string_view typed, const std::vector<std::string>& candidates);
 
-// The end of a message: "; did you mean PREFIXx?" for the near match x, or nothing.
+// The end of a message: "; did you mean PREFIXx?" for the near match x, or the empty string.
 std::string DidYouMean(absl::string_view typed, const std::vector<std::string>& candidates,
                        absl::string_view prefix = "");
 

@@ -32,10 +32,11 @@ TEST(PartPlacementTest, ThePartsOfABatchAreSpreadEvenlyAtEveryStep) {
 // With fewer parts than workers, a fixed first worker would leave others idle for the whole run.
 TEST(PartPlacementTest, OverManyStepsEveryWorkerGetsItsShare) {
   constexpr int kWorkers = 8;
-  constexpr int kSteps = 8000;
+  constexpr int kPartsEach = 1000;
   std::vector<int> load(kWorkers);
-  for (uint64_t seq = 0; seq < kSteps; ++seq) ++load[WorkerOfPart(1, seq, 0, kWorkers)];
-  for (const int parts : load) EXPECT_NEAR(parts, kSteps / kWorkers, 150);
+  for (uint64_t seq = 0; seq < kWorkers * kPartsEach; ++seq)
+    ++load[WorkerOfPart(1, seq, 0, kWorkers)];
+  for (const int parts : load) EXPECT_NEAR(parts, kPartsEach, 150);
 }
 
 // Loaders, NN workers and embedding workers compute it separately, so it is part of the formats.

@@ -10,10 +10,10 @@ namespace satrap {
 
 namespace {
 
-// The compiler makes vector instructions of loops whose length it knows, so rows are walked in
-// blocks of this many.
+// Values per block. The compiler vectorises loops whose length it knows, so rows are processed in
+// blocks of this length.
 constexpr size_t kBlock = 8;
-// Ids ahead of the one in work whose row is fetched into the cache.
+// How many ids ahead of the current one rows are prefetched.
 constexpr size_t kPrefetchDistance = 16;
 
 inline void CopyRow(const float* from, size_t width, float* to) {
@@ -55,7 +55,7 @@ inline float WeightOf(const RowIndices& indices, size_t id) {
   return indices.weights.empty() ? 1.f : indices.weights[id];
 }
 
-// One over the divisor of the sample's sum; 0 where the divisor is.
+// One over the divisor of the sample's sum; 0 if the divisor is 0.
 float ScaleOf(FeatureConfig::Pooling pooling, const RowIndices& indices, IdRange ids) {
   if (pooling == FeatureConfig::SUM || ids.begin == ids.end) return 1;
   float divisor = static_cast<float>(ids.end - ids.begin);
@@ -70,10 +70,10 @@ float ScaleOf(FeatureConfig::Pooling pooling, const RowIndices& indices, IdRange
   return divisor == 0 ? 0 : 1 / divisor;
 }
 
-// True if a sample's value is just its one row.
+// True if the value of each sample is exactly one row.
 bool IsPlainGather(FeatureConfig::Pooling pooling, const RowIndices& indices) {
   if (!indices.offsets.empty()) return false;
-  // One id's SQRT_N and MEAN with a weight w are w r / |w| and w r / w: left to the general case.
+  // With a weight w, one id gives w r / |w| for SQRT_N and w r / w for MEAN: the general case.
   return indices.weights.empty() && pooling != FeatureConfig::NONE;
 }
 
@@ -105,7 +105,7 @@ absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, si
   }
   for (size_t s = 0; s < samples; ++s) {
     if (offsets[s] > offsets[s + 1]) {
-      return absl::InvalidArgumentError(absl::StrCat(field, ": offsets fall at sample ", s));
+      return absl::InvalidArgumentError(absl::StrCat(field, ": offsets decrease at sample ", s));
     }
   }
   return absl::OkStatus();
@@ -149,6 +149,7 @@ void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, cons
     }
     const float scale = ScaleOf(pooling, indices, ids);
     if (scale == 1) continue;
+    // With a scale of 0 the sum may be infinite, and 0 * infinity would be a NaN.
     for (size_t c = 0; c < width; ++c) out[c] = scale == 0 ? 0 : out[c] * scale;
   }
 }

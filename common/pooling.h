@@ -1,17 +1,17 @@
-// From the rows of a feature's ids to the values of a sample, and back: SUM, MEAN, SQRT_N and NONE
-// (proto/data.proto, FeatureConfig.Pooling). With ids j of sample s, their rows r_j and value
-// weights w_j (1 where there are none):
+// Pools the rows of a feature's ids into the values of each sample, and distributes gradients back:
+// SUM, MEAN, SQRT_N and NONE (proto/data.proto, FeatureConfig.Pooling). For the ids j of sample s,
+// with rows r_j and value weights w_j (1 if there are none):
 //
 //   SUM      out_s = sum_j w_j r_j
 //   MEAN     out_s = sum_j w_j r_j / sum_j w_j
 //   SQRT_N   out_s = sum_j w_j r_j / sqrt(sum_j w_j^2)
-//   NONE     out_s[p] = w_j r_j for the p-th id j of s, p < max_length; zeros behind the last
+//   NONE     out_s[p] = w_j r_j for the p-th id j of s, p < max_length; zeros after the last
 //
-// A sample without ids, and one whose divisor is zero, gives zeros and sends no gradient. Value
-// weights are constants: they scale the gradient of their row and get none.
+// A sample without ids, or with a divisor of zero, gives zeros and contributes no gradient. Value
+// weights are constants: they scale the gradient of their row and receive none.
 //
-// Sums are made in the order of samples and ids, in f32, by one thread: the same bits every time.
-// An id that occurs twice in a sample counts twice.
+// Each sum is computed by one thread in f32, in the order of samples and ids, so its bits are
+// reproducible. An id that occurs twice in a sample counts twice.
 //
 // Thread-safe: no state. Calls that write to different memory may run at the same time.
 
@@ -28,9 +28,9 @@
 
 namespace satrap {
 
-// The ids of one feature of a part, each as the number of its row. Refers to memory of the caller.
-// Samples [b, e) of it alone are subspans: of `offsets`, which then need not begin at 0, with rows
-// and weights whole; of rows and weights where there are no offsets.
+// The ids of one feature of a part, each as the number of its row. Refers to the caller's memory.
+// To restrict it to samples [b, e), take a subspan of `offsets`, which then need not start at 0,
+// and leave rows and weights whole; or, if there are no offsets, subspans of rows and weights.
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]
@@ -38,13 +38,14 @@ struct RowIndices {
   absl::Span<const float> weights;     // [num_ids]; empty: all 1
 };
 
-// INVALID_ARGUMENT, naming `field`, unless `offsets` (empty: exactly one id a sample) begins at 0,
-// never falls and ends at `num_ids`.
+// INVALID_ARGUMENT, naming `field`, unless `offsets` starts at 0, never decreases and ends at
+// `num_ids`. Empty offsets mean exactly one id a sample.
 absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, size_t num_ids,
                           absl::string_view field);
 
-// INVALID_ARGUMENT, naming `field`, unless the offsets are right, there is a weight for each id or
-// none at all, and each row is less than `num_rows`. What passes is safe for all functions below.
+// INVALID_ARGUMENT, naming `field`, unless the offsets are valid, there is a weight for each id or
+// none at all, and each row is less than `num_rows`. Indices that pass are safe for all functions
+// below.
 absl::Status CheckRowIndices(const RowIndices& indices, size_t num_rows, absl::string_view field);
 
 // The columns of a row matrix [num_rows, row_values] that one segment takes.
@@ -72,7 +73,7 @@ void SequenceForward(const RowIndices& indices, size_t max_length, const float* 
                      const RowColumns& columns, float* out, size_t out_stride,
                      absl::Span<uint32_t> lengths);
 
-// Adds to row_gradients; gradients of positions behind a sample's last id are ignored.
+// Adds to row_gradients. Gradients of positions after a sample's last id are ignored.
 void SequenceBackward(const RowIndices& indices, size_t max_length, const float* out_gradients,
                       size_t out_stride, const RowColumns& columns, float* row_gradients);
 

@@ -1,16 +1,16 @@
-// How the memory of a role's process is kept. Messages of a few MiB come and go all the time. By
-// its default malloc gives such blocks back to the kernel when they are freed and gets them again
-// page by page, zeroed, which costs more than filling them: of a call with an answer of 1 MiB, a
-// quarter of the processor time at both ends (tests/benchmark/rpc_benchmark.cc).
+// Settings of malloc for a role's process. Roles allocate and free messages of a few MiB all the
+// time. By default malloc returns such blocks to the kernel and gets them back as zeroed pages,
+// which costs more than filling them: for a call with an answer of 1 MiB, a quarter of the
+// processor time at both ends (tests/benchmark/rpc_benchmark.cc).
 
 #ifndef SATRAP_COMMON_PROCESS_MEMORY_H_
 #define SATRAP_COMMON_PROCESS_MEMORY_H_
 
 namespace satrap {
 
-// Lets malloc keep what is freed, for blocks under 32 MiB, up to 256 MiB at the end of each of its
-// arenas. For main functions: it changes the whole process. Without effect where malloc is not
-// glibc's.
+// Makes malloc keep freed blocks of less than 32 MiB, up to 256 MiB at the end of each of its
+// arenas. It changes the whole process, so only main functions call it. No effect on a malloc other
+// than glibc's.
 void KeepFreedMemory();
 
 }  // namespace satrap

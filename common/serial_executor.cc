@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// So many tasks in a row, then the others on the executor below get their turn.
+// After this many tasks in a row, other users of the underlying executor get a turn.
 constexpr int kTasksPerTurn = 32;
 
 }  // namespace
@@ -21,7 +21,7 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
   Mutex mutex;
   CondVar task_done;
   std::deque<Task> tasks GUARDED_BY(mutex);
-  bool scheduled GUARDED_BY(mutex) = false;  // a turn is posted or runs
+  bool scheduled GUARDED_BY(mutex) = false;  // a turn is posted or running
   bool closed GUARDED_BY(mutex) = false;
   std::thread::id running_on GUARDED_BY(mutex);  // none: no task runs
 
@@ -36,7 +36,7 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
     executor->Post([self = shared_from_this()] { self->RunTurn(); });
   }
 
-  // False if there is nothing to run.
+  // Returns false if there is nothing to run.
   bool RunOne() {
     Task task;
     {
@@ -50,7 +50,9 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
       running_on = std::this_thread::get_id();
     }
     task();
-    task = nullptr;  // what it owned may be as delicate as what it did: gone before the next begins
+    // Destroying the task's captures may be as sensitive as running it, so both happen here, before
+    // the next task starts and outside the lock.
+    task = nullptr;
     MutexLock lock(&mutex);
     running_on = std::thread::id();
     task_done.NotifyAll();
@@ -65,6 +67,8 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
   }
 
   void Close() {
+    // Declared before the lock, so that the dropped tasks are destroyed after it is released: their
+    // captures may post again.
     std::deque<Task> dropped;
     MutexLock lock(&mutex);
     closed = true;

@@ -1,6 +1,6 @@
 // A SerialExecutor runs its tasks one at a time, in the order in which they were posted, on the
-// threads of another executor. It blocks none of them: while it has nothing to run it is only a
-// queue. What is touched by its tasks alone needs no mutex.
+// threads of another executor. It occupies a thread only while it has tasks to run. Data that only
+// its tasks touch needs no mutex.
 //
 // Thread-safe.
 
@@ -19,14 +19,15 @@ class SerialExecutor final : public Executor {
   // `executor` is not owned and must outlive this object and its tasks.
   explicit SerialExecutor(Executor* executor);
 
-  // Drops the tasks that have not begun and waits for the one that runs, unless it is the caller.
+  // Drops the tasks that have not started and waits for the running one, unless the destructor is
+  // called from it.
   ~SerialExecutor() override;
 
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   void Post(Task task) override;
-  // Takes its place in the order when its time has come.
+  // The task is queued when its time has come, behind the tasks posted until then.
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 

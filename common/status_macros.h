@@ -1,6 +1,5 @@
-// RETURN_IF_ERROR(expression);            returns the status of `expression` from this function
-// unless it is OK ASSIGN_OR_RETURN(auto x, expression);   assigns the value of a StatusOr, or
-// returns its status
+// RETURN_IF_ERROR(expression);           returns the status of `expression` unless it is OK
+// ASSIGN_OR_RETURN(auto x, expression);  assigns the value of a StatusOr, or returns its status
 
 #ifndef SATRAP_COMMON_STATUS_MACROS_H_
 #define SATRAP_COMMON_STATUS_MACROS_H_
@@ -19,7 +18,7 @@
 #define ASSIGN_OR_RETURN_NAME_(a, b) ASSIGN_OR_RETURN_CONCAT_(a, b)
 #define ASSIGN_OR_RETURN(lhs, expression) \
   ASSIGN_OR_RETURN_(ASSIGN_OR_RETURN_NAME_(status_or_, __COUNTER__), lhs, expression)
-// `lhs` may be a declaration: no parentheses around it.
+// No parentheses around `lhs`, because it may be a declaration.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define ASSIGN_OR_RETURN_(result, lhs, expression) \
   auto result = (expression);                      \

@@ -22,7 +22,7 @@ struct ThreadPoolExecutor::Rep {
   // Timers that are due go before tasks that wait: many of them are answers to a deadline, which
   // behind a long queue would be late by as much as the queue is long.
   std::deque<Task> due_timers GUARDED_BY(mutex);
-  // By due time; equal times in the order of PostAfter.
+  // By due time; timers due at the same time keep the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
   // Touched by the constructor and Stop only.
   std::vector<std::thread> threads;
@@ -43,7 +43,7 @@ struct ThreadPoolExecutor::Rep {
     }
   }
 
-  // Hands due timers to the threads above.
+  // The timer thread: moves tasks that are due to the queue of the worker threads.
   void RunTimers() {
     MutexLock lock(&mutex);
     while (!stopping) {
@@ -86,6 +86,7 @@ void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
+  // The timer thread sleeps until the earliest timer; only a new earliest one changes that.
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
 }
 
@@ -100,7 +101,7 @@ void ThreadPoolExecutor::Stop() {
   rep_->timer_changed.NotifyAll();
   for (std::thread& thread : rep_->threads) thread.join();
   rep_->threads.clear();
-  // What a dropped task owned may post again when it is destroyed: not under the lock.
+  // The dropped tasks are destroyed after the lock is released: their captures may post again.
   std::deque<Task> tasks;
   std::deque<Task> due_timers;
   std::multimap<int64_t, Task> timers;

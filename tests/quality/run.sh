@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Trains the models of docs/quality.md, prints one line for each with its figure and its bound, and
-# fails if a bound is missed.
+# Trains the models of docs/quality.md, prints a line for each figure with its bound, and fails if a
+# bound is missed.
 #
 #   tests/quality/run.sh DATA_DIR [NAME...]
 #
 # DATA_DIR holds adult/, frappe/, ml1m/ and criteo_10k/ with the files that the heads of the job
-# files name. NAME: demo, demo_4m, adult, hybrid, adult_fm, frappe, ml1m, criteo, bits (all of them,
-# half an hour of two cores).
+# files name. NAME is one of demo, demo_4m, adult, hybrid, adult_fm, frappe, ml1m, criteo, bits. The
+# default is all of them, which takes eight minutes on two idle cores.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 [[ $# -ge 1 && -d "$1" ]] || { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 1; }
@@ -18,7 +18,7 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 missed=0
 
-# Runs `./satrap ARGUMENTS`; its report is in $report afterwards.
+# Runs `./satrap ARGUMENTS` and leaves its report in the file $report.
 run() {
   report="$work/report.json"
   if ! "$root/satrap" "$@" --report "$report" >"$work/run.log" 2>&1; then
@@ -30,7 +30,7 @@ run() {
 
 train() { run train "$@"; }
 
-# field "test" "auc": one number of $report, in an object or ("" "samples") at the top.
+# field OBJECT NAME: one number of $report, as `field test auc`; at the top level, `field "" samples`.
 field() {
   perl -0777 -ne '
     BEGIN { ($object, $name) = (shift, shift) }
@@ -40,7 +40,7 @@ field() {
     print $1' "$1" "$2" "$report"
 }
 
-# judge WHAT FIGURE CONDITION, the condition a perl expression of $x.
+# judge WHAT FIGURE CONDITION: compares a figure with its bound, a Perl expression of $x.
 judge() {
   local verdict=ok
   [[ -n "$2" ]] || { echo "no figure for $1 in the report" >&2; exit 1; }
@@ -67,7 +67,7 @@ demo() { # WHAT LEAST_GAP_CLOSED ARGUMENTS...
   judge "$what: rows" "$(field "" rows)" '$x >= 50000'
 }
 
-# The test AUC of seeds 1 to 5, into the array `aucs`, and their mean into `mean`.
+# Sets the array `aucs` to the test AUC of seeds 1 to 5, and `mean` to their mean.
 adult_seeds() {
   local seed
   aucs=()
@@ -95,7 +95,7 @@ criteo() {
   train criteo_deepfm --set "data_root=$data/criteo_10k"
   judge "criteo: test AUC of some 1,000 rows" "$(field test auc)" '$x > .6'
   judge "criteo: quarantined" "$(field "" quarantined)" '$x == 0'
-  # Every twentieth line, in ten ways in turn.
+  # Damages every twentieth line, in ten ways that take turns.
   mkdir -p "$work/damaged"
   perl -ne '
     if ($. % 20 == 0) {
@@ -119,7 +119,7 @@ criteo() {
   judge "criteo, 500 of 10,000 lines damaged: quarantined" "$(field "" quarantined)" '$x == 500'
 }
 
-# The saved model of a reproducible run is the same whatever the replicas.
+# The saved model of a reproducible run is the same for any number of replicas.
 bits() {
   local set digest first=""
   for set in embedding_ps.replicas=1 embedding_ps.replicas=4 embedding_worker.replicas=1 \
