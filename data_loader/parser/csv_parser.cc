@@ -207,7 +207,7 @@ class CsvParser final : public Parser {
   const char* ReasonOf(QuotedFields::Result result) const {
     if (result == QuotedFields::Result::kTextAfterQuote) return "text after a closing quote";
     return multiline_ ? "a quote is not closed by the end of the file or within 1 MiB"
-                      : "a quote is not closed on its line";
+                      : "a quote is not closed on its line; only data.csv.multiline allows that";
   }
 
   // Null, or the reason why the record is bad; so does ParseList.

@@ -204,8 +204,10 @@ TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextBehindItMakesABadRecord) {
     EXPECT_EQ(result.kind, kBad) << line;
     return std::string(result.reason == nullptr ? "" : result.reason);
   };
-  EXPECT_EQ(reason_of(&csv, R"(1,"a)"), "a quote is not closed on its line");
-  EXPECT_EQ(reason_of(&csv, R"(1,"a"")"), "a quote is not closed on its line");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a)"),
+            "a quote is not closed on its line; only data.csv.multiline allows that");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a"")"),
+            "a quote is not closed on its line; only data.csv.multiline allows that");
   EXPECT_EQ(reason_of(&csv, R"(1,"a"b)"), "text after a closing quote");
   EXPECT_EQ(reason_of(&csv, R"(1,"a" )"), "text after a closing quote");
   EXPECT_EQ(reason_of(&csv, R"("1")"), "too few columns");
@@ -253,7 +255,8 @@ TEST(CsvParserTest, NamesInAHeaderMayBeQuoted) {
   EXPECT_TRUE(csv.parser->CheckHeader(R"("y","a, b")").ok());
   EXPECT_FALSE(csv.parser->CheckHeader("y,a, b").ok());
   EXPECT_EQ(csv.parser->CheckHeader(R"(y,"a, b)").message(),
-            "the header cannot be read: a quote is not closed on its line");
+            "the header cannot be read: a quote is not closed on its line; only data.csv.multiline "
+            "allows that");
 }
 
 }  // namespace
