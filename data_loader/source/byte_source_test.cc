@@ -140,7 +140,7 @@ TEST(ByteSourceTest, AFileThatShrinksWhileItIsReadIsDataLoss) {
   ASSERT_EQ(*(*source)->Read(bytes, 4), 1u);
   const auto got = (*source)->Read(bytes, 4);
   EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << got.status();
-  EXPECT_NE(got.status().message().find(path + " has 5 bytes, it had 8"), std::string::npos);
+  EXPECT_NE(got.status().message().find(path + " has 5 bytes but had 8"), std::string::npos);
 }
 
 TEST(ByteSourceTest, WhatAFileHasGainedIsNotRead) {
