@@ -110,7 +110,7 @@ TEST_F(FileBlockReaderTest, CutsASplitIntoBlocksOfGoodRecords) {
   EXPECT_EQ(TempDir::Read(progress.quarantine_file()), "bad\n0,x\n");
   EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/loader-0.tsv"),
             absl::StrCat(path_, "\t4\t2\ttrain\tan unknown label\t0\t0\t1\n", path_,
-                         "\t21\t7\ttrain\ta numeric column holds no number\t0\t2\t0\n"));
+                         "\t21\t7\ttrain\ta numeric column does not hold a number\t0\t2\t0\n"));
 }
 
 TEST_F(FileBlockReaderTest, ABadRecordHasThePositionOfTheGoodOneBehindIt) {

@@ -112,7 +112,7 @@ TEST_F(RecordBatchMakerTest, AFileThatShrinksBetweenTwoEpochsIsAnErrorOfTheSecon
   std::vector<Part> parts;
   const auto made = maker->MakeBatch(&parts);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kDataLoss) << made.status();
-  EXPECT_NE(made.status().message().find("has 16 bytes, it had 40 when the run began"),
+  EXPECT_NE(made.status().message().find("has 16 bytes but had 40 when the run began"),
             std::string::npos)
       << made.status();
 }

@@ -75,7 +75,7 @@ class CriteoTsvParser final : public Parser {
       if (field_size == 0) {
         numerics[i] = kMissingNumeric;
       } else if (!ParseNumber(absl::string_view(text + from, field_size), false, &numerics[i])) {
-        return "an integer column holds no number";
+        return "an integer column does not hold a number";
       }
     }
     // There are kColumns - 1 tabs, so this slot is free; the last field ends with the line.

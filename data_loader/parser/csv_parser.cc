@@ -130,9 +130,9 @@ class CsvParser final : public Parser {
     std::vector<std::string> got;
     const char* reason = HeaderNames(line, &got);
     if (reason != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("the header line is damaged: ", reason));
+      return absl::InvalidArgumentError(absl::StrCat("the header cannot be read: ", reason));
     }
-    size_t equal = 0;  // columns, from the first on
+    size_t equal = 0;  // how many of the first columns are equal
     for (size_t i = 0; i < columns_.size(); ++i) {
       // A column that is ignored need not be named.
       const bool any = columns_[i].kind == ColumnConfig::IGNORE && columns_[i].name.empty();
@@ -141,8 +141,8 @@ class CsvParser final : public Parser {
     }
     if (equal == columns_.size() && equal == got.size()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        "the header line names the columns ", Printable(got), "; the job ",
-        absl::StrJoin(expected, ", "), "; the first that differs is column ", equal + 1));
+        "the header names the columns ", Printable(got), "; the job's columns are ",
+        absl::StrJoin(expected, ", "), "; the first difference is in column ", equal + 1));
   }
 
   absl::optional<QuoteRules> multiline() const override {
@@ -207,7 +207,7 @@ class CsvParser final : public Parser {
   const char* ReasonOf(QuotedFields::Result result) const {
     if (result == QuotedFields::Result::kTextAfterQuote) return "text after a closing quote";
     return multiline_ ? "a quote is not closed by the end of the file or within 1 MiB"
-                      : "a quote is not closed on its line";
+                      : "a quote is not closed on its line; only data.csv.multiline allows that";
   }
 
   // Null, or the reason why the record is bad; so does ParseList.
@@ -228,7 +228,8 @@ class CsvParser final : public Parser {
           *value = kMissingNumeric;
           return nullptr;
         }
-        return ParseNumber(field, true, value) ? nullptr : "a numeric column holds no number";
+        return ParseNumber(field, true, value) ? nullptr
+                                               : "a numeric column does not hold a number";
       }
       case ColumnConfig::LABEL: {
         const bool positive = Contains(column.positive_values, field);
@@ -238,7 +239,8 @@ class CsvParser final : public Parser {
       }
       case ColumnConfig::WEIGHT: {
         float weight;
-        if (!ParseNumber(field, true, &weight) || weight < 0) return "the weight is no number >= 0";
+        if (!ParseNumber(field, true, &weight) || weight < 0)
+          return "the weight is not a number >= 0";
         block->set_weight(weight);
         return nullptr;
       }
@@ -247,7 +249,7 @@ class CsvParser final : public Parser {
         return nullptr;
       case ColumnConfig::TIME: {
         int64_t time;
-        if (!ParseInteger(field, &time)) return "the time is no integer";
+        if (!ParseInteger(field, &time)) return "the time is not an integer";
         block->set_time(time);
         return nullptr;
       }
@@ -260,8 +262,9 @@ class CsvParser final : public Parser {
       float value = 1;
       if (column.value_separator.has_value() && !element.empty()) {
         const size_t at = element.rfind(*column.value_separator);
-        if (at == absl::string_view::npos) return "an id of a list has no value";
-        if (!ParseNumber(element.substr(at + 1), true, &value)) return "a value is no number";
+        if (at == absl::string_view::npos) return "an id in a list has no value";
+        if (!ParseNumber(element.substr(at + 1), true, &value))
+          return "a value in a list is not a number";
         element = element.substr(0, at);
       }
       uint64_t id;

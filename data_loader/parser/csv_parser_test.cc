@@ -133,11 +133,12 @@ TEST(CsvParserTest, TheHeaderMustNameTheColumnsInOrder) {
 
 TEST(CsvParserTest, AWrongHeaderIsToldWithTheFirstColumnThatDiffers) {
   Csv csv(R"(header: true columns { name: "y" kind: LABEL } columns { name: "u" })");
-  EXPECT_EQ(csv.parser->CheckHeader("y,v").message(),
-            "the header line names the columns y, v; the job y, u; the first that differs is "
-            "column 2");
+  EXPECT_EQ(
+      csv.parser->CheckHeader("y,v").message(),
+      "the header names the columns y, v; the job's columns are y, u; the first difference is in "
+      "column 2");
   for (const char* line : {"y", "y,u,v"}) {
-    const std::string differs = absl::StrCat("differs is column ", line[1] == 0 ? 2 : 3);
+    const std::string differs = absl::StrCat("difference is in column ", line[1] == 0 ? 2 : 3);
     EXPECT_NE(csv.parser->CheckHeader(line).message().find(differs), std::string::npos) << line;
   }
 }
@@ -148,7 +149,7 @@ TEST(CsvParserTest, OfAWrongHeaderOnlyAShortPrintableTextIsTold) {
   const absl::Status status = csv.parser->CheckHeader(line);
   EXPECT_NE(status.message().find(R"(columns \x1b[2J\r\x9b, \xe5\x01)"), std::string::npos)
       << status;
-  EXPECT_NE(status.message().find(R"(\x01...; the job)"), std::string::npos) << status;
+  EXPECT_NE(status.message().find(R"(\x01...; the job's)"), std::string::npos) << status;
   EXPECT_LT(status.message().size(), 320u);
   for (const char c : status.message()) ASSERT_TRUE(absl::ascii_isprint(c)) << status;
 }
@@ -203,8 +204,10 @@ TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextBehindItMakesABadRecord) {
     EXPECT_EQ(result.kind, kBad) << line;
     return std::string(result.reason == nullptr ? "" : result.reason);
   };
-  EXPECT_EQ(reason_of(&csv, R"(1,"a)"), "a quote is not closed on its line");
-  EXPECT_EQ(reason_of(&csv, R"(1,"a"")"), "a quote is not closed on its line");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a)"),
+            "a quote is not closed on its line; only data.csv.multiline allows that");
+  EXPECT_EQ(reason_of(&csv, R"(1,"a"")"),
+            "a quote is not closed on its line; only data.csv.multiline allows that");
   EXPECT_EQ(reason_of(&csv, R"(1,"a"b)"), "text after a closing quote");
   EXPECT_EQ(reason_of(&csv, R"(1,"a" )"), "text after a closing quote");
   EXPECT_EQ(reason_of(&csv, R"("1")"), "too few columns");
@@ -252,7 +255,8 @@ TEST(CsvParserTest, NamesInAHeaderMayBeQuoted) {
   EXPECT_TRUE(csv.parser->CheckHeader(R"("y","a, b")").ok());
   EXPECT_FALSE(csv.parser->CheckHeader("y,a, b").ok());
   EXPECT_EQ(csv.parser->CheckHeader(R"(y,"a, b)").message(),
-            "the header line is damaged: a quote is not closed on its line");
+            "the header cannot be read: a quote is not closed on its line; only data.csv.multiline "
+            "allows that");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ int IndexOf(const std::vector<std::string>& names, absl::string_view name) {
   return at == names.end() ? -1 : static_cast<int>(at - names.begin());
 }
 
+// PREFIX<first>, PREFIX<first + 1> and so on.
 std::vector<std::string> Numbered(absl::string_view prefix, int first, int count) {
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) names.push_back(absl::StrCat(prefix, first + i));
@@ -91,6 +92,7 @@ RecordBlock::RecordBlock(const RecordSchema& schema)
   for (size_t i = 0; i < lists_.size(); ++i) lists_[i].weighted = schema.weighted[i];
 }
 
+// Keeps the memory: the next block of a split needs about as much.
 void RecordBlock::Clear() {
   rows_ = 0;
   for (List& list : lists_) list.ends.clear();
@@ -108,6 +110,8 @@ void RecordBlock::Grow() {
   times_.resize(capacity_);
 }
 
+// The row's other values need no cleaning: BeginRow resets those with a default, and parsers write
+// all others.
 void RecordBlock::AbandonRow() { TruncateLists(); }
 
 void RecordBlock::DropLastRow() {
@@ -117,6 +121,7 @@ void RecordBlock::DropLastRow() {
   TruncateLists();
 }
 
+// Drops what was appended to the lists after the last committed row.
 void RecordBlock::TruncateLists() {
   for (List& list : lists_) {
     const size_t size = list.ends.empty() ? 0 : list.ends.back();

@@ -87,11 +87,12 @@ class RecordBlock {
     ++rows_;
   }
   void AbandonRow();
-  // Takes the last committed row back. REQUIRES: rows() > 0
+  // Removes the last committed row. REQUIRES: rows() > 0
   void DropLastRow();
 
   // --- committed rows. REQUIRES: row < rows() ---
-  // A missing id is kMissingId, which by itself says nothing: every u64 is an id.
+  // A missing id reads as kMissingId. Only IsMissing tells it from an id of that value, because
+  // every u64 is a valid id.
   const uint64_t* ids(size_t row) const { return ids_.data() + row * num_ids_; }
   bool IsMissing(size_t row, size_t id_column) const {
     return (missing_[row * mask_words_ + id_column / 64] >> (id_column % 64) & 1) != 0;
@@ -110,7 +111,7 @@ class RecordBlock {
     bool weighted = false;
     std::vector<uint64_t> ids;
     std::vector<float> values;
-    std::vector<uint32_t> ends;  // of each committed row in ids
+    std::vector<uint32_t> ends;  // for each committed row, where its ids end
   };
   void Grow();
   void TruncateLists();

@@ -60,8 +60,8 @@ class PlainFile final : public ByteSource {
     if (fstat(fd_, &status) != 0) return FileError("read", path_);
     if (static_cast<uint64_t>(status.st_size) >= file_bytes_) return absl::OkStatus();
     return absl::DataLossError(
-        absl::StrCat(path_, " has ", status.st_size, " bytes, it had ", file_bytes_,
-                     " when the run began: the files of a run must not shrink"));
+        absl::StrCat(path_, " has ", status.st_size, " bytes but had ", file_bytes_,
+                     " when the run began: files must not shrink during a run"));
   }
   uint64_t disk_bytes() const override { return at_ - from_; }
 

@@ -117,7 +117,7 @@ TEST(ByteSourceTest, AFileThatIsSmallerThanItWasIsDataLossThatNamesBothSizes) {
   const auto got = ReadListed(path, Compression::kNone, 9);
   EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(got.status().message(),
-            path + " has 8 bytes, it had 9 when the run began: the files of a run must not shrink");
+            path + " has 8 bytes but had 9 when the run began: files must not shrink during a run");
   EXPECT_EQ(OpenByteSource(path, Compression::kNone, 2, 9).status().code(),
             absl::StatusCode::kDataLoss)
       << "whichever bytes are to be read";
@@ -140,7 +140,7 @@ TEST(ByteSourceTest, AFileThatShrinksWhileItIsReadIsDataLoss) {
   ASSERT_EQ(*(*source)->Read(bytes, 4), 1u);
   const auto got = (*source)->Read(bytes, 4);
   EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << got.status();
-  EXPECT_NE(got.status().message().find(path + " has 5 bytes, it had 8"), std::string::npos);
+  EXPECT_NE(got.status().message().find(path + " has 5 bytes but had 8"), std::string::npos);
 }
 
 TEST(ByteSourceTest, WhatAFileHasGainedIsNotRead) {

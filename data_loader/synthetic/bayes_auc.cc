@@ -45,6 +45,7 @@ BayesAuc ComputeBayesAuc(const SyntheticFormat& format) {
   *data.mutable_synthetic() = format;
   const ClickLog log(format);
   RecordBlock block(SchemaOf(data));
+  // One record at a time: only its probability and label are kept, 32 bytes a record.
   std::vector<Scored> with_labels, expected;
   for (int64_t i = 0; i < format.test_samples(); ++i) {
     block.Clear();
