@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Makes the rename itself durable.
+// Makes a rename in the folder durable: fsync of the file itself covers its bytes, not its name.
 absl::Status SyncFolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -35,7 +35,7 @@ DurableFile::DurableFile(std::string path, FILE* file)
     : path_(std::move(path)), partial_path_(path_ + ".partial"), file_(file) {}
 
 DurableFile::~DurableFile() {
-  if (file_ == nullptr) return;
+  if (file_ == nullptr) return;  // committed
   std::fclose(file_);
   unlink(partial_path_.c_str());
 }
@@ -50,6 +50,8 @@ absl::Status DurableFile::Append(absl::string_view bytes) {
 }
 
 absl::Status DurableFile::Commit() {
+  // The bytes must be on disk before the name points at them: a crash in between must leave the old
+  // file or the new one, not an empty one.
   if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0 ||
       std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
     return FileError("write", path_);

@@ -1,6 +1,7 @@
-// A DurableFile appears whole under its name or not at all: it is written beside it, synced, and
-// renamed. What had the name before, be it a link, is replaced; for a path that a user typed, which
-// may be a pipe or a device, there is WriteFileAtomically (deploy/launcher/run_folder.h).
+// A DurableFile appears complete under its name or not at all: it is written as NAME.partial,
+// synced and renamed. Whatever had the name before, even a link, is replaced. For a path that a
+// user typed, which may be a pipe or a device, use WriteFileAtomically
+// (deploy/launcher/run_folder.h).
 //
 // Thread-compatible.
 
@@ -20,7 +21,7 @@ namespace satrap {
 
 class DurableFile {
  public:
-  // Begins PATH.partial, replacing an old one. Errors as FileError (common/file_error.h), naming
+  // Creates PATH.partial, replacing an old one. Errors as FileError (common/file_error.h), naming
   // PATH.
   static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path);
   // Removes PATH.partial unless Commit succeeded.
@@ -28,12 +29,13 @@ class DurableFile {
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // Errors as Create; after one the file is dead.
+  // Errors as Create; after an error, only destroy the file.
   absl::Status Append(absl::string_view bytes);
-  // Makes everything appended durable under PATH. REQUIRES: once, after which Append is not called
+  // Makes everything appended durable under PATH. REQUIRES: called at most once, and Append not
+  // after it
   absl::Status Commit();
 
-  // Of what was appended.
+  // Of the bytes appended.
   uint64_t size_bytes() const { return size_bytes_; }
   uint32_t crc32c() const { return crc32c_; }
 
