@@ -1,4 +1,5 @@
-// The process of an embedding PS: makes its rows, serves them, joins the run.
+// The process of an embedding PS: creates its tables, serves them, and takes part in the run until
+// the coordinator ends it.
 
 #include <memory>
 #include <utility>
@@ -19,7 +20,7 @@ constexpr rpc::Method kMethods[] = {rpc::kLookup, rpc::kUpdate, rpc::kSaveTables
                                     rpc::kTableStats};
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
-  // One save or load runs at a time.
+  // Saves and loads block on files, so they get a thread of their own. One runs at a time.
   ThreadPoolExecutor disk_executor(1);
   PsEngine::Options options;
   options.envelope = runtime.envelope();
@@ -28,12 +29,14 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   options.disk_executor = &disk_executor;
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
+  // Before Serve: Preload must not run beside calls.
   engine->Preload();
   RETURN_IF_ERROR(runtime.Serve({{kMethods, engine.get()}}));
   RETURN_IF_ERROR(runtime.Join());
   PsMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
   runtime.WaitForFinish();
+  // A save or load may still be running; it uses the engine, which is destroyed at the return.
   disk_executor.Stop();
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Rows that exist before training begins: those of the ids that FeatureConfig.preload_ids names.
+// Creates rows before training begins: those of ids 0 to FeatureConfig.preload_ids - 1.
 
 #ifndef SATRAP_EMBEDDING_PS_PRELOAD_H_
 #define SATRAP_EMBEDDING_PS_PRELOAD_H_
@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// Makes those rows that embedding PS `ps_index` of the job owns, with their initial values; rows
-// that exist stay as they are. `tables` are in the order of JobConfig.tables.
+// Creates those rows that embedding PS `ps_index` of the job owns, with their initial values. Rows
+// that exist are left as they are. `tables` are in the order of JobConfig.tables. Thread-safe.
 void PreloadRows(const JobConfig& job, int ps_index, absl::Span<EmbeddingTable* const> tables);
 
 }  // namespace satrap

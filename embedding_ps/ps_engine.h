@@ -8,12 +8,12 @@
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
 //                      order and applied (executor), then all are answered
-//   SaveTables, LoadTables  (disk executor) so that a long save delays no Lookup and no Update;
-//           a load is answered FAILED_PRECONDITION while Updates are outstanding, and an Update
-//           that comes while it runs INVALID_ARGUMENT
+//   SaveTables, LoadTables  (disk executor) so that a long save delays no Lookup and no Update.
+//           A load is refused with FAILED_PRECONDITION while Updates are outstanding. An Update
+//           that arrives during a load, or after one that failed, is refused with INVALID_ARGUMENT.
 //
-// A caller that breaks the contract is answered INVALID_ARGUMENT, one of another job or generation
-// FAILED_PRECONDITION; neither changes anything.
+// A request that breaks the contract is refused with INVALID_ARGUMENT, one from another job or
+// generation with FAILED_PRECONDITION. Neither changes anything.
 //
 // Thread-safe. Lookup and Update never block; SaveTables and LoadTables hold a thread of the disk
 // executor while they work.
@@ -74,8 +74,8 @@ class PsEngine final : public rpc::Handler {
   // checkpoint/load_tables.h. REQUIRES: no Update is running
   absl::Status Load(const std::string& directory);
 
-  // Makes the rows that FeatureConfig.preload_ids asks for, those of this PS. REQUIRES: before any
-  // call is served
+  // Creates the rows that FeatureConfig.preload_ids asks for, as far as this PS owns them.
+  // REQUIRES: before any call is served
   void Preload();
 
   Counts counts() const;
@@ -118,7 +118,7 @@ class PsEngine final : public rpc::Handler {
   uint64_t applied_steps_ GUARDED_BY(mutex_) = 0;
   // A load may begin while no Update is open, and an Update while no load runs.
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted by a window and not yet answered
-  int loads_ GUARDED_BY(mutex_) = 0;             // that run or have failed
+  int loads_ GUARDED_BY(mutex_) = 0;             // running, and those that failed
 
   std::atomic<uint64_t> lookup_keys_{0};
   std::atomic<uint64_t> absent_keys_{0};

@@ -6,10 +6,11 @@ PsMetrics::PsMetrics(const PsEngine* engine, MetricsRegistry* registry)
     : engine_(engine),
       registry_(registry),
       lookup_keys_(registry->AddCounter("satrap_lookup_keys_total", "Keys looked up")),
-      absent_keys_(registry->AddCounter("satrap_absent_keys_total", "Of them, keys without a row")),
+      absent_keys_(
+          registry->AddCounter("satrap_absent_keys_total", "Keys looked up that had no row")),
       updates_(registry->AddCounter("satrap_updates_total", "Updates applied")),
       update_keys_(registry->AddCounter("satrap_update_keys_total", "Keys updated")),
-      rows_created_(registry->AddCounter("satrap_rows_created_total", "Rows made by updates")) {}
+      rows_created_(registry->AddCounter("satrap_rows_created_total", "Rows created by updates")) {}
 
 void PsMetrics::Refresh() {
   const PsEngine::Counts counts = engine_->counts();

@@ -1,5 +1,5 @@
-// PsMetrics shows the progress of a PsEngine as metrics; common/metrics/refresh.h brings them up to
-// date:
+// PsMetrics exports the progress of a PsEngine as metrics. Refresh updates them; main.cc calls it
+// every second (common/metrics/refresh.h). Not thread-safe.
 //
 //   satrap_table_rows{table}, satrap_table_bytes{table}                             now
 //   satrap_lookup_keys_total, satrap_absent_keys_total, satrap_updates_total,

@@ -10,13 +10,15 @@ namespace satrap {
 absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, Part part) {
   if (header.step() != step_) {
     return absl::InvalidArgumentError(absl::StrCat("step.step: an Update of step ", header.step(),
-                                                   " while step ", step_, " is collected"));
+                                                   " while step ", step_, " is being collected"));
   }
   if (part_index >= parts_.size() || parts_[part_index].has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("part: ", part_index, " of step ", step_,
-                     part_index >= parts_.size() ? " does not exist" : " is there already"));
+                     part_index >= parts_.size() ? " does not exist" : " has arrived already"));
   }
+  // All parts must be normalised alike, or the sum would mean nothing. The first one to arrive
+  // says how.
   if (arrived_ == 0) {
     header_ = header;
   } else if (header.normalizer() != header_.normalizer() || header.finite() != header_.finite() ||
@@ -71,6 +73,8 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
         const float* gradient = from.gradients.data() + i * row_values;
         // Once a part's counts are missing the sums are not known; they are dropped at the end.
         const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
+        // Parts are visited in order, so each sum is built in part order. The first gradient of a key
+        // is copied, so that a key of a single part keeps its bits.
         const auto [at, inserted] = rows[from.table].emplace(from.keys[i], to.keys.size());
         if (inserted) {
           to.keys.push_back(from.keys[i]);

@@ -1,6 +1,6 @@
-// A StepCollector gathers the parts of ordered steps: a step is applied when all its parts are
-// there, and its gradients are summed in part order, so that the sums have the same bits whatever
-// the order of arrival and however keys are spread over embedding PSs.
+// A StepCollector gathers the parts of ordered steps. A step is complete when all its parts have
+// arrived; its gradients are then summed in part order. So the sums have the same bits for any
+// order of arrival and any number of embedding PSs.
 //
 // Not thread-safe.
 
@@ -30,18 +30,18 @@ class StepCollector {
   // REQUIRES: num_parts >= 1
   explicit StepCollector(int num_parts) : parts_(num_parts) {}
 
-  // The step that is being collected: exactly the steps before it have been taken.
+  // The step that is being collected. All steps before it have been taken.
   uint64_t step() const { return step_; }
-  // Parts of it that are there.
+  // The number of its parts that have arrived.
   int num_parts() const { return arrived_; }
 
-  // Adds a part of step(). INVALID_ARGUMENT, with nothing changed, if the header names another step
-  // or a part that does not exist or is there already, or if its weight, flag or factor differ from
-  // the other parts'.
+  // Adds a part of step(). INVALID_ARGUMENT, with nothing changed, if the header names another
+  // step, a part that does not exist or one that has arrived already, or if its weight, flag or
+  // factor differ from those of the other parts.
   absl::Status Add(const StepHeader& header, uint32_t part_index, Part part);
 
-  // All parts of the step in part order, once they are all there; the next step begins. Else
-  // nothing.
+  // Once all parts have arrived: takes them, in part order, and begins the next step. nullopt
+  // before.
   struct Complete {
     StepHeader header;
     std::vector<Part> parts;
@@ -55,7 +55,7 @@ class StepCollector {
   uint64_t step_ = 0;
 };
 
-// The sum of one table's gradients over `parts`, in their order. Keys stand in the order of their
+// The sum of one table's gradients over `parts`, in their order. Keys are in the order of their
 // first occurrence.
 struct SummedTable {
   int table = 0;

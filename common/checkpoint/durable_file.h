@@ -29,12 +29,13 @@ class DurableFile {
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // After an error only the destructor may be called.
+  // Errors as Create. After an error only the destructor may be called.
   absl::Status Append(absl::string_view bytes);
-  // Makes everything appended durable under PATH. REQUIRES: once, after which Append is not called
+  // Makes everything appended durable under PATH. REQUIRES: called at most once, and Append not
+  // after it
   absl::Status Commit();
 
-  // Of what was appended.
+  // Of the bytes appended.
   uint64_t size_bytes() const { return size_bytes_; }
   uint32_t crc32c() const { return crc32c_; }
 

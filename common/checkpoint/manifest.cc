@@ -42,6 +42,8 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory) {
         absl::StrCat(directory, " holds no saved model: it has no manifest"));
   }
   RETURN_IF_ERROR(content.status());
+  // The checksum is tested before the text is parsed, so that damage is reported as damage and not
+  // as a syntax error.
   const size_t last_line = content->rfind("# crc32c ");
   if (last_line == std::string::npos ||
       content->substr(last_line) != LastLine(absl::string_view(*content).substr(0, last_line))) {
@@ -58,6 +60,8 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory) {
 }
 
 uint64_t ModelDigest(const CheckpointManifest& manifest) {
+  // Sums over files do not depend on how the rows are split into files; the map fixes the order of
+  // tables.
   std::map<uint32_t, uint64_t> digest_of_table;
   for (const SavedFile& file : manifest.table_files()) {
     digest_of_table[file.table()] += file.rows_digest();

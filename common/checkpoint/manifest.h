@@ -19,20 +19,22 @@ namespace satrap {
 
 inline constexpr uint32_t kManifestVersion = 2;
 
-// Commits the model in `directory`: its other files must be durable already. Errors as DurableFile.
+// Commits the model in `directory`. Errors as DurableFile. REQUIRES: its other files are durable
 absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
                            FileSystem* file_system = DiskFileSystem());
 
-// NOT_FOUND if the folder holds no whole model; DATA_LOSS, naming the file, if the manifest is
-// damaged or of another version.
+// NOT_FOUND if the folder has no manifest, so no complete model; DATA_LOSS, naming the file, if the
+// manifest is damaged or has another version.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory);
 
-// Equal for models with the same bits in every row and in the dense network, however many embedding
-// PSs saved them: XXH64 of each table's sum of rows_digest and of the dense file's checksum.
+// Equal for models with the same bits in every row and in the dense network, regardless of how many
+// embedding PSs saved them: XXH64 of each table's sum of rows_digest and of the dense file's
+// checksum.
 uint64_t ModelDigest(const CheckpointManifest& manifest);
 
-// Equal for tables whose saved rows fit each other: XXH64 of a text of key space, segments, dims
-// and optimizer kinds. Learning rates, bounds and the like may change between save and load.
+// Equal for tables that can load each other's saved rows: XXH64 of a text of the key space, the
+// segments, their dims and the kinds of their optimizers. Learning rates, bounds and other
+// constants may change between save and load.
 uint64_t TableFingerprint(const TableConfig& table);
 
 }  // namespace satrap

@@ -1,4 +1,4 @@
-// Which streams a job has data for, beside the train stream.
+// Whether a job has data for the valid and the test stream.
 //
 // Thread-safe: functions of their arguments.
 
@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// Whether files, a share of `seeded_split` or synthetic samples are named for the stream. They may
-// turn out to be empty.
+// Whether the job names files, a share of `seeded_split` or synthetic samples for the stream. They
+// may turn out to be empty.
 bool HasValidData(const DataConfig& data);
 bool HasTestData(const DataConfig& data);
 

@@ -23,7 +23,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Keeps the parser from printing: the caller says what is wrong.
+// Keeps the parser from printing errors: the caller reports them.
 class NoErrorLines final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int, int, const std::string&) override {}
@@ -82,6 +82,7 @@ absl::StatusOr<Message*> SelectElement(Message* message, const FieldDescriptor* 
     Message* element = reflection->MutableRepeatedMessage(message, field, i);
     ASSIGN_OR_RETURN(const FieldDescriptor* key, FindField(*element, parts[0]));
     if (key->is_repeated() || key->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    // Compare as text, so that numbers, enums and strings need no cases of their own.
     std::string value;
     google::protobuf::TextFormat::PrintFieldValueToString(*element, key, -1, &value);
     if (value == parts[1] || value == absl::StrCat("\"", parts[1], "\"")) return element;
@@ -90,7 +91,8 @@ absl::StatusOr<Message*> SelectElement(Message* message, const FieldDescriptor* 
       absl::StrCat("no element of ", field->name(), " has ", selector));
 }
 
-// One scalar value of `field` in the text format: strings are quoted, all else stands as it is.
+// Parses `value` as the text format does, after quoting it if `field` is a string. Sets a singular
+// field and appends to a repeated one.
 absl::Status AssignScalar(absl::string_view value, const FieldDescriptor* field, Message* message) {
   std::string text(value);
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
@@ -114,7 +116,7 @@ absl::Status AssignScalar(absl::string_view value, const FieldDescriptor* field,
     expected = absl::StrCat("one of ", absl::StrJoin(names, ", "), DidYouMean(value, names));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", value, "' is no value of ", field->name(), ": expected ", expected));
+      absl::StrCat("'", value, "' is not a value of ", field->name(), ": expected ", expected));
 }
 
 absl::Status AssignLast(absl::string_view value, const FieldDescriptor* field, Message* message) {
@@ -128,6 +130,7 @@ absl::Status AssignLast(absl::string_view value, const FieldDescriptor* field, M
     return absl::OkStatus();
   }
   if (!field->is_repeated()) return AssignScalar(value, field, message);
+  // A list is set as a whole: appending would leave no way to shorten it.
   reflection->ClearField(message, field);
   if (value.empty()) return absl::OkStatus();
   for (absl::string_view element : absl::StrSplit(value, ',')) {
@@ -207,6 +210,7 @@ void FillDefaults(Message* message) {
       }
       continue;
     }
+    // A member of a oneof is not set to its default: setting it would choose it.
     if (field->is_repeated() || field->containing_oneof() != nullptr ||
         !field->has_default_value() || reflection->HasField(*message, field)) {
       continue;

@@ -82,7 +82,7 @@ TEST_F(SetFieldTest, SaysWhatWasProbablyMeant) {
 }
 
 TEST_F(SetFieldTest, RefusesWhatIsNotAValueOfTheField) {
-  EXPECT_THAT(ErrorOf("seed=seven"), HasSubstr("'seven' is no value of seed"));
+  EXPECT_THAT(ErrorOf("seed=seven"), HasSubstr("'seven' is not a value of seed"));
   EXPECT_THAT(ErrorOf("seed"), HasSubstr("expected path=value"));
   ::testing::internal::CaptureStderr();
   ErrorOf("seed=seven");

@@ -53,7 +53,8 @@ absl::Status ExpandZooModel(const std::string& install_dir, JobConfig* job) {
   return absl::OkStatus();
 }
 
-// Sub-messages whose defaults are in force even where the file does not mention them.
+// Makes the submessages present whose defaults apply even if the file does not mention them, so
+// that FillDefaults reaches them. An unset oneof becomes its default kind.
 void MakeSectionsPresent(JobConfig* job) {
   job->mutable_data();
   job->mutable_model();
@@ -79,8 +80,8 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
-// Overrides below model.layers (and of other repeated elements) need the elements to exist, so they
-// come after the zoo.
+// An override of a layer needs the layer to exist, so those below model.layers are applied after
+// the zoo model is expanded, all others before it: one of them may choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
   return absl::StartsWith(assignment, "model.layers");
 }
@@ -125,6 +126,7 @@ std::string ResolvedJobText(const JobConfig& job) {
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
+  // Where the data and the run folder lie is not part of the job: peers may mount them elsewhere.
   JobConfig identity = job;
   MakeSectionsPresent(&identity);
   FillDefaults(&identity);
@@ -138,6 +140,7 @@ uint64_t JobFingerprint(const JobConfig& job) {
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
+    // The default order of map fields differs between processes; this one does not.
     coded.SetSerializationDeterministic(true);
     CHECK(identity.SerializeToCodedStream(&coded));
   }

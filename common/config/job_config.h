@@ -1,4 +1,4 @@
-// A job from its file to what the roles read.
+// Loads a job file and prepares it for the roles.
 //
 //   job.textproto --LoadJob--> JobConfig with overrides, zoo model and defaults
 //   --ResolvedJobText--> run_dir/job.textproto
@@ -25,7 +25,7 @@ namespace satrap {
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);
 
-// Reads what ResolvedJobText wrote: nothing is filled in but defaults; validates.
+// Reads what ResolvedJobText wrote: fills in defaults only, and validates. Errors as LoadJob.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
 // The job as text, every default spelled out.
@@ -36,11 +36,12 @@ std::string ResolvedJobText(const JobConfig& job);
 uint64_t JobFingerprint(const JobConfig& job);
 
 // Positions and sizes that several roles need.
-// Index of the table a feature reads. REQUIRES: a validated job.
+
+// Index of the table that a feature reads. REQUIRES: a validated job
 int TableIndexOf(const FeatureConfig& feature, const JobConfig& job);
-// Values a row has: the sum of its segments' dims.
+// Number of values in a row: the sum of its segments' dims.
 int RowValues(const TableConfig& table);
-// Column a feature or a numeric reads: its `column`, or its name.
+// The column that a feature or a numeric reads: its `column`, or its name.
 const std::string& ColumnOf(const FeatureConfig& feature);
 const std::string& ColumnOf(const NumericConfig& numeric);
 // The id space of a feature: its `id_space`, or its name.

@@ -75,7 +75,7 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
     problems->Add("data.csv.columns",
                   absl::StrCat("need exactly one LABEL, got ", count_of_kind[ColumnConfig::LABEL]));
   }
-  // A record has one of each: a second column would silently replace the first.
+  // A record has one of each, so a second column would silently replace the first.
   for (const auto kind : {ColumnConfig::WEIGHT, ColumnConfig::GROUP, ColumnConfig::TIME}) {
     if (count_of_kind[kind] <= 1) continue;
     problems->Add("data.csv.columns",

@@ -39,7 +39,7 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0,
                            int64_t{1} << 60);
   problems->Range("evaluation.patience", job.evaluation().patience(), 0, 1000000);
-  // It begins the name of the run's folder.
+  // The name of the run's folder begins with it.
   if (absl::StrContains(job.name(), '/')) {
     problems->Add("name", absl::StrCat("must not hold a '/', got '", job.name(), "'"));
   }
@@ -58,8 +58,7 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   }
 }
 
-// Graph inputs name features and segments that exist; layers are named once. Shapes are checked by
-// the network.
+// Only what can be seen without building the network, which checks inputs and shapes.
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
   if (model.layers_size() == 0) {

@@ -1,4 +1,4 @@
-// What makes a job valid. Shapes inside the dense network are the network's own to check
+// Checks whether a job is valid. Shapes inside the dense network are checked by the network itself
 // (nn_worker/graph).
 //
 // Thread-safe: functions of their arguments.
@@ -23,7 +23,8 @@ absl::Status ValidateJob(const JobConfig& job);
 void ValidateData(const JobConfig& job, Problems* problems);
 void ValidateTables(const JobConfig& job, Problems* problems);
 
-// The columns that the parsers of `data` give, by what a feature or a numeric may read.
+// The names of the columns that the parser of `data` produces: those that a feature may read, and
+// those that a numeric may read.
 struct ColumnNames {
   std::vector<std::string> ids;
   std::vector<std::string> numerics;

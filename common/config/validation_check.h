@@ -1,4 +1,4 @@
-// Test support: a small valid job, and what ValidateJob says of it after changes.
+// Test support: a small valid job, and the problems that ValidateJob reports after changes to it.
 
 #ifndef SATRAP_COMMON_CONFIG_VALIDATION_CHECK_H_
 #define SATRAP_COMMON_CONFIG_VALIDATION_CHECK_H_
@@ -47,7 +47,8 @@ inline std::string ProblemsOf(JobConfig job, const std::vector<std::string>& ass
   return lines;
 }
 
-// The job is valid with each bound, and one further says so, naming field, range and value.
+// Expects the job to be valid with each bound, and a value just outside to be refused with an error
+// that names field, range and value.
 inline void ExpectRange(const JobConfig& job, const std::string& field, int64_t low, int64_t high) {
   for (const int64_t value : {low, high}) {
     EXPECT_EQ(ProblemsOf(job, {absl::StrCat(field, "=", value)}), "") << field << " " << value;

@@ -1,5 +1,5 @@
 // The initial values of a segment: a function of (seed, table id, key, segment, element) and of
-// nothing else, so that a row is the same on any number of embedding PSs and whenever it is first
+// nothing else, so that a row is the same on any number of embedding PSs, whenever its key is first
 // seen. The functions are part of the format (docs/formats.md, "Initial values");
 // initializer_test.cc holds golden values.
 //

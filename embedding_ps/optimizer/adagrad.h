@@ -1,7 +1,7 @@
 // a += g^2; w -= lr g / (sqrt(a) + epsilon), element by element (Duchi, Hazan, Singer 2011,
 // diagonal form; the new a, as in PyTorch).
 //
-// State: a, [dim], beginning at initial_accumulator.
+// State: a, [dim], which starts at initial_accumulator.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ADAGRAD_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ADAGRAD_H_

@@ -47,7 +47,8 @@ class Adam final : public SparseOptimizer {
     const size_t dim = values.size();
     float& t = state[2 * dim];
     t += 1;
-    // In double: 1 - beta2 is .001 and loses three digits of a float.
+    // In double, because 1 - beta2^t starts near .001: computed in float it would lose three
+    // digits.
     const AdamConstants constants = {
         context.learning_rate,
         beta1_,

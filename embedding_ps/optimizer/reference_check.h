@@ -14,9 +14,9 @@
 namespace satrap {
 
 // Takes 100 steps of `optimizer` on a row of `dim` values with random gradients and learning rates,
-// and as many of `reference`, a callable (learning_rate, gradient, values, state) over double and
-// std::vector<double>, and expects equal values to 2e-6 after each step. The reference's state
-// begins as InitState's.
+// and the same steps of `reference`, a callable (learning_rate, gradient, values, state) over
+// double and std::vector<double>. Expects values within 2e-6 of each other after each step. The
+// state of the reference starts as InitState sets it.
 template <typename Reference>
 void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference reference) {
   SplitMix64 random(17);

@@ -1,7 +1,7 @@
 // a += |g|^2 / dim; w -= lr g / (sqrt(a) + epsilon): Adagrad with one accumulator a segment (the
 // new a, as in FBGEMM).
 //
-// State: a, [1], beginning at initial_accumulator.
+// State: a, [1], which starts at initial_accumulator.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ROWWISE_ADAGRAD_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ROWWISE_ADAGRAD_H_

@@ -1,7 +1,7 @@
 // A SparseOptimizer is the rule that turns the gradient of one segment of a row into a step.
 //
 // It owns no memory of rows: the table keeps `state` beside the row's values (docs/formats.md,
-// "Row") and passes both in. One object serves every row of its segment from every thread.
+// "Row") and passes both in. One object serves all rows of its segment on all threads.
 //
 // Thread-safe: all methods are const and touch only their arguments.
 
@@ -26,7 +26,7 @@ struct StepContext {
   float learning_rate_factor = 1;     // of the push, on top of the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
 
-  // Filled in by RowRule for each key and segment.
+  // Filled in by RowUpdater for each key and segment.
   float learning_rate = 0;                // scheduled, and multiplied by learning_rate_factor
   absl::optional<uint32_t> sample_count;  // samples of the update that hold the key, > 0; nullopt:
                                           // not known
@@ -36,8 +36,8 @@ class SparseOptimizer {
  public:
   virtual ~SparseOptimizer() = default;
 
-  // Number of floats kept beside `dim` values. Constant for the life of the object and part of the
-  // table fingerprint.
+  // Number of floats kept beside `dim` values. Constant for the life of the object. Saved rows hold
+  // the state, so the kind of optimizer is part of the table fingerprint.
   virtual int StateSize(int dim) const = 0;
 
   // Whether the rule is element-wise: the step of value i depends only on the context, gradient[i],

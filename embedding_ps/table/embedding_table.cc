@@ -20,18 +20,20 @@ absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const Tab
   problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
                           std::numeric_limits<int64_t>::max());
   RETURN_IF_ERROR(problems.First());
-  ASSIGN_OR_RETURN(RowRule rule, RowRule::Create(config, options.seed, options.new_optimizer));
-  return std::unique_ptr<EmbeddingTable>(new EmbeddingTable(config, options, std::move(rule)));
+  ASSIGN_OR_RETURN(RowUpdater updater,
+                   RowUpdater::Create(config, options.seed, options.new_optimizer));
+  return std::unique_ptr<EmbeddingTable>(new EmbeddingTable(config, options, std::move(updater)));
 }
 
-EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options, RowRule rule)
-    : config_(config), rule_(std::move(rule)) {
-  // Keys spread over shards like balls over bins: a little more than the mean each.
+EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options,
+                               RowUpdater updater)
+    : config_(config), updater_(std::move(updater)) {
+  // Keys spread over shards like balls over bins, so some shards hold a little more than the mean.
   const int64_t mean_rows = options.reserve_rows / options.shards;
   const size_t shard_rows = static_cast<size_t>(mean_rows + mean_rows / 32);
   for (int i = 0; i < options.shards; ++i) {
     const double phase = static_cast<double>(i) / options.shards;
-    shards_.push_back(std::make_unique<TableShard>(&rule_, shard_rows, phase));
+    shards_.push_back(std::make_unique<TableShard>(&updater_, shard_rows, phase));
   }
   for (int partition = 0; partition < kNumPartitions; ++partition) {
     shard_of_partition_.push_back(static_cast<uint16_t>(partition % options.shards));
@@ -40,8 +42,8 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
 
 template <typename Visitor>
 void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const {
-  // A counting sort of the positions by shard. places[i]: how many keys shard i has, then where its
-  // positions begin, then, when all are written, where they end.
+  // A counting sort of the positions by shard. places[i] is first the number of keys of shard i,
+  // then the start of its positions, and once all are written their end.
   absl::InlinedVector<uint32_t, 64> places_memory(shards_.size());
   const absl::Span<uint32_t> places = absl::MakeSpan(places_memory);
   for (const uint64_t key : keys) ++places[shard_of_partition_[PartitionOf(key)]];
@@ -79,7 +81,8 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
       << sample_counts.size();
   CHECK(context.global_weight > 0) << context.global_weight;
   int64_t created = 0;
-  RowRule::Step step(rule_, context);
+  // One Step for all shards: they are visited one after another on this thread.
+  RowUpdater::Step step(updater_, context);
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     created += shard.Update(keys, positions, gradients.data(), sample_counts, &step);
   });

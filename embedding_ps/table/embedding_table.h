@@ -1,8 +1,8 @@
 // An EmbeddingTable maps 64-bit keys to rows: the values of all segments and their optimizer state.
-// It holds the keys that it is given; which of a job's keys those are, its caller knows.
+// The caller decides which of the job's keys it holds.
 //
-// Thread-safe. Keys are spread over shards, each under its own lock; a call locks one shard at a
-// time, once. So a call is atomic for each row, not across rows.
+// Thread-safe. Keys are spread over shards, each with its own lock. A call locks one shard at a
+// time, each once, so it is atomic for each row but not across rows.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_
 #define SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_
@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
-#include "embedding_ps/table/row_rule.h"
+#include "embedding_ps/table/row_updater.h"
 #include "embedding_ps/table/table_shard.h"
 #include "proto/table.pb.h"
 
@@ -26,7 +26,7 @@ class EmbeddingTable {
   struct Options {
     uint64_t seed = 1;         // of initial values
     int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
-    int64_t reserve_rows = 0;  // that this process will hold; memory is committed on touch
+    int64_t reserve_rows = 0;  // expected in this process; memory is committed on touch
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
   // INVALID_ARGUMENT, naming the field, if `config` or `options` is not valid.
@@ -34,13 +34,13 @@ class EmbeddingTable {
                                                                 const Options& options);
 
   const TableConfig& config() const { return config_; }
-  const RowLayout& layout() const { return rule_.layout(); }
+  const RowLayout& layout() const { return updater_.layout(); }
   // Whether Update needs sample counts.
-  bool needs_sample_counts() const { return rule_.needs_sample_counts(); }
+  bool needs_sample_counts() const { return updater_.needs_sample_counts(); }
 
   // Copies the values of `keys` (any order, repeats allowed) to `values`, [keys.size(),
-  // num_values]: row i belongs to keys[i]. An absent row gives what `mode` says. Never changes the
-  // table. Bit i % 8 of presence[i / 8] says whether row i exists; bits past the last key are 0.
+  // num_values]: row i belongs to keys[i]. `mode` says what an absent row reads as. Never changes
+  // the table. Bit i % 8 of presence[i / 8] is set if row i exists; bits past the last key are 0.
   // REQUIRES: values.size() == keys.size() * num_values, presence.size() == (keys.size() + 7) / 8
   void Lookup(absl::Span<const uint64_t> keys, AbsentRows mode, absl::Span<float> values,
               absl::Span<uint8_t> presence) const;
@@ -53,8 +53,8 @@ class EmbeddingTable {
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
-  // Creates the rows of those of `keys` that have none, as Update would before its step. Returns
-  // their number. REQUIRES: keys are unique
+  // Creates the rows of those `keys` that have none, as Update does before its step. Returns the
+  // number of rows created. REQUIRES: keys are unique
   int64_t CreateRows(absl::Span<const uint64_t> keys);
 
   // The keys of partitions [first, last], ascending.
@@ -67,20 +67,20 @@ class EmbeddingTable {
   // Forgets all rows.
   void Clear();
 
-  // Approximate while updates run.
+  // Both are approximate while updates run.
   int64_t rows() const;
   // Index, metadata and committed rows.
   int64_t bytes() const;
 
  private:
-  EmbeddingTable(const TableConfig& config, const Options& options, RowRule rule);
-  // Calls visit(shard, positions) for each shard with keys, where positions are those of its keys
-  // in `keys`, ascending.
+  EmbeddingTable(const TableConfig& config, const Options& options, RowUpdater updater);
+  // Calls visit(shard, positions) for each shard that has keys; positions are the indices in `keys`
+  // of the shard's keys, ascending.
   template <typename Visitor>
   void ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const;
 
   const TableConfig config_;
-  const RowRule rule_;
+  const RowUpdater updater_;
   std::vector<uint16_t> shard_of_partition_;
   std::vector<std::unique_ptr<TableShard>> shards_;
 };

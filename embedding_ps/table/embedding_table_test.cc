@@ -152,13 +152,13 @@ TEST(EmbeddingTableTest, BitsDoNotDependOnShardsOrOrderOfKeys) {
   EXPECT_EQ(Look(*a, keys).values, Look(*b, keys).values);
 }
 
-// The table against a plain map of rows stepped by the same RowRule, under random calls, through
+// The table against a plain map of rows stepped by the same RowUpdater, under random calls, through
 // growth.
 TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
   for (const int shards : {1, 3, 16}) {
     const auto table = NewTable(shards);
-    const auto rule = RowRule::Create(Config(), 1);
-    ASSERT_TRUE(rule.ok());
+    const auto updater = RowUpdater::Create(Config(), 1);
+    ASSERT_TRUE(updater.ok());
     std::unordered_map<uint64_t, std::vector<float>> reference;
     SplitMix64 random(shards);
     for (int call = 0; call < 400; ++call) {
@@ -174,10 +174,10 @@ TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
         context.step = call;
         context.global_weight = 3;
         int64_t created = 0;
-        RowRule::Step step(*rule, context);
+        RowUpdater::Step step(*updater, context);
         for (size_t i = 0; i < keys.size(); ++i) {
-          auto [row, is_new] = reference.try_emplace(keys[i], rule->layout().num_floats());
-          if (is_new) rule->InitRow(keys[i], row->second.data());
+          auto [row, is_new] = reference.try_emplace(keys[i], updater->layout().num_floats());
+          if (is_new) updater->InitRow(keys[i], row->second.data());
           created += is_new;
           step.Apply(&gradients[i * kValues], 0, row->second.data());
         }

@@ -12,7 +12,8 @@ namespace satrap {
 PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   const size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   size_ = RoundUp(size_bytes, kPageBytes);
-  // mmap aligns to small pages only: map more, and give back what lies before and behind.
+  // mmap aligns only to small pages: map more than needed, and unmap what lies before and behind
+  // the aligned block. MAP_NORESERVE, because a chunk is mapped whole long before it is full.
   const size_t slack = alignment - kPageBytes;
   void* mapped = mmap(nullptr, size_ + slack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -23,7 +24,7 @@ PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   data_ = static_cast<uint8_t*>(mapped) + before;
   if (before > 0) munmap(mapped, before);
   if (slack > before) munmap(data_ + size_, slack - before);
-  // A kernel without huge pages refuses the advice; the table then runs slower.
+  // A kernel without huge pages refuses the advice. That is no error: the table only runs slower.
   if (alignment == kHugePageBytes && small_bytes < size_) {
     (void)madvise(data_ + small_bytes, size_ - small_bytes, MADV_HUGEPAGE);
   }

@@ -1,8 +1,10 @@
-// A PageBlock is a range of zeroed memory straight from the kernel, committed page by page when
-// first touched.
+// A PageBlock is a range of zeroed memory straight from the kernel, which commits each page when it
+// is first touched.
 //
-// Blocks of 2 MiB or more are aligned to it and ask for huge pages: random access to millions of
-// rows is bound by the translation of addresses otherwise.
+// Blocks of 2 MiB or more are aligned to 2 MiB and ask for huge pages. Without them, address
+// translation dominates the cost of random access to millions of rows.
+//
+// Not thread-safe; its memory may be used from several threads.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_PAGE_BLOCK_H_
 #define SATRAP_EMBEDDING_PS_TABLE_PAGE_BLOCK_H_

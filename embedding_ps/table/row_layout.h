@@ -16,20 +16,20 @@ class RowLayout {
   struct Segment {
     int dim = 0;
     int state_size = 0;
-    int value_offset = 0;  // in floats from the row's begin, as state_offset
+    int value_offset = 0;  // both offsets in floats from the start of the row
     int state_offset = 0;
   };
 
   RowLayout() = default;
-  // From the dims and state sizes of the segments; offsets are filled in.
+  // Takes dims and state sizes from `segments` and fills in the offsets.
   explicit RowLayout(std::vector<Segment> segments);
 
   const std::vector<Segment>& segments() const { return segments_; }
   int num_values() const { return num_values_; }
   // Values and states.
   int num_floats() const { return num_floats_; }
-  // Distance of two rows in memory: whole cache lines where that costs at most an eighth, else a
-  // multiple of 8.
+  // Distance between two rows in memory: whole cache lines if that costs at most an eighth more,
+  // else a multiple of 8.
   size_t stride_bytes() const { return stride_bytes_; }
 
  private:

@@ -9,10 +9,10 @@
 namespace satrap {
 namespace {
 
-// Keys go through the stages of a lookup in blocks, each stage a short loop of its own. The first
-// touch of a cache line is a load: a prefetch that misses the TLB while others do is dropped. Loads
-// do not retire before their data is there, so the fewer instructions lie between them, the more
-// are under way at once.
+// Keys go through the stages of a lookup in blocks, and each stage is a short loop of its own. The
+// first touch of a cache line is a load, because the CPU may drop a prefetch that misses the TLB.
+// Loads wait for their data in the reorder buffer, so the fewer instructions lie between two of
+// them, the more are under way at once.
 constexpr size_t kBlock = 128;
 constexpr size_t kCacheLineBytes = 64;
 
@@ -30,15 +30,15 @@ void ForEachLine(const float* floats, size_t size, Visitor visit) {
 
 }  // namespace
 
-TableShard::TableShard(const RowRule* rule, size_t reserve_rows, double phase)
-    : rule_(*rule),
+TableShard::TableShard(const RowUpdater* updater, size_t reserve_rows, double phase)
+    : updater_(*updater),
       phase_(phase),
       index_(reserve_rows, phase),
-      arena_(rule->layout().stride_bytes(), phase) {}
+      arena_(updater->layout().stride_bytes(), phase) {}
 
 template <typename Absent, typename Visitor>
 void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
-                            size_t touched_bytes, const Companion& companion, Absent absent,
+                            size_t touched_bytes, const CallerArray& caller_array, Absent absent,
                             Visitor visit) const {
   uint64_t hashes[kBlock];
   size_t lines[kBlock];
@@ -48,6 +48,8 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
   for (; !positions.empty(); positions.remove_prefix(std::min(kBlock, positions.size()))) {
     const size_t n = std::min(kBlock, positions.size());
     const uint32_t* const at = positions.data();
+    // Index: fetch the home line of each key, then search it. A key whose line is full of smaller
+    // hashes goes on to the next line, which is fetched for all such keys together.
     for (size_t i = 0; i < n; ++i) {
       hashes[i] = RowIndex::HashOf(keys[at[i]]);
       lines[i] = index_.HomeLine(hashes[i]);
@@ -64,6 +66,7 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
       const size_t i = further[f];
       while ((found[i] = index_.FindInLine(lines[i], hashes[i])) == RowIndex::kFurther) ++lines[i];
     }
+    // Rows: fetch them, and prefetch the caller's side, which is mostly sequential.
     for (size_t i = 0; i < n; ++i) {
       rows[i] = found[i] == RowIndex::kAbsent ? absent(hashes[i]) : arena_.Row(found[i]);
     }
@@ -71,7 +74,8 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
       if (rows[i] != nullptr) ForEachLine(rows[i], touched_bytes, Touch);
     }
     for (size_t i = 0; i < n; ++i) {
-      ForEachLine(companion.floats + at[i] * companion.width, companion.width * sizeof(float),
+      ForEachLine(caller_array.floats + at[i] * caller_array.width,
+                  caller_array.width * sizeof(float),
                   [](const void* address) { __builtin_prefetch(address); });
     }
     for (size_t i = 0; i < n; ++i) visit(at[i], rows[i]);
@@ -79,18 +83,19 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
 }
 
 float* TableShard::AddRow(uint64_t hash, bool init) {
-  // A caller that breaks its promise of unique keys gets one row for them, not two.
+  // The key may have come to exist after ForEachRow searched for it: the same key earlier in the
+  // block. Keys are unique by contract, but a second row would corrupt the table.
   uint32_t row = index_.Find(hash);
   if (row != RowIndex::kAbsent) return arena_.Row(row);
   row = arena_.Add();
   index_.Insert(hash, row);
-  if (init) rule_.InitRow(RowIndex::KeyOf(hash), arena_.Row(row));
+  if (init) updater_.InitRow(RowIndex::KeyOf(hash), arena_.Row(row));
   return arena_.Row(row);
 }
 
 void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                         AbsentRows mode, float* values, uint8_t* presence) const {
-  const size_t num_values = rule_.layout().num_values();
+  const size_t num_values = updater_.layout().num_values();
   MutexLock lock(&mutex_);
   ForEachRow(
       keys, positions, num_values * sizeof(float), {values, num_values},
@@ -101,22 +106,22 @@ void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32
           std::memcpy(out, row, num_values * sizeof(float));
           presence[position / 8] |= static_cast<uint8_t>(1 << (position % 8));
         } else if (mode == AbsentRows::kInitialValues) {
-          rule_.InitValues(keys[position], out);
+          updater_.InitValues(keys[position], out);
         } else {
           std::memset(out, 0, num_values * sizeof(float));
         }
       });
 }
 
-// The analysis does not see that a lambda runs where the lock is held.
+// In the lambdas below, thread-safety analysis cannot see that they run with the lock held.
 int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                            const float* gradients, absl::Span<const uint32_t> sample_counts,
-                           RowRule::Step* step) {
-  const size_t num_values = rule_.layout().num_values();
+                           RowUpdater::Step* step) {
+  const size_t num_values = updater_.layout().num_values();
   MutexLock lock(&mutex_);
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
-      keys, positions, rule_.layout().num_floats() * sizeof(float), {gradients, num_values},
+      keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
       [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [&](uint32_t position, float* row) {
         absl::optional<uint32_t> sample_count;
@@ -131,7 +136,7 @@ int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
   MutexLock lock(&mutex_);
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
-      keys, positions, rule_.layout().num_floats() * sizeof(float), {nullptr, 0},
+      keys, positions, updater_.layout().num_floats() * sizeof(float), {nullptr, 0},
       [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
       [](uint32_t, float*) {});
   return arena_.num_rows() - rows_before;
@@ -139,7 +144,7 @@ int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
 
 void TableShard::ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                           float* rows) const {
-  const size_t num_floats = rule_.layout().num_floats();
+  const size_t num_floats = updater_.layout().num_floats();
   MutexLock lock(&mutex_);
   ForEachRow(
       keys, positions, num_floats * sizeof(float), {rows, num_floats},
@@ -152,7 +157,7 @@ void TableShard::ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint
 
 void TableShard::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                            const float* rows) {
-  const size_t num_floats = rule_.layout().num_floats();
+  const size_t num_floats = updater_.layout().num_floats();
   MutexLock lock(&mutex_);
   ForEachRow(
       keys, positions, num_floats * sizeof(float), {rows, num_floats},

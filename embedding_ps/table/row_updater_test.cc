@@ -1,4 +1,4 @@
-#include "embedding_ps/table/row_rule.h"
+#include "embedding_ps/table/row_updater.h"
 
 #include <cmath>
 #include <vector>
@@ -25,31 +25,31 @@ TableConfig TwoSegments() {
 // The row after one step with `gradient`.
 std::vector<float> Stepped(const TableConfig& config, const StepContext& context,
                            const std::vector<float>& gradient) {
-  const auto rule = RowRule::Create(config, 1);
-  CHECK(rule.ok()) << rule.status().ToString();
-  std::vector<float> row(rule->layout().num_floats());
-  rule->InitRow(7, row.data());
-  RowRule::Step(*rule, context).Apply(gradient.data(), 1, row.data());
+  const auto updater = RowUpdater::Create(config, 1);
+  CHECK(updater.ok()) << updater.status().ToString();
+  std::vector<float> row(updater->layout().num_floats());
+  updater->InitRow(7, row.data());
+  RowUpdater::Step(*updater, context).Apply(gradient.data(), 1, row.data());
   return row;
 }
 
-TEST(RowRuleTest, StepsEachSegmentAtItsLearningRate) {
+TEST(RowUpdaterTest, StepsEachSegmentAtItsLearningRate) {
   EXPECT_EQ(Stepped(TwoSegments(), StepContext(), {1, 2, 4}), (std::vector<float>{0, -1, -1}));
 }
 
-TEST(RowRuleTest, GradientsAreDividedByTheGlobalWeight) {
+TEST(RowUpdaterTest, GradientsAreDividedByTheGlobalWeight) {
   StepContext context;
   context.global_weight = 4;
   EXPECT_EQ(Stepped(TwoSegments(), context, {4, 8, 8}), (std::vector<float>{0, -1, 0}));
 }
 
-TEST(RowRuleTest, LearningRateFactorOfThePushScalesTheStep) {
+TEST(RowUpdaterTest, LearningRateFactorOfThePushScalesTheStep) {
   StepContext context;
   context.learning_rate_factor = 0.5f;
   EXPECT_EQ(Stepped(TwoSegments(), context, {1, 2, 4}), (std::vector<float>{0.5f, 0, 0}));
 }
 
-TEST(RowRuleTest, L2IsAddedToTheNormalisedGradient) {
+TEST(RowUpdaterTest, L2IsAddedToTheNormalisedGradient) {
   TableConfig config = TwoSegments();
   config.set_l2(0.5f);
   StepContext context;
@@ -57,7 +57,7 @@ TEST(RowRuleTest, L2IsAddedToTheNormalisedGradient) {
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f}));
 }
 
-TEST(RowRuleTest, ClipScalesTheNormOverAllSegmentsDown) {
+TEST(RowUpdaterTest, ClipScalesTheNormOverAllSegmentsDown) {
   TableConfig config = TwoSegments();
   config.set_gradient_clip_norm(1);
   // Norm 4: divided by 4.
@@ -69,19 +69,19 @@ TEST(RowRuleTest, ClipScalesTheNormOverAllSegmentsDown) {
   EXPECT_EQ(Stepped(config, StepContext(), {0.5f, 0, 0}), (std::vector<float>{0.5f, 1, 1}));
 }
 
-TEST(RowRuleTest, WeightBoundHoldsAfterTheStep) {
+TEST(RowUpdaterTest, WeightBoundHoldsAfterTheStep) {
   TableConfig config = TwoSegments();
   config.set_weight_bound(2);
   EXPECT_EQ(Stepped(config, StepContext(), {9, -9, 0}), (std::vector<float>{-2, 2, 1}));
 }
 
-TEST(RowRuleTest, WeightBoundDoesNotHideNan) {
+TEST(RowUpdaterTest, WeightBoundDoesNotHideNan) {
   TableConfig config = TwoSegments();
   config.set_weight_bound(2);
   EXPECT_TRUE(std::isnan(Stepped(config, StepContext(), {NAN, 0, 0})[0]));
 }
 
-TEST(RowRuleTest, WarmupGrowsLinearlyToTheBaseRate) {
+TEST(RowUpdaterTest, WarmupGrowsLinearlyToTheBaseRate) {
   TableConfig config = TwoSegments();
   config.mutable_learning_rate_schedule()->set_warmup_steps(4);
   for (const auto& [step, factor] :
@@ -92,8 +92,8 @@ TEST(RowRuleTest, WarmupGrowsLinearlyToTheBaseRate) {
   }
 }
 
-// Neighbours of one rule may be stepped by one call; what comes out says nothing of it.
-TEST(RowRuleTest, ASegmentIsSteppedAsIfItWereAlone) {
+// Neighbouring segments with one optimizer may be stepped by one call: the result is the same.
+TEST(RowUpdaterTest, ASegmentIsSteppedAsIfItWereAlone) {
   const auto segment = [](int dim, float rate, bool adam) {
     SegmentConfig config;
     config.set_dim(dim);
@@ -112,10 +112,10 @@ TEST(RowRuleTest, ASegmentIsSteppedAsIfItWereAlone) {
         segment(2, 0.2f, false), segment(4, 0.1f, true), segment(5, 0.1f, true)}) {
     *together.add_segments() = config;
   }
-  const auto rule = RowRule::Create(together, 1);
-  ASSERT_TRUE(rule.ok());
+  const auto updater = RowUpdater::Create(together, 1);
+  ASSERT_TRUE(updater.ok());
   std::vector<float> gradient;
-  for (int i = 0; i < rule->layout().num_values(); ++i)
+  for (int i = 0; i < updater->layout().num_values(); ++i)
     gradient.push_back(0.3f * static_cast<float>(i % 5) - 0.7f);
   StepContext context;
   context.global_weight = 3;
@@ -123,7 +123,7 @@ TEST(RowRuleTest, ASegmentIsSteppedAsIfItWereAlone) {
   for (int i = 0; i < together.segments_size(); ++i) {
     TableConfig alone;
     *alone.add_segments() = together.segments(i);
-    const RowLayout::Segment& at = rule->layout().segments()[i];
+    const RowLayout::Segment& at = updater->layout().segments()[i];
     const auto begin = gradient.begin() + at.value_offset;
     const std::vector<float> expected = Stepped(alone, context, {begin, begin + at.dim});
     std::vector<float> got(row.begin() + at.value_offset, row.begin() + at.value_offset + at.dim);
@@ -133,28 +133,29 @@ TEST(RowRuleTest, ASegmentIsSteppedAsIfItWereAlone) {
   }
 }
 
-TEST(RowRuleTest, StateBeginsAsTheOptimizerSays) {
+TEST(RowUpdaterTest, StateBeginsAsTheOptimizerSays) {
   TableConfig config = TwoSegments();
   config.mutable_segments(1)->mutable_optimizer()->mutable_adagrad()->set_initial_accumulator(3);
-  const auto rule = RowRule::Create(config, 1);
-  ASSERT_TRUE(rule.ok());
-  std::vector<float> row(rule->layout().num_floats());
-  rule->InitRow(7, row.data());
+  const auto updater = RowUpdater::Create(config, 1);
+  ASSERT_TRUE(updater.ok());
+  std::vector<float> row(updater->layout().num_floats());
+  updater->InitRow(7, row.data());
   EXPECT_EQ(row, (std::vector<float>{1, 1, 1, 3}));
 }
 
-TEST(RowRuleTest, NamesTheFieldThatIsWrong) {
+TEST(RowUpdaterTest, NamesTheFieldThatIsWrong) {
   TableConfig config = TwoSegments();
   config.mutable_segments(1)->mutable_optimizer()->set_learning_rate(-1);
-  EXPECT_EQ(RowRule::Create(config, 1).status().message(),
+  EXPECT_EQ(RowUpdater::Create(config, 1).status().message(),
             "segments[1].optimizer.learning_rate: must be finite and positive, got -1");
   config = TwoSegments();
   config.set_l2(-1);
-  EXPECT_EQ(RowRule::Create(config, 1).status().message(), "l2: must be finite and not negative, got -1");
+  EXPECT_EQ(RowUpdater::Create(config, 1).status().message(),
+            "l2: must be finite and not negative, got -1");
   config = TwoSegments();
   config.mutable_segments(0)->set_dim(0);
-  EXPECT_FALSE(RowRule::Create(config, 1).ok());
-  EXPECT_FALSE(RowRule::Create(TableConfig(), 1).ok());
+  EXPECT_FALSE(RowUpdater::Create(config, 1).ok());
+  EXPECT_FALSE(RowUpdater::Create(TableConfig(), 1).ok());
 }
 
 }  // namespace

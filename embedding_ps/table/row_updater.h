@@ -1,10 +1,10 @@
-// A RowRule is a table's configuration made ready to run: how a row begins and how one gradient
-// changes it.
+// A RowUpdater is a table's configuration made ready to run: how a new row is initialised and how a
+// gradient changes a row.
 //
 // Thread-safe: const, owns no memory of rows. A `row` is layout().num_floats() floats.
 
-#ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_RULE_H_
-#define SATRAP_EMBEDDING_PS_TABLE_ROW_RULE_H_
+#ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_UPDATER_H_
+#define SATRAP_EMBEDDING_PS_TABLE_ROW_UPDATER_H_
 
 #include <cstdint>
 #include <memory>
@@ -20,23 +20,23 @@
 
 namespace satrap {
 
-class RowRule {
+class RowUpdater {
  public:
   // One update's constants, computed once: learning rates, and room for one normalised gradient.
   // Not thread-safe.
   class Step {
    public:
     // `update`: the fields of the update; the others are overwritten for each key and segment.
-    Step(const RowRule& rule, const StepContext& update);
+    Step(const RowUpdater& updater, const StepContext& update);
     // Applies the step of `gradient` [num_values], a sum over samples, to `row`: normalise, L2,
     // clip, optimizer of each segment, weight bound.
-    // REQUIRES: sample_count is known if the rule needs it
+    // REQUIRES: sample_count is known if needs_sample_counts()
     void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
 
    private:
     const float* Normalise(const float* gradient, const float* row);
 
-    const RowRule& rule_;
+    const RowUpdater& updater_;
     StepContext context_;
     const float inverse_weight_;
     absl::InlinedVector<float, 4> learning_rates_;  // of runs_
@@ -44,34 +44,36 @@ class RowRule {
   };
 
   // INVALID_ARGUMENT, naming the field, if `config` is not valid.
-  static absl::StatusOr<RowRule> Create(const TableConfig& config, uint64_t seed,
-                                        SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
+  static absl::StatusOr<RowUpdater> Create(
+      const TableConfig& config, uint64_t seed,
+      SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
 
   const RowLayout& layout() const { return layout_; }
   // Whether the optimizer of a segment needs the sample count of each key.
   bool needs_sample_counts() const { return needs_sample_counts_; }
 
-  // The initial values [num_values] of the row of `key`.
+  // Writes the initial values [num_values] of the row of `key`.
   void InitValues(uint64_t key, float* values) const;
-  // The same and the initial state.
+  // Writes the initial values and the initial state.
   void InitRow(uint64_t key, float* row) const;
 
  private:
-  struct SegmentRule {
+  struct SegmentPolicy {
     Initializer initializer;
     std::unique_ptr<const SparseOptimizer> optimizer;
   };
-  // Neighbouring segments that are stepped by one call.
+  // Neighbouring segments that are stepped by one call: one segment, or several with the same
+  // element-wise optimizer.
   struct Run {
     const SparseOptimizer* optimizer;
     float learning_rate;
     RowLayout::Segment at;
   };
-  RowRule() = default;
+  RowUpdater() = default;
   void MakeRuns(const TableConfig& config);
 
   RowLayout layout_;
-  std::vector<SegmentRule> segments_;
+  std::vector<SegmentPolicy> segments_;
   std::vector<Run> runs_;
   bool needs_sample_counts_ = false;
   int64_t warmup_steps_ = 0;
@@ -82,4 +84,4 @@ class RowRule {
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_TABLE_ROW_RULE_H_
+#endif  // SATRAP_EMBEDDING_PS_TABLE_ROW_UPDATER_H_

@@ -1,4 +1,4 @@
-#include "embedding_ps/table/row_rule.h"
+#include "embedding_ps/table/row_updater.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ SATRAP_VECTORIZE_SAME_BITS void ScaleAndDecay(float factor, const float* __restr
   for (size_t i = 0; i < n; ++i) to[i] = factor * from[i] + l2 * values[i];
 }
 
-// NaN stays NaN: a broken model must show.
+// NaN stays NaN: clamping must not hide a broken model.
 SATRAP_VECTORIZE_SAME_BITS void Clamp(float bound, float* __restrict values, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const float low = values[i] < -bound ? -bound : values[i];
@@ -36,7 +36,7 @@ SATRAP_VECTORIZE_SAME_BITS void Clamp(float bound, float* __restrict values, siz
   }
 }
 
-// In one order on every CPU.
+// Not vectorised, so that the order of summation is the same on every CPU.
 double Norm(const float* values, size_t n) {
   double squares = 0;
   for (size_t i = 0; i < n; ++i) squares += static_cast<double>(values[i]) * values[i];
@@ -45,12 +45,12 @@ double Norm(const float* values, size_t n) {
 
 }  // namespace
 
-absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed,
-                                        SparseOptimizerFactory new_optimizer) {
+absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_t seed,
+                                              SparseOptimizerFactory new_optimizer) {
   Problems problems;
   CheckTable(config, "", &problems);
   RETURN_IF_ERROR(problems.First());
-  RowRule rule;
+  RowUpdater updater;
   std::vector<RowLayout::Segment> layout;
   for (int i = 0; i < config.segments_size(); ++i) {
     const SegmentConfig& segment = config.segments(i);
@@ -59,20 +59,22 @@ absl::StatusOr<RowRule> RowRule::Create(const TableConfig& config, uint64_t seed
     auto optimizer = new_optimizer(segment.optimizer());
     if (!optimizer.ok()) return At(i, optimizer.status());
     layout.push_back({segment.dim(), (*optimizer)->StateSize(segment.dim())});
-    rule.needs_sample_counts_ |= (*optimizer)->NeedsSampleCount();
-    rule.segments_.push_back({*std::move(initializer), *std::move(optimizer)});
+    updater.needs_sample_counts_ |= (*optimizer)->NeedsSampleCount();
+    updater.segments_.push_back({*std::move(initializer), *std::move(optimizer)});
   }
-  rule.layout_ = RowLayout(std::move(layout));
-  rule.MakeRuns(config);
-  rule.warmup_steps_ = config.learning_rate_schedule().warmup_steps();
-  rule.l2_ = config.l2();
-  rule.gradient_clip_norm_ = config.gradient_clip_norm();
-  rule.weight_bound_ = config.weight_bound();
-  return rule;
+  updater.layout_ = RowLayout(std::move(layout));
+  updater.MakeRuns(config);
+  updater.warmup_steps_ = config.learning_rate_schedule().warmup_steps();
+  updater.l2_ = config.l2();
+  updater.gradient_clip_norm_ = config.gradient_clip_norm();
+  updater.weight_bound_ = config.weight_bound();
+  return updater;
 }
 
-void RowRule::MakeRuns(const TableConfig& config) {
-  std::string before;  // the rule of the segment before
+void RowUpdater::MakeRuns(const TableConfig& config) {
+  // Fewer, longer calls are faster: a segment `linear` of one value beside an embedding costs
+  // almost nothing if both are stepped at once.
+  std::string before;  // the optimizer of the segment before
   for (int i = 0; i < config.segments_size(); ++i) {
     const SparseOptimizerConfig& optimizer = config.segments(i).optimizer();
     const RowLayout::Segment& at = layout_.segments()[i];
@@ -87,14 +89,14 @@ void RowRule::MakeRuns(const TableConfig& config) {
   }
 }
 
-void RowRule::InitValues(uint64_t key, float* values) const {
+void RowUpdater::InitValues(uint64_t key, float* values) const {
   for (size_t i = 0; i < segments_.size(); ++i) {
     const RowLayout::Segment& at = layout_.segments()[i];
     segments_[i].initializer.Fill(key, absl::MakeSpan(values + at.value_offset, at.dim));
   }
 }
 
-void RowRule::InitRow(uint64_t key, float* row) const {
+void RowUpdater::InitRow(uint64_t key, float* row) const {
   InitValues(key, row);
   for (size_t i = 0; i < segments_.size(); ++i) {
     const RowLayout::Segment& at = layout_.segments()[i];
@@ -102,50 +104,52 @@ void RowRule::InitRow(uint64_t key, float* row) const {
   }
 }
 
-RowRule::Step::Step(const RowRule& rule, const StepContext& update)
-    : rule_(rule), context_(update), inverse_weight_(1 / update.global_weight) {
+RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
+    : updater_(updater), context_(update), inverse_weight_(1 / update.global_weight) {
+  // The schedule is evaluated once for the update, not for each key.
   const double warmup =
-      update.step + 1 < rule.warmup_steps_
-          ? static_cast<double>(update.step + 1) / static_cast<double>(rule.warmup_steps_)
+      update.step + 1 < updater.warmup_steps_
+          ? static_cast<double>(update.step + 1) / static_cast<double>(updater.warmup_steps_)
           : 1;
-  for (const Run& run : rule.runs_) {
+  for (const Run& run : updater.runs_) {
     learning_rates_.push_back(
         static_cast<float>(run.learning_rate * warmup * update.learning_rate_factor));
   }
-  normalised_.resize(rule.layout_.num_values());
+  normalised_.resize(updater.layout_.num_values());
 }
 
-const float* RowRule::Step::Normalise(const float* gradient, const float* row) {
+const float* RowUpdater::Step::Normalise(const float* gradient, const float* row) {
   const size_t n = normalised_.size();
   float* const normalised = normalised_.data();
-  if (rule_.l2_ > 0) {
-    ScaleAndDecay(inverse_weight_, gradient, rule_.l2_, row, normalised, n);
+  if (updater_.l2_ > 0) {
+    ScaleAndDecay(inverse_weight_, gradient, updater_.l2_, row, normalised, n);
   } else {
     Scale(inverse_weight_, gradient, normalised, n);
   }
-  if (rule_.gradient_clip_norm_ > 0) {
+  if (updater_.gradient_clip_norm_ > 0) {
     const double norm = Norm(normalised, n);
-    if (norm > rule_.gradient_clip_norm_) {
-      const float factor = static_cast<float>(rule_.gradient_clip_norm_ / norm);
+    if (norm > updater_.gradient_clip_norm_) {
+      const float factor = static_cast<float>(updater_.gradient_clip_norm_ / norm);
       for (size_t i = 0; i < n; ++i) normalised[i] *= factor;
     }
   }
   return normalised;
 }
 
-void RowRule::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
-                          float* row) {
+void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
+                             float* row) {
+  // L2 reads the values from before the step; the bound applies to those after it.
   const float* const normalised = Normalise(gradient, row);
   context_.sample_count = sample_count;
   const float* learning_rate = learning_rates_.data();
-  for (const Run& run : rule_.runs_) {
+  for (const Run& run : updater_.runs_) {
     const RowLayout::Segment& at = run.at;
     context_.learning_rate = *learning_rate++;
     run.optimizer->Step(context_, absl::MakeConstSpan(normalised + at.value_offset, at.dim),
                         absl::MakeSpan(row + at.value_offset, at.dim),
                         absl::MakeSpan(row + at.state_offset, at.state_size));
   }
-  if (rule_.weight_bound_ > 0) Clamp(rule_.weight_bound_, row, normalised_.size());
+  if (updater_.weight_bound_ > 0) Clamp(updater_.weight_bound_, row, normalised_.size());
 }
 
 }  // namespace satrap

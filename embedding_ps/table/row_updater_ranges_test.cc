@@ -1,23 +1,23 @@
 #include "common/config/field_path.h"
 #include "common/config/range_check.h"
 #include "common/config/validation_check.h"
-#include "embedding_ps/table/row_rule.h"
+#include "embedding_ps/table/row_updater.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
 
-TEST(RowRuleRangesTest, EveryNumericFieldOfATableHasItsBordersTested) {
+TEST(RowUpdaterRangesTest, EveryNumericFieldOfATableHasItsBordersTested) {
   EXPECT_EQ(FieldsOf(TableBorders()), NumericFields(TableConfig::descriptor()));
 }
 
-TEST(RowRuleRangesTest, ValidatorAndTableAgreeOnTheBordersOfEveryField) {
+TEST(RowUpdaterRangesTest, ValidatorAndTableAgreeOnTheBordersOfEveryField) {
   const auto expect = [](const std::string& field, const std::string& value, bool legal) {
     JobConfig job = SmallJob();
     TableConfig* table = job.mutable_tables(0);
     ASSERT_TRUE(SetField(absl::StrCat(field, "=", value), table).ok()) << field;
     EXPECT_EQ(ProblemsOf(job) == "", legal) << field << " " << value;
-    const absl::Status status = RowRule::Create(*table, 1).status();
+    const absl::Status status = RowUpdater::Create(*table, 1).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
   for (const BorderCase& border : TableBorders()) {
