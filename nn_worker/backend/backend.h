@@ -41,10 +41,15 @@ class Backend {
   // start, never for a step. RESOURCE_EXHAUSTED.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
   virtual void CopyIn(absl::Span<const float> host, float* device) = 0;
+  virtual void CopyIn(absl::Span<const double> host, double* device) = 0;
   virtual void CopyOut(const float* device, absl::Span<float> host) = 0;
   virtual void CopyOut(const double* device, absl::Span<double> host) = 0;
   // Returns when every operation so far has run.
   virtual void Sync() = 0;
+  // Where the host reads and writes what lies at `device`, so that it need not be copied; null if
+  // the host cannot reach this backend's memory. The view may be used until the next operation is
+  // enqueued. REQUIRES: no operation since the last Sync
+  virtual void* HostView(void* device) = 0;
 
   // F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;

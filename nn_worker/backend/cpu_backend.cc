@@ -61,6 +61,9 @@ class CpuBackend final : public Backend {
   void CopyIn(absl::Span<const float> host, float* device) override {
     std::copy(host.begin(), host.end(), device);
   }
+  void CopyIn(absl::Span<const double> host, double* device) override {
+    std::copy(host.begin(), host.end(), device);
+  }
   void CopyOut(const float* device, absl::Span<float> host) override {
     std::copy_n(device, host.size(), host.begin());
   }
@@ -68,6 +71,7 @@ class CpuBackend final : public Backend {
     std::copy_n(device, host.size(), host.begin());
   }
   void Sync() override {}
+  void* HostView(void* device) override { return device; }
 
   void Fill(Tensor y, float value) override {
     ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::FillRows(y, value, b, e); });

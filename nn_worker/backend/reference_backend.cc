@@ -55,6 +55,9 @@ class ReferenceBackend final : public Backend {
   void CopyIn(absl::Span<const float> host, float* device) override {
     std::copy(host.begin(), host.end(), device);
   }
+  void CopyIn(absl::Span<const double> host, double* device) override {
+    std::copy(host.begin(), host.end(), device);
+  }
   void CopyOut(const float* device, absl::Span<float> host) override {
     std::copy_n(device, host.size(), host.begin());
   }
@@ -62,6 +65,7 @@ class ReferenceBackend final : public Backend {
     std::copy_n(device, host.size(), host.begin());
   }
   void Sync() override {}
+  void* HostView(void* device) override { return device; }
 
   void Fill(Tensor y, float value) override {
     ForEach(y, [&](int64_t i, int64_t c) {

@@ -46,6 +46,13 @@ struct Network::Rep {
     ASSIGN_OR_RETURN(void* data, backend->Allocate(std::max<int64_t>(1, count) * sizeof(float)));
     return static_cast<float*>(data);
   }
+  // Where the host reads and writes the memory of the backend; null if it cannot.
+  template <typename T>
+  T* View(T* device) const {
+    backend->Sync();
+    return static_cast<T*>(backend->HostView(device));
+  }
+  Tensor Logits() const { return memory.values[graph.output].FirstRows(samples); }
   NamedArray Fetch(const FlatArray& array, absl::string_view suffix, float* buffer) const {
     NamedArray out{absl::StrCat(array.name, suffix), array.spec.rows, array.spec.cols, {}};
     out.values.resize(out.rows * out.cols);
@@ -81,8 +88,12 @@ struct Network::Rep {
   std::vector<float*> slots;
 
   Tensor labels, weights, mask;  // (max_samples, 1)
+  Tensor packed_logits;          // (max_samples, 1), without the gaps that Logits() may have
   Tensor loss_sums;              // F64 (1, 2)
   Tensor non_finite;             // F64 (1, 1)
+
+  // Of AllReduce, where the host cannot reach the gradients. Empty otherwise.
+  std::vector<float> host_reduction;
 
   int64_t samples = 0;
   PassContext pass;
@@ -100,7 +111,7 @@ absl::Status Network::Rep::Allocate() {
   for (size_t slot = 0; slot < slot_names.size(); ++slot) {
     slots.push_back(all_slots + slot * parameter_layout.size);
   }
-  for (Tensor* column : {&labels, &weights, &mask}) {
+  for (Tensor* column : {&labels, &weights, &mask, &packed_logits}) {
     ASSIGN_OR_RETURN(float* data, AllocateFloats(options.max_samples));
     *column = TensorF32(data, options.max_samples, 1);
   }
@@ -201,6 +212,12 @@ Tensor Network::input_gradient(int input) const {
   return rep_->memory.gradients[input];
 }
 
+Tensor Network::OnHost(Tensor view) const {
+  view.data = rep_->View(view.data);
+  CHECK(view.data != nullptr) << "the host cannot reach the memory of this backend";
+  return view;
+}
+
 absl::Status Network::Forward(int64_t samples, absl::optional<TrainingPass> pass) {
   CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
   rep_->samples = samples;
@@ -213,8 +230,13 @@ absl::Status Network::Forward(int64_t samples, absl::optional<TrainingPass> pass
   return absl::OkStatus();
 }
 
-Tensor Network::logits() const {
-  return rep_->memory.values[rep_->graph.output].FirstRows(rep_->samples);
+std::vector<float> Network::ReadLogits() {
+  // Rows of a tensor lie a cache line apart; CopyOut takes values without gaps.
+  rep_->backend->Copy(rep_->Logits(), rep_->packed_logits.FirstRows(rep_->samples), /*add=*/false);
+  std::vector<float> logits(rep_->samples);
+  rep_->backend->CopyOut(rep_->packed_logits.f32(), absl::MakeSpan(logits));
+  rep_->backend->Sync();
+  return logits;
 }
 
 void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weights,
@@ -230,7 +252,7 @@ void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weigh
   const Tensor mask_in = mask.empty() ? Tensor() : copy_in(mask, rep.mask);
   Tensor dlogits = rep.memory.gradients[rep.graph.output];
   CHECK(!dlogits.empty()) << "nothing of the model can be trained";
-  rep.backend->BceWithLogits(logits(), labels_in, weights_in, mask_in,
+  rep.backend->BceWithLogits(rep.Logits(), labels_in, weights_in, mask_in,
                              dlogits.FirstRows(rep.samples), rep.loss_sums);
 }
 
@@ -266,17 +288,34 @@ int64_t Network::CountNonFiniteGradients() {
   return static_cast<int64_t>(count);
 }
 
-absl::Span<float> Network::reduction() {
-  rep_->backend->Sync();
-  return absl::MakeSpan(rep_->gradients, rep_->parameter_layout.size + kExtraSums);
+absl::Status Network::AllReduce(absl::Span<float> sums) {
+  CHECK(sums.size() <= kExtraSums) << sums.size();
+  Rep& rep = *rep_;
+  const int64_t size = rep.parameter_layout.size;
+  // In place where the host can reach the gradients; otherwise there and back.
+  float* host = rep.View(rep.gradients);
+  const bool copied = host == nullptr;
+  if (copied) {
+    rep.host_reduction.resize(size + kExtraSums);
+    host = rep.host_reduction.data();
+    rep.backend->CopyOut(rep.gradients, absl::MakeSpan(host, size));
+    rep.backend->Sync();
+  }
+  // There is room for the sums behind the gradients, so that one allreduce carries both.
+  std::copy(sums.begin(), sums.end(), host + size);
+  RETURN_IF_ERROR(rep.options.collective->AllReduceSum(absl::MakeSpan(host, size + sums.size())));
+  std::copy_n(host + size, sums.size(), sums.begin());
+  if (copied) rep.backend->CopyIn(absl::MakeSpan(host, size), rep.gradients);
+  return absl::OkStatus();
 }
+
 absl::Span<float> Network::gradients() {
-  rep_->backend->Sync();
-  return absl::MakeSpan(rep_->gradients, rep_->parameter_layout.size);
+  const Tensor all = TensorF32(rep_->gradients, 1, rep_->parameter_layout.size);
+  return absl::MakeSpan(OnHost(all).f32(), all.cols);
 }
 absl::Span<float> Network::parameters() {
-  rep_->backend->Sync();
-  return absl::MakeSpan(rep_->parameters, rep_->parameter_layout.size);
+  const Tensor all = TensorF32(rep_->parameters, 1, rep_->parameter_layout.size);
+  return absl::MakeSpan(OnHost(all).f32(), all.cols);
 }
 
 absl::Status Network::Step(const DenseStep& step) {

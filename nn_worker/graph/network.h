@@ -4,14 +4,13 @@
 // One training step of a rank (samples may be 0; every rank makes the same calls):
 //
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
-//                                                reads
+//                                                reads; OnHost gives the address to write to
 //     Forward(samples, pass)
 //     Loss(labels, weights, mask)                dlogits are a sum over samples, not a mean
 //     Backward()
 //     read input_gradient(i)                     sums too: scatter them to the rows
-//     collective->AllReduceSum(reduction())      the parameter gradients and kExtraSums values of
-//                                                the caller
-//     Step(step, global_weight, factor)          or nothing if the step does not count
+//     AllReduce(sums)                            the parameter gradients, and sums of the caller
+//     Step(dense_step)                           or nothing if the step does not count
 //
 // Memory. One flat buffer each for parameters, gradients and optimizer state, allocated with all
 // workspace in Create for `max_samples`. Parameters begin at multiples of 16 values; the gaps are
@@ -50,7 +49,7 @@ struct NetworkOptions {
   uint64_t seed = 1;
   int64_t max_samples = 0;           // of one part
   Backend* backend = nullptr;        // outlives the network
-  Collective* collective = nullptr;  // outlives the network; of batch norm alone
+  Collective* collective = nullptr;  // of the ranks; outlives the network
 };
 
 struct TrainingPass {
@@ -65,7 +64,7 @@ struct LossSums {
 
 class Network {
  public:
-  // Values behind the gradients in reduction() that are the caller's.
+  // The most sums that AllReduce takes besides the gradients.
   static constexpr int kExtraSums = 8;
 
   // INVALID_ARGUMENT for a model that does not fit its inputs (graph_builder.h) or an optimizer out
@@ -84,12 +83,16 @@ class Network {
   // (max_samples, values of one sample), valid after Backward for the rows of the part. Empty for
   // "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
+  // `view` at an address that the host may read and write until the next call that computes. Waits
+  // for the backend. REQUIRES: the host can reach the backend's memory (Backend::HostView)
+  Tensor OnHost(Tensor view) const;
 
   // Computes the logits of rows [0, samples) of the inputs. Without `pass` it is an evaluation: no
   // collective, running statistics, no dropout; a row's logit then depends on that row alone, bit
   // by bit. An error is the collective's. REQUIRES: samples <= max_samples
   absl::Status Forward(int64_t samples, absl::optional<TrainingPass> pass);
-  Tensor logits() const;  // (samples, 1) of the last Forward
+  // A copy of the last Forward's logits, one a sample. Waits for the backend.
+  std::vector<float> ReadLogits();
 
   // Enqueues the loss and its gradient. Empty weights or mask: all 1.  A mask of 0 takes a sample
   // out. REQUIRES: a Forward; labels.size() == samples, weights and mask likewise unless empty
@@ -104,8 +107,12 @@ class Network {
   // that are not finite. Waits for the backend.
   int64_t CountNonFiniteGradients();
 
-  // Sums over samples, [gradients() | kExtraSums values]. Waits for the backend.
-  absl::Span<float> reduction();
+  // Adds up the gradients and `sums` over all ranks, in place and in one allreduce: every rank
+  // calls it with the same number of sums. Waits for the backend. An error is the collective's.
+  // REQUIRES: sums.size() <= kExtraSums
+  absl::Status AllReduce(absl::Span<float> sums);
+
+  // For tests and tools: as OnHost.
   absl::Span<float> gradients();
   absl::Span<float> parameters();
 

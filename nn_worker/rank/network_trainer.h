@@ -1,8 +1,8 @@
 // The StepTrainer of a real NN worker: embeddings in, the dense network, one allreduce a step,
 // gradients out.
 //
-// A step's allreduce is Network::reduction(): the dense gradient and the sums below behind it. So a
-// step costs one allreduce, besides those of layers (batch norm over the global batch).
+// A step costs one allreduce (Network::AllReduce: the dense gradient and a few sums), besides those
+// of layers (batch norm over the global batch).
 //
 // Everything runs on a thread of this object's own, on which collectives, saving and loading block;
 // `done` callbacks come from that thread. The destructor waits for a running call: abort the
