@@ -1,9 +1,10 @@
-// A BoundedQueue hands values from producer threads to consumer threads and holds at most
-// `capacity` of them: producers wait for room. First in, first out.
+// A BoundedQueue passes values from producer threads to consumer threads, first in, first out. It
+// holds at most `capacity` values; a producer waits while it is full.
 //
-// For threads of their own that may block (file readers, writers); tasks of an Executor must not.
+// For threads that may block, such as file readers and writers. Tasks of an Executor must not use
+// it.
 //
-// Thread-safe. REQUIRES: nobody waits in it when it is destroyed.
+// Thread-safe. REQUIRES: no thread waits in the queue when it is destroyed.
 
 #ifndef SATRAP_COMMON_BOUNDED_QUEUE_H_
 #define SATRAP_COMMON_BOUNDED_QUEUE_H_
@@ -57,7 +58,7 @@ class BoundedQueue {
     return TakeFirst();
   }
 
-  // Refuses further values; those inside can still be taken. Idempotent.
+  // Refuses further values; those in the queue can still be taken. Idempotent.
   void Close() {
     MutexLock lock(&mutex_);
     closed_ = true;

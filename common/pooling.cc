@@ -10,10 +10,10 @@ namespace satrap {
 
 namespace {
 
-// The compiler makes vector instructions of loops whose length it knows, so rows are walked in
-// blocks of this many.
+// Columns of a row that are handled at a time: the compiler vectorises a loop whose length it
+// knows.
 constexpr size_t kBlock = 8;
-// Ids ahead of the one in work whose row is fetched into the cache.
+// How many ids ahead a row is prefetched into the cache.
 constexpr size_t kPrefetchDistance = 16;
 
 inline void CopyRow(const float* from, size_t width, float* to) {
@@ -55,7 +55,7 @@ inline float WeightOf(const RowIndices& indices, size_t id) {
   return indices.weights.empty() ? 1.f : indices.weights[id];
 }
 
-// One over the divisor of the sample's sum; 0 where the divisor is.
+// One over the divisor of the sample's sum; 0 if the divisor is 0.
 float ScaleOf(FeatureConfig::Pooling pooling, const RowIndices& indices, IdRange ids) {
   if (pooling == FeatureConfig::SUM || ids.begin == ids.end) return 1;
   float divisor = static_cast<float>(ids.end - ids.begin);

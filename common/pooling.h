@@ -1,11 +1,11 @@
-// From the rows of a feature's ids to the values of a sample, and back: SUM, MEAN, SQRT_N and NONE
-// (proto/data.proto, FeatureConfig.Pooling). With ids j of sample s, their rows r_j and value
-// weights w_j (1 where there are none):
+// Combines the rows of a feature's ids into the values of a sample, and takes gradients back to the
+// rows: SUM, MEAN, SQRT_N and NONE (proto/data.proto, FeatureConfig.Pooling). For the ids j of
+// sample s, with rows r_j and value weights w_j (1 if there are none):
 //
 //   SUM      out_s = sum_j w_j r_j
 //   MEAN     out_s = sum_j w_j r_j / sum_j w_j
 //   SQRT_N   out_s = sum_j w_j r_j / sqrt(sum_j w_j^2)
-//   NONE     out_s[p] = w_j r_j for the p-th id j of s, p < max_length; zeros behind the last
+//   NONE     out_s[p] = w_j r_j for the p-th id j of s, p < max_length; zeros after the last
 //
 // A sample without ids, and one whose divisor is zero, gives zeros and sends no gradient. Value
 // weights are constants: they scale the gradient of their row and get none.
@@ -28,9 +28,9 @@
 
 namespace satrap {
 
-// The ids of one feature of a part, each as the number of its row. Refers to memory of the caller.
-// Samples [b, e) of it alone are subspans: of `offsets`, which then need not begin at 0, with rows
-// and weights whole; of rows and weights where there are no offsets.
+// The ids of one feature of a part, each as the number of its row. Refers to the caller's memory.
+// To select samples [b, e), take offsets [b, e] and leave rows and weights whole (offsets need not
+// begin at 0 then); without offsets, take rows and weights [b, e).
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]
@@ -44,7 +44,8 @@ absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, si
                           absl::string_view field);
 
 // INVALID_ARGUMENT, naming `field`, unless the offsets are right, there is a weight for each id or
-// none at all, and each row is less than `num_rows`. What passes is safe for all functions below.
+// none at all, and each row is less than `num_rows`. Indices that pass are safe for all functions
+// below.
 absl::Status CheckRowIndices(const RowIndices& indices, size_t num_rows, absl::string_view field);
 
 // The columns of a row matrix [num_rows, row_values] that one segment takes.
@@ -72,7 +73,7 @@ void SequenceForward(const RowIndices& indices, size_t max_length, const float* 
                      const RowColumns& columns, float* out, size_t out_stride,
                      absl::Span<uint32_t> lengths);
 
-// Adds to row_gradients; gradients of positions behind a sample's last id are ignored.
+// Adds to row_gradients; gradients of positions after a sample's last id are ignored.
 void SequenceBackward(const RowIndices& indices, size_t max_length, const float* out_gradients,
                       size_t out_stride, const RowColumns& columns, float* row_gradients);
 

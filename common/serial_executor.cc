@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// So many tasks in a row, then the others on the executor below get their turn.
+// After this many tasks in a row the thread goes back to the underlying executor, so that a busy
+// SerialExecutor does not starve the others.
 constexpr int kTasksPerTurn = 32;
 
 }  // namespace
@@ -50,7 +51,9 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
       running_on = std::this_thread::get_id();
     }
     task();
-    task = nullptr;  // what it owned may be as delicate as what it did: gone before the next begins
+    // Destroying the task's captures may be as sensitive as running it, so both happen before the
+    // next task begins, and before Close may return.
+    task = nullptr;
     MutexLock lock(&mutex);
     running_on = std::thread::id();
     task_done.NotifyAll();
@@ -64,8 +67,9 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
     executor->Post([self = shared_from_this()] { self->RunTurn(); });
   }
 
+  // Waits for the running task, unless it is this task that closes: it cannot wait for itself.
   void Close() {
-    std::deque<Task> dropped;
+    std::deque<Task> dropped;  // outlives the lock, so tasks are destroyed without it
     MutexLock lock(&mutex);
     closed = true;
     dropped.swap(tasks);

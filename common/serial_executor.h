@@ -1,6 +1,6 @@
 // A SerialExecutor runs its tasks one at a time, in the order in which they were posted, on the
-// threads of another executor. It blocks none of them: while it has nothing to run it is only a
-// queue. What is touched by its tasks alone needs no mutex.
+// threads of another executor. It occupies a thread only while it has tasks to run. Data that only
+// its tasks use needs no mutex.
 //
 // Thread-safe.
 
@@ -26,7 +26,7 @@ class SerialExecutor final : public Executor {
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   void Post(Task task) override;
-  // Takes its place in the order when its time has come.
+  // The task enters the order when its time has come, as if posted then.
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 

@@ -39,7 +39,8 @@ struct ThreadPoolExecutor::Rep {
     }
   }
 
-  // Hands due timers to the threads above.
+  // Moves the tasks of due timers to the queue. The timer thread runs no task itself, so a long one
+  // delays no timer.
   void RunTimers() {
     MutexLock lock(&mutex);
     while (!stopping) {
@@ -81,6 +82,7 @@ void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
   const int64_t due_us = MonotonicUs() + delay_us;
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
+  // The timer thread sleeps until the earliest timer is due; only a new earliest one must wake it.
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
 }
@@ -96,7 +98,8 @@ void ThreadPoolExecutor::Stop() {
   rep_->timer_changed.NotifyAll();
   for (std::thread& thread : rep_->threads) thread.join();
   rep_->threads.clear();
-  // What a dropped task owned may post again when it is destroyed: not under the lock.
+  // Destroying a dropped task may destroy an object that posts again, so the tasks are destroyed
+  // after the lock is released.
   std::deque<Task> tasks;
   std::multimap<int64_t, Task> timers;
   {

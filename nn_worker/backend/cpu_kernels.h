@@ -1,8 +1,8 @@
-// The loops of CpuBackend: each works on rows [begin, end) of its tensors in one thread and is
-// compiled for AVX-512, AVX2 and plain x86-64, chosen when the program starts. Formulas are those
-// of backend.h.
+// The loops of CpuBackend. Each works on rows [begin, end) of its tensors in the calling thread,
+// and is compiled for AVX-512, AVX2 and plain x86-64; the choice is made when the program starts.
+// The formulas are those of backend.h.
 //
-// Thread-safe: they touch only the given rows (and the sums they are given).
+// Thread-safe: a loop writes only the given rows, or the sums that it is given.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_KERNELS_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_KERNELS_H_

@@ -22,7 +22,9 @@ struct LinearGradArgs {
   Tensor db;          // (1, out), or empty
 };
 
-// One optimizer step; docs/glossary.md, "normalised gradient": g = gradient * scale + l2 * w.
+// The numbers of one optimizer operation. DenseStep (optimizer/dense_optimizer.h) says which step
+// of the job it is; these follow from that and the configuration. g = gradient * scale + l2 * w is
+// the normalised gradient of docs/glossary.md.
 struct StepScale {
   float learning_rate = 0;
   float scale = 1;  // 1 / global weight

@@ -16,12 +16,12 @@
 namespace satrap {
 namespace {
 
-// A node with its views, made once; only their number of rows changes from pass to pass.
+// A node with its tensors, made once. Only their number of rows changes from pass to pass.
 struct BoundNode {
   Layer* layer = nullptr;
   std::vector<Tensor> xs, ys, dys;
   std::vector<GradientTarget> dxs;
-  std::vector<Tensor> unread_dys;  // of outputs that nobody reads: zeros
+  std::vector<Tensor> unread_dys;  // gradients of outputs that nobody reads: set to zero
   bool needs_backward = false;
 };
 
@@ -158,9 +158,10 @@ absl::Status Network::Rep::BindLayers() {
   return absl::OkStatus();
 }
 
-// Backward runs the nodes from last to first: the first to reach a tensor assigns its gradient, the
-// others add. A concatenation comes before the other readers of what lies within it
-// (concat_layout.h), and finds its work done.
+// Backward runs the nodes from last to first: the first node to reach a tensor assigns its
+// gradient, later ones add. A tensor within a concatenation has its gradient in the concatenation's
+// own; there the concatenation must be the first to reach it, as concat_layout.h makes sure, and
+// has nothing to do.
 void Network::Rep::BindNodes() {
   std::vector<bool> has_gradient(graph.tensors.size(), false);
   nodes.resize(graph.nodes.size());
@@ -368,10 +369,11 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
   ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, DecodeArrays(bytes));
   absl::flat_hash_map<absl::string_view, const NamedArray*> by_name;
   for (const NamedArray& array : arrays) {
-    // Optimizer state is of no interest when only the model is wanted, whatever the optimizer was.
+    // To load only the model, ignore optimizer state: it may be of another optimizer.
     if (scope == LoadScope::kModel && array.name.find('#') != std::string::npos) continue;
     by_name[array.name] = &array;
   }
+  // First check every array, then copy: a checkpoint that does not fit must change nothing.
   absl::Status status;
   std::vector<std::pair<const NamedArray*, float*>> copies;
   rep_->VisitSaved(scope, [&](const FlatArray& array, const std::string& name, float* buffer) {
@@ -399,7 +401,7 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
       if (extra.empty() && by_name.contains(array.name)) extra = array.name;
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not know"));
+        absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not have"));
   }
   for (const auto& [array, to] : copies) rep_->backend->CopyIn(array->values, to);
   return absl::OkStatus();

@@ -1,7 +1,7 @@
 // A Network is the dense part of a model, ready to train: a graph bound to memory, an optimizer and
 // the ranks' collective.
 //
-// One training step of a rank (samples may be 0; every rank makes the same calls):
+// One training step of a rank. Samples may be 0; every rank makes the same calls:
 //
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
 //                                                reads; OnHost gives the address to write to
@@ -12,10 +12,11 @@
 //     AllReduce(sums)                            the parameter gradients, and sums of the caller
 //     Step(dense_step)                           or nothing if the step does not count
 //
-// Memory. One flat buffer each for parameters, gradients and optimizer state, allocated with all
-// workspace in Create for `max_samples`. Parameters begin at multiples of 16 values; the gaps are
-// zeros and stay so. Views stay valid for the life of the network; what they show changes with each
-// pass. Inputs may lie within the memory of a concatenation: strides are wider than the columns.
+// Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
+// allocates them and all workspace, for `max_samples`. Parameters begin at multiples of 16 values;
+// the gaps hold zeros and stay so. Views stay valid for the life of the network; their values
+// change with each pass. An input may lie within the memory of a concatenation, so its stride may
+// be wider than its columns.
 //
 // Thread-compatible.
 
@@ -94,8 +95,9 @@ class Network {
   // A copy of the last Forward's logits, one a sample. Waits for the backend.
   std::vector<float> ReadLogits();
 
-  // Enqueues the loss and its gradient. Empty weights or mask: all 1.  A mask of 0 takes a sample
-  // out. REQUIRES: a Forward; labels.size() == samples, weights and mask likewise unless empty
+  // Enqueues the loss and its gradient. Empty weights or an empty mask mean all 1. A mask of 0
+  // leaves a sample out. REQUIRES: a Forward; labels.size() == samples, weights and mask likewise
+  // unless empty
   void Loss(absl::Span<const float> labels, absl::Span<const float> weights,
             absl::Span<const float> mask);
   // Of the last Loss, over this rank's part. Waits for the backend.

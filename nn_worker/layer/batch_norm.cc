@@ -60,8 +60,8 @@ class BatchNormLayer final : public Layer {
                         absl::Span<const Tensor> dys,
                         absl::Span<const GradientTarget> dxs) override {
     backend_->BatchNormGradSums(xs[0], stats_, dys[0], gradient_sums_);
-    // The rank's own sums are the gradients of beta and gamma: all ranks' are added with every
-    // other gradient.
+    // The gradients of beta and gamma must be this rank's own sums, taken before Reduce: the step's
+    // allreduce adds up the parameter gradients of all ranks.
     backend_->ToF32(gradient_sums_.Columns(0, dim_), beta_gradient_);
     backend_->ToF32(gradient_sums_.Columns(dim_, dim_), gamma_gradient_);
     if (global()) RETURN_IF_ERROR(Reduce(gradient_sums_));

@@ -1,4 +1,4 @@
-// The test of a layer: its gradients against central differences of its own forward.
+// Tests a layer by comparing its gradients with central differences of its own Forward.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
 #define SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
