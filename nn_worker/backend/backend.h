@@ -128,16 +128,16 @@ class Backend {
   virtual void CountNonFinite(Tensor x, Tensor count) = 0;
 
   // w -= lr g.
-  virtual void SgdStep(const StepScale& step, Tensor gradient, Tensor w) = 0;
+  virtual void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) = 0;
   // a += g^2; w -= lr g / (sqrt(a) + epsilon).
-  virtual void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+  virtual void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                            Tensor a) = 0;
   // Kingma and Ba (2015), algorithm 1. `correction1` = 1 - beta1^t, `correction2` = 1 - beta2^t.
   struct AdamArgs {
     float beta1, beta2, epsilon, correction1, correction2;
   };
-  virtual void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w,
-                        Tensor m, Tensor v) = 0;
+  virtual void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient,
+                        Tensor w, Tensor m, Tensor v) = 0;
 };
 
 }  // namespace satrap

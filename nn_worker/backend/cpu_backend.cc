@@ -197,19 +197,19 @@ class CpuBackend final : public Backend {
     *count.f64() += found;
   }
 
-  void SgdStep(const StepScale& step, Tensor gradient, Tensor w) override {
+  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     ForValues(w, [&](int64_t at, int64_t n) {
       cpu::SgdRange(step, gradient.f32() + at, w.f32() + at, n);
     });
   }
-  void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     ForValues(w, [&](int64_t at, int64_t n) {
       cpu::AdagradRange(step, epsilon, gradient.f32() + at, w.f32() + at, a.f32() + at, n);
     });
   }
-  void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
+  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
+                Tensor m, Tensor v) override {
     ForValues(w, [&](int64_t at, int64_t n) {
       cpu::AdamRange(step, adam, gradient.f32() + at, w.f32() + at, m.f32() + at, v.f32() + at, n);
     });
@@ -314,8 +314,8 @@ void CpuBackend::LinearGrad(const LinearGradArgs& args) {
   matrix_.WeightGradient(args.x, args.dy, args.dw);
 }
 
-// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops do. Layers without
-// inputs come here as well, whatever their units: they have a bias gradient only.
+// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops do. Layers
+// without inputs come here as well, whatever their units: they have a bias gradient only.
 void CpuBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   ForRows(args.dy.rows, [&](int64_t begin, int64_t end) {
     cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);

@@ -437,13 +437,14 @@ int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
   return count;
 }
 
-SATRAP_VECTORIZE_FUSED void SgdRange(const StepScale& step, const float* __restrict gradient,
-                                     float* __restrict w, int64_t count) {
+SATRAP_VECTORIZE_FUSED void SgdRange(const UpdateCoefficients& step,
+                                     const float* __restrict gradient, float* __restrict w,
+                                     int64_t count) {
   const auto [lr, scale, l2] = step;
   for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
 }
 
-SATRAP_VECTORIZE_FUSED void AdagradRange(const StepScale& step, float epsilon,
+SATRAP_VECTORIZE_FUSED void AdagradRange(const UpdateCoefficients& step, float epsilon,
                                          const float* __restrict gradient, float* __restrict w,
                                          float* __restrict a, int64_t count) {
   const auto [lr, scale, l2] = step;
@@ -454,7 +455,7 @@ SATRAP_VECTORIZE_FUSED void AdagradRange(const StepScale& step, float epsilon,
   }
 }
 
-SATRAP_VECTORIZE_FUSED void AdamRange(const StepScale& step, const Backend::AdamArgs& adam,
+SATRAP_VECTORIZE_FUSED void AdamRange(const UpdateCoefficients& step, const Backend::AdamArgs& adam,
                                       const float* __restrict gradient, float* __restrict w,
                                       float* __restrict m, float* __restrict v, int64_t count) {
   const auto [lr, scale, l2] = step;

@@ -64,10 +64,10 @@ void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor d
              int64_t begin, int64_t end, double* sums);
 int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end);
 
-void SgdRange(const StepScale& step, const float* gradient, float* w, int64_t count);
-void AdagradRange(const StepScale& step, float epsilon, const float* gradient, float* w, float* a,
-                  int64_t count);
-void AdamRange(const StepScale& step, const Backend::AdamArgs& adam, const float* gradient,
+void SgdRange(const UpdateCoefficients& step, const float* gradient, float* w, int64_t count);
+void AdagradRange(const UpdateCoefficients& step, float epsilon, const float* gradient, float* w,
+                  float* a, int64_t count);
+void AdamRange(const UpdateCoefficients& step, const Backend::AdamArgs& adam, const float* gradient,
                float* w, float* m, float* v, int64_t count);
 
 }  // namespace satrap::cpu

@@ -107,7 +107,7 @@ void CpuMatrix::WeightGradient(Tensor x, Tensor dz, Tensor dw) {
     std::memset(dw.f32(), 0, dw.size() * sizeof(float));
     return;
   }
-  // As many slices as kWeightRows asks for, then the rows spread evenly over them, in multiples of 8.
+  // As many slices as kWeightRows asks for, of nearly equal size, in multiples of 8 rows.
   const int64_t slices = Slices(dw.rows, kWeightRows);
   const int64_t rows = (Slices(dw.rows, slices) + 7) / 8 * 8;
   pool_->Run(Slices(dw.rows, rows), [&](int64_t slice, int) {

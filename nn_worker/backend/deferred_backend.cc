@@ -173,15 +173,15 @@ class DeferredBackend final : public Backend {
   void CountNonFinite(Tensor x, Tensor count) override {
     Defer([=, this] { inner_->CountNonFinite(x, count); });
   }
-  void SgdStep(const StepScale& step, Tensor gradient, Tensor w) override {
+  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     Defer([=, this] { inner_->SgdStep(step, gradient, w); });
   }
-  void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     Defer([=, this] { inner_->AdagradStep(step, epsilon, gradient, w, a); });
   }
-  void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
+  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
+                Tensor m, Tensor v) override {
     Defer([=, this] { inner_->AdamStep(step, adam, gradient, w, m, v); });
   }
 

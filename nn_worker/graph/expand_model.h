@@ -2,8 +2,7 @@
 //
 //     "*.SEGMENT"   becomes FEATURE.SEGMENT of every feature that has it, in order
 //     mlp           becomes its layers (names in model.proto, MlpConfig); a layer that reads the
-//     mlp
-//                   reads the last of them
+//                   mlp reads the last of them
 
 #ifndef SATRAP_NN_WORKER_GRAPH_EXPAND_MODEL_H_
 #define SATRAP_NN_WORKER_GRAPH_EXPAND_MODEL_H_

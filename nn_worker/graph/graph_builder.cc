@@ -10,7 +10,7 @@
 #include "common/status_macros.h"
 #include "nn_worker/graph/concat_layout.h"
 #include "nn_worker/graph/expand_model.h"
-#include "nn_worker/layer/layer_registry.h"
+#include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

@@ -11,7 +11,7 @@
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/initial_values.h"
 #include "nn_worker/graph/network_memory.h"
-#include "nn_worker/optimizer/optimizer_registry.h"
+#include "nn_worker/optimizer/dense_optimizer_factory.h"
 
 namespace satrap {
 namespace {
@@ -323,7 +323,7 @@ absl::Status Network::Step(const DenseStep& step) {
   const int64_t size = rep_->parameter_layout.size;
   std::vector<Tensor> slots;
   for (float* slot : rep_->slots) slots.push_back(TensorF32(slot, 1, size));
-  rep_->optimizer->Step(rep_->backend, step.step, ScaleOf(rep_->options.optimizer, step),
+  rep_->optimizer->Step(rep_->backend, step.step, CoefficientsOf(rep_->options.optimizer, step),
                         TensorF32(rep_->gradients, 1, size), TensorF32(rep_->parameters, 1, size),
                         slots);
   for (BoundNode& node : rep_->nodes) RETURN_IF_ERROR(node.layer->EndStep());

@@ -2,7 +2,7 @@
 // file of its own, with forward beside backward. It is written against Backend and knows nothing of
 // the graph around it.
 //
-// Life: NewLayer (layer_registry.h); Infer once, with the shapes of its inputs; then parameters()
+// Life: NewLayer (layer_factory.h); Infer once, with the shapes of its inputs; then parameters()
 // and states() say what it needs; Bind once; then Forward, and after a training Forward at most one
 // Backward; EndStep after a step that counted.
 //

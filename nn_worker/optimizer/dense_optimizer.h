@@ -19,8 +19,8 @@
 
 namespace satrap {
 
-// A step of the job, as the ranks know it. The schedule turns it into the StepScale of an operation
-// (ScaleOf).
+// A step of the job, as the ranks know it. The schedule turns it into the UpdateCoefficients of an
+// operation (CoefficientsOf).
 struct DenseStep {
   int64_t step = 0;                 // of the job, from 0
   double global_weight = 1;         // of the global batch: gradients are sums over it. > 0
@@ -36,10 +36,10 @@ class DenseOptimizer {
   // The value that every element of a slot begins with.
   virtual float initial_value(int slot) const = 0;
 
-  // One step in place, with the normalised gradient and learning rate of `scale`. All tensors are
-  // (1, parameters). REQUIRES: slots.size() == slot_names().size()
-  virtual void Step(Backend* backend, int64_t step, const StepScale& scale, Tensor gradient,
-                    Tensor w, absl::Span<const Tensor> slots) const = 0;
+  // One step in place, with the normalised gradient and learning rate of `coefficients`. All
+  // tensors are (1, parameters). REQUIRES: slots.size() == slot_names().size()
+  virtual void Step(Backend* backend, int64_t step, const UpdateCoefficients& coefficients,
+                    Tensor gradient, Tensor w, absl::Span<const Tensor> slots) const = 0;
 };
 
 }  // namespace satrap
