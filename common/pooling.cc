@@ -70,10 +70,11 @@ float ScaleOf(FeatureConfig::Pooling pooling, const RowIndices& indices, IdRange
   return divisor == 0 ? 0 : 1 / divisor;
 }
 
-// True if a sample's value is just its one row.
+// True if the value of a sample is simply the row of its only id.
 bool IsPlainGather(FeatureConfig::Pooling pooling, const RowIndices& indices) {
   if (!indices.offsets.empty()) return false;
-  // One id's SQRT_N and MEAN with a weight w are w r / |w| and w r / w: left to the general case.
+  // With a weight w, SQRT_N and MEAN of a single id are w r / |w| and w r / w. The general case
+  // computes them, so that a weight has the same effect whatever the number of ids.
   return indices.weights.empty() && pooling != FeatureConfig::NONE;
 }
 
@@ -149,6 +150,7 @@ void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, cons
     }
     const float scale = ScaleOf(pooling, indices, ids);
     if (scale == 1) continue;
+    // A divisor of 0 gives zeros, as a sample without ids does, even if the sum is infinite.
     for (size_t c = 0; c < width; ++c) out[c] = scale == 0 ? 0 : out[c] * scale;
   }
 }
