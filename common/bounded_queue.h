@@ -1,10 +1,10 @@
 // A BoundedQueue passes values from producer threads to consumer threads, first in, first out. It
-// holds at most `capacity` values; producers wait while it is full.
+// holds at most `capacity` values; a producer waits while it is full.
 //
-// For dedicated threads that may block (file readers, writers). Tasks of an Executor must not use
+// For threads that may block, such as file readers and writers. Tasks of an Executor must not use
 // it.
 //
-// Thread-safe. REQUIRES: no thread waits in it when it is destroyed.
+// Thread-safe. REQUIRES: no thread waits in the queue when it is destroyed.
 
 #ifndef SATRAP_COMMON_BOUNDED_QUEUE_H_
 #define SATRAP_COMMON_BOUNDED_QUEUE_H_

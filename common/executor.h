@@ -20,14 +20,14 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Runs `task` once, on some thread of the executor, never inside this call. Tasks of one executor
-  // may run at the same time and in any order. A task must not block: a request that has to wait is
-  // kept as an object, and a task is posted when it can go on.
+  // Runs `task` once, later, on some thread of the executor; never inside this call. Tasks of one
+  // executor may run at the same time and in any order. Tasks never block: a request that must wait
+  // is kept as an object until an event posts its task.
   virtual void Post(Task task) = 0;
 
-  // As Post, but not before `delay_us` microseconds have passed. A timer cannot be cancelled; its
-  // task must check whether it is still wanted. Timers still pending when the executor stops are
-  // dropped.
+  // As Post, but not before `delay_us` microseconds have passed. A timer cannot be cancelled: its
+  // task checks whether there is still something to do. Timers that are pending when the executor
+  // stops are dropped.
   virtual void PostAfter(int64_t delay_us, Task task) = 0;
 
   // Microseconds of a clock that never goes back; its zero has no meaning.

@@ -24,8 +24,8 @@ float FloatOf(uint32_t bits) {
   return value;
 }
 
-// Reads CPUID, because clang 14's __builtin_cpu_supports does not know F16C. "avx" includes that
-// the operating system saves the wide registers.
+// Reads CPUID, since clang 14's __builtin_cpu_supports does not know F16C. "avx" also says that the
+// operating system saves the wide registers.
 bool HasF16c() {
   static const bool has_f16c = [] {
     unsigned int eax, ebx, ecx, edx;
@@ -36,8 +36,7 @@ bool HasF16c() {
 }
 bool HasAvx2() { return __builtin_cpu_supports("avx2"); }
 
-// Each kernel converts whole vectors from the start of its input and returns the number of values
-// converted; the caller converts the rest one by one.
+// Each kernel converts as many whole vectors as fit and returns the number of values converted.
 
 __attribute__((target("avx,f16c"))) size_t F16FromF32Vectors(const float* from, uint16_t* to,
                                                              size_t count) {
@@ -60,8 +59,8 @@ __attribute__((target("avx,f16c"))) size_t F32FromF16Vectors(const uint16_t* fro
   return i;
 }
 
-// Uses integer operations: the CPU's own instruction (AVX512_BF16) flushes subnormals to zero, so
-// its bits would differ.
+// In integer arithmetic: the CPU's own instruction (AVX512_BF16) flushes subnormals to zero, so its
+// bits would differ from those of a CPU without it.
 __attribute__((target("avx2"))) __m256i Bf16InUpperHalves(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -95,8 +94,8 @@ __attribute__((target("avx2"))) size_t F32FromBf16Vectors(const uint16_t* from, 
   return i;
 }
 
-// 65504 is the pattern just below infinity, so subtracting 1 saturates. No branch: sums that overflow
-// are rare, and the loop must cost next to nothing where there are none.
+// 65504 is the pattern just below infinity, so subtracting 1 saturates. No branch: sums that
+// overflow are rare, and the loop must cost next to nothing where there are none.
 SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count) {
   size_t saturated = 0;
   for (size_t i = 0; i < count; ++i) {

@@ -1,10 +1,11 @@
 // Conversions between f32 and the two 16-bit formats: f16 (IEEE 754 binary16) and bf16 (the upper
 // half of an f32).
 //
-// To 16 bits: rounds to nearest, ties to even. Values that are too large become infinities,
-// subnormals are kept, and a NaN becomes a quiet NaN with the upper bits of its payload. To 32
-// bits: exact, except that a signalling f16 NaN becomes quiet. The bulk functions choose vector
-// instructions by the CPU at run time and give the same bits as the scalar ones.
+// To 16 bits: rounds to nearest, ties to even. A value that is too large becomes an infinity, a
+// subnormal result is kept, and a NaN becomes a quiet NaN with the upper bits of its payload. To 32
+// bits: exact, except that a signalling f16 NaN becomes quiet. The bulk functions use the vector
+// instructions that the CPU has and give the same bits as the scalar ones, also in a thread that
+// flushes subnormal f32 to zero (denormals.h).
 //
 // Thread-safe: no state.
 

@@ -10,10 +10,10 @@ namespace satrap {
 
 namespace {
 
-// Values per block. The compiler vectorises loops whose length it knows, so rows are processed in
-// blocks of this length.
+// Columns of a row that are handled at a time: the compiler vectorises a loop whose length it
+// knows.
 constexpr size_t kBlock = 8;
-// How many ids ahead of the current one rows are prefetched.
+// How many ids ahead a row is prefetched into the cache.
 constexpr size_t kPrefetchDistance = 16;
 
 inline void CopyRow(const float* from, size_t width, float* to) {
@@ -70,10 +70,11 @@ float ScaleOf(FeatureConfig::Pooling pooling, const RowIndices& indices, IdRange
   return divisor == 0 ? 0 : 1 / divisor;
 }
 
-// True if the value of each sample is exactly one row.
+// True if the value of a sample is simply the row of its only id.
 bool IsPlainGather(FeatureConfig::Pooling pooling, const RowIndices& indices) {
   if (!indices.offsets.empty()) return false;
-  // With a weight w, one id gives w r / |w| for SQRT_N and w r / w for MEAN: the general case.
+  // With a weight w, SQRT_N and MEAN of a single id are w r / |w| and w r / w. The general case
+  // computes them, so that a weight has the same effect whatever the number of ids.
   return indices.weights.empty() && pooling != FeatureConfig::NONE;
 }
 
@@ -149,7 +150,7 @@ void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, cons
     }
     const float scale = ScaleOf(pooling, indices, ids);
     if (scale == 1) continue;
-    // With a scale of 0 the sum may be infinite, and 0 * infinity would be a NaN.
+    // A divisor of 0 gives zeros, as a sample without ids does, even if the sum is infinite.
     for (size_t c = 0; c < width; ++c) out[c] = scale == 0 ? 0 : out[c] * scale;
   }
 }

@@ -1,6 +1,6 @@
-// Pools the rows of a feature's ids into the values of each sample, and distributes gradients back:
-// SUM, MEAN, SQRT_N and NONE (proto/data.proto, FeatureConfig.Pooling). For the ids j of sample s,
-// with rows r_j and value weights w_j (1 if there are none):
+// Combines the rows of a feature's ids into the values of a sample, and takes gradients back to the
+// rows: SUM, MEAN, SQRT_N and NONE (proto/data.proto, FeatureConfig.Pooling). For the ids j of
+// sample s, with rows r_j and value weights w_j (1 if there are none):
 //
 //   SUM      out_s = sum_j w_j r_j
 //   MEAN     out_s = sum_j w_j r_j / sum_j w_j
@@ -29,8 +29,8 @@
 namespace satrap {
 
 // The ids of one feature of a part, each as the number of its row. Refers to the caller's memory.
-// To restrict it to samples [b, e), take a subspan of `offsets`, which then need not start at 0,
-// and leave rows and weights whole; or, if there are no offsets, subspans of rows and weights.
+// To select samples [b, e), take offsets [b, e] and leave rows and weights whole (offsets need not
+// begin at 0 then); without offsets, take rows and weights [b, e).
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]
@@ -43,7 +43,7 @@ struct RowIndices {
 absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, size_t num_ids,
                           absl::string_view field);
 
-// INVALID_ARGUMENT, naming `field`, unless the offsets are valid, there is a weight for each id or
+// INVALID_ARGUMENT, naming `field`, unless the offsets are right, there is a weight for each id or
 // none at all, and each row is less than `num_rows`. Indices that pass are safe for all functions
 // below.
 absl::Status CheckRowIndices(const RowIndices& indices, size_t num_rows, absl::string_view field);
@@ -73,7 +73,7 @@ void SequenceForward(const RowIndices& indices, size_t max_length, const float* 
                      const RowColumns& columns, float* out, size_t out_stride,
                      absl::Span<uint32_t> lengths);
 
-// Adds to row_gradients. Gradients of positions after a sample's last id are ignored.
+// Adds to row_gradients; gradients of positions after a sample's last id are ignored.
 void SequenceBackward(const RowIndices& indices, size_t max_length, const float* out_gradients,
                       size_t out_stride, const RowColumns& columns, float* row_gradients);
 

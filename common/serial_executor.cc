@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// After this many tasks in a row, other users of the underlying executor get a turn.
+// After this many tasks in a row the thread goes back to the underlying executor, so that a busy
+// SerialExecutor does not starve the others.
 constexpr int kTasksPerTurn = 32;
 
 }  // namespace
@@ -50,8 +51,8 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
       running_on = std::this_thread::get_id();
     }
     task();
-    // Destroying the task's captures may be as sensitive as running it, so both happen here, before
-    // the next task starts and outside the lock.
+    // Destroying the task's captures may be as sensitive as running it, so both happen before the
+    // next task begins, and before Close may return.
     task = nullptr;
     MutexLock lock(&mutex);
     running_on = std::thread::id();
@@ -66,10 +67,9 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
     executor->Post([self = shared_from_this()] { self->RunTurn(); });
   }
 
+  // Waits for the running task, unless it is this task that closes: it cannot wait for itself.
   void Close() {
-    // Declared before the lock, so that the dropped tasks are destroyed after it is released: their
-    // captures may post again.
-    std::deque<Task> dropped;
+    std::deque<Task> dropped;  // outlives the lock, so tasks are destroyed without it
     MutexLock lock(&mutex);
     closed = true;
     dropped.swap(tasks);

@@ -1,6 +1,6 @@
 // A SerialExecutor runs its tasks one at a time, in the order in which they were posted, on the
 // threads of another executor. It occupies a thread only while it has tasks to run. Data that only
-// its tasks touch needs no mutex.
+// its tasks use needs no mutex.
 //
 // Thread-safe.
 
@@ -27,7 +27,7 @@ class SerialExecutor final : public Executor {
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   void Post(Task task) override;
-  // The task is queued when its time has come, behind the tasks posted until then.
+  // The task enters the order when its time has come, as if posted then.
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 

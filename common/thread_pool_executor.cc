@@ -43,7 +43,8 @@ struct ThreadPoolExecutor::Rep {
     }
   }
 
-  // The timer thread: moves tasks that are due to the queue of the worker threads.
+  // Moves the tasks of due timers to the queue. The timer thread runs no task itself, so a long one
+  // delays no timer.
   void RunTimers() {
     MutexLock lock(&mutex);
     while (!stopping) {
@@ -85,6 +86,7 @@ void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
   const int64_t due_us = MonotonicUs() + delay_us;
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
+  // The timer thread sleeps until the earliest timer is due; only a new earliest one must wake it.
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
   // The timer thread sleeps until the earliest timer; only a new earliest one changes that.
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
@@ -101,7 +103,8 @@ void ThreadPoolExecutor::Stop() {
   rep_->timer_changed.NotifyAll();
   for (std::thread& thread : rep_->threads) thread.join();
   rep_->threads.clear();
-  // The dropped tasks are destroyed after the lock is released: their captures may post again.
+  // Destroying a dropped task may destroy an object that posts again, so the tasks are destroyed
+  // after the lock is released.
   std::deque<Task> tasks;
   std::deque<Task> due_timers;
   std::multimap<int64_t, Task> timers;

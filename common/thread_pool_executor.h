@@ -2,7 +2,8 @@
 //
 // Tasks run with subnormal numbers flushed to zero (denormals.h).
 //
-// The destructor (or Stop) lets running tasks finish, drops the others, and joins the threads.
+// The destructor (or Stop) lets running tasks finish, drops those that have not begun, and joins
+// the threads.
 
 #ifndef SATRAP_COMMON_THREAD_POOL_EXECUTOR_H_
 #define SATRAP_COMMON_THREAD_POOL_EXECUTOR_H_

@@ -1,6 +1,6 @@
-// A ManualExecutor runs its tasks only when a test tells it to, in one thread, in the order in
-// which they were posted, on a clock that only the test moves. So a test that uses it sees the same
-// order on every run.
+// A ManualExecutor runs its tasks only when a test tells it to: in the test's thread, in the order
+// in which they were posted, on a clock that only the test advances. A test sees the same order on
+// every run.
 //
 // Not thread-safe: everything happens in the test's thread.
 
@@ -26,7 +26,7 @@ class ManualExecutor final : public Executor {
   }
   int64_t NowUs() const override { return now_us_; }
 
-  // Runs what is ready, and what that posts, until nothing is. Timers that are due count as ready.
+  // Runs ready tasks, and those that they post, until none is left. A timer that is due is ready.
   void RunReady() {
     while (true) {
       while (!timers_.empty() && timers_.begin()->first <= now_us_) TakeFirstTimer();
@@ -37,7 +37,8 @@ class ManualExecutor final : public Executor {
     }
   }
 
-  // Moves the clock by `us`, stopping at each timer on the way to run it and all it makes ready.
+  // Advances the clock by `us`. Stops at each timer on the way and runs everything that is ready
+  // then.
   void AdvanceBy(int64_t us) {
     const int64_t end_us = now_us_ + us;
     RunReady();

@@ -2,8 +2,9 @@
 // written once, against this class, and know nothing of the device. Implementations: CpuBackend,
 // and ReferenceBackend for tests; each passes backend_conformance.h.
 //
-// Memory. Tensors view memory of the backend that is given them (CHECK where it can be seen).
-// Unless an operation says otherwise its outputs do not overlap its inputs.
+// Memory. The tensors given to a backend view memory of that backend. Unless an operation says
+// otherwise, its outputs do not overlap its inputs. The host does not touch the memory directly: it
+// uses CopyIn, CopyOut or a HostView. DeferredBackend, for tests, enforces it.
 //
 // Order. Operations are enqueued and run one after another in call order; a call may return before
 // its operation has run. Operations return no values: sums, counts and flags are written to backend
@@ -12,12 +13,12 @@
 //
 // Determinism. An operation gives the same bits for the same arguments on one kind of device,
 // whatever the number of threads. Row i of a forward result depends on row i of the inputs alone,
-// not on how many rows there are. Sums over samples are the exception by nature: they depend on
-// which samples are summed together, never on timing.
+// not on how many rows there are. Sums over samples necessarily depend on which samples are summed
+// together, but never on timing.
 //
 // Zero rows are legal everywhere: sums over them are 0.
 //
-// Errors. Only memory can run out. A failed kernel is not recoverable and aborts.
+// Errors. Only Allocate can fail. A kernel that fails aborts the process: its results are lost.
 //
 // Thread-compatible: one thread at a time.
 
@@ -37,14 +38,19 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Memory of `bytes` bytes, zeroed, aligned to 64, freed with the backend: callers allocate at the
-  // start, never for a step. RESOURCE_EXHAUSTED.
+  // Memory of `bytes` bytes, zeroed, aligned to 64, freed with the backend. Callers allocate at the
+  // start, never during a step. RESOURCE_EXHAUSTED if there is not enough memory.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
   virtual void CopyIn(absl::Span<const float> host, float* device) = 0;
+  virtual void CopyIn(absl::Span<const double> host, double* device) = 0;
   virtual void CopyOut(const float* device, absl::Span<float> host) = 0;
   virtual void CopyOut(const double* device, absl::Span<double> host) = 0;
   // Returns when every operation so far has run.
   virtual void Sync() = 0;
+  // Where the host reads and writes what lies at `device`, so that it need not be copied; null if
+  // the host cannot reach this backend's memory. The view may be used until the next operation is
+  // enqueued. REQUIRES: no operation since the last Sync
+  virtual void* HostView(void* device) = 0;
 
   // F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;
@@ -83,8 +89,8 @@ class Backend {
   // row i of x; zeros where there is none. A length is rounded and bounded to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
-  // dx, from y = SequencePool(x): zeros behind the length; a maximum's goes to the first position
-  // that has it. dy is overwritten.
+  // dx, from y = SequencePool(x): zero for positions beyond the length; the gradient of a maximum
+  // goes to the first position that attains it. dy is overwritten.
   virtual void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y,
                                 Tensor dy, GradientTarget dx) = 0;
 
@@ -112,9 +118,9 @@ class Backend {
   // n is 0.
   virtual void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) = 0;
 
-  // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y): a sum's
-  // gradient, not a mean's. All (n, 1); weight and mask may be empty (1).  A masked sample adds
-  // exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
+  // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y), the gradient
+  // of a sum, not of a mean. All (n, 1); weights and mask may be empty, which means 1. A masked
+  // sample adds exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
   virtual void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask,
                              Tensor dlogits, Tensor sums) = 0;
 
@@ -122,16 +128,16 @@ class Backend {
   virtual void CountNonFinite(Tensor x, Tensor count) = 0;
 
   // w -= lr g.
-  virtual void SgdStep(const StepScale& step, Tensor gradient, Tensor w) = 0;
+  virtual void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) = 0;
   // a += g^2; w -= lr g / (sqrt(a) + epsilon).
-  virtual void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+  virtual void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                            Tensor a) = 0;
   // Kingma and Ba (2015), algorithm 1. `correction1` = 1 - beta1^t, `correction2` = 1 - beta2^t.
   struct AdamArgs {
     float beta1, beta2, epsilon, correction1, correction2;
   };
-  virtual void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w,
-                        Tensor m, Tensor v) = 0;
+  virtual void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient,
+                        Tensor w, Tensor m, Tensor v) = 0;
 };
 
 }  // namespace satrap

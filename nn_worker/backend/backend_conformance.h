@@ -1,10 +1,11 @@
-// What every Backend must do: a suite of tests over a factory. A backend's own test instantiates
-// it:
+// What every Backend must do: a suite of tests over a factory, which each backend's own test
+// instantiates:
 //
-//   INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance, testing::Values([] { return NewCpuBackend(2);
-//   }));
+//   INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
+//                            testing::Values([] { return NewCpuBackend(2); }));
 //
-// Random shapes are compared with ReferenceBackend; small cases with numbers worked out by hand.
+// Random values are compared with ReferenceBackend's results, small cases with numbers worked out
+// by hand. The backend's memory must be host memory: the tests write to it directly.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_CONFORMANCE_H_
@@ -24,7 +25,7 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
  protected:
   BackendConformance();
 
-  // Backend memory of the backend under test. `stride` 0: cols.
+  // Memory of the backend under test. A `stride` of 0 stands for `cols`.
   Tensor New(int64_t rows, int64_t cols, int64_t stride = 0);
   Tensor NewF64(int64_t rows, int64_t cols);
   // Values in [-1, 1), the same for the same salt.

@@ -18,13 +18,14 @@
 namespace satrap {
 namespace {
 
-// Rows of one part of a loop over samples. Partial sums are of this many rows too, so a sum's order
-// is that of the samples, whatever the threads.
+// Rows of one piece of a loop over samples. A partial sum covers the same rows, and partial sums
+// are added in order, so a sum has the same bits for any number of threads.
 constexpr int64_t kPartRows = 128;
-// Values of one part of a loop over parameters.
+// Values of one piece of a loop over parameters.
 constexpr int64_t kPartValues = 16384;
 
-// Neighbouring columns of the same rows as one tensor: many inputs of one column lie so.
+// Merges tensors that are neighbouring columns of the same rows. A model has many inputs of one
+// column (linear weights), and they usually lie side by side: one loop then covers them all.
 std::vector<Tensor> Joined(absl::Span<const Tensor> tensors) {
   std::vector<Tensor> joined;
   for (const Tensor& tensor : tensors) {
@@ -61,6 +62,9 @@ class CpuBackend final : public Backend {
   void CopyIn(absl::Span<const float> host, float* device) override {
     std::copy(host.begin(), host.end(), device);
   }
+  void CopyIn(absl::Span<const double> host, double* device) override {
+    std::copy(host.begin(), host.end(), device);
+  }
   void CopyOut(const float* device, absl::Span<float> host) override {
     std::copy_n(device, host.size(), host.begin());
   }
@@ -68,6 +72,7 @@ class CpuBackend final : public Backend {
     std::copy_n(device, host.size(), host.begin());
   }
   void Sync() override {}
+  void* HostView(void* device) override { return device; }
 
   void Fill(Tensor y, float value) override {
     ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::FillRows(y, value, b, e); });
@@ -192,19 +197,19 @@ class CpuBackend final : public Backend {
     *count.f64() += found;
   }
 
-  void SgdStep(const StepScale& step, Tensor gradient, Tensor w) override {
+  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     ForValues(w, [&](int64_t at, int64_t n) {
       cpu::SgdRange(step, gradient.f32() + at, w.f32() + at, n);
     });
   }
-  void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     ForValues(w, [&](int64_t at, int64_t n) {
       cpu::AdagradRange(step, epsilon, gradient.f32() + at, w.f32() + at, a.f32() + at, n);
     });
   }
-  void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
+  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
+                Tensor m, Tensor v) override {
     ForValues(w, [&](int64_t at, int64_t n) {
       cpu::AdamRange(step, adam, gradient.f32() + at, w.f32() + at, m.f32() + at, v.f32() + at, n);
     });
@@ -289,8 +294,9 @@ void CpuBackend::LinearGrad(const LinearGradArgs& args) {
   CHECK(args.x.rows == args.dy.rows && args.x.cols == args.w.rows && out == args.dy.cols);
   CHECK(args.dw.stride == args.dw.cols && args.w.stride == args.w.cols);
   if (args.w.rows == 0 || out == 1) return LinearGradOfOneUnit(args);
-  // The slices of rows are those of the partial sums of db: a slice makes both while it is in
-  // cache.
+  // One pass over dy: while a slice is in cache, turn it into the gradient before the activation,
+  // sum its columns for db, and multiply it for dx. dw comes last, since it sums over all rows of
+  // dy. The partial sums of db are added in the order of slices, whichever thread made them.
   const int64_t slices = Parts(args.dy.rows, CpuMatrix::kRowBlock);
   float* partials = partials_.Get<float>(std::max<int64_t>(1, slices * out));
   matrix_.InputGradient(args.dy, args.w, args.dx, [&](int64_t begin, int64_t end) {
@@ -308,7 +314,8 @@ void CpuBackend::LinearGrad(const LinearGradArgs& args) {
   matrix_.WeightGradient(args.x, args.dy, args.dw);
 }
 
-// Also of any number of units over no inputs.
+// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops do. Layers
+// without inputs come here as well, whatever their units: they have a bias gradient only.
 void CpuBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   ForRows(args.dy.rows, [&](int64_t begin, int64_t end) {
     cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);
@@ -328,6 +335,7 @@ void CpuBackend::BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, T
   float* scale = scratch_.Get<float>(cols);
   for (int64_t c = 0; c < cols; ++c) {
     const double mean = moments[c] / n;
+    // Rounding can make the difference slightly negative where all values are equal.
     const double variance = std::max(0.0, moments[cols + c] / n - mean * mean);
     stats.f32(0)[c] = static_cast<float>(mean);
     stats.f32(1)[c] = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
@@ -359,7 +367,7 @@ void CpuBackend::BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tens
   const int64_t cols = mean.cols;
   const double* moments = sums.f64();
   const double n = moments[2 * cols];
-  if (n == 0) return;
+  if (n == 0) return;  // a step without samples says nothing about the data
   const double unbiased = n > 1 ? n / (n - 1) : 1.0;
   for (int64_t c = 0; c < cols; ++c) {
     const double batch_mean = moments[c] / n;

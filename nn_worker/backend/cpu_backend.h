@@ -1,8 +1,8 @@
 // The CPU backend: matrix products by oneDNN (cpu_matrix.h), the rest by vectorised loops
-// (cpu_kernels.h), each cut into parts of fixed size over a fork-join pool. Operations have run
-// when their call returns.
+// (cpu_kernels.h), each cut into pieces of fixed size that a fork-join pool runs. An operation has
+// run when its call returns, so Sync has nothing to do.
 //
-// Thread-compatible, as every Backend; several may work at the same time.
+// Thread-compatible, as every Backend; different backends may work at the same time.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_BACKEND_H_
@@ -17,7 +17,8 @@ namespace satrap {
 // `compute_threads` counts the caller's thread. REQUIRES: compute_threads >= 1
 std::unique_ptr<Backend> NewCpuBackend(int compute_threads);
 
-// On a pool that others may use between its operations. Not owned; must outlive the backend.
+// Runs on `pool`, which others may use between the backend's operations. Not owned; must outlive
+// the backend.
 std::unique_ptr<Backend> NewCpuBackend(ForkJoinPool* pool);
 
 }  // namespace satrap

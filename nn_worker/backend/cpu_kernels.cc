@@ -12,8 +12,8 @@
 namespace satrap::cpu {
 namespace {
 
-// Lanes of a sum: the compiler may keep them in one register, and the order of the sum stands in
-// the source.
+// Lanes of a sum. The compiler may not reorder a float sum, so the source spells out an order that
+// fits one vector register: value i is added to lane i % kLanes, and the lanes are added pairwise.
 constexpr int kLanes = 16;
 
 inline float SumOfLanes(float* lanes) {
@@ -31,7 +31,7 @@ SATRAP_VECTORIZE_FUSED void AddRow(const float* __restrict x, float* __restrict 
   for (int64_t c = 0; c < cols; ++c) y[c] += x[c];
 }
 
-// Written so that NaN stays NaN: a broken value must reach the finite check.
+// A NaN must stay NaN, so that the finite check sees it: hence not max(x, 0), which may drop it.
 SATRAP_VECTORIZE_FUSED void ReluRow(const float* x, float* y, int64_t cols) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] < 0 ? 0 : x[c];
@@ -68,8 +68,8 @@ void ActivateRow(Activation activation, const float* x, float* y, int64_t cols) 
   }
 }
 
-// In this and the two below dx may be dy: then element c depends on element c alone, which ivdep
-// says.
+// dx may be dy, in this and the next two functions, so the pointers cannot be __restrict. Element c
+// depends on element c alone, and ivdep tells the compiler so.
 SATRAP_VECTORIZE_FUSED void ReluGradRow(const float* y, const float* dy, float* dx, bool add,
                                         int64_t cols) {
   if (add) {
@@ -199,7 +199,7 @@ SATRAP_VECTORIZE_FUSED void BatchNormGradRow(
   }
 }
 
-// Bits of an infinite or NaN float: all ones in the exponent.
+// Looks at bits, since an exponent of all ones marks exactly the infinities and NaNs.
 SATRAP_VECTORIZE_FUSED int64_t NonFiniteRow(const float* x, int64_t cols) {
   uint32_t lanes[kLanes] = {};
   int64_t c = 0;
@@ -437,13 +437,14 @@ int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
   return count;
 }
 
-SATRAP_VECTORIZE_FUSED void SgdRange(const StepScale& step, const float* __restrict gradient,
-                                     float* __restrict w, int64_t count) {
+SATRAP_VECTORIZE_FUSED void SgdRange(const UpdateCoefficients& step,
+                                     const float* __restrict gradient, float* __restrict w,
+                                     int64_t count) {
   const auto [lr, scale, l2] = step;
   for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
 }
 
-SATRAP_VECTORIZE_FUSED void AdagradRange(const StepScale& step, float epsilon,
+SATRAP_VECTORIZE_FUSED void AdagradRange(const UpdateCoefficients& step, float epsilon,
                                          const float* __restrict gradient, float* __restrict w,
                                          float* __restrict a, int64_t count) {
   const auto [lr, scale, l2] = step;
@@ -454,7 +455,7 @@ SATRAP_VECTORIZE_FUSED void AdagradRange(const StepScale& step, float epsilon,
   }
 }
 
-SATRAP_VECTORIZE_FUSED void AdamRange(const StepScale& step, const Backend::AdamArgs& adam,
+SATRAP_VECTORIZE_FUSED void AdamRange(const UpdateCoefficients& step, const Backend::AdamArgs& adam,
                                       const float* __restrict gradient, float* __restrict w,
                                       float* __restrict m, float* __restrict v, int64_t count) {
   const auto [lr, scale, l2] = step;

@@ -1,8 +1,8 @@
-// The loops of CpuBackend: each works on rows [begin, end) of its tensors in one thread and is
-// compiled for AVX-512, AVX2 and plain x86-64, chosen when the program starts. Formulas are those
-// of backend.h.
+// The loops of CpuBackend. Each works on rows [begin, end) of its tensors in the calling thread,
+// and is compiled for AVX-512, AVX2 and plain x86-64; the choice is made when the program starts.
+// The formulas are those of backend.h.
 //
-// Thread-safe: they touch only the given rows (and the sums they are given).
+// Thread-safe: a loop writes only the given rows, or the sums that it is given.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_KERNELS_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_KERNELS_H_
@@ -64,10 +64,10 @@ void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor d
              int64_t begin, int64_t end, double* sums);
 int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end);
 
-void SgdRange(const StepScale& step, const float* gradient, float* w, int64_t count);
-void AdagradRange(const StepScale& step, float epsilon, const float* gradient, float* w, float* a,
-                  int64_t count);
-void AdamRange(const StepScale& step, const Backend::AdamArgs& adam, const float* gradient,
+void SgdRange(const UpdateCoefficients& step, const float* gradient, float* w, int64_t count);
+void AdagradRange(const UpdateCoefficients& step, float epsilon, const float* gradient, float* w,
+                  float* a, int64_t count);
+void AdamRange(const UpdateCoefficients& step, const Backend::AdamArgs& adam, const float* gradient,
                float* w, float* m, float* v, int64_t count);
 
 }  // namespace satrap::cpu

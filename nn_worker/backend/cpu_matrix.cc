@@ -13,14 +13,17 @@
 namespace satrap {
 namespace {
 
-// Rows of dw of one slice: more would leave threads idle at the end, fewer would pack dz again too
-// often.
+// Rows of dw of one slice. With more, threads would be idle at the end; with fewer, oneDNN would
+// pack dz too often, once a slice.
 constexpr int64_t kWeightRows = 112;
 
 // c = a b, or c += a b, in the calling thread.
 void Sgemm(char transpose_a, int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride,
            const float* b, int64_t b_stride, bool add, float* c, int64_t c_stride) {
-  omp_set_num_threads(1);  // of this thread only
+  // Debian's oneDNN is built for OpenMP. The setting belongs to the calling thread, so it is made
+  // here, in whichever thread of the pool has the slice; the product then runs in that thread, with
+  // its floating-point mode (common/denormals.h).
+  omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm(transpose_a, 'N', m, n, k, 1.0f, a, a_stride, b, b_stride,
                                           add ? 1.0f : 0.0f, c, c_stride);
   CHECK(status == dnnl_success) << "dnnl_sgemm " << m << " x " << n << " x " << k << ": " << status;
@@ -58,6 +61,7 @@ void CpuMatrix::RowSlices(Tensor a, const float* b, int64_t b_stride, Tensor c, 
       Sgemm('N', kRowBlock, c.cols, k, a.f32(begin), a.stride, b, b_stride, add, c.f32(begin),
             c.stride);
     } else {
+      // The last slice: pad it with rows of zeros to the size that all others have.
       const Tensor part_a = TensorF32(tail_a, kRowBlock, k);
       const Tensor part_c = TensorF32(tail_c, kRowBlock, c.cols);
       std::memset(tail_a, 0, kRowBlock * (k + c.cols) * sizeof(float));
@@ -103,6 +107,7 @@ void CpuMatrix::WeightGradient(Tensor x, Tensor dz, Tensor dw) {
     std::memset(dw.f32(), 0, dw.size() * sizeof(float));
     return;
   }
+  // As many slices as kWeightRows asks for, of nearly equal size, in multiples of 8 rows.
   const int64_t slices = Slices(dw.rows, kWeightRows);
   const int64_t rows = (Slices(dw.rows, slices) + 7) / 8 * 8;
   pool_->Run(Slices(dw.rows, rows), [&](int64_t slice, int) {

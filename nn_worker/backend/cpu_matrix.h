@@ -1,13 +1,14 @@
 // The matrix products of CpuBackend: oneDNN's f32 product, called with one thread a call, in slices
 // over a ForkJoinPool.
 //
-// Slices are of fixed size, whatever the number of threads, and never cut a sum:
-//   y = x w        slices of kRowBlock rows of y. The last is filled up in scratch memory, so that
-//   each row is computed by
-//                  the same kernel however many rows there are (a product of one row takes another
-//                  path in oneDNN and differs in the last bit).
-//   dx = dz w^T    the same, with w transposed first: oneDNN's product of plain operands is about
-//   15 % faster. dw = x^T dz    slices of rows of dw.
+// Slices have a fixed size, whatever the number of threads, and never cut a sum:
+//
+//   y = x w        slices of kRowBlock rows of y. The last slice is padded in scratch memory, so
+//                  that the same kernel computes a row however many rows there are (a product of
+//                  one row takes another path in oneDNN and differs in the last bit).
+//   dx = dz w^T    the same, with w transposed first: oneDNN's product of operands that are not
+//                  transposed is about 15 % faster.
+//   dw = x^T dz    slices of rows of dw.
 //
 // Thread-compatible.
 
@@ -24,7 +25,7 @@
 
 namespace satrap {
 
-// Memory that grows to the largest request, and is kept; contents are lost when it grows.
+// Memory that grows to the largest request and is never given back. Growing loses the contents.
 class AlignedScratch {
  public:
   template <typename T>
@@ -50,7 +51,7 @@ class CpuMatrix {
   // `pool` is not owned.
   explicit CpuMatrix(ForkJoinPool* pool);
 
-  // y = x w, then after(begin, end) for each slice of rows, while it is in cache.
+  // y = x w, then after(begin, end) for each slice of rows while it is still in cache.
   // x: (n, in)  w: (in, out), no gaps  y: (n, out)     REQUIRES: in, out >= 1
   void Product(Tensor x, Tensor w, Tensor y, absl::FunctionRef<void(int64_t, int64_t)> after);
   // before(begin, end) for each slice of rows, then dx = dz w^T (+= with `add`); dx may be empty.

@@ -17,12 +17,13 @@ SATRAP_VECTORIZE_FUSED void ScaleRow(float scale, float* __restrict y, int64_t c
   for (int64_t c = 0; c < cols; ++c) y[c] *= scale;
 }
 
-// NaN stays: a broken value must reach the finite check.
+// A NaN on either side wins, so that the finite check sees it.
 SATRAP_VECTORIZE_FUSED void MaxRow(const float* __restrict x, float* __restrict y, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] <= y[c] || y[c] != y[c] ? y[c] : x[c];
 }
 
-// Takes what is left of dy where x is the maximum.
+// Moves dy to dx where x is the maximum and clears it there, so that a later position with the same
+// value gets nothing.
 SATRAP_VECTORIZE_FUSED void MaxGradRow(const float* __restrict x, const float* __restrict y,
                                        float* __restrict dy, float* __restrict dx, bool add,
                                        int64_t cols) {
@@ -34,7 +35,8 @@ SATRAP_VECTORIZE_FUSED void MaxGradRow(const float* __restrict x, const float* _
   }
 }
 
-// The positions of a sequence of at most `most` that are before its end; 0 for NaN.
+// The number of positions before the end of a sequence, rounded and bounded to [0, most]; 0 for
+// NaN.
 int64_t PositionsOf(float length, int64_t most) {
   if (!(length >= 0.5f)) return 0;
   return length >= static_cast<float>(most) ? most : std::lround(length);

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// About 5 us of looking for work before a helper sleeps.
+// About 5 us of spinning before a helper sleeps.
 constexpr int kSpins = 200;
 
 inline void Pause() {
@@ -23,9 +23,10 @@ inline void Pause() {
 
 }  // namespace
 
-// One Run is one value of `generation`. Helpers enter it by raising `inside`, claim parts from
-// `next`, and leave; the caller closes it under the mutex, so a helper never touches a function
-// that has gone.
+// Each Run has a value of `generation`. A helper enters a Run by incrementing `inside` under the
+// mutex, claims parts from `next` without it, and leaves by decrementing `inside`. The caller ends
+// a Run by clearing `open` and waiting for `inside` to become 0, so no helper ever calls a function
+// that no longer exists.
 struct ForkJoinPool::Rep {
   explicit Rep(int threads) : num_threads(threads) {}
 
@@ -44,6 +45,8 @@ struct ForkJoinPool::Rep {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) {
         Pause();
       }
+      // Spinning only saves the sleep. What counts is read under the mutex: a Run that was missed
+      // altogether has open == nullptr, and the helper goes on to wait for the next.
       absl::FunctionRef<void(int64_t, int)>* job = nullptr;
       {
         MutexLock lock(&mutex);
@@ -108,6 +111,8 @@ void ForkJoinPool::Run(int64_t parts, absl::FunctionRef<void(int64_t part, int t
     rep_->generation.fetch_add(1, std::memory_order_release);
     rep_->wake.NotifyAll();
   }
+  // When Work returns, every part has been claimed; those of helpers may still run. No helper
+  // enters any more once `open` is null.
   rep_->Work(part, 0);
   MutexLock lock(&rep_->mutex);
   rep_->open = nullptr;

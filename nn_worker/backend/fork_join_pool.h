@@ -1,9 +1,12 @@
-// A ForkJoinPool runs the parts of one operation on several threads, the caller among them. Which
-// thread runs which part is left to chance, so parts must not care; it makes a part's late helper
-// cost nothing but its help.
+// A ForkJoinPool runs the parts of one operation on several threads, the caller's among them.
+// Threads claim parts as they become free, so a result must not depend on which thread runs a part,
+// and a helper that wakes late delays nobody: the others have done its share.
 //
-// A helper without work looks for it for a few microseconds, then sleeps: roles that share the
-// cores get them.
+// A helper without work spins for a few microseconds, then sleeps, so that other roles on the
+// machine get the core.
+//
+// Parts run with subnormal numbers flushed to zero (common/denormals.h), in the caller's thread
+// too.
 //
 // Thread-compatible: one caller at a time.
 

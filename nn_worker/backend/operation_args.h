@@ -22,8 +22,10 @@ struct LinearGradArgs {
   Tensor db;          // (1, out), or empty
 };
 
-// One optimizer step; docs/glossary.md, "normalised gradient": g = gradient * scale + l2 * w.
-struct StepScale {
+// The coefficients of one optimizer operation. DenseStep (optimizer/dense_optimizer.h) says which
+// step of the job it is; these follow from that and the configuration. g = gradient * scale + l2 *
+// w is the normalised gradient of docs/glossary.md.
+struct UpdateCoefficients {
   float learning_rate = 0;
   float scale = 1;  // 1 / global weight
   float l2 = 0;

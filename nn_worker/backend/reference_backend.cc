@@ -55,6 +55,9 @@ class ReferenceBackend final : public Backend {
   void CopyIn(absl::Span<const float> host, float* device) override {
     std::copy(host.begin(), host.end(), device);
   }
+  void CopyIn(absl::Span<const double> host, double* device) override {
+    std::copy(host.begin(), host.end(), device);
+  }
   void CopyOut(const float* device, absl::Span<float> host) override {
     std::copy_n(device, host.size(), host.begin());
   }
@@ -62,6 +65,7 @@ class ReferenceBackend final : public Backend {
     std::copy_n(device, host.size(), host.begin());
   }
   void Sync() override {}
+  void* HostView(void* device) override { return device; }
 
   void Fill(Tensor y, float value) override {
     ForEach(y, [&](int64_t i, int64_t c) {
@@ -291,12 +295,12 @@ class ReferenceBackend final : public Backend {
     ForEach(x, [&](int64_t i, int64_t c) { *count.f64() += std::isfinite(x.f32(i)[c]) ? 0 : 1; });
   }
 
-  void SgdStep(const StepScale& step, Tensor gradient, Tensor w) override {
+  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     ForEach(w, [&](int64_t, int64_t c) {
       w.f32()[c] -= step.learning_rate * Normalised(step, gradient, w, c);
     });
   }
-  void AdagradStep(const StepScale& step, float epsilon, Tensor gradient, Tensor w,
+  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     ForEach(w, [&](int64_t, int64_t c) {
       const double g = Normalised(step, gradient, w, c);
@@ -304,8 +308,8 @@ class ReferenceBackend final : public Backend {
       w.f32()[c] -= step.learning_rate * g / (std::sqrt(a.f32()[c]) + epsilon);
     });
   }
-  void AdamStep(const StepScale& step, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
+  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
+                Tensor m, Tensor v) override {
     ForEach(w, [&](int64_t, int64_t c) {
       const double g = Normalised(step, gradient, w, c);
       m.f32()[c] = adam.beta1 * m.f32()[c] + (1 - adam.beta1) * g;
@@ -328,7 +332,7 @@ class ReferenceBackend final : public Backend {
   static float Normalized(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
     return (x.f32(i)[c] - stats.f32(0)[c]) * stats.f32(1)[c];
   }
-  static double Normalised(const StepScale& step, const Tensor& gradient, const Tensor& w,
+  static double Normalised(const UpdateCoefficients& step, const Tensor& gradient, const Tensor& w,
                            int64_t c) {
     return gradient.f32()[c] * step.scale + step.l2 * w.f32()[c];
   }

@@ -1,5 +1,5 @@
-// The operations of backend.h as plain loops with sums in double: what a reader checks the formulas
-// in, and what tests compare other backends with. Slow.
+// The operations of backend.h as plain loops with sums in double. Slow, but easy to check against
+// the formulas: tests compare other backends with it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_REFERENCE_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_REFERENCE_BACKEND_H_

@@ -1,9 +1,11 @@
 // A Tensor is a view of backend memory: `rows` rows of `cols` values, row i at data + i * stride.
-// It does not own, is cheap to copy and knows its dtype; reading it through another dtype is a
-// programming error (CHECK).
+// It does not own the memory and is cheap to copy. Reading it as another dtype than its own fails a
+// CHECK.
 //
-// Row i is sample i of a part. What a layer sees as [samples, length, dim] is here [samples, length
-// * dim].
+// Row i is sample i of a part. A layer's [samples, length, dim] is [samples, length * dim] here.
+//
+// f32() and f64() compute an address; whether the host may dereference it depends on the backend
+// (Backend::HostView).
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_H_
@@ -54,8 +56,8 @@ struct Tensor {
   }
 };
 
-// A view of rows that follow one another without gaps. (F32 alone is a WireDtype of
-// proto/job.proto.)
+// A view of rows that follow one another without gaps. (Plain F32 is a WireDtype in
+// proto/job.proto, hence the longer names.)
 inline Tensor TensorF32(float* data, int64_t rows, int64_t cols) {
   return {DType::kF32, data, rows, cols, cols};
 }
@@ -63,7 +65,7 @@ inline Tensor TensorF64(double* data, int64_t rows, int64_t cols) {
   return {DType::kF64, data, rows, cols, cols};
 }
 
-// Where a gradient goes. An empty tensor: nowhere, it is not wanted.
+// Where a gradient is written or added. An empty tensor means that it is not wanted.
 struct GradientTarget {
   Tensor tensor;
   bool add = false;  // += instead of =

@@ -8,13 +8,13 @@
 // Deterministic: a sum has the same bits on every rank and on every run with the same size and
 // counts.
 //
-// Waiting. No call has a deadline of its own: ranks wait in one while another saves or has no
-// input. What ends a wait is Abort, called by whoever learns of a loss.
+// Waiting. No call has a deadline: ranks wait in one while another saves a model or has no input. A
+// lost rank ends the wait through Abort, called by whoever learns of the loss.
 //
 // Errors. After any error, Abort included, the object is dead: every later call returns the same
 // status at once.
 //
-// Thread-compatible, but for Abort, which any thread may call at any time.
+// Thread-compatible, except for Abort, which any thread may call at any time.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_
@@ -44,15 +44,15 @@ class Collective {
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
   virtual absl::Status Broadcast(int root, absl::Span<char> bytes) = 0;
 
-  // Element r of the answer is what rank r gave. Sizes may differ, 0 included.
+  // Element r of the result is the bytes that rank r gave. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
   // Returns when every rank has called it.
   virtual absl::Status Barrier() = 0;
 
-  // Ends the running call, and with it the object, with `status`, within 2 s; the first status
-  // given stays. It ends the calls of this rank; the others learn of it by an error of their own or
-  // are aborted too. REQUIRES: !status.ok()
+  // Ends the running call with `status` within 2 s, and the object with it; of several statuses the
+  // first stays. It ends the calls of this rank only: the others get an error of their own, or must
+  // be aborted too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
 };
 

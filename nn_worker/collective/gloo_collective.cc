@@ -22,11 +22,11 @@ namespace {
 
 using UnboundBuffer = gloo::transport::UnboundBuffer;
 
-// What Gloo needs as "no deadline": large, and far from overflow when added to a clock.
+// Gloo has no "no deadline". This is long enough, and does not overflow when added to a clock.
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
-// Our store in Gloo's clothes. Gloo knows errors only as exceptions: this throws its own, which
-// NewGlooCollective catches around the call that may throw it.
+// Adapts our store to Gloo's interface. Gloo reports errors by exceptions only, so this throws
+// Gloo's; NewGlooCollective catches them around the call that uses the store.
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
   StoreAdapter(RendezvousStore* store, const GlooOptions& options)
@@ -56,7 +56,7 @@ class StoreAdapter final : public gloo::rendezvous::Store {
   const int64_t timeout_ms_;
 };
 
-// Where a message lies.
+// The bytes of a message within a buffer.
 struct Extent {
   size_t begin = 0;
   size_t bytes = 0;
@@ -123,8 +123,8 @@ class GlooCollective final : public Collective {
   }
 
  private:
-  // Runs one call. Its error, or Gloo's, ends the object, and the closed connections end the
-  // others' calls.
+  // Runs one call. Any error, of the call or thrown by Gloo, ends the object; closing the
+  // connections then ends the calls of the other ranks.
   absl::Status Run(absl::FunctionRef<absl::Status()> call) {
     {
       MutexLock lock(&mutex_);
@@ -144,9 +144,9 @@ class GlooCollective final : public Collective {
     return status_;
   }
 
-  // One phase: sends to each other rank its extent of `out` and receives into `in`. Every rank
-  // makes its phases in the same order, so a phase's number tells its messages from all others.
-  // `out` and `in` may be the same memory.
+  // One phase: sends each other rank its extent of `out` and receives from each into `in`, which
+  // may be the same memory. Every rank runs the same phases in the same order, so the number of a
+  // phase identifies its messages.
   absl::Status Exchange(absl::Span<char> out, absl::FunctionRef<Extent(int to)> sent,
                         absl::Span<char> in, absl::FunctionRef<Extent(int from)> received) {
     const uint64_t phase = phase_++;
@@ -155,9 +155,10 @@ class GlooCollective final : public Collective {
     {
       MutexLock lock(&mutex_);
       if (!status_.ok()) return status_;
+      // Registered under the lock that Abort takes: from here on it can end the waits below.
       waiting_ = {sends.get(), receives.get()};
     }
-    // The buffers go when this function does, by whatever way.
+    // Abort must not touch the buffers once this function has returned or thrown.
     struct Forget {
       explicit Forget(GlooCollective* owner) : owner(owner) {}
       ~Forget() {
@@ -167,6 +168,7 @@ class GlooCollective final : public Collective {
       GlooCollective* const owner;
     } forget(this);
 
+    // Start all receives before the first send, so that no peer's message waits for a buffer.
     int to_send = 0;
     int to_receive = 0;
     for (int other = 0; other < size(); ++other) {
@@ -199,7 +201,7 @@ class GlooCollective final : public Collective {
   static absl::Span<char> Bytes(absl::Span<T> values) {
     return absl::Span<char>(reinterpret_cast<char*>(values.data()), values.size() * sizeof(T));
   }
-  // Piece r of `count` values, in bytes; all pieces together are all values.
+  // Piece r of `count` values, in bytes. The pieces of all ranks together cover the values.
   template <typename T>
   Extent Piece(size_t count, int r) const {
     const size_t begin = count * r / size();
@@ -207,7 +209,7 @@ class GlooCollective final : public Collective {
     return {begin * sizeof(T), (end - begin) * sizeof(T)};
   }
 
-  // Each rank has its own piece of `values`; afterwards each has all.
+  // Before the call each rank has its own piece of `values`; afterwards each has all pieces.
   template <typename T>
   absl::Status GatherPieces(absl::Span<T> values) {
     return Exchange(
@@ -229,7 +231,7 @@ class GlooCollective final : public Collective {
           [&](int from) {
             return Extent{from * own.bytes, own.bytes};
           }));
-      // A short sum may leave a rank without a piece, and memcpy takes no null pointer.
+      // With fewer values than ranks some piece is empty, and memcpy takes no null pointer.
       if (count > 0) std::memcpy(scratch_.data() + rank() * own.bytes, sums, own.bytes);
       std::fill_n(sums, count, T{0});
       for (int r = 0; r < size(); ++r) {

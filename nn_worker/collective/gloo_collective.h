@@ -1,14 +1,14 @@
 // The collective of ranks in processes, over TCP by Gloo's transport.
 //
-// The algorithms are ours, over Gloo's point-to-point buffers: its own cannot be ended from another
-// thread, and sum in the order of a ring. An allreduce of n ranks is cut into n pieces, piece r
-// summed by rank r in rank order and sent back: each rank sends and receives 2 (n - 1) / n of the
-// bytes, and the sum does not depend on how it was cut.
+// The algorithms are ours, over Gloo's point-to-point buffers: Gloo's own cannot be ended from
+// another thread, and they add in the order of a ring. An allreduce of n ranks cuts the values into
+// n pieces; rank r sums piece r in rank order and sends the sum to all. So each rank sends and
+// receives 2 (n - 1) / n of the bytes, and the sum does not depend on how the values were cut.
 //
-// A rank that ends, is aborted or goes away closes its connections: the calls of the others then
-// fail with UNAVAILABLE.
+// When a rank ends, is aborted or dies, its connections close and the calls of the others fail with
+// UNAVAILABLE.
 //
-// A write to a peer that has gone raises SIGPIPE: the process ignores that signal.
+// A write to a peer that is gone raises SIGPIPE: the process must ignore that signal.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_GLOO_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_GLOO_COLLECTIVE_H_

@@ -11,15 +11,17 @@
 namespace satrap {
 namespace {
 
-// Where the ranks meet. A meeting has two rounds: all have shown their memory; all have read the
-// others'.
+// Where the ranks exchange memory. A meeting has two rounds. After the first, all ranks have shown
+// their memory and may read the others'; after the second, all have read, and each may change its
+// own.
 class MeetingPoint {
  public:
   explicit MeetingPoint(int size) : size_(size), shown_(size) {}
 
   int size() const { return size_; }
 
-  // Shows `bytes`, waits for all, runs read(shown) while all stay, and waits until all have read.
+  // Shows `bytes`, waits for all ranks, runs read(shown) while none may leave, waits until all have
+  // read, and runs after().
   absl::Status Meet(int rank, absl::Span<char> bytes,
                     absl::FunctionRef<void(absl::Span<const absl::Span<char>>)> read,
                     absl::FunctionRef<void()> after) {
@@ -61,6 +63,8 @@ class MeetingPoint {
       return absl::OkStatus();
     }
     while (round_ == round && status_.ok()) turn_.Wait(&mutex_);
+    // A round that was completed counts, even if Abort came before this rank woke up: the others
+    // have gone on, and will find the status in the next round.
     return round_ != round ? absl::OkStatus() : status_;
   }
 

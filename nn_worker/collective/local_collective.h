@@ -11,7 +11,7 @@
 
 namespace satrap {
 
-// Element r is rank r's. They may be destroyed in any order, not while another is in a call.
+// Element r is for rank r. They may be destroyed in any order, but not while any is in a call.
 // REQUIRES: size >= 1
 std::vector<std::unique_ptr<Collective>> NewLocalCollectives(int size);
 

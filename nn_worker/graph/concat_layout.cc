@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// For each node the nodes it comes after.
+// For each node, the nodes whose outputs it reads.
 std::vector<std::vector<int>> Reads(const Graph& graph) {
   std::vector<std::vector<int>> reads(graph.nodes.size());
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
@@ -89,6 +89,7 @@ void LayInputsWithinConcats(Graph* graph) {
       GraphTensor& tensor = graph->tensors[input];
       const int64_t begin = column;
       column += ShapeSize(tensor.shape);
+      // An input that is given twice would need two places.
       const bool once = std::count(concat.inputs.begin(), concat.inputs.end(), input) == 1;
       if (tensor.within >= 0 || !once) continue;
       bool possible = true;
@@ -97,6 +98,8 @@ void LayInputsWithinConcats(Graph* graph) {
             other == static_cast<int>(node) || !ComesAfter(reads, other, static_cast<int>(node));
       }
       if (!possible) continue;
+      // As if the concatenation read its fellow readers: later choices and the order below then
+      // keep it behind them.
       for (const int other : tensor.consumers) {
         if (other != static_cast<int>(node)) reads[node].push_back(other);
       }

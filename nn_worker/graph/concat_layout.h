@@ -1,10 +1,9 @@
-// Lets the inputs of concatenations lie within their outputs, so that a concatenation costs
-// nothing.
+// Places the inputs of concatenations within their outputs, so that a concatenation costs nothing.
 //
-// A tensor lies within at most one concatenation, once. For the gradients to come out right,
-// whoever else reads it must run before the concatenation (its Backward then comes after, and adds
-// to a gradient that is already there); where that would make a cycle, the tensor keeps memory of
-// its own and is copied.
+// A tensor lies within at most one concatenation, and in one place there. Every other reader of the
+// tensor must run before the concatenation: its Backward then comes after, and adds to the gradient
+// that is already there. Where that would make a cycle, the tensor keeps memory of its own and is
+// copied.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_CONCAT_LAYOUT_H_
 #define SATRAP_NN_WORKER_GRAPH_CONCAT_LAYOUT_H_
@@ -20,12 +19,12 @@ namespace satrap {
 // REQUIRES: the nodes are in topological order, shapes are inferred
 void LayInputsWithinConcats(Graph* graph);
 
-// An order of [0, reads.size()) in which each comes after reads[i], the smallest number first where
-// there is a choice. Shorter than reads.size() if there is a cycle: what is missing lies on one or
-// after one.
+// An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]; where
+// there is a choice, the smallest number comes first. Nodes that lie on a cycle or depend on one
+// are missing from it.
 std::vector<int> TopologicalOrder(absl::Span<const std::vector<int>> reads);
 
-// Puts nodes into `order`, a permutation, and renumbers what names them.
+// Puts the nodes into `order`, a permutation, and renumbers the references to them.
 void ReorderNodes(absl::Span<const int> order, Graph* graph);
 
 }  // namespace satrap

@@ -8,12 +8,12 @@
 //   u64       XXH64 (seed 0) of all bytes before
 //
 // Example, one array "b" of 1 x 2 with values 1 and -2 (51 bytes):
-//   53 41 54 44 45 4e 53 45 | 01 00 00 00 | 01 00 00 00 | 01 00 62 | 01 00 00 00 00 00 00 00 | 02
-//   00 00 00 00 00 00 00 00 00 80 3f 00 00 00 c0 | XXH64
+//   53 41 54 44 45 4e 53 45 | 01 00 00 00 | 01 00 00 00 | 01 00 62 |
+//   01 00 00 00 00 00 00 00 | 02 00 00 00 00 00 00 00 | 00 00 80 3f | 00 00 00 c0 | XXH64
 //
 // Names: "LAYER.PARAMETER" (deep/linear_0.weight), "LAYER.PARAMETER#SLOT" for optimizer state
-// (...weight#adam.m), "LAYER.STATE" for running statistics. The order of arrays has no meaning. A
-// few MB: it is made in memory.
+// (...weight#adam.m), "LAYER.STATE" for running statistics. The order of arrays has no meaning. The
+// whole file is a few MB and is made in memory.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_DENSE_CHECKPOINT_H_
 #define SATRAP_NN_WORKER_GRAPH_DENSE_CHECKPOINT_H_

@@ -1,8 +1,8 @@
 // The first half of building a graph: a ModelConfig with only plain layers and exact input names.
 //
 //     "*.SEGMENT"   becomes FEATURE.SEGMENT of every feature that has it, in order
-//     mlp           becomes its layers (names in model.proto, MlpConfig); who reads NAME reads the
-//                   last of them
+//     mlp           becomes its layers (names in model.proto, MlpConfig); a layer that reads the
+//                   mlp reads the last of them
 
 #ifndef SATRAP_NN_WORKER_GRAPH_EXPAND_MODEL_H_
 #define SATRAP_NN_WORKER_GRAPH_EXPAND_MODEL_H_
@@ -23,7 +23,7 @@ struct ExpandedModel {
 
 // INVALID_ARGUMENT, naming the layer: no name, a name with one of ".*/:", a name given twice or
 // that of a graph input, a segment of all features ("*.SEGMENT") that none has, an mlp without
-// units. Whether inputs exist is not looked at.
+// units. Does not check that inputs exist.
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphInputs& inputs);
 
 }  // namespace satrap

@@ -1,8 +1,8 @@
-// A Graph is a ModelConfig made plain: composites and "*.segment" expanded, names resolved, shapes
-// inferred and checked, layers in an order in which each comes after what it reads. Nothing of it
-// has run yet; what is wrong with a model is found when it is built (graph_builder.h).
+// A Graph is a ModelConfig in plain form: composites and "*.segment" are expanded, names resolved,
+// shapes inferred and checked, and each layer comes after the layers that it reads. Errors of a
+// model are found while it is built (graph_builder.h), before anything runs.
 //
-// Immutable once built, but for the layers it owns, which the network binds and runs.
+// Immutable once built, except for the layers it owns, which the network binds and runs.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_GRAPH_H_
 #define SATRAP_NN_WORKER_GRAPH_GRAPH_H_
@@ -17,15 +17,15 @@
 
 namespace satrap {
 
-// A value that flows: a graph input or an output of a layer.
+// A graph input or an output of a layer.
 struct GraphTensor {
   std::string name;
   SampleShape shape;
   int producer = -1;           // node; -1: a graph input
   std::vector<int> consumers;  // nodes, once for each time it is read
   bool needs_gradient = false;
-  // The tensor of a concatenation that this one lies within, and its first column there; -1: in
-  // memory of its own.
+  // The output of a concatenation that this tensor lies within, and its first column there; -1 if
+  // it has memory of its own.
   int within = -1;
   int64_t within_column = 0;
 };

@@ -10,13 +10,13 @@
 #include "common/status_macros.h"
 #include "nn_worker/graph/concat_layout.h"
 #include "nn_worker/graph/expand_model.h"
-#include "nn_worker/layer/layer_registry.h"
+#include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
 namespace {
 
-// "linear" of a layer that has a linear {...}.
+// The name of the field that is set: "linear" if the layer has a linear {...}.
 std::string KindName(const LayerConfig& config) {
   if (config.kind_case() == LayerConfig::KIND_NOT_SET) return "no kind";
   return config.GetDescriptor()->FindFieldByNumber(config.kind_case())->name();
@@ -64,6 +64,7 @@ class GraphBuilder {
   }
 
   // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ...
+  // In two passes, since a layer may read one that is listed after it.
   absl::Status AddNodes(const ExpandedModel& expanded) {
     for (const LayerConfig& config : expanded.layers) {
       GraphNode node;
@@ -107,8 +108,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Walks back from a node that was not ordered: such a node reads another such node, so the walk
-  // meets itself.
+  // Finds a cycle to show. Every node that could not be ordered reads another such node, so a walk
+  // from one to the next must come back to a node that it has visited: from there on it is a cycle.
   absl::Status CycleError(const std::vector<std::vector<int>>& reads,
                           const std::vector<int>& order) const {
     std::vector<bool> ordered(reads.size(), false);
@@ -124,7 +125,7 @@ class GraphBuilder {
     walk.push_back(at);
     std::reverse(walk.begin(), walk.end());
     return absl::InvalidArgumentError(
-        absl::StrCat("model: layers read each other in a circle: ",
+        absl::StrCat("model: layers read each other in a cycle: ",
                      absl::StrJoin(walk, " -> ", [this](std::string* out, int node) {
                        absl::StrAppend(out, graph_.nodes[node].name);
                      })));

@@ -1,4 +1,5 @@
-// From a ModelConfig and the inputs it is fed to a Graph; what is wrong with a model is found here.
+// Builds a Graph from a ModelConfig and the declared inputs, and reports what is wrong with a
+// model.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_GRAPH_BUILDER_H_
 #define SATRAP_NN_WORKER_GRAPH_GRAPH_BUILDER_H_

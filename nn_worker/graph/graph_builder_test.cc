@@ -179,7 +179,7 @@ TEST(GraphBuilderTest, ACircleIsNamed) {
     layers { name: "b" inputs: "a" linear { units: 2 } }
     layers { name: "c" inputs: "b" activation {} }
     layers { name: "logit" inputs: "c" linear { units: 1 } })"),
-            "model: layers read each other in a circle: a -> b -> c -> a");
+            "model: layers read each other in a cycle: a -> b -> c -> a");
 }
 
 TEST(GraphBuilderTest, EveryLayerIsOfUse) {

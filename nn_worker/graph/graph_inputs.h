@@ -1,4 +1,4 @@
-// What the dense network is fed: the numeric block and the segments of the id features, as the
+// The inputs of the dense network: the numeric block and the segments of the id features, as the
 // job's data and tables declare them.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_GRAPH_INPUTS_H_
@@ -26,8 +26,7 @@ struct FeatureSegment {
 };
 
 struct GraphInputs {
-  // Columns of the graph input "numeric"; 0 where a job has no numerics: the input exists and has
-  // no columns.
+  // Columns of the graph input "numeric". It exists in every job; without numerics it has none.
   int64_t numeric_width = 0;
   // In the order of DataConfig.features, segments in that of their table.
   std::vector<FeatureSegment> segments;

@@ -1,5 +1,5 @@
 // Initial values of dense parameters: functions of (seed, parameter name, element) and nothing
-// else, so every rank makes the same ones and adding a layer changes no other.
+// else, so every rank makes the same ones, and adding a layer leaves the others as they were.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_
 #define SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_
@@ -15,7 +15,7 @@ namespace satrap {
 // rows * cols values. `name` is the parameter's in the network: "deep/linear_0.weight".
 std::vector<float> InitialValues(uint64_t seed, absl::string_view name, const ParameterSpec& spec);
 
-// The seed of what a layer draws while it runs (dropout).
+// The seed of the random numbers that a layer draws while it runs (dropout).
 uint64_t LayerSeed(uint64_t seed, absl::string_view layer_name);
 
 }  // namespace satrap

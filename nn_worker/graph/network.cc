@@ -11,17 +11,17 @@
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/initial_values.h"
 #include "nn_worker/graph/network_memory.h"
-#include "nn_worker/optimizer/optimizer_registry.h"
+#include "nn_worker/optimizer/dense_optimizer_factory.h"
 
 namespace satrap {
 namespace {
 
-// A node with its views, made once; only their number of rows changes from pass to pass.
+// A node with its tensors, made once. Only their number of rows changes from pass to pass.
 struct BoundNode {
   Layer* layer = nullptr;
   std::vector<Tensor> xs, ys, dys;
   std::vector<GradientTarget> dxs;
-  std::vector<Tensor> unread_dys;  // of outputs that nobody reads: zeros
+  std::vector<Tensor> unread_dys;  // gradients of outputs that nobody reads: set to zero
   bool needs_backward = false;
 };
 
@@ -46,6 +46,13 @@ struct Network::Rep {
     ASSIGN_OR_RETURN(void* data, backend->Allocate(std::max<int64_t>(1, count) * sizeof(float)));
     return static_cast<float*>(data);
   }
+  // Where the host reads and writes the memory of the backend; null if it cannot.
+  template <typename T>
+  T* View(T* device) const {
+    backend->Sync();
+    return static_cast<T*>(backend->HostView(device));
+  }
+  Tensor Logits() const { return memory.values[graph.output].FirstRows(samples); }
   NamedArray Fetch(const FlatArray& array, absl::string_view suffix, float* buffer) const {
     NamedArray out{absl::StrCat(array.name, suffix), array.spec.rows, array.spec.cols, {}};
     out.values.resize(out.rows * out.cols);
@@ -81,8 +88,12 @@ struct Network::Rep {
   std::vector<float*> slots;
 
   Tensor labels, weights, mask;  // (max_samples, 1)
+  Tensor packed_logits;          // (max_samples, 1), without the gaps that Logits() may have
   Tensor loss_sums;              // F64 (1, 2)
   Tensor non_finite;             // F64 (1, 1)
+
+  // Of AllReduce, where the host cannot reach the gradients. Empty otherwise.
+  std::vector<float> host_reduction;
 
   int64_t samples = 0;
   PassContext pass;
@@ -100,7 +111,7 @@ absl::Status Network::Rep::Allocate() {
   for (size_t slot = 0; slot < slot_names.size(); ++slot) {
     slots.push_back(all_slots + slot * parameter_layout.size);
   }
-  for (Tensor* column : {&labels, &weights, &mask}) {
+  for (Tensor* column : {&labels, &weights, &mask, &packed_logits}) {
     ASSIGN_OR_RETURN(float* data, AllocateFloats(options.max_samples));
     *column = TensorF32(data, options.max_samples, 1);
   }
@@ -147,9 +158,10 @@ absl::Status Network::Rep::BindLayers() {
   return absl::OkStatus();
 }
 
-// Backward runs the nodes from last to first: the first to reach a tensor assigns its gradient, the
-// others add. A concatenation comes before the other readers of what lies within it
-// (concat_layout.h), and finds its work done.
+// Backward runs the nodes from last to first: the first node to reach a tensor assigns its
+// gradient, later ones add. A tensor within a concatenation has its gradient in the concatenation's
+// own; there the concatenation must be the first to reach it, as concat_layout.h makes sure, and
+// has nothing to do.
 void Network::Rep::BindNodes() {
   std::vector<bool> has_gradient(graph.tensors.size(), false);
   nodes.resize(graph.nodes.size());
@@ -201,6 +213,12 @@ Tensor Network::input_gradient(int input) const {
   return rep_->memory.gradients[input];
 }
 
+Tensor Network::OnHost(Tensor view) const {
+  view.data = rep_->View(view.data);
+  CHECK(view.data != nullptr) << "the host cannot reach the memory of this backend";
+  return view;
+}
+
 absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
   rep_->samples = samples;
@@ -212,8 +230,13 @@ absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   return absl::OkStatus();
 }
 
-Tensor Network::logits() const {
-  return rep_->memory.values[rep_->graph.output].FirstRows(rep_->samples);
+std::vector<float> Network::ReadLogits() {
+  // Rows of a tensor lie a cache line apart; CopyOut takes values without gaps.
+  rep_->backend->Copy(rep_->Logits(), rep_->packed_logits.FirstRows(rep_->samples), /*add=*/false);
+  std::vector<float> logits(rep_->samples);
+  rep_->backend->CopyOut(rep_->packed_logits.f32(), absl::MakeSpan(logits));
+  rep_->backend->Sync();
+  return logits;
 }
 
 void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weights,
@@ -229,7 +252,7 @@ void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weigh
   const Tensor mask_in = mask.empty() ? Tensor() : copy_in(mask, rep.mask);
   Tensor dlogits = rep.memory.gradients[rep.graph.output];
   CHECK(!dlogits.empty()) << "nothing of the model can be trained";
-  rep.backend->BceWithLogits(logits(), labels_in, weights_in, mask_in,
+  rep.backend->BceWithLogits(rep.Logits(), labels_in, weights_in, mask_in,
                              dlogits.FirstRows(rep.samples), rep.loss_sums);
 }
 
@@ -265,24 +288,41 @@ int64_t Network::CountNonFiniteGradients() {
   return static_cast<int64_t>(count);
 }
 
-absl::Span<float> Network::reduction() {
-  rep_->backend->Sync();
-  return absl::MakeSpan(rep_->gradients, rep_->parameter_layout.size + kExtraSums);
+absl::Status Network::AllReduce(absl::Span<float> sums) {
+  CHECK(sums.size() <= kExtraSums) << sums.size();
+  Rep& rep = *rep_;
+  const int64_t size = rep.parameter_layout.size;
+  // In place where the host can reach the gradients; otherwise there and back.
+  float* host = rep.View(rep.gradients);
+  const bool copied = host == nullptr;
+  if (copied) {
+    rep.host_reduction.resize(size + kExtraSums);
+    host = rep.host_reduction.data();
+    rep.backend->CopyOut(rep.gradients, absl::MakeSpan(host, size));
+    rep.backend->Sync();
+  }
+  // There is room for the sums behind the gradients, so that one allreduce carries both.
+  std::copy(sums.begin(), sums.end(), host + size);
+  RETURN_IF_ERROR(rep.options.collective->AllReduceSum(absl::MakeSpan(host, size + sums.size())));
+  std::copy_n(host + size, sums.size(), sums.begin());
+  if (copied) rep.backend->CopyIn(absl::MakeSpan(host, size), rep.gradients);
+  return absl::OkStatus();
 }
+
 absl::Span<float> Network::gradients() {
-  rep_->backend->Sync();
-  return absl::MakeSpan(rep_->gradients, rep_->parameter_layout.size);
+  const Tensor all = TensorF32(rep_->gradients, 1, rep_->parameter_layout.size);
+  return absl::MakeSpan(OnHost(all).f32(), all.cols);
 }
 absl::Span<float> Network::parameters() {
-  rep_->backend->Sync();
-  return absl::MakeSpan(rep_->parameters, rep_->parameter_layout.size);
+  const Tensor all = TensorF32(rep_->parameters, 1, rep_->parameter_layout.size);
+  return absl::MakeSpan(OnHost(all).f32(), all.cols);
 }
 
 absl::Status Network::Step(const DenseStep& step) {
   const int64_t size = rep_->parameter_layout.size;
   std::vector<Tensor> slots;
   for (float* slot : rep_->slots) slots.push_back(TensorF32(slot, 1, size));
-  rep_->optimizer->Step(rep_->backend, step.step, ScaleOf(rep_->options.optimizer, step),
+  rep_->optimizer->Step(rep_->backend, step.step, CoefficientsOf(rep_->options.optimizer, step),
                         TensorF32(rep_->gradients, 1, size), TensorF32(rep_->parameters, 1, size),
                         slots);
   for (BoundNode& node : rep_->nodes) RETURN_IF_ERROR(node.layer->EndStep());
@@ -328,10 +368,11 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
   ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, DecodeArrays(bytes));
   absl::flat_hash_map<absl::string_view, const NamedArray*> by_name;
   for (const NamedArray& array : arrays) {
-    // Optimizer state is of no interest when only the model is wanted, whatever the optimizer was.
+    // To load only the model, ignore optimizer state: it may be of another optimizer.
     if (scope == LoadScope::kModel && array.name.find('#') != std::string::npos) continue;
     by_name[array.name] = &array;
   }
+  // First check every array, then copy: a checkpoint that does not fit must change nothing.
   absl::Status status;
   std::vector<std::pair<const NamedArray*, float*>> copies;
   rep_->VisitSaved(scope, [&](const FlatArray& array, const std::string& name, float* buffer) {
@@ -359,7 +400,7 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
       if (extra.empty() && by_name.contains(array.name)) extra = array.name;
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not know"));
+        absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not have"));
   }
   for (const auto& [array, to] : copies) rep_->backend->CopyIn(array->values, to);
   return absl::OkStatus();

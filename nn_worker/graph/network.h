@@ -1,22 +1,22 @@
 // A Network is the dense part of a model, ready to train: a graph bound to memory, an optimizer and
 // the ranks' collective.
 //
-// One training step of a rank (samples may be 0; every rank makes the same calls):
+// One training step of a rank. Samples may be 0; every rank makes the same calls:
 //
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
-//                                                reads
+//                                                reads; OnHost gives the address to write to
 //     Forward(samples, pass)
 //     Loss(labels, weights, mask)                dlogits are a sum over samples, not a mean
 //     Backward()
 //     read input_gradient(i)                     sums too: scatter them to the rows
-//     collective->AllReduceSum(reduction())      the parameter gradients and kExtraSums values of
-//                                                the caller
-//     Step(step)                                 or nothing if the step does not count
+//     AllReduce(sums)                            the parameter gradients, and sums of the caller
+//     Step(dense_step)                           or nothing if the step does not count
 //
-// Memory. One flat buffer each for parameters, gradients and optimizer state, allocated with all
-// workspace in Create for `max_samples`. Parameters begin at multiples of 16 values; the gaps are
-// zeros and stay so. Views stay valid for the life of the network; what they show changes with each
-// pass. Inputs may lie within the memory of a concatenation: strides are wider than the columns.
+// Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
+// allocates them and all workspace, for `max_samples`. Parameters begin at multiples of 16 values;
+// the gaps hold zeros and stay so. Views stay valid for the life of the network; their values
+// change with each pass. An input may lie within the memory of a concatenation, so its stride may
+// be wider than its columns.
 //
 // Thread-compatible.
 
@@ -49,7 +49,7 @@ struct NetworkOptions {
   uint64_t seed = 1;
   int64_t max_samples = 0;           // of one part
   Backend* backend = nullptr;        // outlives the network
-  Collective* collective = nullptr;  // outlives the network; of batch norm alone
+  Collective* collective = nullptr;  // of the ranks; outlives the network
 };
 
 struct LossSums {
@@ -59,7 +59,7 @@ struct LossSums {
 
 class Network {
  public:
-  // Values behind the gradients in reduction() that are the caller's.
+  // The most sums that AllReduce takes besides the gradients.
   static constexpr int kExtraSums = 8;
 
   // INVALID_ARGUMENT for a model that does not fit its inputs (graph_builder.h) or an optimizer out
@@ -78,15 +78,20 @@ class Network {
   // (max_samples, values of one sample), valid after Backward for the rows of the part. Empty for
   // "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
+  // `view` at an address that the host may read and write until the next call that computes. Waits
+  // for the backend. REQUIRES: the host can reach the backend's memory (Backend::HostView)
+  Tensor OnHost(Tensor view) const;
 
   // Computes the logits of rows [0, samples) of the inputs. An evaluation uses no collective, takes
   // batch norm's running statistics and drops nothing; a row's logit then depends on that row
   // alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
-  Tensor logits() const;  // (samples, 1) of the last Forward
+  // A copy of the last Forward's logits, one a sample. Waits for the backend.
+  std::vector<float> ReadLogits();
 
-  // Enqueues the loss and its gradient. Empty weights or mask: all 1.  A mask of 0 takes a sample
-  // out. REQUIRES: a Forward; labels.size() == samples, weights and mask likewise unless empty
+  // Enqueues the loss and its gradient. Empty weights or an empty mask mean all 1. A mask of 0
+  // leaves a sample out. REQUIRES: a Forward; labels.size() == samples, weights and mask likewise
+  // unless empty
   void Loss(absl::Span<const float> labels, absl::Span<const float> weights,
             absl::Span<const float> mask);
   // Of the last Loss, over this rank's part. Waits for the backend.
@@ -98,8 +103,12 @@ class Network {
   // that are not finite. Waits for the backend.
   int64_t CountNonFiniteGradients();
 
-  // Sums over samples, [gradients() | kExtraSums values]. Waits for the backend.
-  absl::Span<float> reduction();
+  // Adds up the gradients and `sums` over all ranks, in place and in one allreduce: every rank
+  // calls it with the same number of sums. Waits for the backend. An error is the collective's.
+  // REQUIRES: sums.size() <= kExtraSums
+  absl::Status AllReduce(absl::Span<float> sums);
+
+  // For tests and tools: as OnHost.
   absl::Span<float> gradients();
   absl::Span<float> parameters();
 

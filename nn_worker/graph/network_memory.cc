@@ -70,7 +70,7 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
     }
   }
 
-  // A concatenation may itself lie within another: owners first.
+  // A concatenation may itself lie within another, so its own place is found first.
   std::vector<bool> scanned(count, false);
   const std::function<void(int)> place = [&](int t) {
     const GraphTensor& tensor = graph.tensors[t];

@@ -1,11 +1,10 @@
 // The memory of a Network: which graph tensor and which parameter lies where.
 //
-//   activations  one block a tensor, rows padded to a multiple of 16 values; a tensor within a
-//   concatenation is columns
-//                of that block; graph inputs that lie in no concatenation share one block.
-//                Gradients likewise.
-//   parameters   one flat buffer each for values, gradients (and the caller's extra sums), each
-//   optimizer slot, states
+//   activations  One block for each tensor, its rows padded to a multiple of 16 values. A tensor
+//                that lies within a concatenation is a range of columns of that block. Graph inputs
+//                outside any concatenation share one block. Gradients likewise.
+//   parameters   One flat buffer each for the values, the gradients (and the caller's extra sums),
+//                every optimizer slot, and the states.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
@@ -24,7 +23,8 @@ namespace satrap {
 struct ActivationMemory {
   std::vector<Tensor> values;     // empty: an input that nobody reads
   std::vector<Tensor> gradients;  // empty: not needed
-  // Whole blocks that hold gradients of segments: wider than the inputs, good to scan.
+  // The whole blocks that the gradients of graph inputs lie in, to be scanned for values that are
+  // not finite: a few wide scans in place of many narrow ones.
   std::vector<Tensor> input_gradient_blocks;
 };
 absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t max_samples,

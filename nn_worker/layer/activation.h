@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// The backend's name of a configured activation.
+// The backend's constant for a configured activation.
 Activation ActivationOf(ActivationConfig::Kind kind);
 
 absl::StatusOr<std::unique_ptr<Layer>> NewActivationLayer(const ActivationLayerConfig& config);

@@ -40,6 +40,7 @@ class BatchNormLayer final : public Layer {
     stats_ = TensorF32(static_cast<float*>(stats), 2, dim_);
     sums_ = TensorF64(static_cast<double*>(sums), 1, 2 * dim_ + 1);
     gradient_sums_ = TensorF64(static_cast<double*>(sums) + 2 * dim_ + 1, 1, 2 * dim_);
+    host_sums_.resize(2 * dim_ + 1);
     return absl::OkStatus();
   }
 
@@ -59,8 +60,8 @@ class BatchNormLayer final : public Layer {
                         absl::Span<const Tensor> dys,
                         absl::Span<const GradientTarget> dxs) override {
     backend_->BatchNormGradSums(xs[0], stats_, dys[0], gradient_sums_);
-    // The rank's own sums are the gradients of beta and gamma: all ranks' are added with every
-    // other gradient.
+    // The gradients of beta and gamma must be this rank's own sums, taken before Reduce: the step's
+    // allreduce adds up the parameter gradients of all ranks.
     backend_->ToF32(gradient_sums_.Columns(0, dim_), beta_gradient_);
     backend_->ToF32(gradient_sums_.Columns(dim_, dim_), gamma_gradient_);
     if (global()) RETURN_IF_ERROR(Reduce(gradient_sums_));
@@ -78,8 +79,14 @@ class BatchNormLayer final : public Layer {
 
  private:
   bool global() const { return config_.scope() == BatchNormConfig::GLOBAL; }
+  // Adds the sums of all ranks. They are few, so they go by way of the host on every backend.
   absl::Status Reduce(Tensor sums) {
-    return collective_->AllReduceSum(absl::Span<double>(sums.f64(), sums.cols));
+    const absl::Span<double> host = absl::MakeSpan(host_sums_).subspan(0, sums.cols);
+    backend_->CopyOut(sums.f64(), host);
+    backend_->Sync();
+    RETURN_IF_ERROR(collective_->AllReduceSum(host));
+    backend_->CopyIn(host, sums.f64());
+    return absl::OkStatus();
   }
 
   const BatchNormConfig config_;
@@ -90,6 +97,7 @@ class BatchNormLayer final : public Layer {
   Tensor stats_;  // of the last training pass: mean, 1 / std
   Tensor sums_;   // of the last training pass, as Backend::Moments
   Tensor gradient_sums_;
+  std::vector<double> host_sums_;  // room for either
 };
 
 }  // namespace

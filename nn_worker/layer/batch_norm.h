@@ -1,11 +1,13 @@
 // y = gamma (x - mean) / sqrt(variance + epsilon) + beta, column by column (Ioffe and Szegedy
-// 2015).   x, y: [dim] Parameters: gamma, beta (1, dim). States: running_mean, running_variance.
+// 2015).   x, y: [dim]
+// Parameters: gamma, beta (1, dim). States: running_mean, running_variance.
 //
-// Training uses the mean and variance of the rank's part (LOCAL) or of the global batch (GLOBAL:
-// its sums are reduced forward and backward, so parts of any size, empty ones too, equal one
-// machine with the global batch). Evaluation uses the running statistics. These follow the global
-// batch in both scopes, samples weighing alike, and only in EndStep: a step that does not count
-// leaves them. LOCAL reduces its sums there; GLOBAL has them.
+// Training uses the mean and variance of the rank's part (scope LOCAL) or of the global batch
+// (GLOBAL). GLOBAL adds up its sums over all ranks, forward and backward, so parts of any size,
+// even empty ones, give what one machine would compute from the global batch. Evaluation uses the
+// running statistics. In both scopes these follow the global batch, each sample with the same
+// weight, and they change in EndStep only, so a step that does not count leaves them alone. LOCAL
+// adds up its sums over the ranks there; GLOBAL already has them.
 
 #ifndef SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_
 #define SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_

@@ -23,7 +23,7 @@ class ConcatLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  // Copy does nothing where the input lies in its place already.
+  // Copy does nothing for an input that the graph has placed within y.
   absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
                        absl::Span<const Tensor> ys) override {
     int64_t begin = 0;

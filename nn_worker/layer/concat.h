@@ -1,5 +1,5 @@
 // y = the inputs, one after another.   xs: [d_1], [d_2], ...  y: [d_1 + d_2 + ...]. An input may be
-// [0]. Inputs that the graph lays within y cost nothing, forward or backward.
+// [0]. Inputs that the graph places within y cost nothing, forward or backward.
 
 #ifndef SATRAP_NN_WORKER_LAYER_CONCAT_H_
 #define SATRAP_NN_WORKER_LAYER_CONCAT_H_

@@ -32,7 +32,7 @@ class DropoutLayer final : public Layer {
     return absl::OkStatus();
   }
 
-  // The mask is made again rather than kept: it costs less than its memory.
+  // The mask is computed again rather than kept, which costs less than storing and reading it.
   absl::Status Backward(const PassContext& pass, absl::Span<const Tensor>, absl::Span<const Tensor>,
                         absl::Span<const Tensor> dys,
                         absl::Span<const GradientTarget> dxs) override {

@@ -1,8 +1,8 @@
-// A Layer is a differentiable function of n tensors with m values, and its parameters: one file
-// each, forward beside backward. It is written against Backend and knows nothing of the graph
-// around it.
+// A Layer is a differentiable function from n tensors to m tensors, with its parameters. Each has a
+// file of its own, with forward beside backward. It is written against Backend and knows nothing of
+// the graph around it.
 //
-// Life: NewLayer (layer_registry.h); Infer once, with the shapes of its inputs; then parameters()
+// Life: NewLayer (layer_factory.h); Infer once, with the shapes of its inputs; then parameters()
 // and states() say what it needs; Bind once; then Forward, and after a training Forward at most one
 // Backward; EndStep after a step that counted.
 //
@@ -12,11 +12,12 @@
 //
 // Gradients. Backward ASSIGNS parameter gradients (sums over the part's samples, not means); a part
 // of zero samples gives zeros. Each wanted dx is assigned or added to, as its target says, in the
-// order of the inputs: one tensor may be given twice. dy is the layer's to overwrite. A dx never
-// overlaps an x, a y or the dy, except that the dx of a layer whose output holds its inputs
-// (inputs_within_output) is that part of dy.
+// order of the inputs: the same tensor may be given twice. The layer may overwrite dy. A dx never
+// overlaps an x, a y or the dy, with one exception: the dx of a layer whose output holds its inputs
+// (inputs_within_output) may be the matching columns of dy.
 //
-// Zero samples are legal, and a layer with a collective inside makes the same calls then.
+// Zero samples are legal. A layer that uses the collective makes the same calls then, or the other
+// ranks would wait for it.
 //
 // Thread-compatible.
 
@@ -48,7 +49,7 @@ struct ParameterSpec {
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
 };
 
-// Values that a model keeps and no gradient changes, as running statistics. One row.
+// Values that belong to a model but have no gradient, such as running statistics. One row.
 struct StateSpec {
   std::string name;
   int64_t cols = 1;
@@ -85,16 +86,16 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int num_outputs() const { return 1; }
-  // The shapes of the outputs, num_outputs() of them. INVALID_ARGUMENT, saying which input does not
-  // fit; the caller adds the layer's name.
+  // The shapes of the num_outputs() outputs. INVALID_ARGUMENT, naming the input that does not fit;
+  // the caller adds the layer's name to the message.
   virtual absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) = 0;
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
   virtual std::vector<StateSpec> states() const { return {}; }
-  // True if output 0 is the inputs, one after another in each row: the graph may then let inputs
-  // lie within it.
+  // True if each row of output 0 is the rows of the inputs, one after another. The graph may then
+  // place the inputs within it, so that there is nothing to copy.
   virtual bool inputs_within_output() const { return false; }
 
-  // RESOURCE_EXHAUSTED if workspace cannot be had.
+  // RESOURCE_EXHAUSTED if the workspace cannot be allocated.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
 
   // xs and ys: (samples, product of the shape) each. An error is a collective's.

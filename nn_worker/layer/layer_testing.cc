@@ -6,7 +6,7 @@
 #include "common/check.h"
 #include "common/random.h"
 #include "google/protobuf/text_format.h"
-#include "nn_worker/layer/layer_registry.h"
+#include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

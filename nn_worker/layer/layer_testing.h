@@ -1,4 +1,4 @@
-// The test of a layer: its gradients against central differences of its own forward.
+// Tests a layer by comparing its gradients with central differences of its own Forward.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
 #define SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
@@ -18,13 +18,12 @@ namespace satrap {
 // values; the loss is sum of output * a random weight.
 class LayerTester {
  public:
-  // `config` is a LayerConfig in text form. Fails the program if the layer refuses it or the
-  // shapes.
+  // `config` is a LayerConfig in text form. CHECK-fails if the layer refuses it or the shapes.
   LayerTester(Backend* backend, Collective* collective, const std::string& config,
               const std::vector<SampleShape>& inputs, int64_t samples);
 
   Layer* layer() { return layer_.get(); }
-  // Views of layer's memory, of all samples.
+  // Views of the layer's tensors, all samples.
   std::vector<Tensor>& inputs() { return xs_; }
   std::vector<Tensor>& input_gradients() { return dxs_; }
   std::vector<Tensor>& outputs() { return ys_; }
@@ -35,7 +34,7 @@ class LayerTester {
   PassContext pass;  // training, step 3, first sample 10
 
   absl::Status Forward();
-  // Input gradients are assigned to zeros, or, with `add`, added to what input_gradients() hold.
+  // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
   absl::Status Backward(bool add = false);
 
   // Compares every input and parameter gradient with central differences; returns the largest

@@ -1,4 +1,4 @@
-// What layers say about shapes.
+// Checks and texts of sample shapes, shared by the layers.
 
 #ifndef SATRAP_NN_WORKER_LAYER_SHAPE_H_
 #define SATRAP_NN_WORKER_LAYER_SHAPE_H_

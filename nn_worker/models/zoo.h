@@ -17,7 +17,7 @@ namespace satrap {
 // Sorted: "adult_persia", "deepfm", ...
 std::vector<std::string> ZooNames();
 
-// NOT_FOUND, naming those there are.
+// NOT_FOUND, listing the models that exist.
 absl::StatusOr<ModelConfig> ZooModel(absl::string_view name);
 
 // Replaces the layers and the output of a model that names a zoo file and has no layers of its own;

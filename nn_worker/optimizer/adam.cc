@@ -13,8 +13,8 @@ class Adam final : public DenseOptimizer {
 
   std::vector<std::string> slot_names() const override { return {"adam.m", "adam.v"}; }
   float initial_value(int) const override { return 0; }
-  void Step(Backend* backend, int64_t step, const StepScale& scale, Tensor gradient, Tensor w,
-            absl::Span<const Tensor> slots) const override {
+  void Step(Backend* backend, int64_t step, const UpdateCoefficients& coefficients, Tensor gradient,
+            Tensor w, absl::Span<const Tensor> slots) const override {
     CHECK(slots.size() == 2);
     const double t = static_cast<double>(step) + 1;
     Backend::AdamArgs args;
@@ -23,7 +23,7 @@ class Adam final : public DenseOptimizer {
     args.epsilon = config_.epsilon();
     args.correction1 = static_cast<float>(1 - std::pow(static_cast<double>(args.beta1), t));
     args.correction2 = static_cast<float>(1 - std::pow(static_cast<double>(args.beta2), t));
-    backend->AdamStep(scale, args, gradient, w, slots[0], slots[1]);
+    backend->AdamStep(coefficients, args, gradient, w, slots[0], slots[1]);
   }
 
  private:

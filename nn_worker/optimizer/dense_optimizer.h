@@ -1,9 +1,9 @@
-// A DenseOptimizer is the rule that turns the dense network's gradient into a step: one call for
-// all parameters.
+// A DenseOptimizer is the rule by which the dense network's gradient changes its parameters, all of
+// them in one call.
 //
-// It owns no memory: the network keeps `num_slots` values of state beside each parameter and passes
-// them in. What it computes is a function of its arguments; in particular Adam's t is the step's
-// number, not a count of calls, so that a repeated or skipped step and a resumed job agree.
+// It owns no memory: the network keeps slot_names().size() values of state for each parameter and
+// passes them in. What it computes is a function of its arguments. In particular Adam's t is the
+// number of the step, not a count of calls, so a skipped step or a resumed job changes nothing.
 //
 // Thread-safe: all methods are const.
 
@@ -19,6 +19,8 @@
 
 namespace satrap {
 
+// A step of the job, as the ranks know it. The schedule turns it into the UpdateCoefficients of an
+// operation (CoefficientsOf).
 struct DenseStep {
   int64_t step = 0;                 // of the job, from 0
   double global_weight = 1;         // the step's normalizer: gradients are sums over samples. > 0
@@ -29,15 +31,15 @@ class DenseOptimizer {
  public:
   virtual ~DenseOptimizer() = default;
 
-  // One name a slot of state, as saved: "adam.m".
+  // The name of each slot of state in saved models: "adam.m".
   virtual std::vector<std::string> slot_names() const = 0;
   // The value that every element of a slot begins with.
   virtual float initial_value(int slot) const = 0;
 
-  // One step in place: g = gradient / global_weight + l2 * w, at `learning_rate`.
-  // All (1, parameters).  REQUIRES: slots.size() == slot_names().size()
-  virtual void Step(Backend* backend, int64_t step, const StepScale& scale, Tensor gradient,
-                    Tensor w, absl::Span<const Tensor> slots) const = 0;
+  // One step in place, with the normalised gradient and learning rate of `coefficients`. All
+  // tensors are (1, parameters). REQUIRES: slots.size() == slot_names().size()
+  virtual void Step(Backend* backend, int64_t step, const UpdateCoefficients& coefficients,
+                    Tensor gradient, Tensor w, absl::Span<const Tensor> slots) const = 0;
 };
 
 }  // namespace satrap

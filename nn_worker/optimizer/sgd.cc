@@ -7,9 +7,9 @@ class Sgd final : public DenseOptimizer {
  public:
   std::vector<std::string> slot_names() const override { return {}; }
   float initial_value(int) const override { return 0; }
-  void Step(Backend* backend, int64_t, const StepScale& scale, Tensor gradient, Tensor w,
-            absl::Span<const Tensor>) const override {
-    backend->SgdStep(scale, gradient, w);
+  void Step(Backend* backend, int64_t, const UpdateCoefficients& coefficients, Tensor gradient,
+            Tensor w, absl::Span<const Tensor>) const override {
+    backend->SgdStep(coefficients, gradient, w);
   }
 };
 

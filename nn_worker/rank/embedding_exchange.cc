@@ -82,11 +82,21 @@ const float* EmbeddingExchange::DecodeRows(const rpc::WireValues& values,
   return scratch->data();
 }
 
+std::vector<Tensor> EmbeddingExchange::OnHost(Tensor (Network::*view_of)(int) const) {
+  std::vector<Tensor> views;
+  for (int input = 0; input < network_->num_inputs(); ++input) {
+    views.push_back((network_->*view_of)(input));
+    if (!views.back().empty()) views.back() = network_->OnHost(views.back());
+  }
+  return views;
+}
+
 void EmbeddingExchange::WriteInputs(const PartView& part) {
+  inputs_ = OnHost(&Network::input_view);
   for (size_t t = 0; t < layout_.tables.size(); ++t) {
     rows_[t] = DecodeRows(part.tables[t].values, &table_rows_[t]);
   }
-  const Tensor numeric = network_->input_view(0);
+  const Tensor numeric = inputs_[0];
   const bool has_numeric = !numeric.empty() && layout_.numerics > 0;
   ForBlocks(part.samples, kBlockSamples, [&](size_t begin, size_t end, int thread) {
     if (has_numeric) {
@@ -107,7 +117,7 @@ void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartVie
   }
   const size_t row_values = layout_.tables[feature.table].row_values;
   for (const SegmentLayout& segment : feature.segments) {
-    const Tensor view = network_->input_view(segment.input);
+    const Tensor view = inputs_[segment.input];
     if (view.empty()) continue;
     if (feature.pooling == FeatureConfig::NONE) {
       WriteSequence(feature, segment, values.indices, begin, end);
@@ -117,7 +127,7 @@ void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartVie
                 {row_values, segment.column, segment.width}, RowOf(view, begin), view.stride);
   }
   if (feature.length_input < 0) return;
-  const Tensor lengths = network_->input_view(feature.length_input);
+  const Tensor lengths = inputs_[feature.length_input];
   if (lengths.empty()) return;
   for (size_t s = begin; s < end; ++s) {
     *RowOf(lengths, s) =
@@ -128,7 +138,7 @@ void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartVie
 // Positions follow one another without gaps; rows of the input need not.
 void EmbeddingExchange::WriteSequence(const FeatureLayout& feature, const SegmentLayout& segment,
                                       const RowIndices& indices, size_t begin, size_t end) {
-  const Tensor view = network_->input_view(segment.input);
+  const Tensor view = inputs_[segment.input];
   const RowColumns columns{layout_.tables[feature.table].row_values, segment.column, segment.width};
   uint32_t length = 0;
   for (size_t s = begin; s < end; ++s) {
@@ -149,7 +159,7 @@ void EmbeddingExchange::WritePooled(const FeatureLayout& feature, const rpc::Wir
     from = pooled_[thread].data();
   }
   for (const SegmentLayout& segment : feature.segments) {
-    const Tensor view = network_->input_view(segment.input);
+    const Tensor view = inputs_[segment.input];
     if (view.empty()) continue;
     CopyColumns(from + segment.column, row_values, end - begin, segment.width, RowOf(view, begin),
                 view.stride);
@@ -160,7 +170,7 @@ void EmbeddingExchange::AddGradients(const FeatureLayout& feature, const PartVie
                                      const PartView::Feature& values, float* gradients) {
   const size_t row_values = layout_.tables[feature.table].row_values;
   for (const SegmentLayout& segment : feature.segments) {
-    const Tensor view = network_->input_gradient(segment.input);
+    const Tensor view = input_gradients_[segment.input];
     if (view.empty()) continue;
     const RowColumns columns{row_values, segment.column, segment.width};
     if (feature.pooled_at_worker) {
@@ -178,6 +188,7 @@ void EmbeddingExchange::AddGradients(const FeatureLayout& feature, const PartVie
 }
 
 PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finite) {
+  input_gradients_ = OnHost(&Network::input_gradient);
   PartGradients result;
   result.header.set_dtype(part.dtype);
   rpc::PayloadBuilder builder;

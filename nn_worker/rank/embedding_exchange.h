@@ -39,6 +39,10 @@ class EmbeddingExchange {
   PartGradients ReadGradients(const PartView& part, bool* finite);
 
  private:
+  // What `view_of` (input_view or input_gradient) gives for each input, where the host reaches it.
+  // Waits for the backend, so it is called before the work is cut: a Backend takes calls from one
+  // thread.
+  std::vector<Tensor> OnHost(Tensor (Network::*view_of)(int) const);
   // Calls body(begin, end, thread) for blocks of at most `block` that make up [0, count).
   void ForBlocks(size_t count, size_t block, absl::FunctionRef<void(size_t, size_t, int)> body);
   const float* DecodeRows(const rpc::WireValues& values, std::vector<float>* scratch);
@@ -57,6 +61,8 @@ class EmbeddingExchange {
   const PartLayout& layout_;
   Network* const network_;
   ForkJoinPool* const pool_;
+  std::vector<Tensor> inputs_;                  // by input; of WriteInputs
+  std::vector<Tensor> input_gradients_;         // by input; of ReadGradients
   std::vector<std::vector<float>> table_rows_;  // decoded, by table; unused for f32
   std::vector<const float*> rows_;              // by table, of the part in work
   std::vector<std::vector<float>> pooled_;      // by thread; unused for f32

@@ -41,7 +41,6 @@ struct NetworkTrainer::Rep {
   absl::StatusOr<MetricValues> Merge();
   absl::Status Load(const std::string& directory);
   absl::StatusOr<PartView> Read(const PartInput& part);
-  std::vector<float> Logits(size_t samples);
   int64_t FirstSampleOfStep(const PartView& view) const;
 
   const NetworkTrainerOptions options;
@@ -56,13 +55,6 @@ struct NetworkTrainer::Rep {
 
 absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
   return ReadPart(*options.layout, options.max_samples, part);
-}
-
-std::vector<float> NetworkTrainer::Rep::Logits(size_t samples) {
-  const Tensor logits = options.network->logits();
-  std::vector<float> values(samples);
-  for (size_t i = 0; i < samples; ++i) values[i] = *logits.f32(static_cast<int64_t>(i));
-  return values;
 }
 
 // In hybrid mode the parts of a step come from different global batches, and two of them may begin
@@ -94,7 +86,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
   PartGradients gradients;
   if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);
   if (view.samples > 0) {
-    const std::vector<float> logits = Logits(view.samples);
+    const std::vector<float> logits = network->ReadLogits();
     MutexLock lock(&window_mutex);
     window.Add(logits, view.labels, view.weights, mask);
   }
@@ -106,15 +98,14 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
                                                        StepFlags flags, bool finite) {
   const LossSums loss = options.network->ReadLoss();
-  const absl::Span<float> reduction = options.network->reduction();
-  const absl::Span<float> sums = reduction.subspan(reduction.size() - Network::kExtraSums);
+  float sums[kNumExtraSums];
   sums[kSamples] = static_cast<float>(samples);
   sums[kWeight] = static_cast<float>(loss.weight);
   sums[kLoss] = static_cast<float>(loss.loss);
   sums[kIdle] = flags.idle ? 1 : 0;
   sums[kNotFinite] = finite ? 0 : 1;
   sums[kStop] = flags.stop ? 1 : 0;
-  RETURN_IF_ERROR(options.collective->AllReduceSum(reduction));
+  RETURN_IF_ERROR(options.network->AllReduce(sums));
   StepResult result;
   result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
   result.weight = sums[kWeight];
@@ -141,7 +132,7 @@ absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   exchange.WriteInputs(view);
   RETURN_IF_ERROR(
       options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
-  const std::vector<float> logits = Logits(view.samples);
+  const std::vector<float> logits = options.network->ReadLogits();
   evaluation.Add(logits, view.labels, view.weights, AsFloats(view.mask));
   const PartDescription& description = part.header.part();
   if (options.predictions != nullptr && description.id().stream() == TEST_STREAM) {

@@ -1,9 +1,8 @@
 // The StepTrainer of a real NN worker: embeddings in, forward and backward through the dense
 // network, one allreduce per step, gradients out.
 //
-// The allreduce of a step is over Network::reduction(): the dense gradient, followed by a few sums
-// that all ranks need (ExtraSum in the source). So a step costs one allreduce, besides those of
-// layers (batch norm over the global batch).
+// A step costs one allreduce (Network::AllReduce: the dense gradient and a few sums), besides those
+// of layers (batch norm over the global batch).
 //
 // Everything runs on one thread of this object. It blocks in collectives, saving and loading, and
 // runs the `done` callbacks. The destructor waits for a running call: abort the collective first if

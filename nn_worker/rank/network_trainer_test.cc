@@ -12,6 +12,7 @@
 #include "common/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/rank/fake_tables.h"
@@ -127,7 +128,7 @@ std::vector<FakeSample> Batch(uint64_t step) {
 class Ranks {
  public:
   explicit Ranks(int num_ranks, const JobConfig& job = Job(), int64_t global_batch_size = kBatch,
-                 bool ordered = true)
+                 bool ordered = true, bool deferred = false)
       : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),
@@ -135,6 +136,9 @@ class Ranks {
     for (int r = 0; r < num_ranks; ++r) {
       pools_.push_back(std::make_unique<ForkJoinPool>(1 + r % 2));
       backends_.push_back(NewCpuBackend(pools_.back().get()));
+      if (deferred) {
+        backends_.back() = NewDeferredBackend(std::move(backends_.back()), HostAccess::kByViewing);
+      }
       NetworkOptions options;
       options.model = job_.model();
       options.inputs = layout_.inputs;
@@ -341,6 +345,23 @@ TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlik
   EXPECT_EQ(alike[0], alike[1]);
   const std::vector<std::vector<float>> different = gradients_of_rank(&hybrid, 2);
   EXPECT_NE(different[0], different[1]);
+}
+
+TEST(NetworkTrainerTest, ABackendThatRunsOperationsLaterGivesTheSameBits) {
+  Ranks at_once(2);
+  Ranks later(2, Job(), kBatch, /*ordered=*/true, /*deferred=*/true);
+  for (uint64_t step = 0; step < 5; ++step) {
+    const StepResult a = at_once.Step(step, Batch(step), {20, kBatch});
+    const StepResult b = later.Step(step, Batch(step), {20, kBatch});
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.weight, b.weight);
+  }
+  EXPECT_EQ(later.Saved(0), at_once.Saved(0));
+  EXPECT_EQ(later.TableValues(), at_once.TableValues());
+  EXPECT_EQ(later.Score(Batch(9), {20, kBatch}).SerializeAsString(),
+            at_once.Score(Batch(9), {20, kBatch}).SerializeAsString());
+  // The progress line's figure is made of logits, too.
+  EXPECT_EQ(later.trainer(0)->RecentAuc(), at_once.trainer(0)->RecentAuc());
 }
 
 TEST(NetworkTrainerTest, LearnsWhatCanBeLearned) {

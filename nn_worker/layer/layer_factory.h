@@ -1,9 +1,9 @@
-// From a layer's configuration to the layer. A new layer is one file, one test, one field of
-// LayerConfig's `kind`, and one line in layer_registry.cc. Composites (mlp) are not layers: the
+// Makes a layer from its configuration. A new layer is one file, one test, one field of
+// LayerConfig's `kind`, and one line in layer_factory.cc. Composites (mlp) are not layers: the
 // graph expands them.
 
-#ifndef SATRAP_NN_WORKER_LAYER_LAYER_REGISTRY_H_
-#define SATRAP_NN_WORKER_LAYER_LAYER_REGISTRY_H_
+#ifndef SATRAP_NN_WORKER_LAYER_LAYER_FACTORY_H_
+#define SATRAP_NN_WORKER_LAYER_LAYER_FACTORY_H_
 
 #include <memory>
 
@@ -19,4 +19,4 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_LAYER_LAYER_REGISTRY_H_
+#endif  // SATRAP_NN_WORKER_LAYER_LAYER_FACTORY_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/optimizer/optimizer_registry.h"
+#include "nn_worker/optimizer/dense_optimizer_factory.h"
 
 #include <algorithm>
 
@@ -27,17 +27,17 @@ absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
   return absl::InvalidArgumentError("dense_optimizer: unknown kind");
 }
 
-StepScale ScaleOf(const DenseOptimizerConfig& config, const DenseStep& step) {
+UpdateCoefficients CoefficientsOf(const DenseOptimizerConfig& config, const DenseStep& step) {
   CHECK(step.global_weight > 0) << step.global_weight;
   double rate = config.learning_rate();
   if (config.warmup_steps() > 0) {
     rate *= std::min(1.0, static_cast<double>(step.step + 1) / config.warmup_steps());
   }
-  StepScale scale;
-  scale.learning_rate = static_cast<float>(rate * step.learning_rate_factor);
-  scale.scale = static_cast<float>(1.0 / step.global_weight);
-  scale.l2 = config.l2();
-  return scale;
+  UpdateCoefficients coefficients;
+  coefficients.learning_rate = static_cast<float>(rate * step.learning_rate_factor);
+  coefficients.scale = static_cast<float>(1.0 / step.global_weight);
+  coefficients.l2 = config.l2();
+  return coefficients;
 }
 
 }  // namespace satrap

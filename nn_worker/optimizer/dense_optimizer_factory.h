@@ -1,8 +1,8 @@
-// From configuration to a DenseOptimizer. A new rule is one file, one test case, one field of
-// DenseOptimizerConfig's `kind`, and one line in optimizer_registry.cc.
+// Makes a DenseOptimizer from its configuration. A new rule is one file, one test case, one field
+// of DenseOptimizerConfig's `kind`, and one line in dense_optimizer_factory.cc.
 
-#ifndef SATRAP_NN_WORKER_OPTIMIZER_OPTIMIZER_REGISTRY_H_
-#define SATRAP_NN_WORKER_OPTIMIZER_OPTIMIZER_REGISTRY_H_
+#ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_
+#define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_
 
 #include <memory>
 
@@ -18,8 +18,8 @@ absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
     const DenseOptimizerConfig& config);
 
 // base * min(1, (step + 1) / warmup_steps) * factor, and 1 / global_weight.
-StepScale ScaleOf(const DenseOptimizerConfig& config, const DenseStep& step);
+UpdateCoefficients CoefficientsOf(const DenseOptimizerConfig& config, const DenseStep& step);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_OPTIMIZER_OPTIMIZER_REGISTRY_H_
+#endif  // SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_

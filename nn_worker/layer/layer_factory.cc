@@ -1,4 +1,4 @@
-#include "nn_worker/layer/layer_registry.h"
+#include "nn_worker/layer/layer_factory.h"
 
 #include "nn_worker/layer/activation.h"
 #include "nn_worker/layer/add.h"

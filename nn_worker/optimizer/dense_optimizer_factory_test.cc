@@ -1,4 +1,4 @@
-#include "nn_worker/optimizer/optimizer_registry.h"
+#include "nn_worker/optimizer/dense_optimizer_factory.h"
 
 #include <cmath>
 #include <string>
@@ -57,7 +57,7 @@ class ScalarReference {
   double a_ = 0, m_ = 0, v_ = 0;
 };
 
-TEST(OptimizerRegistryTest, HundredRandomStepsAreThoseOfAScalarReference) {
+TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   constexpr int64_t kCount = 37;
   const auto backend = NewCpuBackend(1);
   for (const char* text :
@@ -86,8 +86,8 @@ TEST(OptimizerRegistryTest, HundredRandomStepsAreThoseOfAScalarReference) {
         gradient[i] = static_cast<float>(100 * (UniformDouble(RandomBits(2, step, i)) - 0.5));
       }
       (*optimizer)
-          ->Step(backend.get(), step, ScaleOf(config, dense), TensorF32(gradient.data(), 1, kCount),
-                 TensorF32(w.data(), 1, kCount), views);
+          ->Step(backend.get(), step, CoefficientsOf(config, dense),
+                 TensorF32(gradient.data(), 1, kCount), TensorF32(w.data(), 1, kCount), views);
       for (int64_t i = 0; i < kCount; ++i) {
         const double want =
             references[i].Step(step, gradient[i], dense.global_weight, dense.learning_rate_factor);
@@ -97,7 +97,7 @@ TEST(OptimizerRegistryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   }
 }
 
-TEST(OptimizerRegistryTest, RefusesValuesOutOfRange) {
+TEST(DenseOptimizerFactoryTest, RefusesValuesOutOfRange) {
   EXPECT_EQ(NewDenseOptimizer(Parse("learning_rate: -1")).status().message(),
             "dense_optimizer.learning_rate: must be finite and positive, got -1");
   EXPECT_EQ(NewDenseOptimizer(Parse("adam { beta1: 1 }")).status().message(),
@@ -107,11 +107,11 @@ TEST(OptimizerRegistryTest, RefusesValuesOutOfRange) {
   EXPECT_FALSE(NewDenseOptimizer(Parse("l2: -0.5")).ok());
 }
 
-TEST(OptimizerRegistryTest, EveryNumericFieldHasItsBordersTested) {
+TEST(DenseOptimizerFactoryTest, EveryNumericFieldHasItsBordersTested) {
   EXPECT_EQ(FieldsOf(DenseOptimizerBorders()), NumericFields(DenseOptimizerConfig::descriptor()));
 }
 
-TEST(OptimizerRegistryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
+TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
   const auto expect = [](const std::string& field, const std::string& value, bool legal) {
     JobConfig job = SmallJob();
     DenseOptimizerConfig* config = job.mutable_dense_optimizer();
@@ -126,12 +126,12 @@ TEST(OptimizerRegistryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
   }
 }
 
-TEST(OptimizerRegistryTest, WarmsUpLinearly) {
+TEST(DenseOptimizerFactoryTest, WarmsUpLinearly) {
   const DenseOptimizerConfig config = Parse("learning_rate: 0.5 warmup_steps: 4");
-  EXPECT_FLOAT_EQ(ScaleOf(config, {0, 8, 1}).learning_rate, 0.125f);
-  EXPECT_FLOAT_EQ(ScaleOf(config, {3, 8, 1}).learning_rate, 0.5f);
-  EXPECT_FLOAT_EQ(ScaleOf(config, {100, 8, 0.1}).learning_rate, 0.05f);
-  EXPECT_FLOAT_EQ(ScaleOf(config, {0, 8, 1}).scale, 0.125f);
+  EXPECT_FLOAT_EQ(CoefficientsOf(config, {0, 8, 1}).learning_rate, 0.125f);
+  EXPECT_FLOAT_EQ(CoefficientsOf(config, {3, 8, 1}).learning_rate, 0.5f);
+  EXPECT_FLOAT_EQ(CoefficientsOf(config, {100, 8, 0.1}).learning_rate, 0.05f);
+  EXPECT_FLOAT_EQ(CoefficientsOf(config, {0, 8, 1}).scale, 0.125f);
 }
 
 }  // namespace
