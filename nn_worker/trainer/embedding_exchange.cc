@@ -1,4 +1,4 @@
-#include "nn_worker/rank/embedding_exchange.h"
+#include "nn_worker/trainer/embedding_exchange.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,11 +1,11 @@
-#include "nn_worker/rank/part_view.h"
+#include "nn_worker/trainer/part_view.h"
 
 #include <functional>
 #include <string>
 
 #include "common/config/text_format.h"
 #include "gtest/gtest.h"
-#include "nn_worker/rank/fake_tables.h"
+#include "nn_worker/trainer/fake_tables.h"
 
 namespace satrap {
 namespace {
