@@ -1,5 +1,5 @@
-// Embedding tables in the memory of a test, with the embedding worker's work on them: makes the
-// answer to NextBatch from samples, and applies PushGradients as one Adagrad step a key.
+// Embedding tables in the memory of a test, which also does the embedding worker's part: makes the
+// answer to NextBatch from samples, and applies PushGradients as one Adagrad step per key.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_FAKE_TABLES_H_
 #define SATRAP_NN_WORKER_TRAINER_FAKE_TABLES_H_

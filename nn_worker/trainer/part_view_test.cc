@@ -83,7 +83,7 @@ TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_tables(0)->set_table(6); }).find("table 6"),
             std::string::npos);
-  EXPECT_NE(ErrorAfter([](Header* h) { h->clear_tables(); }).find("rows of t missing"),
+  EXPECT_NE(ErrorAfter([](Header* h) { h->clear_tables(); }).find("rows of t are missing"),
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_features()->RemoveLast(); }).find("features"),
             std::string::npos);
