@@ -20,14 +20,14 @@
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/rank/metrics_file.h"
-#include "nn_worker/rank/network_trainer.h"
-#include "nn_worker/rank/part_layout.h"
-#include "nn_worker/rank/predictions.h"
-#include "nn_worker/rank/progress.h"
 #include "nn_worker/rank/rank_engine.h"
-#include "nn_worker/rank/rank_metrics.h"
 #include "nn_worker/rank/rank_options.h"
+#include "nn_worker/report/metrics_file.h"
+#include "nn_worker/report/progress.h"
+#include "nn_worker/report/rank_metrics.h"
+#include "nn_worker/trainer/network_trainer.h"
+#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/predictions.h"
 
 namespace satrap {
 namespace {

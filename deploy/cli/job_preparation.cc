@@ -14,7 +14,7 @@
 #include "data_loader/source/split_list.h"
 #include "deploy/launcher/run_folder.h"
 #include "nn_worker/graph/graph_builder.h"
-#include "nn_worker/rank/part_layout.h"
+#include "nn_worker/trainer/part_layout.h"
 
 namespace satrap {
 namespace {

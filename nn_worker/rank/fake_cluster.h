@@ -1,10 +1,7 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor: embedding workers
 // that hand out parts, an allreduce that ends when all ranks have joined, and a network that
-// delays, loses and repeats messages as a seed decides.
-//
-// It checks while it runs:
-//   - a Lookup misses at most max_staleness - 1 pushes of its rank, and none before
-//     staleness_warmup_steps steps have counted;
+// delays, loses and repeats messages as a seed decides. It checks while it runs:
+//   - a Lookup misses at most max_staleness - 1 pushes of its rank, none during the warm-up;
 //   - an ordered Lookup of step s comes when exactly the steps before s are pushed, by all ranks;
 //   - an evaluation Lookup misses no push of any rank;
 //   - a part is handed out once and ended once, by a push of a step with weight or by an Ack;
@@ -61,7 +58,6 @@ class FakeCluster {
   // The AUCs that validations will give, in order; .5 afterwards.
   std::vector<double> aucs;
   std::set<uint64_t> not_finite_steps;
-  // Of the job; a step of fewer samples is scaled down.
   int64_t global_batch_size = 1;
   // Every call of this method is answered with an error.
   std::string broken_method;
@@ -128,8 +124,7 @@ class FakeCluster {
   void FinishStep();
   void Barrier(int rank, const std::string& what, absl::AnyInvocable<void()> done);
   int64_t RandomDelayUs();
-  // Training parts that a rank may hold now.
-  int AllowedParts() const;
+  int AllowedParts() const;  // training parts that a rank may hold now
   bool Happens(double probability) { return random_.NextDouble() < probability; }
 
   const RankOptions options_;

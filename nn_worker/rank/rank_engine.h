@@ -6,18 +6,18 @@
 // weight is 0 does not count: its parts are acknowledged instead of pushed, and the next step has
 // the same number. Every decision is a function of what an allreduce told all ranks alike, so all
 // ranks make it in the same step and need no barrier:
-//   - a stop is decided when a number of steps is reached (a validation is due, or max_steps) or
-//     when a rank raised its stop flag. From then on ranks request no parts and train the ones they
-//     hold, so up to ranks * max_staleness - 1 further steps may count, and one more after a step
-//     that did not (none in ordered mode);
+//   - a stop is decided when a number of steps is reached (a validation is due, or max_steps) or a
+//     rank raised its stop flag. Ranks then request no parts and train the ones they hold, so up to
+//     ranks * max_staleness - 1 further steps may count, and one more after a step that did not
+//     (none in ordered mode);
 //   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
 //     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
 //     reached, or the end of the epoch if no stop was decided.
 // A rank without a part joins steps without one: as soon as it is idle in both modes, and in
 // unordered mode also when no part has come for idle_step_ms since the last step.
 //
-// Evaluation. Each rank requests parts of the pass, scores them and acknowledges them. Merging the
-// metrics is the barrier at its end; every rank gets the same metrics and judges them alike
+// Evaluation. Each rank requests parts of the pass, scores and acknowledges them. Merging the
+// metrics is the barrier at its end; every rank gets the same ones and judges them alike
 // (best_model.h).
 //
 // The engine runs on one serial executor; its public methods are thread-safe. The first error goes
@@ -48,16 +48,16 @@ namespace satrap {
 class RankEngine {
  public:
   using FailureSink = std::function<void(absl::Status)>;
-  // Receives the figures of the run, except those known only to the process (tables, model_dir).
+  // Gets the figures of the run, except those that only the process knows (tables, model_dir).
   using FinishedSink = std::function<void(const RunResult&)>;
 
   // `executor` runs one task at a time. `workers` are the embedding workers by index.
   RankEngine(const RankOptions& options, Executor* executor, std::vector<rpc::Channel*> workers,
              StepTrainer* trainer, RankObserver* observer, FailureSink on_failure,
              FinishedSink on_finished);
+  ~RankEngine();
   RankEngine(const RankEngine&) = delete;
   RankEngine& operator=(const RankEngine&) = delete;
-  ~RankEngine();
 
   // Begins the run. REQUIRES: called once
   void Start();
@@ -66,16 +66,14 @@ class RankEngine {
   void RequestStop();
 
  private:
-  // What the ranks have decided to do once all of them are idle.
-  struct Decided {
+  struct Decided {  // what to do once all ranks are idle
     bool evaluate = false;
     bool end = false;
     bool any() const { return evaluate || end; }
   };
-  // How training goes on after that.
-  enum class Next { kResume, kNextEpoch, kFinish };
+  enum class Next { kResume, kNextEpoch, kFinish };  // how training goes on after that
 
-  // A callback that runs `then` on the executor if the result is OK and fails the run if not.
+  // A callback that runs `then` on the executor, or fails the run if the result is an error.
   absl::AnyInvocable<void(absl::Status)> WhenOk(std::function<void()> then);
   template <typename T>
   absl::AnyInvocable<void(absl::StatusOr<T>)> WhenGood(void (RankEngine::*then)(T));
@@ -94,14 +92,12 @@ class RankEngine {
   void CountSkippedStep();
   void EndJoinedPart(StepResult* result, uint64_t step);
   void OnAllIdle();
-
   // Evaluation.
   void BeginPass(Stream stream, uint32_t pass);
   void MaybeScore();
   void OnMerged(MetricValues values);
   void OnValidated(const MetricValues& values);
   void AfterValidation();
-
   // The end.
   void Save(std::function<void()> then);
   void FinishTraining();
@@ -121,7 +117,6 @@ class RankEngine {
   StalenessPermits permits_;
   StalenessPermits evaluation_permits_;
   bool failed_ = false;
-
   bool training_ = false;
   uint32_t epoch_ = 0;
   uint64_t step_ = 0;  // counted so far, and so the number of the next one

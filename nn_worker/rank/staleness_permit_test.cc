@@ -43,5 +43,16 @@ TEST(StalenessPermitTest, AssigningGivesTheOldOneBack) {
   EXPECT_EQ(permits.in_use(), 1);
 }
 
+TEST(StalenessPermitTest, AGrownPoolGivesMorePermitsAndKeepsThoseInUse) {
+  StalenessPermits permits(1);
+  const auto first = permits.TryTake();
+  EXPECT_FALSE(permits.TryTake().has_value());
+  permits.Grow(2);
+  const auto second = permits.TryTake();
+  EXPECT_TRUE(second.has_value());
+  EXPECT_FALSE(permits.TryTake().has_value());
+  EXPECT_EQ(permits.in_use(), 2);
+}
+
 }  // namespace
 }  // namespace satrap

@@ -1,8 +1,8 @@
 // The dense network as a RankEngine sees it: parts go in, numbers come out. The engine holds the
 // protocol and the trainer the arithmetic; neither knows the other's types.
 //
-// Implementations: NetworkTrainer (nn_worker/rank/network_trainer.h) and those of FakeCluster and
-// the simulation.
+// Implementations: NetworkTrainer (nn_worker/trainer/network_trainer.h) and those of FakeCluster
+// and the simulation.
 //
 // Methods are called on the engine's serial executor, one at a time: the next call comes after
 // `done` of the last. A call does not block; its `done` runs exactly once, on any thread, possibly

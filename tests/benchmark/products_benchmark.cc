@@ -23,7 +23,7 @@
 #include "common/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/graph/graph_builder.h"
-#include "nn_worker/rank/part_layout.h"
+#include "nn_worker/trainer/part_layout.h"
 
 namespace satrap {
 namespace {

@@ -1,4 +1,4 @@
-#include "nn_worker/rank/predictions.h"
+#include "nn_worker/trainer/predictions.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "nn_worker/rank/fake_tables.h"
+#include "nn_worker/trainer/fake_tables.h"
 
 #include <algorithm>
 #include <cmath>

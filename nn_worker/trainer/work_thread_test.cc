@@ -1,4 +1,4 @@
-#include "nn_worker/rank/work_thread.h"
+#include "nn_worker/trainer/work_thread.h"
 
 #include <future>
 #include <vector>

@@ -1,7 +1,7 @@
 // How the answers to NextBatch map to the inputs of the dense network. Depends on the job alone.
 
-#ifndef SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
-#define SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_PART_LAYOUT_H_
+#define SATRAP_NN_WORKER_TRAINER_PART_LAYOUT_H_
 
 #include <cstdint>
 #include <string>
@@ -48,4 +48,4 @@ PartLayout MakePartLayout(const JobConfig& job);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_PART_LAYOUT_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_PART_LAYOUT_H_

@@ -13,8 +13,8 @@
 //   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
 //   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
 
-#ifndef SATRAP_NN_WORKER_RANK_PREDICTIONS_H_
-#define SATRAP_NN_WORKER_RANK_PREDICTIONS_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_PREDICTIONS_H_
+#define SATRAP_NN_WORKER_TRAINER_PREDICTIONS_H_
 
 #include <cstdint>
 #include <cstdio>
@@ -72,4 +72,4 @@ absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_PREDICTIONS_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_PREDICTIONS_H_

@@ -1,11 +1,11 @@
-#include "nn_worker/rank/part_view.h"
+#include "nn_worker/trainer/part_view.h"
 
 #include <functional>
 #include <string>
 
 #include "common/config/text_format.h"
 #include "gtest/gtest.h"
-#include "nn_worker/rank/fake_tables.h"
+#include "nn_worker/trainer/fake_tables.h"
 
 namespace satrap {
 namespace {
@@ -83,7 +83,7 @@ TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_tables(0)->set_table(6); }).find("table 6"),
             std::string::npos);
-  EXPECT_NE(ErrorAfter([](Header* h) { h->clear_tables(); }).find("rows of t missing"),
+  EXPECT_NE(ErrorAfter([](Header* h) { h->clear_tables(); }).find("rows of t are missing"),
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_features()->RemoveLast(); }).find("features"),
             std::string::npos);

@@ -1,4 +1,4 @@
-#include "nn_worker/rank/part_layout.h"
+#include "nn_worker/trainer/part_layout.h"
 
 #include <utility>
 

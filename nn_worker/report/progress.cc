@@ -1,4 +1,4 @@
-#include "nn_worker/rank/progress.h"
+#include "nn_worker/report/progress.h"
 
 #include <algorithm>
 #include <cmath>

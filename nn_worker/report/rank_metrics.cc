@@ -1,4 +1,4 @@
-#include "nn_worker/rank/rank_metrics.h"
+#include "nn_worker/report/rank_metrics.h"
 
 namespace satrap {
 

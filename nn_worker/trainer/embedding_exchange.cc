@@ -1,4 +1,4 @@
-#include "nn_worker/rank/embedding_exchange.h"
+#include "nn_worker/trainer/embedding_exchange.h"
 
 #include <algorithm>
 #include <atomic>
@@ -41,6 +41,8 @@ size_t NumIds(const RowIndices& indices, size_t sample) {
   return indices.offsets.empty() ? 1 : indices.offsets[sample + 1] - indices.offsets[sample];
 }
 
+// The indices of samples [begin, end). Offsets count from the first id of the part, so rows and
+// weights are cut only where there are no offsets.
 RowIndices SamplesOf(const RowIndices& indices, size_t begin, size_t end) {
   RowIndices block = indices;
   block.samples = end - begin;
@@ -63,6 +65,7 @@ EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network,
       rows_(layout->tables.size(), nullptr),
       pooled_(pool->num_threads()) {}
 
+// The size of a block does not depend on the number of threads, and neither do the results.
 void EmbeddingExchange::ForBlocks(size_t count, size_t block,
                                   absl::FunctionRef<void(size_t, size_t, int)> body) {
   pool_->Run(static_cast<int64_t>((count + block - 1) / block), [&](int64_t part, int thread) {
@@ -91,6 +94,8 @@ std::vector<Tensor> EmbeddingExchange::OnHost(Tensor (Network::*view_of)(int) co
   return views;
 }
 
+// Rows are decoded first, because samples of different blocks share them. Then a block writes all
+// inputs of its samples; no two blocks write the same memory.
 void EmbeddingExchange::WriteInputs(const PartView& part) {
   inputs_ = OnHost(&Network::input_view);
   for (size_t t = 0; t < layout_.tables.size(); ++t) {
@@ -135,7 +140,8 @@ void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartVie
   }
 }
 
-// Positions follow one another without gaps; rows of the input need not.
+// SequenceForward writes samples one after another, but the rows of an input may be further apart,
+// so each sample is a call of its own.
 void EmbeddingExchange::WriteSequence(const FeatureLayout& feature, const SegmentLayout& segment,
                                       const RowIndices& indices, size_t begin, size_t end) {
   const Tensor view = inputs_[segment.input];
@@ -166,6 +172,8 @@ void EmbeddingExchange::WritePooled(const FeatureLayout& feature, const rpc::Wir
   }
 }
 
+// Runs on one thread for all samples: several of them add to the same row, and the order of these
+// additions must not depend on the number of threads.
 void EmbeddingExchange::AddGradients(const FeatureLayout& feature, const PartView& part,
                                      const PartView::Feature& values, float* gradients) {
   const size_t row_values = layout_.tables[feature.table].row_values;

@@ -8,8 +8,8 @@
 // runs the `done` callbacks. The destructor waits for a running call: abort the collective first if
 // ranks may be missing.
 
-#ifndef SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
-#define SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
+#define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 
 #include <cstdint>
 #include <memory>
@@ -21,9 +21,9 @@
 #include "nn_worker/checkpoint/model_store.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/rank/part_layout.h"
-#include "nn_worker/rank/predictions.h"
 #include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/predictions.h"
 
 namespace satrap {
 
@@ -69,4 +69,4 @@ class NetworkTrainer final : public StepTrainer {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_NETWORK_TRAINER_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_

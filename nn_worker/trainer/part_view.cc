@@ -1,4 +1,4 @@
-#include "nn_worker/rank/part_view.h"
+#include "nn_worker/trainer/part_view.h"
 
 #include <string>
 #include <utility>

@@ -1,15 +1,15 @@
-// Embedding tables in the memory of a test, with the embedding worker's work on them: makes the
-// answer to NextBatch from samples, and applies PushGradients as one Adagrad step a key.
+// Embedding tables in the memory of a test, which also does the embedding worker's part: makes the
+// answer to NextBatch from samples, and applies PushGradients as one Adagrad step per key.
 
-#ifndef SATRAP_NN_WORKER_RANK_FAKE_TABLES_H_
-#define SATRAP_NN_WORKER_RANK_FAKE_TABLES_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_FAKE_TABLES_H_
+#define SATRAP_NN_WORKER_TRAINER_FAKE_TABLES_H_
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
-#include "nn_worker/rank/part_layout.h"
 #include "nn_worker/rank/part_messages.h"
+#include "nn_worker/trainer/part_layout.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -68,4 +68,4 @@ class FakeTables {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_FAKE_TABLES_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_FAKE_TABLES_H_

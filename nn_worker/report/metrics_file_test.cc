@@ -1,4 +1,4 @@
-#include "nn_worker/rank/metrics_file.h"
+#include "nn_worker/report/metrics_file.h"
 
 #include <filesystem>
 #include <fstream>

@@ -3,8 +3,8 @@
 //
 // Thread-safe.
 
-#ifndef SATRAP_NN_WORKER_RANK_WORK_THREAD_H_
-#define SATRAP_NN_WORKER_RANK_WORK_THREAD_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_WORK_THREAD_H_
+#define SATRAP_NN_WORKER_TRAINER_WORK_THREAD_H_
 
 #include <deque>
 #include <thread>
@@ -36,4 +36,4 @@ class WorkThread {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_WORK_THREAD_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_WORK_THREAD_H_

@@ -1,8 +1,8 @@
-// What a sample costs besides the dense network: reading the answer, writing the inputs, and
-// collecting the gradients, at the Criteo shape (26 features of one id, rows of 1 + 16 values, a
-// part of 4096 samples) in f32 and bf16, on one and two threads.
+// What a sample costs outside the dense network: reading the answer, writing the inputs and
+// collecting the gradients, for parts of the Criteo shape (4096 samples, 26 features of one id,
+// rows of 1 + 16 values) in f32 and bf16, on one and two threads.
 //
-//   bazel run -c opt //nn_worker/rank:exchange_benchmark
+//   bazel run -c opt //nn_worker/trainer:exchange_benchmark
 
 #include <memory>
 #include <string>
@@ -17,9 +17,9 @@
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/rank/embedding_exchange.h"
-#include "nn_worker/rank/fake_tables.h"
-#include "nn_worker/rank/part_view.h"
+#include "nn_worker/trainer/embedding_exchange.h"
+#include "nn_worker/trainer/fake_tables.h"
+#include "nn_worker/trainer/part_view.h"
 
 namespace satrap {
 namespace {

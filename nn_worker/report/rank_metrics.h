@@ -1,8 +1,8 @@
 // The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness, and the
 // metrics of the last validation. Called as RankObserver says.
 
-#ifndef SATRAP_NN_WORKER_RANK_RANK_METRICS_H_
-#define SATRAP_NN_WORKER_RANK_RANK_METRICS_H_
+#ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
+#define SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 
 #include "common/metrics/metrics.h"
 #include "nn_worker/rank/rank_observer.h"
@@ -31,4 +31,4 @@ class RankMetrics final : public RankObserver {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_RANK_METRICS_H_
+#endif  // SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/rank/embedding_exchange.h"
+#include "nn_worker/trainer/embedding_exchange.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/rank/fake_tables.h"
+#include "nn_worker/trainer/fake_tables.h"
 
 namespace satrap {
 namespace {

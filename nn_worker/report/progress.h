@@ -6,8 +6,8 @@
 //
 // Thread-safe.
 
-#ifndef SATRAP_NN_WORKER_RANK_PROGRESS_H_
-#define SATRAP_NN_WORKER_RANK_PROGRESS_H_
+#ifndef SATRAP_NN_WORKER_REPORT_PROGRESS_H_
+#define SATRAP_NN_WORKER_REPORT_PROGRESS_H_
 
 #include <cstdint>
 #include <functional>
@@ -66,4 +66,4 @@ class Progress final : public RankObserver {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_PROGRESS_H_
+#endif  // SATRAP_NN_WORKER_REPORT_PROGRESS_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/rank/network_trainer.h"
+#include "nn_worker/trainer/network_trainer.h"
 
 #include <cmath>
 #include <future>
@@ -15,7 +15,7 @@
 #include "nn_worker/backend/deferred_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/rank/fake_tables.h"
+#include "nn_worker/trainer/fake_tables.h"
 
 namespace satrap {
 namespace {

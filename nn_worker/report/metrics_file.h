@@ -2,8 +2,8 @@
 //
 // A line that cannot be written is lost; the run goes on. Thread-safe.
 
-#ifndef SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
-#define SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
+#ifndef SATRAP_NN_WORKER_REPORT_METRICS_FILE_H_
+#define SATRAP_NN_WORKER_REPORT_METRICS_FILE_H_
 
 #include <cstdio>
 #include <memory>
@@ -33,4 +33,4 @@ class MetricsFile {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_METRICS_FILE_H_
+#endif  // SATRAP_NN_WORKER_REPORT_METRICS_FILE_H_

@@ -7,8 +7,8 @@
 // Owns scratch memory that grows to the largest part. Not thread-safe. The network's memory is that
 // of a backend on the host.
 
-#ifndef SATRAP_NN_WORKER_RANK_EMBEDDING_EXCHANGE_H_
-#define SATRAP_NN_WORKER_RANK_EMBEDDING_EXCHANGE_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
+#define SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
 
 #include <cstdint>
 #include <vector>
@@ -17,9 +17,9 @@
 #include "common/pooling.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/rank/part_layout.h"
 #include "nn_worker/rank/part_messages.h"
-#include "nn_worker/rank/part_view.h"
+#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/part_view.h"
 
 namespace satrap {
 
@@ -71,4 +71,4 @@ class EmbeddingExchange {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_EMBEDDING_EXCHANGE_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_

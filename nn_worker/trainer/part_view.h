@@ -3,8 +3,8 @@
 //
 // It refers to the payload of the PartInput that it was made from, which must outlive it.
 
-#ifndef SATRAP_NN_WORKER_RANK_PART_VIEW_H_
-#define SATRAP_NN_WORKER_RANK_PART_VIEW_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_PART_VIEW_H_
+#define SATRAP_NN_WORKER_TRAINER_PART_VIEW_H_
 
 #include <cstdint>
 #include <vector>
@@ -13,8 +13,8 @@
 #include "absl/types/span.h"
 #include "common/pooling.h"
 #include "common/rpc/payload.h"
-#include "nn_worker/rank/part_layout.h"
 #include "nn_worker/rank/part_messages.h"
+#include "nn_worker/trainer/part_layout.h"
 
 namespace satrap {
 
@@ -46,4 +46,4 @@ absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_RANK_PART_VIEW_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_PART_VIEW_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/rank/network_trainer.h"
+#include "nn_worker/trainer/network_trainer.h"
 
 #include <cmath>
 #include <utility>
@@ -9,10 +9,10 @@
 #include "common/status_macros.h"
 #include "nn_worker/metrics/binary_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
-#include "nn_worker/rank/embedding_exchange.h"
-#include "nn_worker/rank/part_view.h"
 #include "nn_worker/rank/step_normalizer.h"
-#include "nn_worker/rank/work_thread.h"
+#include "nn_worker/trainer/embedding_exchange.h"
+#include "nn_worker/trainer/part_view.h"
+#include "nn_worker/trainer/work_thread.h"
 
 namespace satrap {
 namespace {
