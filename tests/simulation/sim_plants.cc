@@ -66,6 +66,11 @@ constexpr Fault kFaults[] = {
     {Plant::kOtherState, Fault::kAll, "Adagrad's accumulators begin at another value"},
 };
 
+void DoubleWeight(UpdateHeader* header) {
+  StepHeader* step = header->mutable_step();
+  step->set_global_weight(2 * step->global_weight());
+}
+
 }  // namespace
 
 absl::Span<const Fault> AllFaults() { return kFaults; }
@@ -111,13 +116,7 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine) {
     case Plant::kUpdatesLostAtOne:
       return is_last ? Keep(NewSwallower(engine, rpc::kUpdate)) : engine;
     case Plant::kOtherWeightAtOne:
-      return is_last ? Keep(NewEditor<UpdateHeader>(engine, rpc::kUpdate,
-                                                    [](UpdateHeader* header) {
-                                                      StepHeader* step = header->mutable_step();
-                                                      step->set_global_weight(
-                                                          2 * step->global_weight());
-                                                    }))
-                     : engine;
+      return is_last ? Keep(NewEditor<UpdateHeader>(engine, rpc::kUpdate, DoubleWeight)) : engine;
     case Plant::kForgetfulUpdates:
       return Keep(NewForgetfulWindow(engine, rpc::kUpdate));
     case Plant::kClosedCallsRun:

@@ -252,8 +252,9 @@ class World {
       options.executor = &loop_;
       options.timeouts = SimTimeouts();
       options.on_failure = FailureSinkOf(absl::StrCat("embedding worker ", i));
-      if (planting_.plant() == Plant::kRoomPerWorker)
+      if (planting_.plant() == Plant::kRoomPerWorker) {
         options.ordered_room = StreamQueue::RoomScope::kStream;
+      }
       auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
       CHECK_OK(engine.status());
       workers_.push_back(*std::move(engine));
