@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 
 namespace satrap {
 namespace {
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     if (!trains && stream != TEST_STREAM) continue;
     ASSIGN_OR_RETURN(streams->plans_[stream],
-                     StreamPlan::Make(job, stream, streams->progress_.get()));
+                     StreamSpec::Make(job, stream, streams->progress_.get()));
   }
   return streams;
 }

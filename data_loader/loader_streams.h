@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/executor.h"
+#include "common/thread/executor.h"
 #include "data_loader/batch/parsed_part_source.h"
 #include "data_loader/batch/read_progress.h"
-#include "data_loader/batch/stream_plan.h"
+#include "data_loader/batch/stream_spec.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_supply.h"
 #include "proto/job.pb.h"
@@ -31,7 +31,7 @@ class LoaderStreams {
   static absl::StatusOr<std::unique_ptr<LoaderStreams>> Make(
       const JobConfig& job, int index, std::function<void(const std::string&)> log);
 
-  // The number of splits of an epoch, for SplitLease; 0 if the job does not train.
+  // The number of splits of an epoch, for SplitLeaseClient; 0 if the job does not train.
   uint32_t num_train_splits() const;
   // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
@@ -57,7 +57,7 @@ class LoaderStreams {
   const JobConfig job_;
   const uint32_t index_;
   std::unique_ptr<ReadProgress> progress_;
-  std::shared_ptr<const StreamPlan> plans_[3];  // by Stream; null: the job has no such stream
+  std::shared_ptr<const StreamSpec> plans_[3];  // by Stream; null: the job has no such stream
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
   std::vector<std::unique_ptr<ParsedPartSource>> parts_;
   std::vector<LoaderEngine::StreamSources> streams_;

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
-#include "common/status_macros.h"
-#include "common/thread_pool_executor.h"
+#include "common/thread/thread_pool_executor.h"
 #include "data_loader/engine/loader_engine.h"
-#include "data_loader/engine/split_lease.h"
+#include "data_loader/engine/split_lease_client.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
 
@@ -34,11 +34,11 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   RETURN_IF_ERROR(runtime.Join());
   // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));
-  SplitLease::Options lease_options;
+  SplitLeaseClient::Options lease_options;
   lease_options.envelope = runtime.envelope();
   lease_options.loader_index = static_cast<uint32_t>(runtime.index());
   lease_options.num_splits = streams->num_train_splits();
-  SplitLease lease(lease_options, runtime.executor(), runtime.coordinator_channel());
+  SplitLeaseClient lease(lease_options, runtime.executor(), runtime.coordinator_channel());
   streams->MakeSources(&parse_executor, &lease);
   std::vector<rpc::Channel*> workers;
   for (int worker = 0; worker < job.embedding_worker().replicas(); ++worker) {

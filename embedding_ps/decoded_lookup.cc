@@ -1,8 +1,8 @@
 #include "embedding_ps/decoded_lookup.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/payload.h"
-#include "common/status_macros.h"
 #include "embedding_ps/request_tables.h"
 
 namespace satrap {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "embedding_ps/table_ownership.h"
 #include "proto/hot.pb.h"
 

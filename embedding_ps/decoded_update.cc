@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/payload.h"
-#include "common/status_macros.h"
 #include "embedding_ps/request_tables.h"
 
 namespace satrap {

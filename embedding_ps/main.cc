@@ -4,12 +4,12 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
-#include "common/status_macros.h"
-#include "common/thread_pool_executor.h"
+#include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/ps_engine.h"
 #include "embedding_ps/ps_metrics.h"
 

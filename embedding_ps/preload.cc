@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/config/job_config.h"
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

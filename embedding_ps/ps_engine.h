@@ -28,11 +28,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/executor.h"
-#include "common/mutex.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 #include "embedding_ps/decoded_update.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/step_collector.h"

@@ -1,7 +1,7 @@
 #include <map>
 #include <vector>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
 #include "embedding_ps/ps_engine.h"

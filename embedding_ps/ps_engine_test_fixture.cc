@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/check.h"
-#include "common/hash.h"
+#include "common/base/check.h"
+#include "common/numeric/hash.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 

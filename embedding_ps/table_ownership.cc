@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "common/batch/transfer.h"
 #include "common/config/job_config.h"
-#include "common/hash.h"
-#include "common/transfer.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/part_placement.h"
+#include "common/base/status_macros.h"
+#include "common/batch/part_placement.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
-#include "common/status_macros.h"
 #include "embedding_worker/gradient_push.h"
 #include "embedding_worker/part_lookup.h"
 
@@ -46,11 +46,11 @@ rpc::CallReceiver::Options ReceiverOptions(const EmbeddingWorkerEngine::Options&
 }
 
 StreamQueue::Options QueueOptions(const JobConfig& job, bool ordered,
-                                  StreamQueue::RoomScope ordered_room) {
+                                  StreamQueue::CapacityScope ordered_capacity) {
   StreamQueue::Options options;
   options.ordered = ordered;
-  options.room_scope = ordered ? ordered_room : StreamQueue::RoomScope::kStream;
-  options.room_parts = job.embedding_worker().room_parts();
+  options.capacity_scope = ordered ? ordered_capacity : StreamQueue::CapacityScope::kStream;
+  options.queue_capacity_parts = job.embedding_worker().queue_capacity_parts();
   options.num_loaders = job.data_loader().replicas();
   return options;
 }
@@ -82,9 +82,9 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
       nexts_(ReceiverOptions(options_, num_ranks_), options_.executor),
       acks_(ReceiverOptions(options_, num_ranks_), options_.executor),
       pushes_(ReceiverOptions(options_, num_ranks_), options_.executor),
-      queues_{StreamQueue(QueueOptions(job, IsOrdered(TRAIN_STREAM), options_.ordered_room)),
-              StreamQueue(QueueOptions(job, false, options_.ordered_room)),
-              StreamQueue(QueueOptions(job, false, options_.ordered_room))} {}
+      queues_{StreamQueue(QueueOptions(job, IsOrdered(TRAIN_STREAM), options_.ordered_capacity)),
+              StreamQueue(QueueOptions(job, false, options_.ordered_capacity)),
+              StreamQueue(QueueOptions(job, false, options_.ordered_capacity))} {}
 
 void EmbeddingWorkerEngine::Handle(const rpc::Method& method, rpc::Message request,
                                    rpc::Callback respond) {
@@ -175,9 +175,9 @@ void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHe
 
 void EmbeddingWorkerEngine::Act(Stream stream, StreamQueue::Decisions decisions) {
   for (const PendingAnswer& call : decisions.accepted) call.Finish(Done<PutBatchAnswerHeader>());
-  for (const PartAsk& ask : decisions.ended)
+  for (const QueuedRequest& ask : decisions.ended)
     ask.call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
-  for (const PartAsk& ask : decisions.refused) {
+  for (const QueuedRequest& ask : decisions.refused) {
     ask.call.Finish(absl::InvalidArgumentError(
         absl::StrCat("wanted: {", ask.wanted->ShortDebugString(),
                      "} was handed out before, or its loader never sent it here")));
@@ -208,7 +208,7 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
                                          Buffer) {
   if (absl::Status status = CheckNextBatch(header); !status.ok()) return call.Finish(status);
   const Stream stream = header.stream();
-  PartAsk ask;
+  QueuedRequest ask;
   ask.call = call;
   ask.epoch = header.epoch();
   if (header.has_wanted()) ask.wanted = header.wanted();
@@ -221,7 +221,7 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   bool parked = false;
   {
     MutexLock lock(&mutex_);
-    parked = queues_[stream].AskFor(ask, &decisions);
+    parked = queues_[stream].RequestPart(ask, &decisions);
     not_yet = parked && !IsOrdered(stream) && header.wait_ms() == 0;
     if (not_yet) queues_[stream].Withdraw(call);
   }
@@ -375,7 +375,7 @@ EmbeddingWorkerEngine::Progress EmbeddingWorkerEngine::progress() const {
   for (const StreamQueue& queue : queues_) {
     progress.accepted_parts += queue.num_accepted();
     progress.held_puts += queue.num_held();
-    progress.parked_asks += queue.num_parked();
+    progress.waiting_requests += queue.num_waiting();
   }
   return progress;
 }

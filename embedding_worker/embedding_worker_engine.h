@@ -9,7 +9,7 @@
 //   Ack            window -> answer
 //
 // Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
-// Everything the engine holds is bounded: accepted parts by room_parts; held parts by the calls
+// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the calls
 // that loaders keep open; outstanding parts (handed out, neither pushed nor released) by the ranks'
 // permits; kept answers by the calls that ranks keep open.
 //
@@ -31,11 +31,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "common/executor.h"
-#include "common/mutex.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 #include "embedding_worker/embedding_layout.h"
 #include "embedding_worker/planned_part.h"
 #include "embedding_worker/ps_fan_out.h"
@@ -55,13 +55,13 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     rpc::RpcTimeouts timeouts;
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
     // Changed only by the simulation, which shows that the other scope deadlocks.
-    StreamQueue::RoomScope ordered_room = StreamQueue::RoomScope::kLanePart;
+    StreamQueue::CapacityScope ordered_capacity = StreamQueue::CapacityScope::kLanePart;
   };
 
   struct Progress {
     size_t accepted_parts = 0;  // of all streams; so are the next three
     size_t held_puts = 0;
-    size_t parked_asks = 0;
+    size_t waiting_requests = 0;
     size_t outstanding_parts = 0;
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
     uint64_t ids = 0;

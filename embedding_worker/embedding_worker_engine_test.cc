@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/part_placement.h"
+#include "common/batch/part_placement.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/numbered_client.h"
 #include "embedding_worker/engine_test_fixture.h"
@@ -89,10 +89,10 @@ TEST_F(EngineTest, AnAskParksForItsTimeThenIsToldNotYet) {
   const Reply parked = Next(0, 2, 0, 50);
   executor_.AdvanceBy(49'000);
   EXPECT_FALSE(parked->has_value());
-  EXPECT_EQ(engine_->progress().parked_asks, 1u);
+  EXPECT_EQ(engine_->progress().waiting_requests, 1u);
   executor_.AdvanceBy(2'000);
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(parked).result(), NextBatchAnswerHeader::NOT_YET);
-  EXPECT_EQ(engine_->progress().parked_asks, 0u);
+  EXPECT_EQ(engine_->progress().waiting_requests, 0u);
 }
 
 TEST_F(EngineTest, AParkedAskGetsThePartThatArrivesAndItsTimerDoesNothing) {
@@ -291,7 +291,7 @@ TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsAnAskForIt) 
   }
   EXPECT_GT(refused, 0);
   EXPECT_LT(refused, 12);
-  EXPECT_EQ(engine_->progress().held_puts + engine_->progress().parked_asks, 0u);
+  EXPECT_EQ(engine_->progress().held_puts + engine_->progress().waiting_requests, 0u);
 }
 
 TEST_F(OrderedEngineTest, EvaluationStreamsAreUnordered) {

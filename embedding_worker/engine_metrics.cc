@@ -29,7 +29,7 @@ void EngineMetrics::Refresh() {
   const EmbeddingWorkerEngine::Progress progress = engine_->progress();
   Set(accepted_parts_, progress.accepted_parts);
   Set(held_puts_, progress.held_puts);
-  Set(parked_asks_, progress.parked_asks);
+  Set(parked_asks_, progress.waiting_requests);
   Set(outstanding_parts_, progress.outstanding_parts);
   RaiseTo(parts_, progress.parts);
   RaiseTo(ids_, progress.ids);

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 #include "google/protobuf/text_format.h"
@@ -32,7 +32,7 @@ JobConfig TestJob() {
           id: 9
           segments { dim: 1 }
         }
-        embedding_worker { room_parts: 2 }
+        embedding_worker { queue_capacity_parts: 2 }
         embedding_ps { replicas: 2 }
         nn_worker { replicas: 2 }
       )pb",

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
-#include "common/half.h"
-#include "common/pooling.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/batch/pooling.h"
+#include "common/numeric/half.h"
 #include "common/rpc/payload.h"
-#include "common/status_macros.h"
 
 namespace satrap {
 
@@ -124,7 +124,7 @@ class KeySums {
   }
   KeySums(KeySums&&) = default;  // a moved vector keeps its memory
 
-  rpc::WireValues Of(LookupPlan::Run run) const {
+  rpc::WireValues Of(LookupPlan::KeyRange run) const {
     return values_.Subrange(run.begin * row_values_, run.size() * row_values_);
   }
 
@@ -141,7 +141,7 @@ void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
   rpc::PayloadBuilder builder;
   std::vector<int> tables;
   for (size_t t = 0; t < sums.size(); ++t) {
-    const LookupPlan::Run run = plan.RunOf(static_cast<int>(t), ps, num_ps);
+    const LookupPlan::KeyRange run = plan.KeyRangeOf(static_cast<int>(t), ps, num_ps);
     if (run.size() == 0) continue;
     TableUpdate* table = update.add_tables();
     table->set_table(layout.tables[t].id);
@@ -157,7 +157,7 @@ void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
   for (int i = 0; i < update.tables_size(); ++i) {
     const TableUpdate& to = update.tables(i);
     const LookupPlan::Table& from = plan.tables[tables[i]];
-    const LookupPlan::Run run = plan.RunOf(tables[i], ps, num_ps);
+    const LookupPlan::KeyRange run = plan.KeyRangeOf(tables[i], ps, num_ps);
     std::memcpy(builder.Fill<uint8_t>(to.keys()).data(), from.keys.data() + run.begin,
                 to.keys().size_bytes());
     std::memcpy(builder.Fill<uint8_t>(to.counts()).data(), from.counts.data() + run.begin,
@@ -193,7 +193,7 @@ absl::StatusOr<PlannedUpdates> MakeUpdates(const EmbeddingLayout& layout, const 
   for (int ps = 0; ps < num_ps; ++ps) {
     bool has_keys = false;
     for (size_t t = 0; t < sums.size() && !has_keys; ++t) {
-      has_keys = part.plan.RunOf(static_cast<int>(t), ps, num_ps).size() > 0;
+      has_keys = part.plan.KeyRangeOf(static_cast<int>(t), ps, num_ps).size() > 0;
     }
     if (!has_keys && !update.ordered()) continue;
     AddUpdate(layout, part.plan, sums, update, ps, num_ps, &updates);

@@ -17,10 +17,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/hash.h"
-#include "common/pooling.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/batch/pooling.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 
@@ -35,7 +35,7 @@ constexpr uint32_t kNoSample = std::numeric_limits<uint32_t>::max();
 
 class PlanMaker {
  public:
-  PlanMaker(const EmbeddingLayout& layout, const PartIds& ids, PlanScratch* scratch,
+  PlanMaker(const EmbeddingLayout& layout, const JaggedIds& ids, PlanScratch* scratch,
             LookupPlan* plan)
       : layout_(layout), ids_(ids), scratch_(*scratch), plan_(*plan) {}
 
@@ -86,7 +86,7 @@ class PlanMaker {
 
   // The ids of one feature in samples [from, to).
   void ScatterSamples(int feature, uint64_t id_space_hash, size_t from, size_t to) {
-    const PartIds::Feature& jagged = ids_.features[feature];
+    const JaggedIds::Feature& jagged = ids_.features[feature];
     const uint32_t first = static_cast<uint32_t>(plan_.feature_begins[feature]);
     Occurrence* const occurrences = scratch_.occurrences_.data();
     for (size_t s = from; s < to; ++s) {
@@ -205,13 +205,13 @@ class PlanMaker {
   }
 
   const EmbeddingLayout& layout_;
-  const PartIds& ids_;
+  const JaggedIds& ids_;
   PlanScratch& scratch_;
   LookupPlan& plan_;
   std::array<uint32_t, kNumPartitions> begins_;
 };
 
-absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const PartIds& ids,
+absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const JaggedIds& ids,
                                             PlanScratch* scratch) {
   if (ids.features.size() != layout.features.size()) {
     return absl::InvalidArgumentError(absl::StrCat("features: ", ids.features.size(),
@@ -242,7 +242,7 @@ absl::Span<const uint32_t> LookupPlan::RowsOf(int feature) const {
   return absl::Span<const uint32_t>(rows.data() + begin, feature_begins[feature + 1] - begin);
 }
 
-LookupPlan::Run LookupPlan::RunOf(int table, int ps, int num_ps) const {
+LookupPlan::KeyRange LookupPlan::KeyRangeOf(int table, int ps, int num_ps) const {
   CHECK(ps >= 0 && ps < num_ps);
   const std::vector<uint64_t>& keys = tables[table].keys;
   const auto begin_of = [&](int ps) {

@@ -23,7 +23,7 @@ namespace satrap {
 
 // The ids of a part, one entry a feature. Refers to memory of the caller; checked by
 // LookupPlan::Make.
-struct PartIds {
+struct JaggedIds {
   struct Feature {
     absl::Span<const uint64_t> ids;      // [num_ids]
     absl::Span<const uint32_t> offsets;  // [samples + 1]; empty: exactly one id a sample
@@ -56,7 +56,7 @@ struct LookupPlan {
     std::vector<uint32_t> sent;
   };
   // Keys [begin, end) of a table.
-  struct Run {
+  struct KeyRange {
     size_t begin = 0;
     size_t end = 0;
     size_t size() const { return end - begin; }
@@ -72,7 +72,7 @@ struct LookupPlan {
   absl::Span<const uint32_t> RowsOf(int feature) const;
 
   // The keys of `table` that belong to the PS.
-  Run RunOf(int table, int ps, int num_ps) const;
+  KeyRange KeyRangeOf(int table, int ps, int num_ps) const;
 
   // Ids and unique keys of all tables.
   size_t NumIds() const { return rows.size(); }
@@ -80,7 +80,7 @@ struct LookupPlan {
 
   // INVALID_ARGUMENT, naming the feature, if offsets are wrong or there are 2^32 ids or more.
   // Linear in the ids.
-  static absl::StatusOr<LookupPlan> Make(const EmbeddingLayout& layout, const PartIds& ids,
+  static absl::StatusOr<LookupPlan> Make(const EmbeddingLayout& layout, const JaggedIds& ids,
                                          PlanScratch* scratch);
 };
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/hash.h"
-#include "common/random.h"
+#include "common/numeric/hash.h"
+#include "common/numeric/random.h"
 #include "embedding_worker/embedding_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,8 +52,8 @@ struct Part {
   std::vector<std::vector<uint64_t>> ids;
   std::vector<std::vector<uint32_t>> offsets;
 
-  PartIds View() const {
-    PartIds view;
+  JaggedIds View() const {
+    JaggedIds view;
     view.samples = samples;
     for (size_t f = 0; f < ids.size(); ++f) view.features.push_back({ids[f], offsets[f]});
     return view;
@@ -183,7 +183,7 @@ TEST(LookupPlan, TheRunsOfAllPssAreAllKeysInOrder) {
   for (int num_ps : {1, 2, 3, 7, 4096}) {
     size_t end = 0;
     for (int ps = 0; ps < num_ps; ++ps) {
-      const LookupPlan::Run run = plan.RunOf(0, ps, num_ps);
+      const LookupPlan::KeyRange run = plan.KeyRangeOf(0, ps, num_ps);
       EXPECT_EQ(run.begin, end);
       for (size_t i = run.begin; i < run.end; ++i) {
         ASSERT_EQ(PsOfPartition(PartitionOf(plan.tables[0].keys[i]), num_ps), ps);
@@ -221,7 +221,7 @@ TEST(LookupPlan, WithoutPooledFeaturesAllRowsAreSent) {
 TEST(LookupPlan, APartOfNoSamplesHasNoKeys) {
   const LookupPlan plan = Plan(Job(), {0, {{}, {}, {}, {}}, {{}, {0}, {}, {}}});
   EXPECT_EQ(plan.NumKeys(), 0u);
-  EXPECT_EQ(plan.RunOf(0, 1, 2).size(), 0u);
+  EXPECT_EQ(plan.KeyRangeOf(0, 1, 2).size(), 0u);
 }
 
 TEST(LookupPlan, WrongOffsetsAreRefusedByName) {

@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/hot_methods.h"
-#include "common/status_macros.h"
 #include "embedding_worker/embedding_worker_engine.h"
 #include "embedding_worker/engine_metrics.h"
 

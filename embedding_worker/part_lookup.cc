@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/payload.h"
-#include "common/status_macros.h"
 
 namespace satrap {
 
@@ -25,7 +25,7 @@ using RowRuns = std::vector<std::vector<RowRun>>;
 
 bool HasKeys(const LookupPlan& plan, int ps, int num_ps) {
   for (size_t t = 0; t < plan.tables.size(); ++t) {
-    if (plan.RunOf(static_cast<int>(t), ps, num_ps).size() > 0) return true;
+    if (plan.KeyRangeOf(static_cast<int>(t), ps, num_ps).size() > 0) return true;
   }
   return false;
 }
@@ -37,7 +37,7 @@ absl::Status ReadLookupAnswer(const EmbeddingLayout& layout, const LookupPlan& p
     return absl::InvalidArgumentError("the header does not parse");
   int next = 0;
   for (size_t t = 0; t < layout.tables.size(); ++t) {
-    const LookupPlan::Run run = plan.RunOf(static_cast<int>(t), ps, num_ps);
+    const LookupPlan::KeyRange run = plan.KeyRangeOf(static_cast<int>(t), ps, num_ps);
     if (run.size() == 0) continue;
     if (next == header.tables_size()) return absl::InvalidArgumentError("tables: too few");
     const TableValues& table = header.tables(next);
@@ -226,7 +226,7 @@ std::vector<PsRequest> MakeLookups(const EmbeddingLayout& layout, const LookupPl
     rpc::PayloadBuilder builder;
     std::vector<const uint64_t*> begins;
     for (size_t t = 0; t < layout.tables.size(); ++t) {
-      const LookupPlan::Run run = plan.RunOf(static_cast<int>(t), ps, num_ps);
+      const LookupPlan::KeyRange run = plan.KeyRangeOf(static_cast<int>(t), ps, num_ps);
       if (run.size() == 0) continue;
       TableKeys* table = lookup.add_tables();
       table->set_table(layout.tables[t].id);

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/payload.h"
-#include "common/status_macros.h"
 
 namespace satrap {
 
@@ -42,10 +42,10 @@ absl::Status CheckDescription(const PartDescription& part, const Buffer& payload
 
 // The ids of feature `index`, as views of the payload. Offsets are checked for size only: their
 // values are checked by LookupPlan::Make.
-absl::StatusOr<PartIds::Feature> IdsOf(const FeatureIds& feature, int index, uint64_t samples,
-                                       const Buffer& payload) {
+absl::StatusOr<JaggedIds::Feature> IdsOf(const FeatureIds& feature, int index, uint64_t samples,
+                                         const Buffer& payload) {
   const std::string field = absl::StrCat("features[", index, "]");
-  PartIds::Feature ids;
+  JaggedIds::Feature ids;
   ASSIGN_OR_RETURN(ids.ids, rpc::SectionView<uint64_t>(payload, feature.ids(), feature.num_ids(),
                                                        absl::StrCat(field, ".ids")));
   if (feature.has_offsets()) {
@@ -90,10 +90,11 @@ absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
                                                    " in the message, but the job has ",
                                                    layout.features.size()));
   }
-  PartIds ids;
+  JaggedIds ids;
   ids.samples = header.part().samples();
   for (int f = 0; f < header.features_size(); ++f) {
-    ASSIGN_OR_RETURN(PartIds::Feature feature, IdsOf(header.features(f), f, ids.samples, payload));
+    ASSIGN_OR_RETURN(JaggedIds::Feature feature,
+                     IdsOf(header.features(f), f, ids.samples, payload));
     ids.features.push_back(feature);
   }
   PlannedPart part;

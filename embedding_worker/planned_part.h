@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/buffer.h"
-#include "common/pooling.h"
+#include "common/base/buffer.h"
+#include "common/batch/pooling.h"
 #include "embedding_worker/embedding_layout.h"
 #include "embedding_worker/lookup_plan.h"
 #include "proto/hot.pb.h"

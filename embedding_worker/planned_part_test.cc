@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 #include "common/rpc/frame.h"
 #include "common/rpc/hot_methods.h"
 #include "gmock/gmock.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <utility>
 
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
 #include "common/rpc/hot_methods.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 

@@ -12,10 +12,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
-#include "common/executor.h"
 #include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {

@@ -55,7 +55,7 @@ absl::Status StreamQueue::End(uint32_t loader, uint32_t epoch, Decisions* decisi
   return absl::OkStatus();
 }
 
-bool StreamQueue::AskFor(const PartAsk& ask, Decisions* decisions) {
+bool StreamQueue::RequestPart(const QueuedRequest& ask, Decisions* decisions) {
   // An ordered rank asks only for parts that it knows to exist, so asking for one of a past epoch
   // is an error; an unordered one learns in this way that the epoch has ended.
   if (ask.epoch < epoch_) {
@@ -65,21 +65,23 @@ bool StreamQueue::AskFor(const PartAsk& ask, Decisions* decisions) {
   parked_.push_back(ask);
   Settle(decisions);
   return std::any_of(parked_.begin(), parked_.end(),
-                     [&](const PartAsk& other) { return SameCall(other.call, ask.call); });
+                     [&](const QueuedRequest& other) { return SameCall(other.call, ask.call); });
 }
 
 bool StreamQueue::Withdraw(const PendingAnswer& call) {
-  return std::erase_if(parked_, [&](const PartAsk& ask) { return SameCall(ask.call, call); }) > 0;
+  return std::erase_if(parked_,
+                       [&](const QueuedRequest& ask) { return SameCall(ask.call, call); }) > 0;
 }
 
 bool StreamQueue::HasRoomFor(const PlannedPart& part) const {
   const auto competes = [&](const std::shared_ptr<const PlannedPart>& other) {
     const PartId& a = other->description.id();
     const PartId& b = part.description.id();
-    return options_.room_scope == RoomScope::kStream ||
+    return options_.capacity_scope == CapacityScope::kStream ||
            (a.lane() == b.lane() && a.part() == b.part());
   };
-  return std::count_if(accepted_.begin(), accepted_.end(), competes) < options_.room_parts;
+  return std::count_if(accepted_.begin(), accepted_.end(), competes) <
+         options_.queue_capacity_parts;
 }
 
 bool StreamQueue::IsHere(const PartId& id) const {

@@ -3,7 +3,7 @@
 // has ended. It only decides: each call adds to a Decisions what its owner must do.
 //
 //   accepted   parts of the current epoch that no ask has been given yet. There is room for
-//              `room_parts` of them: in the stream when unordered, in each (lane, part) when
+//              `queue_capacity_parts` of them: in the stream when unordered, in each (lane, part) when
 //              ordered.
 //   held       parts of the current epoch for which there is no room, in order of arrival, and
 //              parts of later epochs. Their PutBatch is not answered yet, so the number of calls
@@ -37,7 +37,7 @@ namespace satrap {
 using rpc::PendingAnswer;
 
 // What a NextBatch asks for.
-struct PartAsk {
+struct QueuedRequest {
   PendingAnswer call;
   uint32_t epoch = 0;
   absl::optional<PartId> wanted;  // ordered only, and always then
@@ -48,22 +48,22 @@ class StreamQueue {
  public:
   // Which parts share one room. An ordered stream whose lanes share a room deadlocks: ranks wait
   // for a part of one lane while parts of another fill the room.
-  enum class RoomScope { kStream, kLanePart };
+  enum class CapacityScope { kStream, kLanePart };
   struct Options {
     bool ordered = false;
-    RoomScope room_scope = RoomScope::kStream;
-    int room_parts = 8;
+    CapacityScope capacity_scope = CapacityScope::kStream;
+    int queue_capacity_parts = 8;
     int num_loaders = 1;
   };
   struct Delivery {
-    PartAsk ask;
+    QueuedRequest ask;
     std::shared_ptr<const PlannedPart> part;
   };
   struct Decisions {
     std::vector<PendingAnswer> accepted;  // PutBatches to be answered DONE
     std::vector<Delivery> deliveries;     // parts that leave the queue
-    std::vector<PartAsk> ended;           // to be answered ENDED
-    std::vector<PartAsk> refused;         // their part cannot come any more: INVALID_ARGUMENT
+    std::vector<QueuedRequest> ended;     // to be answered ENDED
+    std::vector<QueuedRequest> refused;   // their part cannot come any more: INVALID_ARGUMENT
   };
 
   explicit StreamQueue(const Options& options) : options_(options) {}
@@ -79,7 +79,7 @@ class StreamQueue {
   absl::Status End(uint32_t loader, uint32_t epoch, Decisions* decisions);
 
   // Delivers, ends, refuses or parks the ask. True if it was parked.
-  bool AskFor(const PartAsk& ask, Decisions* decisions);
+  bool RequestPart(const QueuedRequest& ask, Decisions* decisions);
 
   // Removes a parked ask. False if it is not parked any more.
   bool Withdraw(const PendingAnswer& call);
@@ -87,7 +87,7 @@ class StreamQueue {
   uint32_t epoch() const { return epoch_; }
   size_t num_accepted() const { return accepted_.size(); }
   size_t num_held() const { return held_.size(); }
-  size_t num_parked() const { return parked_.size(); }
+  size_t num_waiting() const { return parked_.size(); }
 
  private:
   struct Held {
@@ -112,7 +112,7 @@ class StreamQueue {
   std::list<Held> held_;
   // Ordered: one more than the last seq accepted in this epoch, by (lane, part).
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> accepted_seqs_;
-  std::list<PartAsk> parked_;
+  std::list<QueuedRequest> parked_;
   std::map<uint32_t, std::set<uint32_t>> ended_loaders_;  // by epoch, from the current one on
 };
 

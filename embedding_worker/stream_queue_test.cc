@@ -19,12 +19,12 @@ using ::testing::IsEmpty;
 // (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part), "end 8" and "refuse 9".
 class QueueTest : public testing::Test {
  protected:
-  void Start(bool ordered, int room_parts, int num_loaders) {
+  void Start(bool ordered, int queue_capacity_parts, int num_loaders) {
     StreamQueue::Options options;
     options.ordered = ordered;
-    options.room_scope =
-        ordered ? StreamQueue::RoomScope::kLanePart : StreamQueue::RoomScope::kStream;
-    options.room_parts = room_parts;
+    options.capacity_scope =
+        ordered ? StreamQueue::CapacityScope::kLanePart : StreamQueue::CapacityScope::kStream;
+    options.queue_capacity_parts = queue_capacity_parts;
     options.num_loaders = num_loaders;
     queue_ = std::make_unique<StreamQueue>(options);
   }
@@ -54,17 +54,17 @@ class QueueTest : public testing::Test {
     return status;
   }
 
-  bool AskFor(uint64_t call, uint32_t epoch) {
+  bool RequestPart(uint64_t call, uint32_t epoch) {
     StreamQueue::Decisions decisions;
     const bool parked =
-        queue_->AskFor({{nullptr, call, 0}, epoch, absl::nullopt, absl::nullopt}, &decisions);
+        queue_->RequestPart({{nullptr, call, 0}, epoch, absl::nullopt, absl::nullopt}, &decisions);
     Note(decisions);
     return parked;
   }
 
   bool AskForPart(uint64_t call, const PartId& id) {
     StreamQueue::Decisions decisions;
-    const bool parked = queue_->AskFor({{nullptr, call, 0}, id.epoch(), id, 0}, &decisions);
+    const bool parked = queue_->RequestPart({{nullptr, call, 0}, id.epoch(), id, 0}, &decisions);
     Note(decisions);
     return parked;
   }
@@ -96,7 +96,7 @@ TEST_F(QueueTest, UnorderedRoomIsOneForTheStream) {
   for (uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(Put(i, Id(0, i, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "accept 2"));
   EXPECT_EQ(queue_->num_held(), 2u);
-  AskFor(9, 0);
+  RequestPart(9, 0);
   EXPECT_THAT(Decided(), ElementsAre("accept 3", "deliver 9: 0/1/0/0"));
 }
 
@@ -113,16 +113,16 @@ TEST_F(QueueTest, OrderedRoomIsOneForEachLaneAndPart) {
 
 TEST_F(QueueTest, AParkedAskGetsThePartThatArrives) {
   Start(false, 1, 1);
-  EXPECT_TRUE(AskFor(8, 0));
-  EXPECT_TRUE(AskFor(9, 0));
+  EXPECT_TRUE(RequestPart(8, 0));
+  EXPECT_TRUE(RequestPart(9, 0));
   ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 8: 0/0/0/0"));
-  EXPECT_EQ(queue_->num_parked(), 1u);
+  EXPECT_EQ(queue_->num_waiting(), 1u);
 }
 
 TEST_F(QueueTest, AWithdrawnAskGetsNothing) {
   Start(false, 1, 1);
-  AskFor(8, 0);
+  RequestPart(8, 0);
   EXPECT_TRUE(queue_->Withdraw({nullptr, 8, 0}));
   EXPECT_FALSE(queue_->Withdraw({nullptr, 8, 0}));
   ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
@@ -153,7 +153,7 @@ TEST_F(QueueTest, AnOrderedAskForAPartThatWasPassedOverIsRefused) {
   EXPECT_TRUE(AskForPart(8, Id(0, 0, 3, 1)));
   ASSERT_TRUE(Put(1, Id(0, 0, 5)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "refuse 7"));
-  EXPECT_EQ(queue_->num_parked(), 1u) << "the other part of the batch can still come";
+  EXPECT_EQ(queue_->num_waiting(), 1u) << "the other part of the batch can still come";
 }
 
 TEST_F(QueueTest, AnOrderedAskForAPartThatNoLoaderSentIsRefusedOnceAllHaveEnded) {
@@ -177,21 +177,21 @@ TEST_F(QueueTest, AnEpochEndsWhenAllLoadersHaveEndedItAndItsPartsAreGone) {
   ASSERT_TRUE(End(0, 0).ok());
   ASSERT_TRUE(End(1, 0).ok());
   EXPECT_EQ(queue_->epoch(), 0u);
-  AskFor(7, 0);
+  RequestPart(7, 0);
   EXPECT_EQ(queue_->epoch(), 1u);
-  AskFor(8, 0);
+  RequestPart(8, 0);
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 0/0/0/0", "end 8"));
 }
 
 TEST_F(QueueTest, AParkedAskIsToldOfTheEnd) {
   Start(false, 4, 2);
   ASSERT_TRUE(End(0, 0).ok());
-  AskFor(7, 0);
-  AskFor(8, 1);
+  RequestPart(7, 0);
+  RequestPart(8, 1);
   EXPECT_THAT(Decided(), IsEmpty());
   ASSERT_TRUE(End(1, 0).ok());
   EXPECT_THAT(Decided(), ElementsAre("end 7"));
-  EXPECT_EQ(queue_->num_parked(), 1u);
+  EXPECT_EQ(queue_->num_waiting(), 1u);
 }
 
 TEST_F(QueueTest, PartsOfALaterEpochAreHeldOutsideTheRoom) {
@@ -200,8 +200,8 @@ TEST_F(QueueTest, PartsOfALaterEpochAreHeldOutsideTheRoom) {
   ASSERT_TRUE(Put(1, Id(1, 0, 0), 0).ok());
   ASSERT_TRUE(Put(2, Id(0, 1, 0), 1).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 2"));
-  AskFor(7, 1);  // for the later epoch: nothing yet
-  AskFor(8, 0);
+  RequestPart(7, 1);  // for the later epoch: nothing yet
+  RequestPart(8, 0);
   EXPECT_THAT(Decided(), ElementsAre("deliver 8: 0/1/0/0"));
   ASSERT_TRUE(End(1, 0).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 1/0/0/0"));

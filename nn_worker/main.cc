@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/role/role_runtime.h"
-#include "common/serial_executor.h"
-#include "common/status_macros.h"
+#include "common/thread/serial_executor.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/checkpoint/model_store.h"

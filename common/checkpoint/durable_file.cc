@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "common/crc32c.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/numeric/crc32c.h"
 
 namespace satrap {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "common/config/text_format.h"
-#include "common/crc32c.h"
+#include "common/numeric/crc32c.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

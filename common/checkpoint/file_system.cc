@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "common/file_error.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

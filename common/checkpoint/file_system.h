@@ -6,7 +6,7 @@
 // unsynced entries may survive in either order. So whoever replaces A by B syncs B's bytes, then
 // B's folder, and only then removes A.
 //
-// Errors as FileError (common/file_error.h), naming the path. Thread-safe.
+// Errors as FileError (common/file/file_error.h), naming the path. Thread-safe.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_
 #define SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_

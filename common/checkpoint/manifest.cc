@@ -7,11 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/config/text_format.h"
-#include "common/crc32c.h"
-#include "common/hash.h"
-#include "common/status_macros.h"
+#include "common/numeric/crc32c.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 namespace {

@@ -26,7 +26,7 @@ absl::Status ParseText(absl::string_view text, absl::string_view name,
 // As ParseText, from a file; errors as ReadWholeFile if it cannot be read.
 absl::Status ParseTextFile(const std::string& path, google::protobuf::Message* message);
 
-// The whole content of a file. Errors as FileError (common/file_error.h), naming it.
+// The whole content of a file. Errors as FileError (common/file/file_error.h), naming it.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
 // The names of a message's fields, in the order of their declaration.

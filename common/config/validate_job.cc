@@ -14,7 +14,8 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   problems->Range("data_loader.prefetch_parts", job.data_loader().prefetch_parts(), 1, 4096);
   problems->Range("embedding_worker.replicas", job.embedding_worker().replicas(), 1, 1024);
   problems->Range("embedding_worker.threads", job.embedding_worker().threads(), 1, 256);
-  problems->Range("embedding_worker.room_parts", job.embedding_worker().room_parts(), 1, 4096);
+  problems->Range("embedding_worker.queue_capacity_parts",
+                  job.embedding_worker().queue_capacity_parts(), 1, 4096);
   problems->Range("embedding_ps.replicas", job.embedding_ps().replicas(), 1, 1024);
   problems->Range("embedding_ps.threads", job.embedding_ps().threads(), 1, 256);
   problems->Range("embedding_ps.shards", job.embedding_ps().shards(), 1, kMaxShards);

@@ -23,7 +23,7 @@ TEST(ValidateJob, BoundsTheRolesSections) {
   ExpectRange(job, "data_loader.prefetch_parts", 1, 4096);
   ExpectRange(job, "embedding_worker.replicas", 1, 1024);
   ExpectRange(job, "embedding_worker.threads", 1, 256);
-  ExpectRange(job, "embedding_worker.room_parts", 1, 4096);
+  ExpectRange(job, "embedding_worker.queue_capacity_parts", 1, 4096);
   ExpectRange(job, "embedding_ps.replicas", 1, 1024);
   ExpectRange(job, "embedding_ps.threads", 1, 256);
   ExpectRange(job, "embedding_ps.shards", 1, 1024);

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
 #include "common/config/validate_job.h"

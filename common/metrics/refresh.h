@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "common/executor.h"
+#include "common/thread/executor.h"
 
 namespace satrap {
 

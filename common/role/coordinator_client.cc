@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/clock.h"
-#include "common/mutex.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/thread/clock.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 namespace {

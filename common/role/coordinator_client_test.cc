@@ -13,10 +13,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/clock.h"
-#include "common/mutex.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
+#include "common/thread/clock.h"
+#include "common/thread/mutex.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "common/config/job_config.h"
-#include "common/mutex.h"
 #include "common/rpc/endpoints.h"
 #include "common/testing/denormal_probe.h"
+#include "common/thread/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "proto/hot.pb.h"
 
 namespace satrap::rpc {

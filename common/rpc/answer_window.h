@@ -33,9 +33,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "common/executor.h"
-#include "common/mutex.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 
 namespace satrap::rpc {
 

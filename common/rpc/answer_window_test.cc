@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/testing/manual_executor.h"
-#include "common/thread_pool_executor.h"
+#include "common/thread/thread_pool_executor.h"
 #include "gtest/gtest.h"
 #include "proto/hot.pb.h"
 

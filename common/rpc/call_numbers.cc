@@ -1,6 +1,6 @@
 #include "common/rpc/call_numbers.h"
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap::rpc {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "absl/container/btree_set.h"
-#include "common/mutex.h"
+#include "common/thread/mutex.h"
 
 namespace satrap::rpc {
 

@@ -22,10 +22,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/executor.h"
 #include "common/rpc/answer_window.h"
 #include "common/rpc/header.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
 #include "proto/hot.pb.h"
 
 namespace satrap::rpc {

@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
-#include "common/file_error.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/file/file_error.h"
 
 namespace satrap::rpc {
 namespace {

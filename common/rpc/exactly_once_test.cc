@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/numbered_client.h"
 #include "common/testing/manual_executor.h"

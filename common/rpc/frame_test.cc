@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {

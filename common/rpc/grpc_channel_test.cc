@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/grpc_testing.h"
 #include "common/rpc/reliable_call.h"
-#include "common/thread_pool_executor.h"
+#include "common/thread/mutex.h"
+#include "common/thread/thread_pool_executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

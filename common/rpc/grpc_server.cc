@@ -12,10 +12,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/mutex.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/frame.h"
 #include "common/rpc/grpc_message.h"
-#include "common/status_macros.h"
+#include "common/thread/mutex.h"
 
 namespace satrap::rpc {
 namespace {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
+#include "common/thread/mutex.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
 #include "common/rpc/call_numbers.h"
 #include "common/rpc/reliable_call.h"
+#include "common/thread/mutex.h"
 
 namespace satrap::rpc {
 namespace {

@@ -23,9 +23,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/executor.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
 #include "proto/hot.pb.h"
 
 namespace satrap::rpc {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/half.h"
+#include "common/base/check.h"
+#include "common/numeric/half.h"
 
 namespace satrap::rpc {
 

@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "proto/hot.pb.h"
 
 namespace satrap::rpc {

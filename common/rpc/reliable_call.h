@@ -35,10 +35,10 @@
 #include <functional>
 #include <memory>
 
-#include "common/executor.h"
-#include "common/mutex.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 #include "proto/hot.pb.h"
 
 namespace satrap::rpc {

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 
 namespace satrap::rpc {
 

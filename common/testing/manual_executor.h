@@ -14,7 +14,7 @@
 #include <map>
 #include <utility>
 
-#include "common/executor.h"
+#include "common/thread/executor.h"
 
 namespace satrap {
 

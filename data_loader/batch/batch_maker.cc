@@ -7,7 +7,7 @@
 
 namespace satrap {
 
-std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamPlan> plan) {
+std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamSpec> plan) {
   const bool cycles =
       plan->stream == TRAIN_STREAM && plan->job.data().synthetic().cycle_batches() > 0;
   return cycles ? NewCyclingBatchMaker(std::move(plan)) : NewRecordBatchMaker(std::move(plan));

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "data_loader/batch/stream_plan.h"
+#include "data_loader/batch/stream_spec.h"
 #include "data_loader/engine/part.h"
 
 namespace satrap {
@@ -43,7 +43,7 @@ class BatchMaker {
 };
 
 // The batch maker for the plan's format.
-std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamPlan> plan);
+std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamSpec> plan);
 
 }  // namespace satrap
 

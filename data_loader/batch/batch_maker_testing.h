@@ -14,7 +14,7 @@
 namespace satrap {
 
 // Runs one epoch over splits first, first + step, ... and returns its batches.
-inline std::vector<std::vector<Part>> RunEpoch(const StreamPlan& plan, BatchMaker* maker,
+inline std::vector<std::vector<Part>> RunEpoch(const StreamSpec& plan, BatchMaker* maker,
                                                uint32_t epoch, uint32_t first = 0,
                                                uint32_t step = 1) {
   std::vector<std::vector<Part>> batches;

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 
 namespace satrap {
 

@@ -91,7 +91,7 @@ TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
     ReadProgress::Options options;
     options.quarantine_dir = dir.path() + "/quarantine";
     ReadProgress progress(options);
-    const auto plan = *StreamPlan::Make(job, TRAIN_STREAM, &progress);
+    const auto plan = *StreamSpec::Make(job, TRAIN_STREAM, &progress);
     const auto maker = NewBatchMaker(plan);
     size_t samples = 0;
     for (uint32_t epoch = 0; epoch < 2; ++epoch) {

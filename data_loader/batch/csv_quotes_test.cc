@@ -13,7 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/config/text_format.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "common/rpc/payload.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/batch/batch_maker_testing.h"
@@ -58,7 +58,7 @@ class CsvQuotesTest : public testing::Test {
     ReadProgress::Options options;
     options.quarantine_dir = dir_.path() + "/quarantine";
     ReadProgress progress(options);
-    const auto plan = StreamPlan::Make(job_, TRAIN_STREAM, &progress);
+    const auto plan = StreamSpec::Make(job_, TRAIN_STREAM, &progress);
     EXPECT_TRUE(plan.ok()) << plan.status();
     num_splits_ = (*plan)->splits.size();
     const auto maker = NewBatchMaker(*plan);

@@ -4,7 +4,7 @@
 #include <deque>
 #include <utility>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 // so only headers are copied.
 class CyclingBatchMaker final : public BatchMaker {
  public:
-  explicit CyclingBatchMaker(std::shared_ptr<const StreamPlan> plan)
+  explicit CyclingBatchMaker(std::shared_ptr<const StreamSpec> plan)
       : plan_(std::move(plan)),
         batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
         kept_(static_cast<size_t>(plan_->job.data().synthetic().cycle_batches())) {}
@@ -94,7 +94,7 @@ class CyclingBatchMaker final : public BatchMaker {
     return CutBatch(*plan_, absl::MakeConstSpan(&all, 1), epoch_, false);
   }
 
-  const std::shared_ptr<const StreamPlan> plan_;
+  const std::shared_ptr<const StreamSpec> plan_;
   const uint64_t batch_size_;
   std::vector<std::vector<Part>> kept_;
   uint32_t epoch_ = 0;
@@ -105,7 +105,7 @@ class CyclingBatchMaker final : public BatchMaker {
 
 }  // namespace
 
-std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamPlan> plan) {
+std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> plan) {
   return std::make_unique<CyclingBatchMaker>(std::move(plan));
 }
 

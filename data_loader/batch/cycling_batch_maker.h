@@ -11,7 +11,7 @@
 namespace satrap {
 
 // REQUIRES: the plan has a click log, and cycle_batches > 0
-std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamPlan> plan);
+std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> plan);
 
 }  // namespace satrap
 

@@ -35,12 +35,12 @@ std::vector<uint64_t> IdsOf(const Part& part) {
 class CyclingBatchMakerTest : public testing::Test {
  protected:
   void Make(const JobConfig& job) {
-    plan_ = *StreamPlan::Make(job, TRAIN_STREAM, &progress_);
+    plan_ = *StreamSpec::Make(job, TRAIN_STREAM, &progress_);
     maker_ = NewBatchMaker(plan_);
   }
 
   ReadProgress progress_{ReadProgress::Options()};
-  std::shared_ptr<const StreamPlan> plan_;
+  std::shared_ptr<const StreamSpec> plan_;
   std::unique_ptr<BatchMaker> maker_;
 };
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 
@@ -18,7 +18,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
     State state = State::kEnded;
   };
 
-  Rep(std::shared_ptr<const StreamPlan> stream_plan, const Options& options, Executor* executor,
+  Rep(std::shared_ptr<const StreamSpec> stream_plan, const Options& options, Executor* executor,
       SplitSupply* split_supply)
       : plan(std::move(stream_plan)),
         lane(options.lane),
@@ -26,7 +26,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
         parse_executor(executor),
         supply(split_supply) {}
 
-  const std::shared_ptr<const StreamPlan> plan;
+  const std::shared_ptr<const StreamSpec> plan;
   const uint32_t lane;
   const size_t capacity_parts;
   Executor* const parse_executor;
@@ -206,7 +206,7 @@ void ParsedPartSource::Rep::Answer() {
   done(std::move(answer));
 }
 
-ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamPlan> plan, const Options& options,
+ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamSpec> plan, const Options& options,
                                    Executor* parse_executor, SplitSupply* supply)
     : rep_(std::make_shared<Rep>(plan, options, parse_executor, supply)) {
   CHECK(options.num_makers >= 1 && options.capacity_parts >= 1);

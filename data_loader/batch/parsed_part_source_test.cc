@@ -39,7 +39,7 @@ class ParsedPartSourceTest : public testing::Test {
     job.mutable_data()->set_split_rows(10);
     job.set_global_batch_size(10);
     job.mutable_nn_worker()->set_replicas(2);
-    plan_ = *StreamPlan::Make(job, stream, &progress_);
+    plan_ = *StreamSpec::Make(job, stream, &progress_);
     ParsedPartSource::Options options;
     options.lane = 6;
     options.capacity_parts = capacity_parts;
@@ -69,7 +69,7 @@ class ParsedPartSourceTest : public testing::Test {
 
   ManualExecutor executor_;
   ReadProgress progress_{ReadProgress::Options()};
-  std::shared_ptr<const StreamPlan> plan_;
+  std::shared_ptr<const StreamSpec> plan_;
   std::unique_ptr<ParsedPartSource> source_;
   bool asked_ = false;
   std::string answer_;

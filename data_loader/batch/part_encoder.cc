@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/config/job_config.h"
 #include "common/rpc/payload.h"
 

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/check.h"
-#include "common/file_error.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

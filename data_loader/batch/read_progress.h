@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/mutex.h"
+#include "common/thread/mutex.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 

@@ -4,8 +4,8 @@
 #include <deque>
 #include <utility>
 
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "data_loader/batch/file_block_reader.h"
 #include "data_loader/batch/synthetic_block_reader.h"
 
@@ -16,7 +16,7 @@ namespace {
 // batch may therefore end in the middle of a block, and a block may feed several batches.
 class RecordBatchMaker final : public BatchMaker {
  public:
-  explicit RecordBatchMaker(std::shared_ptr<const StreamPlan> plan)
+  explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> plan)
       : plan_(std::move(plan)),
         batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
         // The last batch of a lane is flagged. A full batch is emitted only when one more record
@@ -134,7 +134,7 @@ class RecordBatchMaker final : public BatchMaker {
     *parts = CutBatch(*plan_, batch, epoch_, last);
   }
 
-  const std::shared_ptr<const StreamPlan> plan_;
+  const std::shared_ptr<const StreamSpec> plan_;
   const uint64_t batch_size_;
   const uint64_t needed_;
   // True until the first epoch is read, if this stream reports bad records: they are counted once,
@@ -154,7 +154,7 @@ class RecordBatchMaker final : public BatchMaker {
 
 }  // namespace
 
-std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamPlan> plan) {
+std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamSpec> plan) {
   return std::make_unique<RecordBatchMaker>(std::move(plan));
 }
 

@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamPlan> plan);
+std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamSpec> plan);
 
 }  // namespace satrap
 

@@ -51,7 +51,7 @@ struct Epoch {
   std::vector<int> records;  // in the order of the batches and their parts
 };
 
-Epoch ReadEpoch(const StreamPlan& plan, BatchMaker* maker, uint32_t epoch) {
+Epoch ReadEpoch(const StreamSpec& plan, BatchMaker* maker, uint32_t epoch) {
   Epoch result;
   result.batches = RunEpoch(plan, maker, epoch);
   for (const std::vector<Part>& batch : result.batches) {
@@ -70,8 +70,8 @@ std::vector<int> UpTo(int count) {
 
 class RecordBatchMakerTest : public testing::Test {
  protected:
-  std::shared_ptr<const StreamPlan> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
-    auto plan = StreamPlan::Make(job, stream, &progress_);
+  std::shared_ptr<const StreamSpec> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
+    auto plan = StreamSpec::Make(job, stream, &progress_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     return *plan;
   }
@@ -219,7 +219,7 @@ class TwoRecordBatchMakersTest : public testing::Test {
     ReadProgress::Options options;
     options.max_bad_fraction = 0.2;
     progress_ = std::make_unique<ReadProgress>(options);
-    plan_ = *StreamPlan::Make(job, TRAIN_STREAM, progress_.get());
+    plan_ = *StreamSpec::Make(job, TRAIN_STREAM, progress_.get());
     ASSERT_EQ(plan_->splits.size(), 2u);
     good_ = NewRecordBatchMaker(plan_);
     bad_ = NewRecordBatchMaker(plan_);
@@ -227,7 +227,7 @@ class TwoRecordBatchMakersTest : public testing::Test {
 
   TempDir dir_;
   std::unique_ptr<ReadProgress> progress_;
-  std::shared_ptr<const StreamPlan> plan_;
+  std::shared_ptr<const StreamSpec> plan_;
   std::unique_ptr<BatchMaker> good_;
   std::unique_ptr<BatchMaker> bad_;
 };

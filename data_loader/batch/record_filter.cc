@@ -1,7 +1,7 @@
 #include "data_loader/batch/record_filter.h"
 
-#include "common/hash.h"
-#include "common/random.h"
+#include "common/numeric/hash.h"
+#include "common/numeric/random.h"
 #include "data_loader/source/split_list.h"
 
 namespace satrap {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/executor.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
 #include "data_loader/engine/part_source.h"
 #include "data_loader/engine/sender_options.h"
 

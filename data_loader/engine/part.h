@@ -4,7 +4,7 @@
 #ifndef SATRAP_DATA_LOADER_ENGINE_PART_H_
 #define SATRAP_DATA_LOADER_ENGINE_PART_H_
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {

@@ -1,5 +1,5 @@
 // A SplitSupply decides which split a loader reads next. Implementations: StaticSplits below, for
-// streams whose splits are assigned in advance, and SplitLease (split_lease.h).
+// streams whose splits are assigned in advance, and SplitLeaseClient (split_lease_client.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_SPLIT_SUPPLY_H_
 #define SATRAP_DATA_LOADER_ENGINE_SPLIT_SUPPLY_H_
@@ -11,7 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/mutex.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 

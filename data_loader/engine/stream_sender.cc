@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/part_placement.h"
+#include "common/base/check.h"
+#include "common/batch/part_placement.h"
 #include "common/rpc/hot_methods.h"
 
 namespace satrap {

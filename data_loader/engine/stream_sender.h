@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/executor.h"
-#include "common/mutex.h"
 #include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 #include "data_loader/engine/part_source.h"
 #include "data_loader/engine/sender_options.h"
 #include "proto/hot.pb.h"

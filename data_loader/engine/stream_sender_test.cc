@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/part_placement.h"
+#include "common/batch/part_placement.h"
 #include "common/rpc/hot_methods.h"
 #include "common/testing/manual_executor.h"
 

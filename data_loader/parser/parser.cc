@@ -1,6 +1,6 @@
 #include "data_loader/parser/parser.h"
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "data_loader/parser/criteo_tsv_parser.h"
 #include "data_loader/parser/csv_parser.h"
 #include "data_loader/parser/libffm_parser.h"

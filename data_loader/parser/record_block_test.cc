@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 namespace {

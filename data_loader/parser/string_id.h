@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/string_view.h"
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 
 namespace satrap {
 namespace {

@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/file_error.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

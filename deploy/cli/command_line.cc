@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/near_match.h"
-#include "common/status_macros.h"
+#include "common/base/near_match.h"
+#include "common/base/status_macros.h"
 
 namespace satrap {
 namespace {

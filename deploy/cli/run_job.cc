@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clock.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/thread/clock.h"
 #include "data_loader/synthetic/bayes_auc.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/report/progress_line.h"

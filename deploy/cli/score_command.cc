@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/config/text_format.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_channel.h"
-#include "common/status_macros.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"

@@ -10,15 +10,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/config/job_config.h"
-#include "common/mutex.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/header.h"
 #include "common/rpc/timeouts.h"
-#include "common/status_macros.h"
+#include "common/thread/mutex.h"
 #include "deploy/coordinator/split_leases.h"
 
 namespace satrap {

@@ -31,8 +31,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "common/executor.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 

@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/log/log.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/random_id.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
-#include "common/status_macros.h"
-#include "common/thread_pool_executor.h"
+#include "common/thread/thread_pool_executor.h"
 #include "deploy/coordinator/coordinator_engine.h"
 
 namespace satrap {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/file_error.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

@@ -21,7 +21,7 @@ namespace satrap {
 class ChildProcess {
  public:
   // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty.
-  // Errors as FileError (common/file_error.h), naming the log or the program that cannot be
+  // Errors as FileError (common/file/file_error.h), naming the log or the program that cannot be
   // started. REQUIRES: the main thread; no gRPC has been used in this process yet
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
                                             const std::string& log_path);

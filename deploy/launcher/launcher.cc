@@ -11,13 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
-#include "common/clock.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_channel.h"
-#include "common/status_macros.h"
+#include "common/thread/clock.h"
 #include "deploy/launcher/child_process.h"
 
 namespace satrap {

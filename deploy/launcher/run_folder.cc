@@ -16,9 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
-#include "common/file_error.h"
-#include "common/status_macros.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

@@ -58,7 +58,7 @@ class RunFolder {
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
 // (common/checkpoint/durable_file.h). A link, a pipe or a device is not replaced but written to;
 // one under /dev is not truncated, because /dev/stdout may stand for a file. Errors as FileError
-// (common/file_error.h).
+// (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
 // As WriteFileAtomically, with the content of the file `from`.

@@ -15,9 +15,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/config/text_format.h"
-#include "common/file_error.h"
-#include "common/status_macros.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

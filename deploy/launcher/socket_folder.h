@@ -24,7 +24,7 @@ namespace satrap {
 class SocketFolder {
  public:
   // Makes a folder in `parent` and points `link`, which may exist, at it. Errors as FileError
-  // (common/file_error.h).
+  // (common/file/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
   ~SocketFolder();

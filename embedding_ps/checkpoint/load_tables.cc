@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
-#include "common/crc32c.h"
-#include "common/hash.h"
-#include "common/status_macros.h"
+#include "common/numeric/crc32c.h"
+#include "common/numeric/hash.h"
 #include "embedding_ps/checkpoint/save_tables.h"
 
 namespace satrap {

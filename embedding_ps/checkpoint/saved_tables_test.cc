@@ -6,12 +6,12 @@
 #include <map>
 
 #include "absl/strings/escaping.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_format.h"
-#include "common/crc32c.h"
-#include "common/hash.h"
-#include "common/random.h"
+#include "common/numeric/crc32c.h"
+#include "common/numeric/hash.h"
+#include "common/numeric/random.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/save_tables.h"
 #include "gtest/gtest.h"

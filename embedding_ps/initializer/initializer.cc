@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "common/base/status_macros.h"
 #include "common/config/ranges.h"
-#include "common/random.h"
-#include "common/status_macros.h"
+#include "common/numeric/random.h"
 
 namespace satrap {
 absl::StatusOr<Initializer> Initializer::Create(const InitializerConfig& config, uint64_t seed,

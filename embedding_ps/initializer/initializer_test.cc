@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/vectorize.h"
+#include "common/numeric/vectorize.h"
 
 namespace satrap {
 namespace {

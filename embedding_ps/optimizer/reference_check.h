@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "gtest/gtest.h"
 

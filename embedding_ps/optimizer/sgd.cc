@@ -1,6 +1,6 @@
 #include "embedding_ps/optimizer/sgd.h"
 
-#include "common/vectorize.h"
+#include "common/numeric/vectorize.h"
 
 namespace satrap {
 namespace {

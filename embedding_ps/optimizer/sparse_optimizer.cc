@@ -1,7 +1,7 @@
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 
+#include "common/base/status_macros.h"
 #include "common/config/ranges.h"
-#include "common/status_macros.h"
 #include "embedding_ps/optimizer/adagrad.h"
 #include "embedding_ps/optimizer/adam.h"
 #include "embedding_ps/optimizer/rowwise_adagrad.h"

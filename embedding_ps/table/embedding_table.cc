@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/config/ranges.h"
-#include "common/hash.h"
-#include "common/status_macros.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 

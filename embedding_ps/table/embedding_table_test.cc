@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
-#include "common/hash.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/hash.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 #include "embedding_ps/table/page_block.h"
 
 namespace satrap {

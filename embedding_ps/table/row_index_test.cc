@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/config/ranges.h"
-#include "common/status_macros.h"
-#include "common/vectorize.h"
+#include "common/numeric/vectorize.h"
 
 namespace satrap {
 namespace {
@@ -111,7 +111,7 @@ RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
       update.step + 1 < updater.warmup_steps_
           ? static_cast<double>(update.step + 1) / static_cast<double>(updater.warmup_steps_)
           : 1;
-  for (const Run& run : updater.runs_) {
+  for (const FusedSegments& run : updater.runs_) {
     learning_rates_.push_back(
         static_cast<float>(run.learning_rate * warmup * update.learning_rate_factor));
   }
@@ -142,7 +142,7 @@ void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sam
   const float* const normalised = Normalise(gradient, row);
   context_.sample_count = sample_count;
   const float* learning_rate = learning_rates_.data();
-  for (const Run& run : updater_.runs_) {
+  for (const FusedSegments& run : updater_.runs_) {
     const RowLayout::Segment& at = run.at;
     context_.learning_rate = *learning_rate++;
     run.optimizer->Step(context_, absl::MakeConstSpan(normalised + at.value_offset, at.dim),

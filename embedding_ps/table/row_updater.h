@@ -64,7 +64,7 @@ class RowUpdater {
   };
   // Neighbouring segments that are stepped by one call: one segment, or several with the same
   // element-wise optimizer.
-  struct Run {
+  struct FusedSegments {
     const SparseOptimizer* optimizer;
     float learning_rate;
     RowLayout::Segment at;
@@ -74,7 +74,7 @@ class RowUpdater {
 
   RowLayout layout_;
   std::vector<SegmentPolicy> segments_;
-  std::vector<Run> runs_;
+  std::vector<FusedSegments> runs_;
   bool needs_sample_counts_ = false;
   int64_t warmup_steps_ = 0;
   float l2_ = 0;

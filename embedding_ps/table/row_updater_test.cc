@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/check.h"
-#include "common/hash.h"
+#include "common/base/check.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/mutex.h"
+#include "common/thread/mutex.h"
 #include "embedding_ps/table/row_arena.h"
 #include "embedding_ps/table/row_index.h"
 #include "embedding_ps/table/row_updater.h"

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "nn_worker/backend/reference_backend.h"
 
 namespace satrap {

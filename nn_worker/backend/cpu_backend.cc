@@ -9,7 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "nn_worker/backend/cpu_kernels.h"
 #include "nn_worker/backend/cpu_matrix.h"
 #include "nn_worker/backend/cpu_sequence_pool.h"

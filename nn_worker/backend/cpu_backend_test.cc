@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "common/denormals.h"
-#include "common/random.h"
+#include "common/numeric/denormals.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/backend_conformance.h"
 

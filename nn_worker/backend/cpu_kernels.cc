@@ -5,8 +5,8 @@
 #include <cstring>
 #include <memory>
 
-#include "common/random.h"
-#include "common/vectorize.h"
+#include "common/numeric/random.h"
+#include "common/numeric/vectorize.h"
 #include "nn_worker/backend/dropout_mask.h"
 
 namespace satrap::cpu {

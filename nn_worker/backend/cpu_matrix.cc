@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "nn_worker/backend/cpu_kernels.h"
 
 namespace satrap {
@@ -22,7 +22,7 @@ void Sgemm(char transpose_a, int64_t m, int64_t n, int64_t k, const float* a, in
            const float* b, int64_t b_stride, bool add, float* c, int64_t c_stride) {
   // Debian's oneDNN is built for OpenMP. The setting belongs to the calling thread, so it is made
   // here, in whichever thread of the pool has the slice; the product then runs in that thread, with
-  // its floating-point mode (common/denormals.h).
+  // its floating-point mode (common/numeric/denormals.h).
   omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm(transpose_a, 'N', m, n, k, 1.0f, a, a_stride, b, b_stride,
                                           add ? 1.0f : 0.0f, c, c_stride);

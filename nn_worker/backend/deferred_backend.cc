@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 namespace {

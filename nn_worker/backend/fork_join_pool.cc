@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/base/optimization.h"
-#include "common/check.h"
-#include "common/denormals.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
+#include "common/numeric/denormals.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 namespace {

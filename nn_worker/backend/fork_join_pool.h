@@ -5,7 +5,7 @@
 // A helper without work spins for a few microseconds, then sleeps, so that other roles on the
 // machine get the core.
 //
-// Parts run with subnormal numbers flushed to zero (common/denormals.h), in the caller's thread
+// Parts run with subnormal numbers flushed to zero (common/numeric/denormals.h), in the caller's thread
 // too.
 //
 // Thread-compatible: one caller at a time.

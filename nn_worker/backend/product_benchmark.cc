@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 
 namespace satrap {

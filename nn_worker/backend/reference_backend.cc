@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "nn_worker/backend/dropout_mask.h"
 
 namespace satrap {

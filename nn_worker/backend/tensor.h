@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 

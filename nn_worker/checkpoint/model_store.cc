@@ -10,13 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_format.h"
-#include "common/crc32c.h"
-#include "common/mutex.h"
+#include "common/numeric/crc32c.h"
 #include "common/rpc/control_methods.h"
-#include "common/status_macros.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 
 namespace satrap {
 

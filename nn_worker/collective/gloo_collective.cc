@@ -13,9 +13,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/mutex.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 namespace {

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "gtest/gtest.h"
 #include "nn_worker/collective/collective_conformance.h"
 #include "nn_worker/collective/in_memory_rendezvous_store.h"

@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "common/mutex.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 namespace {

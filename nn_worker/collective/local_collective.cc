@@ -5,8 +5,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 namespace {

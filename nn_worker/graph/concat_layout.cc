@@ -4,7 +4,7 @@
 #include <functional>
 #include <queue>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

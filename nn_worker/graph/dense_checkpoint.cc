@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/hash.h"
+#include "common/base/check.h"
+#include "common/numeric/hash.h"
 
 namespace satrap {
 namespace {

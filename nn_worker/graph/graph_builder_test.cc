@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 

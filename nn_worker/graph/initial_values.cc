@@ -1,7 +1,7 @@
 #include "nn_worker/graph/initial_values.h"
 
-#include "common/hash.h"
-#include "common/random.h"
+#include "common/numeric/hash.h"
+#include "common/numeric/random.h"
 
 namespace satrap {
 namespace {

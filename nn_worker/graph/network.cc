@@ -5,8 +5,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "nn_worker/graph/graph.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/initial_values.h"

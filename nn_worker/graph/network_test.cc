@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"

@@ -1,6 +1,6 @@
 #include "nn_worker/layer/activation.h"
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

@@ -1,6 +1,6 @@
 #include "nn_worker/layer/add.h"
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

@@ -1,7 +1,7 @@
 #include "nn_worker/layer/batch_norm.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

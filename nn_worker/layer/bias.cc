@@ -1,6 +1,6 @@
 #include "nn_worker/layer/bias.h"
 
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

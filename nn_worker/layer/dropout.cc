@@ -1,7 +1,7 @@
 #include "nn_worker/layer/dropout.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

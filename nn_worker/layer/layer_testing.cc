@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"

@@ -1,7 +1,7 @@
 #include "nn_worker/layer/sequence_pool.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

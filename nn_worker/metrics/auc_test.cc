@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

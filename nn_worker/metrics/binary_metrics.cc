@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
-#include "common/status_macros.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 
 namespace satrap {
 

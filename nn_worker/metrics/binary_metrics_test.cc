@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/collective/local_collective.h"
 

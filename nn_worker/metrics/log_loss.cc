@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"

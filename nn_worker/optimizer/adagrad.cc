@@ -1,6 +1,6 @@
 #include "nn_worker/optimizer/adagrad.h"
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 namespace {

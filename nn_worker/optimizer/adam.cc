@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/config/ranges.h"
-#include "common/status_macros.h"
 #include "nn_worker/optimizer/adagrad.h"
 #include "nn_worker/optimizer/adam.h"
 #include "nn_worker/optimizer/sgd.h"

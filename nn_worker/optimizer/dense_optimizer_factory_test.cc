@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/config/field_path.h"
 #include "common/config/range_check.h"
 #include "common/config/validation_check.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"

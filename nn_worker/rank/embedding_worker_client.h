@@ -19,10 +19,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "common/executor.h"
 #include "common/rpc/numbered_client.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
 #include "nn_worker/rank/part_messages.h"
 #include "nn_worker/rank/request_policy.h"
 #include "proto/hot.pb.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
-#include "common/part_placement.h"
+#include "common/base/check.h"
+#include "common/batch/part_placement.h"
 #include "common/rpc/hot_methods.h"
 #include "nn_worker/rank/step_normalizer.h"
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "common/rpc/answer_window.h"
 #include "common/rpc/rpc.h"
 #include "common/testing/manual_executor.h"

@@ -1,6 +1,6 @@
 #include "nn_worker/rank/ordered_schedule.h"
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 

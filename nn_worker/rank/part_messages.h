@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {

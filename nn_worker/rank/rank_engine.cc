@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 namespace {

@@ -33,8 +33,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/executor.h"
 #include "common/rpc/rpc.h"
+#include "common/thread/executor.h"
 #include "nn_worker/rank/best_model.h"
 #include "nn_worker/rank/embedding_worker_client.h"
 #include "nn_worker/rank/part_pipeline.h"

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "common/check.h"
-#include "common/part_placement.h"
+#include "common/base/check.h"
+#include "common/batch/part_placement.h"
 
 namespace satrap {
 namespace {

@@ -1,6 +1,6 @@
 #include "nn_worker/rank/request_policy.h"
 
-#include "common/part_placement.h"
+#include "common/batch/part_placement.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

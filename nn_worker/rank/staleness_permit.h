@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/types/optional.h"
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap {
 

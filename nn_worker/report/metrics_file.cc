@@ -1,6 +1,6 @@
 #include "nn_worker/report/metrics_file.h"
 
-#include "common/file_error.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "common/executor.h"
-#include "common/mutex.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 #include "nn_worker/rank/rank_observer.h"
 #include "proto/control.pb.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "common/half.h"
+#include "common/numeric/half.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {

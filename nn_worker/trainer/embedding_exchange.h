@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "common/pooling.h"
+#include "common/batch/pooling.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/rank/part_messages.h"

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/config/text_format.h"
-#include "common/half.h"
-#include "common/random.h"
+#include "common/numeric/half.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "common/check.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/collective/local_collective.h"

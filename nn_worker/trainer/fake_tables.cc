@@ -5,9 +5,9 @@
 #include <functional>
 #include <utility>
 
-#include "common/check.h"
-#include "common/pooling.h"
-#include "common/random.h"
+#include "common/base/check.h"
+#include "common/batch/pooling.h"
+#include "common/numeric/random.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/mutex.h"
-#include "common/status_macros.h"
+#include "common/base/status_macros.h"
+#include "common/thread/mutex.h"
 #include "nn_worker/metrics/binary_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/step_normalizer.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/config/text_format.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/deferred_backend.h"

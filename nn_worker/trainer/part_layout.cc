@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/batch/transfer.h"
 #include "common/config/job_config.h"
-#include "common/transfer.h"
 
 namespace satrap {
 

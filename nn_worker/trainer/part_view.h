@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/pooling.h"
+#include "common/batch/pooling.h"
 #include "common/rpc/payload.h"
 #include "nn_worker/rank/part_messages.h"
 #include "nn_worker/trainer/part_layout.h"

@@ -16,10 +16,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/config/text_format.h"
-#include "common/file_error.h"
-#include "common/status_macros.h"
+#include "common/file/file_error.h"
 
 namespace satrap {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/denormals.h"
+#include "common/numeric/denormals.h"
 
 namespace satrap {
 

@@ -9,8 +9,8 @@
 #include <deque>
 #include <thread>
 
-#include "common/executor.h"
-#include "common/mutex.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
 
 namespace satrap {
 

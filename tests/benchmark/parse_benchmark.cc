@@ -35,9 +35,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/cpu_name.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/source/byte_source.h"
 
@@ -131,7 +131,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-int64_t MakeAllBatches(const StreamPlan& plan, BatchMaker* maker, uint32_t epoch) {
+int64_t MakeAllBatches(const StreamSpec& plan, BatchMaker* maker, uint32_t epoch) {
   int64_t samples = 0;
   maker->BeginEpoch(epoch);
   for (uint32_t split = 0; split < plan.splits.size(); ++split) maker->AddSplit(split);
@@ -169,7 +169,7 @@ void Run(Format format, const std::string& format_name, int rows, int passes,
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
   const JobConfig job = MakeJob(path, format);
   ReadProgress progress{ReadProgress::Options()};
-  const auto plan = StreamPlan::Make(job, TRAIN_STREAM, &progress);
+  const auto plan = StreamSpec::Make(job, TRAIN_STREAM, &progress);
   CHECK_OK(plan.status());
   const std::unique_ptr<BatchMaker> maker = NewBatchMaker(*plan);
   std::vector<double> rates, cpu_rates, probe_rates;

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/cpu_name.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "common/rpc/payload.h"
 #include "embedding_worker/embedding_layout.h"
 #include "embedding_worker/gradient_push.h"

@@ -17,10 +17,10 @@
 #include <memory>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/config/job_config.h"
 #include "common/cpu_name.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/trainer/part_layout.h"

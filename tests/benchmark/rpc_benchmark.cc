@@ -30,13 +30,13 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/check.h"
+#include "common/base/check.h"
+#include "common/base/process_memory.h"
 #include "common/cpu_name.h"
-#include "common/mutex.h"
-#include "common/process_memory.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
+#include "common/thread/mutex.h"
 
 namespace satrap::rpc {
 namespace {

@@ -20,9 +20,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/cpu_name.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "tests/benchmark/table_probe.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/vectorize.h"
+#include "common/numeric/vectorize.h"
 
 namespace satrap {
 namespace {

@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
-#include "common/clock.h"
+#include "common/thread/clock.h"
 
 namespace satrap {
 namespace {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "common/hash.h"
+#include "common/numeric/hash.h"
 #include "data_loader/batch/block.h"
 #include "gtest/gtest.h"
 

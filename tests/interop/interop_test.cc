@@ -10,11 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "common/check.h"
-#include "common/mutex.h"
+#include "common/base/check.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/rpc/grpc_server.h"
+#include "common/thread/mutex.h"
 #include "gtest/gtest.h"
 #include "proto/hot.grpc.pb.h"
 #include "proto/hot.pb.h"

@@ -2,7 +2,7 @@
 """Keys, partitions and shuffles of docs/formats.md, computed by a program of another language.
 
 Prints one line for each value; formats_test.cc compares them with what the engines compute. The
-golden values in common/hash_test.cc and data_loader/batch/block_test.cc come from here, too.
+golden values in common/numeric/hash_test.cc and data_loader/batch/block_test.cc come from here, too.
 """
 
 MASK = (1 << 64) - 1

@@ -275,9 +275,9 @@ class EndChecks {
   void CheckNothingIsLeft() {
     for (const auto& worker : world_.workers) {
       const auto progress = worker->progress();
-      if (progress.outstanding_parts > 0 || progress.parked_asks > 0) {
+      if (progress.outstanding_parts > 0 || progress.waiting_requests > 0) {
         Violate(absl::StrCat("an embedding worker still has ", progress.outstanding_parts,
-                             " parts outstanding and ", progress.parked_asks, " asks parked"));
+                             " parts outstanding and ", progress.waiting_requests, " asks parked"));
       }
     }
     if (!shape().ordered) return;

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/config/field_path.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
 #include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
@@ -83,7 +83,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.max_staleness = Draw(&random, 1, 3);
   shape.epochs = Draw(&random, 1, 3);
   shape.global_batch_size = Draw(&random, shape.ranks, 8);
-  shape.room_parts = Draw(&random, 1, 3);
+  shape.queue_capacity_parts = Draw(&random, 1, 3);
   shape.evaluate_every_steps = random.Below(2) == 0 ? 0 : Draw(&random, 2, 5);
   shape.split_rows.resize(3);
   for (int stream = 0; stream < 3; ++stream) {
@@ -187,7 +187,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_data_loader()->set_threads(shape.parse_threads);
   job.mutable_data_loader()->set_prefetch_parts(shape.prefetch_parts);
   job.mutable_embedding_worker()->set_replicas(shape.workers);
-  job.mutable_embedding_worker()->set_room_parts(shape.room_parts);
+  job.mutable_embedding_worker()->set_room_parts(shape.queue_capacity_parts);
   job.mutable_embedding_ps()->set_replicas(shape.ps);
   job.mutable_embedding_ps()->set_shards(2);
   job.mutable_nn_worker()->set_replicas(shape.ranks);

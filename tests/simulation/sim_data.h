@@ -26,7 +26,7 @@ struct WorldShape {
   int staleness_warmup_steps = 0;
   int epochs = 1;
   int global_batch_size = 4;
-  int room_parts = 1;
+  int queue_capacity_parts = 1;
   int evaluate_every_steps = 0;
   // Rows of each split, by stream.
   std::vector<std::vector<int>> split_rows;

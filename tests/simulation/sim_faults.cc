@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "tests/simulation/sim_world.h"
 
 namespace satrap::simulation {

@@ -1,5 +1,5 @@
 // The hashes and orders of docs/formats.md, written again from that page for the oracle. None of it
-// calls the engines' own functions (common/hash.h, common/random.h, data_loader/batch/block.h): an
+// calls the engines' own functions (common/numeric/hash.h, common/numeric/random.h, data_loader/batch/block.h): an
 // engine that computes a wrong key or a wrong shuffle consistently would agree with itself.
 //
 // Thread-safe: functions of their arguments.

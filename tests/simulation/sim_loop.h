@@ -12,8 +12,8 @@
 #include <queue>
 #include <vector>
 
-#include "common/executor.h"
-#include "common/random.h"
+#include "common/numeric/random.h"
+#include "common/thread/executor.h"
 
 namespace satrap::simulation {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/rpc/payload.h"
 #include "tests/simulation/sim_formats.h"
 

@@ -1,7 +1,7 @@
 // Faults that are planted into a world, to show that the simulation finds them. Each is planted
 // from outside the engines: a handler, channel, trainer, observer or part source that stands
 // between two of them and breaks one promise, or an engine that is given another job or other
-// options. The single exception is kRoomPerWorker, which uses StreamQueue::RoomScope.
+// options. The single exception is kRoomPerWorker, which uses StreamQueue::CapacityScope.
 //
 // docs/consistency.md lists the faults with the first seed that finds each; `simulate -- --faults`
 // makes that table.

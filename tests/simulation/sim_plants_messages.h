@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/rpc/rpc.h"
 #include "tests/simulation/sim_loop.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/check.h"
+#include "common/base/check.h"
 
 namespace satrap::simulation {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/reliable_call.h"
 

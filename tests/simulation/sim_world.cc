@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/job_config.h"
 #include "common/rpc/control_methods.h"
@@ -17,7 +17,7 @@
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 #include "data_loader/engine/loader_engine.h"
-#include "data_loader/engine/split_lease.h"
+#include "data_loader/engine/split_lease_client.h"
 #include "data_loader/loader_streams.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "embedding_ps/ps_engine.h"
@@ -125,9 +125,9 @@ class World {
     const uint64_t rooms = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
     for (const auto& worker : workers_) {
       const uint64_t parts = worker->progress().accepted_parts;
-      if (parts > rooms * shape_.room_parts) {
+      if (parts > rooms * shape_.queue_capacity_parts) {
         Violate(absl::StrCat("an embedding worker holds ", parts, " parts in ", rooms, " rooms of ",
-                             shape_.room_parts));
+                             shape_.queue_capacity_parts));
       }
     }
   }
@@ -253,7 +253,7 @@ class World {
       options.timeouts = SimTimeouts();
       options.on_failure = FailureSinkOf(absl::StrCat("embedding worker ", i));
       if (planting_.plant() == Plant::kRoomPerWorker) {
-        options.ordered_room = StreamQueue::RoomScope::kStream;
+        options.ordered_capacity = StreamQueue::CapacityScope::kStream;
       }
       auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
       CHECK_OK(engine.status());
@@ -279,13 +279,13 @@ class World {
       auto streams =
           LoaderStreams::Make(planting_.JobOf(DATA_LOADER, job_), i, [](const std::string&) {});
       CHECK_OK(streams.status());
-      SplitLease::Options lease;
+      SplitLeaseClient::Options lease;
       lease.envelope = envelope_;
       lease.loader_index = i;
       lease.num_splits = (*streams)->num_train_splits();
       lease.timeouts = SimTimeouts();
       rpc::Channel* coordinator = Connect(planting_.BeforeCoordinator(coordinator_.get()));
-      leases_.push_back(std::make_unique<SplitLease>(lease, &loop_, coordinator));
+      leases_.push_back(std::make_unique<SplitLeaseClient>(lease, &loop_, coordinator));
       (*streams)->MakeSources(&loop_, leases_.back().get());
       LoaderEngine::Options options;
       options.loader_index = i;
@@ -475,7 +475,7 @@ std::string Describe(const WorldShape& shape) {
       shape.workers, " embedding workers, ", shape.ps, " PSs, ", shape.ranks, " ranks, ",
       shape.lanes, " lanes, staleness ", shape.max_staleness, " after ",
       shape.staleness_warmup_steps, " steps, ", shape.epochs, " epochs, batch ",
-      shape.global_batch_size, ", room ", shape.room_parts, ", evaluation every ",
+      shape.global_batch_size, ", room ", shape.queue_capacity_parts, ", evaluation every ",
       shape.evaluate_every_steps, " steps", shape.evaluate_at_epoch_end ? " and epoch ends" : "",
       shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",
       shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,

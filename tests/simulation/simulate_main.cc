@@ -20,7 +20,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/check.h"
+#include "common/base/check.h"
 #include "tests/simulation/sim_faults.h"
 #include "tests/simulation/sim_world.h"
 

@@ -1,0 +1,26 @@
+#include "common/base/buffer.h"
+
+#include <cstdlib>
+
+namespace satrap {
+
+Buffer::Buffer(size_t size_bytes) : size_(size_bytes) {
+  if (size_bytes == 0) return;
+  CHECK(size_bytes <= SIZE_MAX - kBufferAlignment) << size_bytes << " bytes";
+  // std::aligned_alloc requires a multiple of the alignment.
+  const size_t rounded_bytes =
+      (size_bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  auto* data = static_cast<uint8_t*>(std::aligned_alloc(kBufferAlignment, rounded_bytes));
+  CHECK(data != nullptr) << "out of memory: " << size_bytes << " bytes";
+  data_ = std::shared_ptr<uint8_t>(data, std::free);
+}
+
+void Buffer::CheckRange(size_t offset_bytes, size_t count, size_t size, size_t alignment) const {
+  CHECK(alignment <= kBufferAlignment && offset_bytes % alignment == 0)
+      << "offset " << offset_bytes << " is not aligned to " << alignment;
+  // A division, because count * size could overflow.
+  CHECK(offset_bytes <= size_ && count <= (size_ - offset_bytes) / size)
+      << count << " values of " << size << " bytes at " << offset_bytes << " of " << size_;
+}
+
+}  // namespace satrap

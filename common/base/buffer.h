@@ -1,0 +1,54 @@
+// A Buffer is a reference-counted block of bytes, aligned to 64. Copying a Buffer copies the
+// reference. The creator fills in the bytes before it shares the buffer; from then on they are
+// constant.
+//
+// Copying and destroying are thread-safe, and so is reading a shared buffer.
+
+#ifndef SATRAP_COMMON_BASE_BUFFER_H_
+#define SATRAP_COMMON_BASE_BUFFER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "common/base/check.h"
+
+namespace satrap {
+
+inline constexpr size_t kBufferAlignment = 64;
+
+class Buffer {
+ public:
+  Buffer() = default;  // empty
+  // `size_bytes` uninitialised bytes.
+  explicit Buffer(size_t size_bytes);
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const uint8_t* data() const { return data_.get(); }
+  // REQUIRES: the caller made this buffer and has not shared it yet.
+  uint8_t* mutable_data() { return data_.get(); }
+
+  // The `count` values of T at `offset_bytes`. REQUIRES: aligned for T and within the buffer.
+  template <typename T>
+  absl::Span<const T> View(size_t offset_bytes, size_t count) const {
+    CheckRange(offset_bytes, count, sizeof(T), alignof(T));
+    return absl::Span<const T>(reinterpret_cast<const T*>(data_.get() + offset_bytes), count);
+  }
+  template <typename T>
+  absl::Span<T> MutableView(size_t offset_bytes, size_t count) {
+    CheckRange(offset_bytes, count, sizeof(T), alignof(T));
+    return absl::Span<T>(reinterpret_cast<T*>(data_.get() + offset_bytes), count);
+  }
+
+ private:
+  void CheckRange(size_t offset_bytes, size_t count, size_t size, size_t alignment) const;
+
+  std::shared_ptr<uint8_t> data_;
+  size_t size_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_BASE_BUFFER_H_

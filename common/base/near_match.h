@@ -1,0 +1,25 @@
+// Suggests the name that was probably meant when one was typed that does not exist.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_BASE_NEAR_MATCH_H_
+#define SATRAP_COMMON_BASE_NEAR_MATCH_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// The candidate nearest to `typed`, at most two edits away, or three if `typed` has more than seven
+// letters. The first of equally near ones; empty if there is none.
+std::string NearMatch(absl::string_view typed, const std::vector<std::string>& candidates);
+
+// The end of a message: "; did you mean PREFIXx?" for the near match x, or the empty string.
+std::string DidYouMean(absl::string_view typed, const std::vector<std::string>& candidates,
+                       absl::string_view prefix = "");
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_BASE_NEAR_MATCH_H_

@@ -1,0 +1,64 @@
+#include "common/batch/transfer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "common/config/job_config.h"
+
+namespace satrap {
+
+namespace {
+
+constexpr double kExpectedIds = 3;      // of one sample
+constexpr double kExpectedUnique = .5;  // unique rows an id
+
+// The CSV column that the feature reads, or null.
+const ColumnConfig* CsvColumnOf(const FeatureConfig& feature, const DataConfig& data) {
+  for (const ColumnConfig& column : data.csv().columns()) {
+    if (column.name() == ColumnOf(feature)) return &column;
+  }
+  return nullptr;
+}
+
+bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
+  const double row_bytes = (job.embedding_worker().wire_dtype() == F32 ? 4.0 : 2.0) *
+                           RowValues(job.tables(TableIndexOf(feature, job)));
+  const double samples = std::max(
+      1.0, static_cast<double>(job.global_batch_size()) / std::max(1, job.nn_worker().replicas()));
+  double unique_rows = samples * kExpectedIds * kExpectedUnique;
+  const ColumnConfig* column = CsvColumnOf(feature, job.data());
+  if (column != nullptr && column->vocabulary_size() > 0) {
+    unique_rows = std::min(unique_rows, static_cast<double>(column->vocabulary_size()));
+  }
+  return samples * row_bytes < unique_rows * row_bytes + samples * kExpectedIds * 4;
+}
+
+}  // namespace
+
+bool IsMultiValued(const FeatureConfig& feature, const DataConfig& data) {
+  if (feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) return false;
+  switch (data.format_case()) {
+    case DataConfig::kCsv: {
+      const ColumnConfig* column = CsvColumnOf(feature, data);
+      return column != nullptr && column->kind() == ColumnConfig::MULTI_ID;
+    }
+    case DataConfig::kLibsvm:
+    case DataConfig::kLibffm:
+      return true;
+    case DataConfig::kCriteoTsv:
+    case DataConfig::kSynthetic:
+    case DataConfig::FORMAT_NOT_SET:
+      return false;
+  }
+  return false;
+}
+
+FeatureConfig::Transfer TransferOf(const FeatureConfig& feature, const JobConfig& job) {
+  if (feature.pooling() == FeatureConfig::NONE) return FeatureConfig::ROWS;
+  if (feature.transfer() != FeatureConfig::AUTO) return feature.transfer();
+  if (!IsMultiValued(feature, job.data())) return FeatureConfig::ROWS;
+  return PooledIsSmaller(feature, job) ? FeatureConfig::POOLED : FeatureConfig::ROWS;
+}
+
+}  // namespace satrap

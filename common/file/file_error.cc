@@ -1,0 +1,53 @@
+#include "common/file/file_error.h"
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace satrap {
+namespace {
+
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+      return absl::StatusCode::kResourceExhausted;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    case ENOENT:
+    case ENOTDIR:
+      return absl::StatusCode::kNotFound;
+    case EEXIST:
+    case EISDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+      return absl::StatusCode::kFailedPrecondition;
+    default:
+      return absl::StatusCode::kDataLoss;
+  }
+}
+
+}  // namespace
+
+absl::Status FileError(absl::string_view doing, absl::string_view path, int error) {
+  CHECK(error != 0) << "cannot " << doing << " " << path << ": there is no error";
+  // Not strerror, whose buffer another thread may overwrite.
+  return absl::Status(CodeOf(error), absl::StrCat("cannot ", doing, " ", path, ": ",
+                                                  std::generic_category().message(error)));
+}
+
+absl::Status FileError(absl::string_view doing, absl::string_view path) {
+  return FileError(doing, path, errno);
+}
+
+}  // namespace satrap

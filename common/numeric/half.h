@@ -1,0 +1,40 @@
+// Conversions between f32 and the two 16-bit formats: f16 (IEEE 754 binary16) and bf16 (the upper
+// half of an f32).
+//
+// To 16 bits: rounds to nearest, ties to even. A value that is too large becomes an infinity, a
+// subnormal result is kept, and a NaN becomes a quiet NaN with the upper bits of its payload. To 32
+// bits: exact, except that a signalling f16 NaN becomes quiet. The bulk functions use the vector
+// instructions that the CPU has and give the same bits as the scalar ones, also in a thread that
+// flushes subnormal f32 to zero (denormals.h).
+//
+// Thread-safe: no state.
+
+#ifndef SATRAP_COMMON_NUMERIC_HALF_H_
+#define SATRAP_COMMON_NUMERIC_HALF_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace satrap {
+
+uint16_t F16FromF32(float value);
+float F32FromF16(uint16_t bits);
+uint16_t Bf16FromF32(float value);
+float F32FromBf16(uint16_t bits);
+
+// REQUIRES, for each: from.size() == to.size(), no overlap
+void F16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
+void F32FromF16(absl::Span<const uint16_t> from, absl::Span<float> to);
+void Bf16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
+void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
+
+// Replaces each infinity by the largest finite f16 of its sign (65504) and returns how many there
+// were. A NaN stays. After F16FromF32 these are the values that were too large for an f16, and the
+// infinities of the input: a caller that must tell them apart looks at the input.
+size_t SaturateF16(absl::Span<uint16_t> values);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_NUMERIC_HALF_H_

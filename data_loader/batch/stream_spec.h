@@ -1,0 +1,59 @@
+// A StreamSpec is what the batch makers of one stream share: the job, its splits, and how records
+// are read, filtered, shuffled and encoded. CutBatch makes the parts of a batch by it.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_
+#define SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "data_loader/batch/block.h"
+#include "data_loader/batch/part_encoder.h"
+#include "data_loader/batch/read_progress.h"
+#include "data_loader/batch/record_filter.h"
+#include "data_loader/engine/part.h"
+#include "data_loader/source/split_list.h"
+#include "data_loader/synthetic/click_log.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Immutable except for `progress`, which is thread-safe.
+struct StreamSpec {
+  // Lists the splits and makes the plan. `progress` is not owned and must outlive it. Fails as
+  // ListSplits does.
+  static absl::StatusOr<std::shared_ptr<const StreamSpec>> Make(const JobConfig& job, Stream stream,
+                                                                ReadProgress* progress);
+  StreamSpec(const JobConfig& job, Stream stream, std::vector<Split> splits,
+             ReadProgress* progress);
+
+  const JobConfig job;
+  const Stream stream;
+  const std::vector<Split> splits;
+  const RecordSchema schema;
+  const PartEncoder encoder;
+  const RecordFilter filter;
+  const bool ordered;  // the train stream in sync mode
+  const bool shuffled;
+  const uint64_t block_rows;
+  // Whether this stream counts the bad records of its files. Streams of a seeded split read the
+  // same files; only one of them counts.
+  const bool reports_bad;
+  const std::unique_ptr<const ClickLog> click_log;  // null: a text format
+  ReadProgress* const progress;
+};
+
+// Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and
+// part are set in each, and last_of_lane if the stream is ordered. Parts of zero samples are
+// included only if it is ordered.
+std::vector<Part> CutBatch(const StreamSpec& plan, absl::Span<const BlockRange> batch,
+                           uint32_t epoch, bool last);
+// Part 0 of a batch without samples.
+Part EmptyPart(const StreamSpec& plan, uint32_t epoch);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_

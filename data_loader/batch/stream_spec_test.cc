@@ -1,0 +1,127 @@
+#include "data_loader/batch/stream_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "data_loader/testing/temp_dir.h"
+
+namespace satrap {
+namespace {
+
+// Two splits of Criteo's format.
+JobConfig Job(const TempDir& dir) {
+  JobConfig job;
+  job.set_data_root(dir.path());
+  job.mutable_data()->mutable_criteo_tsv();
+  job.mutable_data()->add_train_files(dir.Write("day", "0123456789"));
+  job.mutable_data()->set_split_bytes(5);
+  job.mutable_data()->set_shuffle_rows(100);
+  job.mutable_data()->add_features()->set_name("C1");
+  return job;
+}
+
+class StreamPlanTest : public testing::Test {
+ protected:
+  std::shared_ptr<const StreamSpec> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
+    return *StreamSpec::Make(job, stream, &progress_);
+  }
+  // A block of `rows` records of a split, in the order of its file.
+  static BlockRange Rows(const StreamSpec& plan, uint32_t split, uint32_t rows) {
+    auto block = std::make_shared<Block>(plan.schema);
+    block->split = split;
+    for (uint32_t i = 0; i < rows; ++i) {
+      block->records.BeginRow();
+      block->records.CommitRow();
+    }
+    KeepOrder(block.get());
+    return {block, 0, rows};
+  }
+  // "first_sample: split[from,to) ..." of each part.
+  static std::vector<std::string> Describe(const std::vector<Part>& parts) {
+    std::vector<std::string> texts;
+    for (const Part& part : parts) {
+      std::string text = absl::StrCat(part.header.part().first_sample(), ":");
+      for (const ProvenanceRange& range : part.header.part().provenance()) {
+        absl::StrAppend(&text, " ", range.split(), "[", range.from(), ",", range.to(), ")");
+      }
+      texts.push_back(std::move(text));
+    }
+    return texts;
+  }
+
+  using Texts = std::vector<std::string>;
+  TempDir dir_;
+  ReadProgress progress_{ReadProgress::Options()};
+};
+
+TEST_F(StreamPlanTest, OnlyTheTrainStreamIsShuffledAndOrdered) {
+  JobConfig job = Job(dir_);
+  job.mutable_data()->add_valid_files("day");
+  job.set_mode(JobConfig::SYNC);
+  const auto train = Plan(job);
+  EXPECT_TRUE(train->ordered && train->shuffled);
+  EXPECT_EQ(train->block_rows, 100u);
+  EXPECT_EQ(train->splits.size(), 2u);
+  const auto valid = Plan(job, VALID_STREAM);
+  EXPECT_FALSE(valid->ordered || valid->shuffled);
+  EXPECT_EQ(valid->block_rows, kUnshuffledBlockRows);
+  job.set_mode(JobConfig::HYBRID);
+  job.mutable_data()->set_shuffle_rows(0);
+  const auto hybrid = Plan(job);
+  EXPECT_FALSE(hybrid->ordered || hybrid->shuffled);
+  EXPECT_EQ(hybrid->block_rows, kUnshuffledBlockRows);
+}
+
+TEST_F(StreamPlanTest, TheBadRecordsOfAFileAreReportedByOneStream) {
+  JobConfig job = Job(dir_);
+  job.mutable_data()->mutable_seeded_split()->set_test_fraction(0.5);
+  EXPECT_TRUE(Plan(job)->reports_bad);
+  EXPECT_FALSE(Plan(job, TEST_STREAM)->reports_bad) << "the train stream reads them too";
+  job.set_action(JobConfig::EVALUATE);
+  EXPECT_TRUE(Plan(job, TEST_STREAM)->reports_bad) << "nothing is trained";
+  job.set_action(JobConfig::TRAIN);
+  job.mutable_data()->add_test_files("day");
+  EXPECT_TRUE(Plan(job, TEST_STREAM)->reports_bad) << "files of its own";
+}
+
+TEST_F(StreamPlanTest, ABatchIsCutAcrossItsRanges) {
+  JobConfig job = Job(dir_);
+  job.mutable_nn_worker()->set_replicas(3);
+  const auto plan = Plan(job);
+  const std::vector<BlockRange> batch = {Rows(*plan, 0, 3), Rows(*plan, 1, 4)};
+  EXPECT_EQ(Describe(CutBatch(*plan, batch, 0, false)),
+            (Texts{"0: 0[0,2)", "2: 0[2,3) 1[0,1)", "4: 1[1,4)"}));
+}
+
+TEST_F(StreamPlanTest, PartsOfNoSamplesAreMadeWhereTheyAreAskedForByName) {
+  JobConfig job = Job(dir_);
+  job.mutable_nn_worker()->set_replicas(3);
+  const auto unordered = Plan(job);
+  const BlockRange one = Rows(*unordered, 1, 1);
+  EXPECT_EQ(Describe(CutBatch(*unordered, {one}, 0, true)), (Texts{"0: 1[0,1)"}));
+  job.set_mode(JobConfig::SYNC);
+  const std::vector<Part> parts = CutBatch(*Plan(job), {one}, 4, true);
+  EXPECT_EQ(Describe(parts), (Texts{"0:", "0:", "0: 1[0,1)"}));
+  for (const Part& part : parts) {
+    EXPECT_TRUE(part.header.part().last_of_lane());
+    EXPECT_EQ(part.header.part().id().epoch(), 4u);
+  }
+}
+
+TEST_F(StreamPlanTest, AnEmptyPartNamesItsStreamAndPass) {
+  JobConfig job = Job(dir_);
+  job.mutable_data()->add_valid_files("day");
+  const Part part = EmptyPart(*Plan(job, VALID_STREAM), 7);
+  EXPECT_EQ(part.header.stream(), VALID_STREAM);
+  EXPECT_EQ(part.header.epoch(), 7u);
+  EXPECT_EQ(part.header.part().id().stream(), VALID_STREAM);
+  EXPECT_EQ(part.header.part().samples(), 0u);
+  EXPECT_EQ(part.header.features_size(), 1);
+}
+
+}  // namespace
+}  // namespace satrap
