@@ -280,7 +280,7 @@ void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint6
                      absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts) {
   StepContext context;
   context.step = static_cast<int64_t>(header.step());
-  context.global_weight = header.normalizer();
+  context.normalizer = header.normalizer();
   context.learning_rate_factor = header.learning_rate_factor();
   rows_created_ += tables_[table]->Update(keys, gradients, sample_counts, context);
   update_keys_ += keys.size();

@@ -112,4 +112,21 @@ int ReplicasOf(Role role, const JobConfig& job) {
   return 0;
 }
 
+int ThreadsOf(Role role, const JobConfig& job) {
+  switch (role) {
+    case COORDINATOR:
+      return 1;
+    case DATA_LOADER:
+      return job.data_loader().threads();
+    case EMBEDDING_WORKER:
+      return job.embedding_worker().threads();
+    case EMBEDDING_PS:
+      return job.embedding_ps().threads();
+    case NN_WORKER:
+      return job.nn_worker().threads();
+  }
+  CHECK(false) << "role " << static_cast<int>(role);
+  return 0;
+}
+
 }  // namespace satrap

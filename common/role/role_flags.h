@@ -43,8 +43,9 @@ absl::string_view RoleName(Role role);
 // "nn_worker 1"; "coordinator", of which there is one.
 std::string MemberName(Role role, int index);
 
-// How many processes of `role` the job has.
+// How many processes of `role` the job has, and how many threads the pool of each has.
 int ReplicasOf(Role role, const JobConfig& job);
+int ThreadsOf(Role role, const JobConfig& job);
 
 }  // namespace satrap
 

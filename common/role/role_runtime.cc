@@ -46,22 +46,6 @@ constexpr int64_t kServerDrainMs = 500;
 // as much means that this process was suspended, so the coordinator's silence does not count.
 constexpr int64_t kMaxWaitMs = 1000;
 
-int ThreadsOf(Role role, const JobConfig& job) {
-  switch (role) {
-    case COORDINATOR:
-      return 1;
-    case DATA_LOADER:
-      return job.data_loader().threads();
-    case EMBEDDING_WORKER:
-      return job.embedding_worker().threads();
-    case EMBEDDING_PS:
-      return job.embedding_ps().threads();
-    case NN_WORKER:
-      return job.nn_worker().threads();
-  }
-  return 1;
-}
-
 }  // namespace
 
 struct RoleRuntime::Rep {
@@ -77,7 +61,6 @@ struct RoleRuntime::Rep {
   }
   ~Rep();
 
-  absl::Status Connect();
   absl::Status Register();
   // Ends the process without destructors, because other threads may be using anything.
   [[noreturn]] void ExitNow(int code, absl::string_view message);
@@ -161,13 +144,6 @@ void RoleRuntime::Rep::ExitNow(int code, absl::string_view message) {
     logger.Error(message);
   }
   _exit(code);
-}
-
-absl::Status RoleRuntime::Rep::Connect() {
-  ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics));
-  ASSIGN_OR_RETURN(coordinator_channel,
-                   rpc::GrpcChannel::Create(flags.coordinator, endpoint_options));
-  return absl::OkStatus();
 }
 
 absl::Status RoleRuntime::Rep::Register() {
@@ -385,7 +361,9 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
                                                    RoleName(role), " processes"));
   }
   auto rep = std::make_unique<Rep>(role, flags, std::move(job), std::move(logger));
-  RETURN_IF_ERROR(rep->Connect());
+  ASSIGN_OR_RETURN(rep->metrics_server, MetricsServer::Start(&rep->metrics));
+  ASSIGN_OR_RETURN(rep->coordinator_channel,
+                   rpc::GrpcChannel::Create(flags.coordinator, rep->endpoint_options));
   rep->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
   rep->wake_fd = eventfd(0, EFD_CLOEXEC);
   CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
@@ -496,28 +474,21 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
   channels.clear();
 }
 
-namespace {
-
-// To stderr, because Start may fail before there is a log.
-int StartFailed(Role role, const absl::Status& status) {
-  fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
-          std::string(status.message()).c_str());
-  return 1;
-}
-
-}  // namespace
-
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
   KeepFreedMemory();
   // The main thread makes and loads model values (initial rows and weights) as the pools do.
   SetFlushToZero();
   const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
-  if (!flags.ok()) {
-    return StartFailed(role, flags.status());
-  }
+  // To stderr, because Start may fail before there is a log.
+  const auto start_failed = [role](const absl::Status& status) {
+    fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
+            std::string(status.message()).c_str());
+    return 1;
+  };
+  if (!flags.ok()) return start_failed(flags.status());
   auto runtime = RoleRuntime::Start(role, *flags);
-  if (!runtime.ok()) return StartFailed(role, runtime.status());
+  if (!runtime.ok()) return start_failed(runtime.status());
   (*runtime)->ExitUnlessOk(body(**runtime));
   return 0;
 }

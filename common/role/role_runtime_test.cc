@@ -24,20 +24,6 @@
 namespace satrap {
 namespace {
 
-constexpr char kJob[] = R"(
-  name: "tiny"
-  data {
-    synthetic {
-      numeric_features: 1
-      interacting_features: 0
-    }
-    numerics { name: "I1" }
-  }
-  model {
-    layers { name: "logit" inputs: "numeric" linear { units: 1 } }
-  }
-)";
-
 constexpr uint64_t kRunId = 0x1234567812345678;
 
 // Answers as a coordinator whose run is in `state`.
@@ -148,6 +134,20 @@ class FakeCoordinator final : public rpc::Handler {
   std::string first_cause_ GUARDED_BY(mutex_);
   Member member_ GUARDED_BY(mutex_);
 };
+
+constexpr char kJob[] = R"(
+  name: "tiny"
+  data {
+    synthetic {
+      numeric_features: 1
+      interacting_features: 0
+    }
+    numerics { name: "I1" }
+  }
+  model {
+    layers { name: "logit" inputs: "numeric" linear { units: 1 } }
+  }
+)";
 
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 

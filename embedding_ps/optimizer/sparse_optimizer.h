@@ -22,7 +22,7 @@ namespace satrap {
 struct StepContext {
   // Of the update: equal for all of its keys.
   int64_t step = 0;                   // the job's step, from 0
-  float global_weight = 1;            // the normalizer of the step (StepHeader), > 0
+  float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
   float learning_rate_factor = 1;     // of the push, on top of the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
 

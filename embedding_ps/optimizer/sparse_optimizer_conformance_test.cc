@@ -67,7 +67,7 @@ StepContext Context(int64_t step) {
   StepContext context;
   context.step = step;
   context.learning_rate = 0.05f;
-  context.global_weight = 4096;
+  context.normalizer = 4096;
   context.sample_count = 3;
   return context;
 }

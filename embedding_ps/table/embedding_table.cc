@@ -79,7 +79,7 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
   CHECK(gradients.size() == keys.size() * layout().num_values()) << gradients.size();
   CHECK(sample_counts.size() == keys.size() || (sample_counts.empty() && !needs_sample_counts()))
       << sample_counts.size();
-  CHECK(context.global_weight > 0) << context.global_weight;
+  CHECK(context.normalizer > 0) << context.normalizer;
   int64_t created = 0;
   // One Step for all shards: they are visited one after another on this thread.
   RowUpdater::Step step(updater_, context);

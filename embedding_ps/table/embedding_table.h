@@ -48,7 +48,7 @@ class EmbeddingTable {
   // Applies one optimizer step to each of `keys` with row i of `gradients`, [keys.size(),
   // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples
   // that hold each key; empty if not known. Returns the number of rows created.
-  // REQUIRES: keys are unique, context.global_weight > 0, sizes agree, and if
+  // REQUIRES: keys are unique, context.normalizer > 0, sizes agree, and if
   // needs_sample_counts(), sample_counts are given and above 0
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);

@@ -172,7 +172,7 @@ TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
         const std::vector<float> gradients = Gradients(keys.size(), call);
         StepContext context;
         context.step = call;
-        context.global_weight = 3;
+        context.normalizer = 3;
         int64_t created = 0;
         RowUpdater::Step step(*updater, context);
         for (size_t i = 0; i < keys.size(); ++i) {

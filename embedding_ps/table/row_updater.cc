@@ -105,7 +105,7 @@ void RowUpdater::InitRow(uint64_t key, float* row) const {
 }
 
 RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
-    : updater_(updater), context_(update), inverse_weight_(1 / update.global_weight) {
+    : updater_(updater), context_(update), inverse_weight_(1 / update.normalizer) {
   // The schedule is evaluated once for the update, not for each key.
   const double warmup =
       update.step + 1 < updater.warmup_steps_

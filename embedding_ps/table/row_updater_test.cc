@@ -39,7 +39,7 @@ TEST(RowUpdaterTest, StepsEachSegmentAtItsLearningRate) {
 
 TEST(RowUpdaterTest, GradientsAreDividedByTheGlobalWeight) {
   StepContext context;
-  context.global_weight = 4;
+  context.normalizer = 4;
   EXPECT_EQ(Stepped(TwoSegments(), context, {4, 8, 8}), (std::vector<float>{0, -1, 0}));
 }
 
@@ -53,7 +53,7 @@ TEST(RowUpdaterTest, L2IsAddedToTheNormalisedGradient) {
   TableConfig config = TwoSegments();
   config.set_l2(0.5f);
   StepContext context;
-  context.global_weight = 2;
+  context.normalizer = 2;
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f}));
 }
 
@@ -118,7 +118,7 @@ TEST(RowUpdaterTest, ASegmentIsSteppedAsIfItWereAlone) {
   for (int i = 0; i < updater->layout().num_values(); ++i)
     gradient.push_back(0.3f * static_cast<float>(i % 5) - 0.7f);
   StepContext context;
-  context.global_weight = 3;
+  context.normalizer = 3;
   const std::vector<float> row = Stepped(together, context, gradient);
   for (int i = 0; i < together.segments_size(); ++i) {
     TableConfig alone;

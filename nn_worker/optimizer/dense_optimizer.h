@@ -23,7 +23,7 @@ namespace satrap {
 // operation (CoefficientsOf).
 struct DenseStep {
   int64_t step = 0;                 // of the job, from 0
-  double global_weight = 1;         // the step's normalizer: gradients are sums over samples. > 0
+  double normalizer = 1;            // the step's normalizer: gradients are sums over samples. > 0
   double learning_rate_factor = 1;  // on top of the schedule
 };
 

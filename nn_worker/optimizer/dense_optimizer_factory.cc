@@ -28,14 +28,14 @@ absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
 }
 
 UpdateCoefficients CoefficientsOf(const DenseOptimizerConfig& config, const DenseStep& step) {
-  CHECK(step.global_weight > 0) << step.global_weight;
+  CHECK(step.normalizer > 0) << step.normalizer;
   double rate = config.learning_rate();
   if (config.warmup_steps() > 0) {
     rate *= std::min(1.0, static_cast<double>(step.step + 1) / config.warmup_steps());
   }
   UpdateCoefficients coefficients;
   coefficients.learning_rate = static_cast<float>(rate * step.learning_rate_factor);
-  coefficients.scale = static_cast<float>(1.0 / step.global_weight);
+  coefficients.scale = static_cast<float>(1.0 / step.normalizer);
   coefficients.l2 = config.l2();
   return coefficients;
 }

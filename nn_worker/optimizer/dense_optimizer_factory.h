@@ -17,7 +17,7 @@ namespace satrap {
 absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
     const DenseOptimizerConfig& config);
 
-// base * min(1, (step + 1) / warmup_steps) * factor, and 1 / global_weight.
+// base * min(1, (step + 1) / warmup_steps) * factor, and 1 / normalizer.
 UpdateCoefficients CoefficientsOf(const DenseOptimizerConfig& config, const DenseStep& step);
 
 }  // namespace satrap

@@ -90,7 +90,7 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
                  TensorF32(gradient.data(), 1, kCount), TensorF32(w.data(), 1, kCount), views);
       for (int64_t i = 0; i < kCount; ++i) {
         const double want =
-            references[i].Step(step, gradient[i], dense.global_weight, dense.learning_rate_factor);
+            references[i].Step(step, gradient[i], dense.normalizer, dense.learning_rate_factor);
         ASSERT_NEAR(w[i], want, 2e-5 * (1 + std::abs(want))) << text << " step " << step;
       }
     }

@@ -120,7 +120,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   if (result.weight > 0 && result.finite) {
     DenseStep dense;
     dense.step = static_cast<int64_t>(step);
-    dense.global_weight = result.normalizer;
+    dense.normalizer = result.normalizer;
     dense.learning_rate_factor = result.learning_rate_factor;
     RETURN_IF_ERROR(options.network->Step(dense));
   }

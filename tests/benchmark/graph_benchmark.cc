@@ -21,7 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
-#include "common/cpu_name.h"
+#include "common/base/cpu_name.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"

@@ -36,7 +36,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
-#include "common/cpu_name.h"
+#include "common/base/cpu_name.h"
 #include "common/numeric/random.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/source/byte_source.h"

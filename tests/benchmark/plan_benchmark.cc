@@ -18,7 +18,7 @@
 
 #include "benchmark/benchmark.h"
 #include "common/base/check.h"
-#include "common/cpu_name.h"
+#include "common/base/cpu_name.h"
 #include "common/numeric/random.h"
 #include "common/rpc/payload.h"
 #include "embedding_worker/embedding_layout.h"

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/cpu_name.h"
 #include "common/config/job_config.h"
-#include "common/cpu_name.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/graph/graph_builder.h"

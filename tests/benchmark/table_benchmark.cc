@@ -21,7 +21,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
-#include "common/cpu_name.h"
+#include "common/base/cpu_name.h"
 #include "common/numeric/random.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "tests/benchmark/table_probe.h"

@@ -68,7 +68,7 @@ constexpr Fault kFaults[] = {
 
 void DoubleWeight(UpdateHeader* header) {
   StepHeader* step = header->mutable_step();
-  step->set_global_weight(2 * step->global_weight());
+  step->set_global_weight(2 * step->normalizer());
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The name of this machine's CPU, which benchmarks print beside their figures: a figure says little
 // without it.
 
-#ifndef SATRAP_COMMON_CPU_NAME_H_
-#define SATRAP_COMMON_CPU_NAME_H_
+#ifndef SATRAP_COMMON_BASE_CPU_NAME_H_
+#define SATRAP_COMMON_BASE_CPU_NAME_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ std::string CpuNameOf(absl::string_view cpuinfo);
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CPU_NAME_H_
+#endif  // SATRAP_COMMON_BASE_CPU_NAME_H_

@@ -1,4 +1,4 @@
-#include "common/cpu_name.h"
+#include "common/base/cpu_name.h"
 
 #include <fstream>
 #include <sstream>
