@@ -277,7 +277,8 @@ class EndChecks {
       const auto progress = worker->progress();
       if (progress.outstanding_parts > 0 || progress.waiting_requests > 0) {
         Violate(absl::StrCat("an embedding worker still has ", progress.outstanding_parts,
-                             " parts outstanding and ", progress.waiting_requests, " asks parked"));
+                             " parts outstanding and ", progress.waiting_requests,
+                             " requests waiting"));
       }
     }
     if (!shape().ordered) return;

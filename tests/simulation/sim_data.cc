@@ -231,8 +231,8 @@ JobConfig MakeJob(const WorldShape& shape) {
 }
 
 double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples) {
-  if (samples == 0) return weight;
-  return weight * std::max(1.0, shape.global_batch_size / static_cast<double>(samples));
+  if (samples >= static_cast<uint64_t>(shape.global_batch_size)) return weight;
+  return weight * shape.global_batch_size / static_cast<double>(samples);
 }
 
 uint64_t SingleKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "single"); }

@@ -94,8 +94,8 @@ inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
   return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
 }
 
-// What the gradient sums of a step are divided by. `weight` and `samples` are the step's, over all
-// ranks.
+// What the gradient sums of a step are divided by: the weight, and as much more as the step has
+// fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
 double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
 
 // Keys of ids, computed as docs/formats.md says (sim_formats.h); the last is of table "counters".

@@ -23,13 +23,14 @@ constexpr Fault kFaults[] = {
     {Plant::kEpochTooMany, Fault::kHybrid, "loaders and ranks make one epoch too many"},
     {Plant::kPermitBeforeAnswer, Fault::kHybrid, "a permit returns before the push is answered"},
     {Plant::kPermitTooMany, Fault::kHybrid, "a rank has one permit too many"},
+    {Plant::kNoWarmup, Fault::kHybrid, "staleness begins at the first step, not after its warm-up"},
     {Plant::kPermitsOutOfOrder, Fault::kHybrid, "permits return out of order"},
     {Plant::kUpdateAnsweredEarly, Fault::kHybrid,
      "a PS answers an Update before it has applied it (hybrid)"},
     {Plant::kUpdateAnsweredEarly, Fault::kSync,
      "a PS answers an Update before it has applied it (sync)"},
     {Plant::kUpdatesLostAtOne, Fault::kAll, "an Update is left out at one of the PSs"},
-    {Plant::kOtherWeightAtOne, Fault::kAll, "one of the PSs normalises by another weight"},
+    {Plant::kOtherWeightAtOne, Fault::kAll, "one of the PSs divides by another normalizer"},
     {Plant::kForgetfulPuts, Fault::kAll, "PutBatch runs once for each attempt"},
     {Plant::kForgetfulAsks, Fault::kAll, "NextBatch runs once for each attempt"},
     {Plant::kForgetfulPushes, Fault::kAll, "PushGradients runs once for each attempt"},
@@ -68,7 +69,7 @@ constexpr Fault kFaults[] = {
 
 void DoubleWeight(UpdateHeader* header) {
   StepHeader* step = header->mutable_step();
-  step->set_global_weight(2 * step->normalizer());
+  step->set_normalizer(2 * step->normalizer());
 }
 
 }  // namespace
@@ -195,6 +196,7 @@ void Planting::ChangeOptions(RankOptions* options) const {
   if (plant_ == Plant::kEndsLate && is_last && options->max_steps > 0) ++options->max_steps;
   if (plant_ == Plant::kNoPatienceAtOne && is_last) options->evaluation.clear_patience();
   if (plant_ == Plant::kPermitTooMany) ++options->max_staleness;
+  if (plant_ == Plant::kNoWarmup) options->staleness_warmup_steps = 0;
   if (plant_ == Plant::kEpochTooMany) ++options->epochs;
 }
 

@@ -34,6 +34,7 @@ enum class Plant {
   kEpochTooMany,
   kPermitBeforeAnswer,
   kPermitTooMany,
+  kNoWarmup,
   kPermitsOutOfOrder,
   kUpdateAnsweredEarly,
   kUpdatesLostAtOne,

@@ -148,7 +148,7 @@ class RowMaker {
     update.mutable_call()->set_sender(rank_);
     update.mutable_call()->set_number(kFirstPlantedNumber + count_++);
     update.mutable_call()->set_oldest_open(1);
-    update.mutable_step()->set_global_weight(1);
+    update.mutable_step()->set_normalizer(1);
     update.set_dtype(F32);
     TableUpdate* table = update.add_tables();
     table->set_table(1);

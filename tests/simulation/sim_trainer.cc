@@ -171,7 +171,7 @@ void SimTraining::FinishStep() {
     most_after_.push_back(counted_steps_ + most_held);
   }
   non_finite_steps_ += finite ? 0 : 1;
-  const double normalizer = NormalizerOf(shape_, sum.weight, sum.samples);
+  const double normalizer = sum.normalizer;
   std::map<uint64_t, RowGradient> step_sums;
   if (sum.stop && !stop_step_.has_value()) {
     stop_step_ = counted_steps_;

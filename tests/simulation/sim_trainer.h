@@ -90,7 +90,6 @@ class SimTraining {
   // Parts that a rank may hold when it asks for one that is trained in the step after the counted
   // ones.
   int Permits() const;
-  // Parts that ranks may hold besides those of this step.
   // The most parts that ranks may hold besides those of this step.
   uint64_t MostHeld() const;
   // Records the part's samples as seen. A part may be seen only once.
