@@ -73,8 +73,8 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
         const float* gradient = from.gradients.data() + i * row_values;
         // Once a part's counts are missing the sums are not known; they are dropped at the end.
         const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
-        // Parts are visited in order, so each sum is built in part order. The first gradient of a key
-        // is copied, so that a key of a single part keeps its bits.
+        // Parts are visited in order, so each sum is built in part order. The first gradient of a
+        // key is copied, so that a key of a single part keeps its bits.
         const auto [at, inserted] = rows[from.table].emplace(from.keys[i], to.keys.size());
         if (inserted) {
           to.keys.push_back(from.keys[i]);
