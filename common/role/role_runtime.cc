@@ -486,8 +486,7 @@ int StartFailed(Role role, const absl::Status& status) {
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
   KeepFreedMemory();
-  // The main thread makes and loads model values (initial rows and weights) as the pools do.
-  SetFlushToZero();
+  SetFlushToZero();  // the main thread makes model values too: rows, initial weights
   const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
   if (!flags.ok()) {
     return StartFailed(role, flags.status());
