@@ -477,8 +477,7 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
   KeepFreedMemory();
-  // The main thread makes and loads model values (initial rows and weights) as the pools do.
-  SetFlushToZero();
+  SetFlushToZero();  // the main thread makes model values too: rows, initial weights
   const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
   // To stderr, because Start may fail before there is a log.
   const auto start_failed = [role](const absl::Status& status) {
