@@ -190,7 +190,7 @@ class OrderedEngineTest : public EngineTest {
   void StartOrdered() {
     JobConfig job = TestJob();
     job.set_mode(JobConfig::SYNC);
-    job.mutable_embedding_worker()->set_room_parts(1);
+    job.mutable_embedding_worker()->set_queue_capacity_parts(1);
     Start(job);
   }
   // A part of `lane` for rank 1.
@@ -267,7 +267,7 @@ TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsAnAskForIt) 
   JobConfig job = TestJob();
   job.set_mode(JobConfig::SYNC);
   job.mutable_embedding_worker()->set_replicas(3);
-  job.mutable_embedding_worker()->set_room_parts(100);
+  job.mutable_embedding_worker()->set_queue_capacity_parts(100);
   Start(job, /*index=*/1);
   int refused = 0;
   for (uint32_t seq = 0; seq < 12; ++seq) {
@@ -373,7 +373,7 @@ TEST_F(EngineTest, AnAckOrAPushOfAnEarlierRunReleasesNothing) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(engine_->progress().outstanding_parts, 1u);
   envelope_.set_run_id(kTestRunId);
-  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, part.handle())).outcome(), DONE)
+  EXPECT_EQ(HeaderOf<AckAnswerHeader>(Ack(0, 1, part.handle())).outcome(), OUTCOME_DONE)
       << "the number is still free";
   EXPECT_EQ(engine_->progress().outstanding_parts, 0u);
 }

@@ -142,7 +142,7 @@ TEST_F(StreamSenderTest, AWorkerWithoutRoomDoesNotHoldUpTheOthers) {
   for (size_t turn = 0; accepted < 98 && turn < 1000; ++turn) {
     const size_t worker = turn % 4;
     if (worker == 2 || workers_[worker].calls.empty()) continue;
-    Answer(0, DONE, worker);
+    Answer(0, OUTCOME_DONE, worker);
     ++accepted;
   }
   EXPECT_EQ(accepted, 98u) << "all but those that worker 2 holds";
@@ -153,11 +153,11 @@ TEST_F(StreamSenderTest, AWorkerWithoutRoomDoesNotHoldUpTheOthers) {
 TEST_F(StreamSenderTest, AWorkerThatHasRoomAgainGetsPartsAgain) {
   sources_.emplace_back(0, 100, 1);
   Make(false, 1, 4, 2);
-  for (int i = 0; i < 10; ++i) Answer(0, DONE, 1);
+  for (int i = 0; i < 10; ++i) Answer(0, OUTCOME_DONE, 1);
   ASSERT_EQ(Open(0).size(), 2u);
   const std::string last = Open(0).back();
-  Answer(0, DONE, 0);
-  Answer(0, DONE, 0);
+  Answer(0, OUTCOME_DONE, 0);
+  Answer(0, OUTCOME_DONE, 0);
   EXPECT_EQ(Open(0).size(), 2u);
   EXPECT_NE(Open(0).back(), last);
 }

@@ -432,8 +432,7 @@ TEST_F(CoordinatorEngineTest, ARepeatedLeaseTakesNoSecondSplit) {
 
 TEST_F(CoordinatorEngineTest, ALeaseOfALoaderThatDoesNotExistIsRefused) {
   LeaseSplitRequest request;
-  request.mutable_envelope()->set_job_fingerprint(JobFingerprint(job_));
-  request.mutable_envelope()->set_generation(kFirstGeneration);
+  *request.mutable_envelope() = ThisRun();
   request.mutable_call()->set_sender(static_cast<uint32_t>(job_.data_loader().replicas()));
   request.mutable_call()->set_number(1);
   request.mutable_call()->set_oldest_open(1);

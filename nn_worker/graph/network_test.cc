@@ -212,7 +212,7 @@ std::pair<std::string, std::vector<float>> TrainOn(
       CHECK(rank->CountNonFiniteGradients() == 0);
       if (r != 0) return;
       rank.Fill(5, 0, 100);
-      CHECK_OK(rank->Forward(100, absl::nullopt));
+      CHECK_OK(rank->Forward(100, PassContext::Evaluation()));
       result.second = rank->ReadLogits();
       result.first = rank->Save();
     });

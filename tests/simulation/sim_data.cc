@@ -187,7 +187,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_data_loader()->set_threads(shape.parse_threads);
   job.mutable_data_loader()->set_prefetch_parts(shape.prefetch_parts);
   job.mutable_embedding_worker()->set_replicas(shape.workers);
-  job.mutable_embedding_worker()->set_room_parts(shape.queue_capacity_parts);
+  job.mutable_embedding_worker()->set_queue_capacity_parts(shape.queue_capacity_parts);
   job.mutable_embedding_ps()->set_replicas(shape.ps);
   job.mutable_embedding_ps()->set_shards(2);
   job.mutable_nn_worker()->set_replicas(shape.ranks);

@@ -93,7 +93,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
   } else if (role == DATA_LOADER && plant_ == Plant::kOtherShuffle) {
     changed.set_seed(job.seed() + 1);
   } else if (role == EMBEDDING_WORKER && plant_ == Plant::kRoomWithoutBound) {
-    changed.mutable_embedding_worker()->set_room_parts(1000);
+    changed.mutable_embedding_worker()->set_queue_capacity_parts(1000);
   }
   if (role != EMBEDDING_PS) return changed;
   for (TableConfig& table : *changed.mutable_tables()) {
