@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "common/base/status_macros.h"
 #include "common/numeric/crc32c.h"
 
@@ -15,12 +16,20 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
+// An error about the partial file as one about `path`, the name that the caller knows.
+absl::Status AboutPath(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrReplaceAll(status.message(), {{PartialOf(path), path}}));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path,
                                                                  FileSystem* file_system) {
-  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system->Create(PartialOf(path)));
-  return std::unique_ptr<DurableFile>(new DurableFile(path, std::move(file), file_system));
+  absl::StatusOr<std::unique_ptr<WritableFile>> file = file_system->Create(PartialOf(path));
+  if (!file.ok()) return AboutPath(path, file.status());
+  return std::unique_ptr<DurableFile>(new DurableFile(path, *std::move(file), file_system));
 }
 
 DurableFile::DurableFile(std::string path, std::unique_ptr<WritableFile> file,
@@ -38,17 +47,16 @@ DurableFile::~DurableFile() {
 }
 
 absl::Status DurableFile::Append(absl::string_view bytes) {
-  RETURN_IF_ERROR(file_->Append(bytes));
+  RETURN_IF_ERROR(AboutPath(path_, file_->Append(bytes)));
   size_bytes_ += bytes.size();
   crc32c_ = ExtendCrc32c(crc32c_, bytes);
   return absl::OkStatus();
 }
 
-// The bytes before the name, so that the name never shows a part of them; then the name itself.
 absl::Status DurableFile::Commit() {
   // The bytes must be on disk before the name points at them: a crash in between must leave the old
   // file or the new one, not an empty one.
-  RETURN_IF_ERROR(file_->Sync());
+  RETURN_IF_ERROR(AboutPath(path_, file_->Sync()));
   RETURN_IF_ERROR(file_system_->Rename(partial_path_, path_));
   file_.reset();
   return file_system_->SyncFolder(FolderOf(path_));
