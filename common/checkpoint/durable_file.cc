@@ -44,12 +44,12 @@ absl::Status DurableFile::Append(absl::string_view bytes) {
   return absl::OkStatus();
 }
 
-// The bytes before the name, so that the name never shows a part of them; then the name itself.
 absl::Status DurableFile::Commit() {
   // The bytes must be on disk before the name points at them: a crash in between must leave the old
   // file or the new one, not an empty one.
   RETURN_IF_ERROR(file_->Sync());
   RETURN_IF_ERROR(file_system_->Rename(partial_path_, path_));
+  // Then the name itself: without this a crash may bring the old file back.
   file_.reset();
   return file_system_->SyncFolder(FolderOf(path_));
 }
