@@ -11,8 +11,8 @@ namespace satrap {
 
 namespace {
 
-// The counts of `table`, empty if the request has none. A rule that divides or clips by them must
-// not be given 0 for "not known", so a table that needs them refuses an Update without.
+// The sample counts of `from`; empty if the request has none. A rule that divides or clips by them
+// must not be given 0 for "not known", so a table that needs counts refuses an Update without them.
 absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
                                                         const Buffer& payload, bool needed) {
   absl::Span<const uint32_t> counts;
@@ -41,6 +41,8 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
   update.payload = payload;
   update.widened.reserve(header.tables_size());
   RequestTables named(&ownership);
+  std::vector<rpc::WireValues> gradients;  // of update.tables
+  gradients.reserve(header.tables_size());
   for (const TableUpdate& from : header.tables()) {
     TableGradient table;
     ASSIGN_OR_RETURN(table.table, named.AddTable(from.table()));
@@ -54,18 +56,10 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     ASSIGN_OR_RETURN(table.keys,
                      rpc::SectionView<uint64_t>(payload, from.keys(), num_keys, "tables.keys"));
     RETURN_IF_ERROR(ownership.CheckOwned(table.keys));
-    ASSIGN_OR_RETURN(const rpc::WireValues gradients,
+    ASSIGN_OR_RETURN(const rpc::WireValues values,
                      rpc::WireView(payload, from.gradients(), header.dtype(), num_keys * row_values,
                                    "tables.gradients"));
-    // f32 gradients are used where they arrived; 16-bit ones are widened once, here.
-    if (header.dtype() == F32) {
-      table.gradients =
-          absl::MakeConstSpan(reinterpret_cast<const float*>(gradients.bytes), gradients.count);
-    } else {
-      std::vector<float>& widened = update.widened.emplace_back(gradients.count);
-      rpc::DecodeWire(gradients, absl::MakeSpan(widened));
-      table.gradients = widened;
-    }
+    gradients.push_back(values);
     ASSIGN_OR_RETURN(
         table.sample_counts,
         SampleCounts(from, payload, ownership.tables[table.table].needs_sample_counts));
@@ -75,6 +69,18 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     update.tables.push_back(table);
   }
   RETURN_IF_ERROR(named.CheckSectionsDisjoint());
+  // The whole request is checked, so memory may be allocated for it. f32 gradients are used where
+  // they arrived; 16-bit ones are widened once, here.
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (header.dtype() == F32) {
+      update.tables[i].gradients = absl::MakeConstSpan(
+          reinterpret_cast<const float*>(gradients[i].bytes), gradients[i].count);
+    } else {
+      std::vector<float>& widened = update.widened.emplace_back(gradients[i].count);
+      rpc::DecodeWire(gradients[i], absl::MakeSpan(widened));
+      update.tables[i].gradients = widened;
+    }
+  }
   return update;
 }
 

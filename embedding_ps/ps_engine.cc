@@ -43,7 +43,7 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
-// The tables know what the job's configuration does not say: whether their rules need counts.
+// Whether a table's rule needs sample counts is not in the configuration: ask the tables.
 TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
                            absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
   TableOwnership ownership = TableOwnership::Of(job, ps_index);
@@ -138,7 +138,8 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
     MutexLock lock(&mutex_);
     if (header.step() != applied_steps_) {
       return absl::InvalidArgumentError(absl::StrCat("step: a Lookup of step ", header.step(),
-                                                     " with ", applied_steps_, " steps applied"));
+                                                     " needs exactly the steps before it, and ",
+                                                     applied_steps_, " are applied"));
     }
   }
   LookupAnswerHeader answer;
@@ -227,7 +228,8 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
-    // Before the answer goes: whoever has it may ask for a load at once.
+    // Before the answer is sent: a caller that has it may request a load at once, which must not
+    // find this Update open.
     MutexLock lock(&mutex_);
     --open_updates_;
   }
@@ -318,8 +320,8 @@ absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
     }
     ++loads_;
   }
-  // After an error the tables hold part of a model. loads_ then stays raised, so that no Update
-  // ever builds on them.
+  // After an error the tables may hold part of a model. loads_ then stays raised, so that no Update
+  // ever builds on it.
   RETURN_IF_ERROR(Load(header.directory()));
   {
     MutexLock lock(&mutex_);

@@ -1,6 +1,6 @@
-// What a request names as it is decoded: each table at most once, in sections of the payload that
-// do not overlap. So the memory that a request costs is bounded by its own bytes: one section
-// cannot stand for the keys of many tables.
+// Checks, while a request is decoded, that it names each table at most once and that its sections
+// of the payload do not overlap. The memory that a request costs is then bounded by its own bytes:
+// one section cannot stand for the keys of many tables.
 //
 // Not thread-safe; one object a request.
 

@@ -36,8 +36,8 @@ class StepCollector {
   int num_parts() const { return arrived_; }
 
   // Adds a part of step(). INVALID_ARGUMENT, with nothing changed, if the header names another
-  // step, a part that does not exist or one that has arrived already, or if its weight, flag or
-  // factor differ from those of the other parts.
+  // step, a part that does not exist or one that has arrived already, or if its normalizer,
+  // finite flag or learning-rate factor differs from that of the other parts.
   absl::Status Add(const StepHeader& header, uint32_t part_index, Part part);
 
   // Once all parts have arrived: takes them, in part order, and begins the next step. nullopt

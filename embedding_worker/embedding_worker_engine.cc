@@ -146,13 +146,13 @@ void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeade
   }
   if (!status.ok()) return call.Finish(status);
   call.Finish(Done<PutBatchAnswerHeader>());
-  Act(header.stream(), std::move(decisions));
+  ApplyDecisions(header.stream(), std::move(decisions));
 }
 
 void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHeader& header,
                                      Buffer payload) {
-  // The plan is made before the part is queued, also for a part that will have to wait for room: it
-  // is ready when a rank asks, and a malformed part is refused at once.
+  // The plan is made before the part is queued, even if the queue is full: it is ready when a rank
+  // requests the part, and a malformed part is refused at once.
   std::unique_ptr<PlanScratch> scratch = TakeScratch();
   absl::StatusOr<PlannedPart> part =
       PlannedPart::Make(layout_, header, std::move(payload), scratch.get());
@@ -170,16 +170,16 @@ void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHe
         call, std::make_shared<const PlannedPart>(*std::move(part)), &decisions);
   }
   if (!status.ok()) return call.Finish(status);
-  Act(header.stream(), std::move(decisions));
+  ApplyDecisions(header.stream(), std::move(decisions));
 }
 
-void EmbeddingWorkerEngine::Act(Stream stream, StreamQueue::Decisions decisions) {
+void EmbeddingWorkerEngine::ApplyDecisions(Stream stream, StreamQueue::Decisions decisions) {
   for (const PendingAnswer& call : decisions.accepted) call.Finish(Done<PutBatchAnswerHeader>());
-  for (const QueuedRequest& ask : decisions.ended)
-    ask.call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
-  for (const QueuedRequest& ask : decisions.refused) {
-    ask.call.Finish(absl::InvalidArgumentError(
-        absl::StrCat("wanted: {", ask.wanted->ShortDebugString(),
+  for (const QueuedRequest& request : decisions.ended)
+    request.call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
+  for (const QueuedRequest& request : decisions.refused) {
+    request.call.Finish(absl::InvalidArgumentError(
+        absl::StrCat("wanted: {", request.wanted->ShortDebugString(),
                      "} was handed out before, or its loader never sent it here")));
   }
   for (StreamQueue::Delivery& delivery : decisions.deliveries) {
@@ -208,28 +208,28 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
                                          Buffer) {
   if (absl::Status status = CheckNextBatch(header); !status.ok()) return call.Finish(status);
   const Stream stream = header.stream();
-  QueuedRequest ask;
-  ask.call = call;
-  ask.epoch = header.epoch();
-  if (header.has_wanted()) ask.wanted = header.wanted();
-  if (header.has_step()) ask.step = header.step();
+  QueuedRequest request;
+  request.call = call;
+  request.epoch = header.epoch();
+  if (header.has_wanted()) request.wanted = header.wanted();
+  if (header.has_step()) request.step = header.step();
 
   StreamQueue::Decisions decisions;
-  // An unordered request with wait_ms 0 is parked and withdrawn under one lock: it gets a part that
+  // An unordered request with wait_ms 0 is queued and withdrawn under one lock: it gets a part that
   // is there and is never seen waiting.
   bool not_yet = false;
-  bool parked = false;
+  bool waits = false;
   {
     MutexLock lock(&mutex_);
-    parked = queues_[stream].RequestPart(ask, &decisions);
-    not_yet = parked && !IsOrdered(stream) && header.wait_ms() == 0;
+    waits = queues_[stream].RequestPart(request, &decisions);
+    not_yet = waits && !IsOrdered(stream) && header.wait_ms() == 0;
     if (not_yet) queues_[stream].Withdraw(call);
   }
-  Act(stream, std::move(decisions));
+  ApplyDecisions(stream, std::move(decisions));
   if (not_yet) return call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
   // A part requested by name may still arrive; if it could not, the request would have been
   // refused. So an ordered request waits without limit.
-  if (!parked || IsOrdered(stream)) return;
+  if (!waits || IsOrdered(stream)) return;
   options_.executor->PostAfter(int64_t{1000} * header.wait_ms(), [this, stream, call] {
     bool withdrawn;
     {
@@ -246,18 +246,18 @@ void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& d
     // Outstanding from here on, not from the answer: the rank may push as soon as it is answered.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
-    outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.ask.call.sender});
+    outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.request.call.sender});
   }
   LookupHeader header;
   header.set_training(stream == TRAIN_STREAM);
-  if (delivery.ask.step) header.set_step(*delivery.ask.step);
+  if (delivery.request.step) header.set_step(*delivery.request.step);
   std::vector<PsRequest> requests = MakeLookups(layout_, delivery.part->plan, ps_.num_ps(), header);
   if (requests.empty()) return AnswerPart(delivery, handle, {});
   ps_.Lookup(std::move(requests),
              [this, delivery, handle](absl::StatusOr<std::vector<rpc::Message>> answers) {
                if (!answers.ok()) {
                  options_.on_failure(answers.status());
-                 return delivery.ask.call.Finish(answers.status());
+                 return delivery.request.call.Finish(answers.status());
                }
                // A task, because this may be a thread of gRPC, which must not gather and pool.
                options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
@@ -271,7 +271,7 @@ void EmbeddingWorkerEngine::AnswerPart(const StreamQueue::Delivery& delivery, ui
   absl::StatusOr<rpc::Message> answer =
       MakeNextBatchAnswer(layout_, *delivery.part, ps_.num_ps(), answers, handle, nn_dtype_);
   if (!answer.ok()) options_.on_failure(answer.status());
-  delivery.ask.call.Finish(std::move(answer));
+  delivery.request.call.Finish(std::move(answer));
 }
 
 // ---- Ack and PushGradients

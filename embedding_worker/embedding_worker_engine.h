@@ -1,17 +1,17 @@
 // The EmbeddingWorkerEngine serves loaders and NN workers: it takes parts (PutBatch), plans them,
-// hands each to the rank that asks (NextBatch) with the rows of its ids, and turns the part's
+// hands each to the rank that requests it (NextBatch) with the rows of its ids, and turns its
 // gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules,
 // stream_queue.h the order of parts.
 //
-//   PutBatch       window -> plan * -> StreamQueue: accepted, or held until there is room
-//   NextBatch      window -> StreamQueue: a part, or parked -> Lookup to the PSs * -> answer *
+//   PutBatch       window -> plan * -> StreamQueue: accepted, or held while the queue is full
+//   NextBatch      window -> StreamQueue: a part, or waiting -> Lookup to the PSs * -> answer *
 //   PushGradients  window -> sums by key along the part's plan * -> Update to the PSs -> answer
 //   Ack            window -> answer
 //
 // Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
-// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the calls
-// that loaders keep open; outstanding parts (handed out, neither pushed nor released) by the ranks'
-// permits; kept answers by the calls that ranks keep open.
+// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the
+// calls that loaders keep open; outstanding parts (handed out, neither pushed nor released) by the
+// ranks' permits; kept answers by the calls that ranks keep open.
 //
 // A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job
 // or generation is answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be
@@ -103,7 +103,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
                    const Buffer& payload);
 
   // Carries out what a StreamQueue has decided. Not under the lock: it answers calls.
-  void Act(Stream stream, StreamQueue::Decisions decisions);
+  void ApplyDecisions(Stream stream, StreamQueue::Decisions decisions);
   void LookUp(Stream stream, const StreamQueue::Delivery& delivery);
   void AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,
                   const std::vector<rpc::Message>& answers);

@@ -22,7 +22,7 @@ using ::testing::SizeIs;
 
 // ---- waiting
 
-TEST_F(EngineTest, APutWithoutRoomIsHeldUntilAPartIsHandedOut) {
+TEST_F(EngineTest, APutToAFullQueueIsHeldUntilAPartIsHandedOut) {
   Start(TestJob());
   EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(1)).outcome(), OUTCOME_DONE);
   EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(PutTwoSamples(2)).outcome(), OUTCOME_DONE);
@@ -82,32 +82,32 @@ TEST_F(EngineTest, AnEpochNeedsTheEndMarkersOfAllLoaders) {
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(Next(0, 2)).result(), NextBatchAnswerHeader::ENDED);
 }
 
-TEST_F(EngineTest, AnAskParksForItsTimeThenIsToldNotYet) {
+TEST_F(EngineTest, ARequestWaitsForItsTimeThenIsToldNotYet) {
   Start(TestJob());
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(Next(0, 1, 0, 0)).result(),
             NextBatchAnswerHeader::NOT_YET);
-  const Reply parked = Next(0, 2, 0, 50);
+  const Reply waiting = Next(0, 2, 0, 50);
   executor_.AdvanceBy(49'000);
-  EXPECT_FALSE(parked->has_value());
+  EXPECT_FALSE(waiting->has_value());
   EXPECT_EQ(engine_->progress().waiting_requests, 1u);
   executor_.AdvanceBy(2'000);
-  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(parked).result(), NextBatchAnswerHeader::NOT_YET);
+  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(waiting).result(), NextBatchAnswerHeader::NOT_YET);
   EXPECT_EQ(engine_->progress().waiting_requests, 0u);
 }
 
-TEST_F(EngineTest, AParkedAskGetsThePartThatArrivesAndItsTimerDoesNothing) {
+TEST_F(EngineTest, AWaitingRequestGetsThePartThatArrivesAndItsTimerDoesNothing) {
   Start(TestJob());
-  const Reply parked = Next(0, 1, 0, 50);
+  const Reply waiting = Next(0, 1, 0, 50);
   PutTwoSamples(1);
-  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(parked).result(), NextBatchAnswerHeader::PART);
+  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(waiting).result(), NextBatchAnswerHeader::PART);
   executor_.AdvanceBy(100'000);
 }
 
-TEST_F(EngineTest, AParkedAskIsToldOfTheEnd) {
+TEST_F(EngineTest, AWaitingRequestIsToldOfTheEnd) {
   Start(TestJob());
-  const Reply parked = Next(0, 1, 0, 50);
+  const Reply waiting = Next(0, 1, 0, 50);
   End(1, 0);
-  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(parked).result(), NextBatchAnswerHeader::ENDED);
+  EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(waiting).result(), NextBatchAnswerHeader::ENDED);
 }
 
 // ---- once
@@ -214,7 +214,7 @@ TEST_F(OrderedEngineTest, ARankGetsThePartItWantsAndTheLookupCarriesTheStep) {
   EXPECT_EQ(ps_[0]->lookups[0].step(), 6u);
 }
 
-TEST_F(OrderedEngineTest, AnAskIsToldToWaitAfterFiveSecondsNeverNotYet) {
+TEST_F(OrderedEngineTest, ARequestIsToldToWaitAfterFiveSecondsNeverNotYet) {
   StartOrdered();
   const PartId wanted = Of(0, 0).first.part().id();
   const Reply reply = NextOrdered(1, 1, wanted, 0);
@@ -225,7 +225,7 @@ TEST_F(OrderedEngineTest, AnAskIsToldToWaitAfterFiveSecondsNeverNotYet) {
   EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(again).result(), NextBatchAnswerHeader::PART);
 }
 
-TEST_F(OrderedEngineTest, RoomIsForEachLaneAndPart) {
+TEST_F(OrderedEngineTest, CapacityIsForEachLaneAndPart) {
   StartOrdered();
   EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(Put(1, Of(0, 0))).outcome(), OUTCOME_DONE);
   const Reply same_lane = Put(2, Of(0, 1));
@@ -263,7 +263,7 @@ TEST_F(OrderedEngineTest, AStepThatIsNotFiniteSendsEmptyUpdates) {
 }
 
 // Of three workers, each for the parts that WorkerOfPart gives it.
-TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsAnAskForIt) {
+TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsARequestForIt) {
   JobConfig job = TestJob();
   job.set_mode(JobConfig::SYNC);
   job.mutable_embedding_worker()->set_replicas(3);
@@ -274,14 +274,14 @@ TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsAnAskForIt) 
     const PutMessage part = Of(2, seq);
     const int right = WorkerOfPart(2, seq, 1, 3);
     const Reply put = Put(seq + 1, part);
-    const Reply ask = NextOrdered(1, seq + 1, part.first.part().id(), seq);
+    const Reply request = NextOrdered(1, seq + 1, part.first.part().id(), seq);
     if (right == 1) {
       EXPECT_EQ(HeaderOf<PutBatchAnswerHeader>(put).outcome(), OUTCOME_DONE);
-      EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(ask).result(), NextBatchAnswerHeader::PART);
+      EXPECT_EQ(HeaderOf<NextBatchAnswerHeader>(request).result(), NextBatchAnswerHeader::PART);
       continue;
     }
     ++refused;
-    for (const Reply& reply : {put, ask}) {
+    for (const Reply& reply : {put, request}) {
       ASSERT_EQ(CodeOf(reply), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(
           std::string((*reply)->status().message()),
@@ -482,15 +482,6 @@ TEST_F(EngineTest, AnAnswerThatDoesNotFitItsLookupEndsTheJob) {
   ps_[0]->answer_one_row_less = true;
   EXPECT_EQ(CodeOf(Next(0, 1)), absl::StatusCode::kInternal);
   EXPECT_THAT(failures_, SizeIs(1));
-}
-
-TEST_F(EngineTest, ProgressCountsIdsAndUniqueKeys) {
-  Start(TestJob());
-  PutTwoSamples(1);
-  const EmbeddingWorkerEngine::Progress progress = engine_->progress();
-  EXPECT_EQ(progress.parts, 1u);
-  EXPECT_EQ(progress.ids, 8u);
-  EXPECT_EQ(progress.keys, 6u);
 }
 
 TEST(EmbeddingWorkerEngine, NeedsAChannelForEachPs) {

@@ -13,8 +13,9 @@ EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, MetricsRegistr
       accepted_parts_(
           registry->AddGauge("satrap_accepted_parts", "Parts accepted and not yet handed out")),
       held_puts_(registry->AddGauge("satrap_held_puts",
-                                    "PutBatches that wait for room or for their epoch")),
-      parked_asks_(registry->AddGauge("satrap_parked_asks", "NextBatches that wait for a part")),
+                                    "PutBatches that wait for queue capacity or for their epoch")),
+      waiting_requests_(
+          registry->AddGauge("satrap_parked_asks", "NextBatches that wait for a part")),
       outstanding_parts_(registry->AddGauge("satrap_outstanding_parts",
                                             "Parts handed out, not pushed or released")),
       parts_(registry->AddCounter("satrap_parts_total", "Parts planned")),
@@ -29,7 +30,7 @@ void EngineMetrics::Refresh() {
   const EmbeddingWorkerEngine::Progress progress = engine_->progress();
   Set(accepted_parts_, progress.accepted_parts);
   Set(held_puts_, progress.held_puts);
-  Set(parked_asks_, progress.waiting_requests);
+  Set(waiting_requests_, progress.waiting_requests);
   Set(outstanding_parts_, progress.outstanding_parts);
   RaiseTo(parts_, progress.parts);
   RaiseTo(ids_, progress.ids);

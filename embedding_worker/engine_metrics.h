@@ -28,7 +28,7 @@ class EngineMetrics {
   const EmbeddingWorkerEngine* const engine_;
   prometheus::Gauge* const accepted_parts_;
   prometheus::Gauge* const held_puts_;
-  prometheus::Gauge* const parked_asks_;
+  prometheus::Gauge* const waiting_requests_;
   prometheus::Gauge* const outstanding_parts_;
   prometheus::Counter* const parts_;
   prometheus::Counter* const ids_;

@@ -23,9 +23,9 @@ namespace satrap {
 inline constexpr uint64_t kTestFingerprint = 0xabcdef;
 inline constexpr uint64_t kTestRunId = 0x1234567812345678;
 
-// Two PSs, two ranks, one loader, room for two parts. Table "t" (id 3) of 3 values: feature "a"
-// goes as rows, "bag" (its own ids) and "mix" (a's ids) are pooled. Table "u" (id 9) of 1 value:
-// feature "c" goes as rows.
+// Two PSs, two ranks, one loader, queue capacity of two parts. Table "t" (id 3) of 3 values:
+// feature "a" goes as rows, "bag" (its own ids) and "mix" (a's ids) are pooled. Table "u" (id 9) of
+// 1 value: feature "c" goes as rows.
 JobConfig TestJob();
 
 // Column `c` of the row that the fake PSs answer: small integers, exact in every wire dtype.

@@ -190,7 +190,7 @@ TEST_F(EngineTest, PssWithoutKeysOfThePartAreNotCalled) {
   EXPECT_LE(called, 6u);  // there are six keys
 }
 
-TEST_F(EngineTest, OnlyTrainingAsksForInitialValues) {
+TEST_F(EngineTest, OnlyTrainingRequestsInitialValues) {
   Start(TestJob());
   PutTwoSamples(1);
   Put(1, TwoSamples(VALID_STREAM, 0, 0));
@@ -200,6 +200,15 @@ TEST_F(EngineTest, OnlyTrainingAsksForInitialValues) {
   EXPECT_TRUE(ps_[0]->lookups[0].training());
   EXPECT_FALSE(ps_[0]->lookups[1].training());
   EXPECT_FALSE(ps_[0]->lookups[0].has_step());
+}
+
+TEST_F(EngineTest, ProgressCountsIdsAndUniqueKeys) {
+  Start(TestJob());
+  PutTwoSamples(1);
+  const EmbeddingWorkerEngine::Progress progress = engine_->progress();
+  EXPECT_EQ(progress.parts, 1u);
+  EXPECT_EQ(progress.ids, 8u);
+  EXPECT_EQ(progress.keys, 6u);
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace satrap {
 
 namespace {
 
-// What the calls of one fan-out share.
-class Gathering : public std::enable_shared_from_this<Gathering> {
+// One fan-out: collects the answers to its requests, and ends with all of them or the first error.
+class FanOutCall : public std::enable_shared_from_this<FanOutCall> {
  public:
-  Gathering(size_t num_requests, PsFanOut::Done done)
+  FanOutCall(size_t num_requests, PsFanOut::Done done)
       : answers_(num_requests), missing_(num_requests), done_(std::move(done)) {}
 
   // The callback of request `index`.
@@ -72,17 +72,17 @@ PsFanOut::PsFanOut(Executor* executor, const std::vector<rpc::Channel*>& ps,
 
 void PsFanOut::Lookup(std::vector<PsRequest> requests, Done done) {
   CHECK(!requests.empty());
-  auto gathering = std::make_shared<Gathering>(requests.size(), std::move(done));
+  auto call = std::make_shared<FanOutCall>(requests.size(), std::move(done));
   for (size_t i = 0; i < requests.size(); ++i) {
-    lookups_[requests[i].ps].Call(0, std::move(requests[i].message), gathering->Answer(i));
+    lookups_[requests[i].ps].Call(0, std::move(requests[i].message), call->Answer(i));
   }
 }
 
 void PsFanOut::Update(const CallId& push, std::vector<PsRequest> requests, Done done) {
   CHECK(!requests.empty());
-  auto gathering = std::make_shared<Gathering>(requests.size(), std::move(done));
+  auto call = std::make_shared<FanOutCall>(requests.size(), std::move(done));
   for (size_t i = 0; i < requests.size(); ++i) {
-    updates_.Forward(requests[i].ps, push, std::move(requests[i].message), gathering->Answer(i));
+    updates_.Forward(requests[i].ps, push, std::move(requests[i].message), call->Answer(i));
   }
 }
 

@@ -28,7 +28,7 @@ struct PsRequest {
 class PsFanOut {
  public:
   // Gets the answers, answers[i] to requests[i], or the first error, which names method and PS.
-  // Runs once, on a task of the executor or of a channel.
+  // Runs once, on a thread of the executor or of a channel.
   using Done = absl::AnyInvocable<void(absl::StatusOr<std::vector<rpc::Message>>)>;
 
   // `worker`: index of this embedding worker, the sender of its Lookups. `ps`: one channel each, by

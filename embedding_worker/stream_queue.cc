@@ -40,7 +40,8 @@ absl::Status StreamQueue::Put(const PendingAnswer& call, std::shared_ptr<const P
   if (options_.ordered && (IsHere(id) || (id.epoch() == epoch_ && !CanCome(id)))) {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(id), ": sent twice or out of order"));
   }
-  // Every part is held first. Settle accepts it at once if its epoch is current and there is room.
+  // Every part is held first. Settle accepts it at once if its epoch is current and the queue has
+  // capacity.
   held_.push_back({call, std::move(part)});
   Settle(decisions);
   return absl::OkStatus();
@@ -55,25 +56,27 @@ absl::Status StreamQueue::End(uint32_t loader, uint32_t epoch, Decisions* decisi
   return absl::OkStatus();
 }
 
-bool StreamQueue::RequestPart(const QueuedRequest& ask, Decisions* decisions) {
-  // An ordered rank asks only for parts that it knows to exist, so asking for one of a past epoch
-  // is an error; an unordered one learns in this way that the epoch has ended.
-  if (ask.epoch < epoch_) {
-    (options_.ordered ? decisions->refused : decisions->ended).push_back(ask);
+bool StreamQueue::RequestPart(const QueuedRequest& request, Decisions* decisions) {
+  // An ordered rank requests only parts that it knows to exist, so a request for one of a past
+  // epoch is an error; an unordered rank learns in this way that the epoch has ended.
+  if (request.epoch < epoch_) {
+    (options_.ordered ? decisions->refused : decisions->ended).push_back(request);
     return false;
   }
-  parked_.push_back(ask);
+  waiting_.push_back(request);
   Settle(decisions);
-  return std::any_of(parked_.begin(), parked_.end(),
-                     [&](const QueuedRequest& other) { return SameCall(other.call, ask.call); });
+  return std::any_of(waiting_.begin(), waiting_.end(), [&](const QueuedRequest& other) {
+    return SameCall(other.call, request.call);
+  });
 }
 
 bool StreamQueue::Withdraw(const PendingAnswer& call) {
-  return std::erase_if(parked_,
-                       [&](const QueuedRequest& ask) { return SameCall(ask.call, call); }) > 0;
+  return std::erase_if(waiting_, [&](const QueuedRequest& request) {
+           return SameCall(request.call, call);
+         }) > 0;
 }
 
-bool StreamQueue::HasRoomFor(const PlannedPart& part) const {
+bool StreamQueue::HasCapacityFor(const PlannedPart& part) const {
   const auto competes = [&](const std::shared_ptr<const PlannedPart>& other) {
     const PartId& a = other->description.id();
     const PartId& b = part.description.id();
@@ -103,10 +106,10 @@ bool StreamQueue::AllEnded() const {
          ended->second.size() == static_cast<size_t>(options_.num_loaders);
 }
 
-bool StreamQueue::LetIn(Decisions* decisions) {
+bool StreamQueue::AcceptHeld(Decisions* decisions) {
   bool changed = false;
   for (auto held = held_.begin(); held != held_.end();) {
-    if (held->part->description.id().epoch() != epoch_ || !HasRoomFor(*held->part)) {
+    if (held->part->description.id().epoch() != epoch_ || !HasCapacityFor(*held->part)) {
       ++held;
       continue;
     }
@@ -124,18 +127,18 @@ bool StreamQueue::LetIn(Decisions* decisions) {
 
 bool StreamQueue::Deliver(Decisions* decisions) {
   bool changed = false;
-  for (auto ask = parked_.begin(); ask != parked_.end() && !accepted_.empty();) {
+  for (auto request = waiting_.begin(); request != waiting_.end() && !accepted_.empty();) {
     const auto part = std::find_if(accepted_.begin(), accepted_.end(), [&](const auto& candidate) {
-      return ask->epoch == epoch_ &&
-             (!ask->wanted || SamePart(*ask->wanted, candidate->description.id()));
+      return request->epoch == epoch_ &&
+             (!request->wanted || SamePart(*request->wanted, candidate->description.id()));
     });
     if (part == accepted_.end()) {
-      ++ask;
+      ++request;
       continue;
     }
-    decisions->deliveries.push_back({*ask, std::move(*part)});
+    decisions->deliveries.push_back({*request, std::move(*part)});
     accepted_.erase(part);
-    ask = parked_.erase(ask);
+    request = waiting_.erase(request);
     changed = true;
   }
   return changed;
@@ -143,39 +146,41 @@ bool StreamQueue::Deliver(Decisions* decisions) {
 
 bool StreamQueue::Refuse(Decisions* decisions) {
   bool changed = false;
-  for (auto ask = parked_.begin(); ask != parked_.end();) {
-    if (!ask->wanted || ask->epoch != epoch_ || IsHere(*ask->wanted) || CanCome(*ask->wanted)) {
-      ++ask;
+  for (auto request = waiting_.begin(); request != waiting_.end();) {
+    if (!request->wanted || request->epoch != epoch_ || IsHere(*request->wanted) ||
+        CanCome(*request->wanted)) {
+      ++request;
       continue;
     }
-    decisions->refused.push_back(*ask);
-    ask = parked_.erase(ask);
+    decisions->refused.push_back(*request);
+    request = waiting_.erase(request);
     changed = true;
   }
   return changed;
 }
 
 // Parts that are held do not keep the epoch open: after all end markers, and with nothing accepted,
-// there is room, so LetIn has left only parts of later epochs.
+// the queue is not full, so AcceptHeld has left only parts of later epochs.
 bool StreamQueue::EndEpoch(Decisions* decisions) {
   if (!AllEnded() || !accepted_.empty()) return false;
   ended_loaders_.erase(epoch_++);
   accepted_seqs_.clear();
-  for (auto ask = parked_.begin(); ask != parked_.end();) {
-    if (ask->epoch >= epoch_) {
-      ++ask;
+  for (auto request = waiting_.begin(); request != waiting_.end();) {
+    if (request->epoch >= epoch_) {
+      ++request;
       continue;
     }
-    decisions->ended.push_back(*ask);
-    ask = parked_.erase(ask);
+    decisions->ended.push_back(*request);
+    request = waiting_.erase(request);
   }
   return true;
 }
 
-// Each of these may make another one possible: a delivery makes room, an epoch's end lets parts of
-// the next one in. Delivery comes before the end, so that an epoch ends only when it is used up.
+// Each of these may make another one possible: a delivery frees capacity, and an epoch's end lets
+// parts of the next one be accepted. Delivery comes before the end, so that an epoch ends only when
+// all its parts have been handed out.
 void StreamQueue::Settle(Decisions* decisions) {
-  while (LetIn(decisions) || Deliver(decisions) || Refuse(decisions) || EndEpoch(decisions)) {
+  while (AcceptHeld(decisions) || Deliver(decisions) || Refuse(decisions) || EndEpoch(decisions)) {
   }
 }
 

@@ -1,18 +1,20 @@
 // The StreamQueue of one stream (train, valid, test) decides at an embedding worker which parts are
-// accepted, which wait for room or for their epoch, which ask gets which part, and when an epoch
-// has ended. It only decides: each call adds to a Decisions what its owner must do.
+// accepted, which wait for queue capacity or for their epoch, which request gets which part, and
+// when an epoch has ended. It only decides: each call adds to a Decisions what its owner must do.
 //
-//   accepted   parts of the current epoch that no ask has been given yet. There is room for
-//              `queue_capacity_parts` of them: in the stream when unordered, in each (lane, part) when
-//              ordered.
-//   held       parts of the current epoch for which there is no room, in order of arrival, and
+//   accepted   parts of the current epoch that no request has been given yet, at most
+//              `queue_capacity_parts` of them: in the stream when unordered, in each (lane, part)
+//              when ordered.
+//   held       parts of the current epoch for which the queue is full, in order of arrival, and
 //              parts of later epochs. Their PutBatch is not answered yet, so the number of calls
 //              that a loader keeps open bounds them.
-//   parked     asks for which there is no part yet, in order of arrival.
-//   refused    ordered asks for a part that was handed out or passed over: the parts of a (lane,
-//              part) arrive in ascending order of seq, and none arrives after all end markers.
+//   waiting    requests for which there is no part yet, in order of arrival.
+//   refused    ordered requests for a part that was handed out or passed over: the parts of a
+//              (lane, part) arrive in ascending order of seq, and none arrives after all end
+//              markers.
 //   ended      an epoch ends when each loader has sent its end marker and no part of it is left.
-//              Asks for it are answered so, and the parts held for the next epoch are let in.
+//              Requests for it are answered ENDED, and the parts held for the next epoch are
+//              accepted.
 //
 // Not thread-safe.
 
@@ -36,7 +38,7 @@ namespace satrap {
 
 using rpc::PendingAnswer;
 
-// What a NextBatch asks for.
+// The part that a NextBatch requests.
 struct QueuedRequest {
   PendingAnswer call;
   uint32_t epoch = 0;
@@ -46,8 +48,8 @@ struct QueuedRequest {
 
 class StreamQueue {
  public:
-  // Which parts share one room. An ordered stream whose lanes share a room deadlocks: ranks wait
-  // for a part of one lane while parts of another fill the room.
+  // Which parts share one queue_capacity_parts. An ordered stream whose lanes share it deadlocks:
+  // ranks wait for a part of one lane while parts of another fill the queue.
   enum class CapacityScope { kStream, kLanePart };
   struct Options {
     bool ordered = false;
@@ -56,7 +58,7 @@ class StreamQueue {
     int num_loaders = 1;
   };
   struct Delivery {
-    QueuedRequest ask;
+    QueuedRequest request;
     std::shared_ptr<const PlannedPart> part;
   };
   struct Decisions {
@@ -78,16 +80,16 @@ class StreamQueue {
   // the epoch is over.
   absl::Status End(uint32_t loader, uint32_t epoch, Decisions* decisions);
 
-  // Delivers, ends, refuses or parks the ask. True if it was parked.
-  bool RequestPart(const QueuedRequest& ask, Decisions* decisions);
+  // Delivers, ends or refuses the request, or keeps it waiting. True if it waits.
+  bool RequestPart(const QueuedRequest& request, Decisions* decisions);
 
-  // Removes a parked ask. False if it is not parked any more.
+  // Removes a waiting request. False if it does not wait any more.
   bool Withdraw(const PendingAnswer& call);
 
   uint32_t epoch() const { return epoch_; }
   size_t num_accepted() const { return accepted_.size(); }
   size_t num_held() const { return held_.size(); }
-  size_t num_waiting() const { return parked_.size(); }
+  size_t num_waiting() const { return waiting_.size(); }
 
  private:
   struct Held {
@@ -95,15 +97,15 @@ class StreamQueue {
     std::shared_ptr<const PlannedPart> part;
   };
 
-  bool HasRoomFor(const PlannedPart& part) const;
+  bool HasCapacityFor(const PlannedPart& part) const;
   bool IsHere(const PartId& id) const;
   bool CanCome(const PartId& id) const;
   bool AllEnded() const;
-  bool LetIn(Decisions* decisions);
+  bool AcceptHeld(Decisions* decisions);
   bool Deliver(Decisions* decisions);
   bool Refuse(Decisions* decisions);
   bool EndEpoch(Decisions* decisions);
-  // Lets in, delivers, refuses and ends until nothing more happens.
+  // Accepts, delivers, refuses and ends until nothing more happens.
   void Settle(Decisions* decisions);
 
   const Options options_;
@@ -112,7 +114,7 @@ class StreamQueue {
   std::list<Held> held_;
   // Ordered: one more than the last seq accepted in this epoch, by (lane, part).
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> accepted_seqs_;
-  std::list<QueuedRequest> parked_;
+  std::list<QueuedRequest> waiting_;
   std::map<uint32_t, std::set<uint32_t>> ended_loaders_;  // by epoch, from the current one on
 };
 

@@ -15,8 +15,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Puts, ends and asks by short calls; what the queue decides is kept as text, such as "accept 3"
-// (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part), "end 8" and "refuse 9".
+// Puts, ends and requests by short calls; what the queue decides is kept as text, such as
+// "accept 3" (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part), "end 8" and
+// "refuse 9".
 class QueueTest : public testing::Test {
  protected:
   void Start(bool ordered, int queue_capacity_parts, int num_loaders) {
@@ -56,17 +57,17 @@ class QueueTest : public testing::Test {
 
   bool RequestPart(uint64_t call, uint32_t epoch) {
     StreamQueue::Decisions decisions;
-    const bool parked =
+    const bool waits =
         queue_->RequestPart({{nullptr, call, 0}, epoch, absl::nullopt, absl::nullopt}, &decisions);
     Note(decisions);
-    return parked;
+    return waits;
   }
 
-  bool AskForPart(uint64_t call, const PartId& id) {
+  bool RequestNamed(uint64_t call, const PartId& id) {
     StreamQueue::Decisions decisions;
-    const bool parked = queue_->RequestPart({{nullptr, call, 0}, id.epoch(), id, 0}, &decisions);
+    const bool waits = queue_->RequestPart({{nullptr, call, 0}, id.epoch(), id, 0}, &decisions);
     Note(decisions);
-    return parked;
+    return waits;
   }
 
   std::vector<std::string> Decided() { return std::move(decided_); }
@@ -79,19 +80,19 @@ class QueueTest : public testing::Test {
       decided_.push_back(absl::StrCat("accept ", call.number));
     for (const auto& delivery : decisions.deliveries) {
       const PartId& id = delivery.part->description.id();
-      decided_.push_back(absl::StrCat("deliver ", delivery.ask.call.number, ": ", id.epoch(), "/",
-                                      id.lane(), "/", id.seq(), "/", id.part()));
+      decided_.push_back(absl::StrCat("deliver ", delivery.request.call.number, ": ", id.epoch(),
+                                      "/", id.lane(), "/", id.seq(), "/", id.part()));
     }
-    for (const auto& ask : decisions.ended)
-      decided_.push_back(absl::StrCat("end ", ask.call.number));
-    for (const auto& ask : decisions.refused)
-      decided_.push_back(absl::StrCat("refuse ", ask.call.number));
+    for (const auto& request : decisions.ended)
+      decided_.push_back(absl::StrCat("end ", request.call.number));
+    for (const auto& request : decisions.refused)
+      decided_.push_back(absl::StrCat("refuse ", request.call.number));
   }
 
   std::vector<std::string> decided_;
 };
 
-TEST_F(QueueTest, UnorderedRoomIsOneForTheStream) {
+TEST_F(QueueTest, AnUnorderedStreamHasOneCapacity) {
   Start(false, 2, 1);
   for (uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(Put(i, Id(0, i, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "accept 2"));
@@ -100,18 +101,18 @@ TEST_F(QueueTest, UnorderedRoomIsOneForTheStream) {
   EXPECT_THAT(Decided(), ElementsAre("accept 3", "deliver 9: 0/1/0/0"));
 }
 
-TEST_F(QueueTest, OrderedRoomIsOneForEachLaneAndPart) {
+TEST_F(QueueTest, AnOrderedStreamHasACapacityForEachLaneAndPart) {
   Start(true, 1, 1);
   ASSERT_TRUE(Put(1, Id(0, 0, 0, 0)).ok());
   ASSERT_TRUE(Put(2, Id(0, 0, 1, 0)).ok());
   ASSERT_TRUE(Put(3, Id(0, 0, 0, 1)).ok());
   ASSERT_TRUE(Put(4, Id(0, 1, 0, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "accept 3", "accept 4"));
-  AskForPart(9, Id(0, 0, 0, 0));
+  RequestNamed(9, Id(0, 0, 0, 0));
   EXPECT_THAT(Decided(), ElementsAre("accept 2", "deliver 9: 0/0/0/0"));
 }
 
-TEST_F(QueueTest, AParkedAskGetsThePartThatArrives) {
+TEST_F(QueueTest, AWaitingRequestGetsThePartThatArrives) {
   Start(false, 1, 1);
   EXPECT_TRUE(RequestPart(8, 0));
   EXPECT_TRUE(RequestPart(9, 0));
@@ -120,7 +121,7 @@ TEST_F(QueueTest, AParkedAskGetsThePartThatArrives) {
   EXPECT_EQ(queue_->num_waiting(), 1u);
 }
 
-TEST_F(QueueTest, AWithdrawnAskGetsNothing) {
+TEST_F(QueueTest, AWithdrawnRequestGetsNothing) {
   Start(false, 1, 1);
   RequestPart(8, 0);
   EXPECT_TRUE(queue_->Withdraw({nullptr, 8, 0}));
@@ -129,45 +130,45 @@ TEST_F(QueueTest, AWithdrawnAskGetsNothing) {
   EXPECT_THAT(Decided(), ElementsAre("accept 1"));
 }
 
-TEST_F(QueueTest, AnOrderedAskGetsOnlyItsPart) {
+TEST_F(QueueTest, AnOrderedRequestGetsOnlyItsPart) {
   Start(true, 4, 1);
-  EXPECT_TRUE(AskForPart(8, Id(0, 1, 0)));
+  EXPECT_TRUE(RequestNamed(8, Id(0, 1, 0)));
   ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1"));
   ASSERT_TRUE(Put(2, Id(0, 1, 0)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 2", "deliver 8: 0/1/0/0"));
 }
 
-TEST_F(QueueTest, AnOrderedAskForAPartThatWasHandedOutIsRefused) {
+TEST_F(QueueTest, AnOrderedRequestForAPartThatWasHandedOutIsRefused) {
   Start(true, 4, 1);
   ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
-  EXPECT_FALSE(AskForPart(7, Id(0, 0, 0)));
-  EXPECT_FALSE(AskForPart(8, Id(0, 0, 0)));
+  EXPECT_FALSE(RequestNamed(7, Id(0, 0, 0)));
+  EXPECT_FALSE(RequestNamed(8, Id(0, 0, 0)));
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 0/0/0/0", "refuse 8"));
   EXPECT_FALSE(Put(2, Id(0, 0, 0)).ok()) << "it cannot come again either";
 }
 
-TEST_F(QueueTest, AnOrderedAskForAPartThatWasPassedOverIsRefused) {
+TEST_F(QueueTest, AnOrderedRequestForAPartThatWasPassedOverIsRefused) {
   Start(true, 4, 1);
-  EXPECT_TRUE(AskForPart(7, Id(0, 0, 3)));
-  EXPECT_TRUE(AskForPart(8, Id(0, 0, 3, 1)));
+  EXPECT_TRUE(RequestNamed(7, Id(0, 0, 3)));
+  EXPECT_TRUE(RequestNamed(8, Id(0, 0, 3, 1)));
   ASSERT_TRUE(Put(1, Id(0, 0, 5)).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "refuse 7"));
   EXPECT_EQ(queue_->num_waiting(), 1u) << "the other part of the batch can still come";
 }
 
-TEST_F(QueueTest, AnOrderedAskForAPartThatNoLoaderSentIsRefusedOnceAllHaveEnded) {
+TEST_F(QueueTest, AnOrderedRequestForAPartThatNoLoaderSentIsRefusedOnceAllHaveEnded) {
   Start(true, 4, 2);
   ASSERT_TRUE(Put(1, Id(0, 0, 0)).ok());
-  EXPECT_TRUE(AskForPart(7, Id(0, 0, 1)));
+  EXPECT_TRUE(RequestNamed(7, Id(0, 0, 1)));
   ASSERT_TRUE(End(0, 0).ok());
   EXPECT_THAT(Decided(), ElementsAre("accept 1"));
   ASSERT_TRUE(End(1, 0).ok());
   EXPECT_THAT(Decided(), ElementsAre("refuse 7"));
-  EXPECT_FALSE(AskForPart(8, Id(0, 0, 2)));
-  EXPECT_FALSE(AskForPart(9, Id(0, 0, 0)));
+  EXPECT_FALSE(RequestNamed(8, Id(0, 0, 2)));
+  EXPECT_FALSE(RequestNamed(9, Id(0, 0, 0)));
   EXPECT_THAT(Decided(), ElementsAre("refuse 8", "deliver 9: 0/0/0/0"));
-  EXPECT_FALSE(AskForPart(10, Id(0, 0, 0))) << "of an epoch that is over";
+  EXPECT_FALSE(RequestNamed(10, Id(0, 0, 0))) << "of an epoch that is over";
   EXPECT_THAT(Decided(), ElementsAre("refuse 10"));
 }
 
@@ -183,7 +184,7 @@ TEST_F(QueueTest, AnEpochEndsWhenAllLoadersHaveEndedItAndItsPartsAreGone) {
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 7: 0/0/0/0", "end 8"));
 }
 
-TEST_F(QueueTest, AParkedAskIsToldOfTheEnd) {
+TEST_F(QueueTest, AWaitingRequestIsToldOfTheEnd) {
   Start(false, 4, 2);
   ASSERT_TRUE(End(0, 0).ok());
   RequestPart(7, 0);
@@ -194,7 +195,7 @@ TEST_F(QueueTest, AParkedAskIsToldOfTheEnd) {
   EXPECT_EQ(queue_->num_waiting(), 1u);
 }
 
-TEST_F(QueueTest, PartsOfALaterEpochAreHeldOutsideTheRoom) {
+TEST_F(QueueTest, PartsOfALaterEpochTakeNoCapacity) {
   Start(false, 1, 2);
   ASSERT_TRUE(End(0, 0).ok());
   ASSERT_TRUE(Put(1, Id(1, 0, 0), 0).ok());
@@ -224,7 +225,7 @@ TEST_F(QueueTest, RefusesWhatNoLoaderMaySend) {
   EXPECT_FALSE(End(0, 0).ok()) << "twice";
   EXPECT_FALSE(Put(3, Id(0, 0, 1), 0).ok()) << "after the end marker";
   ASSERT_TRUE(End(1, 0).ok());
-  AskForPart(9, Id(0, 0, 0));
+  RequestNamed(9, Id(0, 0, 0));
   EXPECT_EQ(queue_->epoch(), 1u);
   EXPECT_FALSE(Put(4, Id(0, 1, 0), 1).ok()) << "after the epoch";
   EXPECT_FALSE(End(1, 0).ok()) << "after the epoch";

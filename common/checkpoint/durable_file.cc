@@ -58,6 +58,7 @@ absl::Status DurableFile::Commit() {
   // file or the new one, not an empty one.
   RETURN_IF_ERROR(AboutPath(path_, file_->Sync()));
   RETURN_IF_ERROR(file_system_->Rename(partial_path_, path_));
+  // Then the name itself: without this a crash may bring the old file back.
   file_.reset();
   return file_system_->SyncFolder(FolderOf(path_));
 }

@@ -53,8 +53,9 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory) {
   const absl::Status status = ParseText(*content, path, &manifest);
   if (!status.ok()) return absl::DataLossError(status.message());
   if (manifest.version() != kManifestVersion) {
-    return absl::DataLossError(absl::StrCat(path, " has version ", manifest.version(),
-                                            "; this build reads ", kManifestVersion));
+    return absl::DataLossError(absl::StrCat(path, ": the model has format version ",
+                                            manifest.version(), ", and this build reads only ",
+                                            kManifestVersion, ": use the build that saved it"));
   }
   return manifest;
 }

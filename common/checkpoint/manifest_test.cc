@@ -48,7 +48,11 @@ TEST_F(ManifestTest, AChangedOrCutManifestIsDataLoss) {
 TEST_F(ManifestTest, AnotherVersionIsRefused) {
   manifest_.set_version(99);
   ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
-  EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
+  const absl::Status status = ReadManifest(directory_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find("version 99, and this build reads only 2"),
+            absl::string_view::npos)
+      << status;
 }
 
 TEST(ModelDigest, NoticesARowOrTheDenseNetworkButNotHowRowsLieInFiles) {

@@ -1,14 +1,11 @@
 #include "common/config/ranges.h"
 
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
 
 namespace satrap {
 namespace {
 
 constexpr int kMaxDim = 4096;
-constexpr int64_t kMaxSteps = int64_t{1} << 60;
 
 }  // namespace
 

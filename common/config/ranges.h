@@ -11,6 +11,7 @@
 #ifndef SATRAP_COMMON_CONFIG_RANGES_H_
 #define SATRAP_COMMON_CONFIG_RANGES_H_
 
+#include <cstdint>
 #include <string>
 
 #include "common/config/problems.h"
@@ -19,7 +20,8 @@
 
 namespace satrap {
 
-inline constexpr int kMaxShards = 1024;  // of a table in one embedding PS
+inline constexpr int kMaxShards = 1024;                 // of a table in one embedding PS
+inline constexpr int64_t kMaxSteps = int64_t{1} << 60;  // of any field that counts steps
 
 // The table with its segments, their initializers and their optimizers.
 void CheckTable(const TableConfig& table, const std::string& prefix, Problems* problems);

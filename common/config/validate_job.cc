@@ -30,15 +30,13 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   problems->Range("epochs", job.epochs(), 1, 1000000);
   problems->Range("lanes", job.lanes(), 1, 1024);
   problems->Range("max_staleness", job.max_staleness(), 1, 256);
-  problems->Range<int64_t>("staleness_warmup_steps", job.staleness_warmup_steps(), 0,
-                           int64_t{1} << 60);
+  problems->Range<int64_t>("staleness_warmup_steps", job.staleness_warmup_steps(), 0, kMaxSteps);
   problems->Range<int64_t>("max_skipped_steps_in_a_row", job.max_skipped_steps_in_a_row(), 0,
-                           int64_t{1} << 60);
-  problems->Range<int64_t>("max_steps", job.max_steps(), 0, int64_t{1} << 60);
+                           kMaxSteps);
+  problems->Range<int64_t>("max_steps", job.max_steps(), 0, kMaxSteps);
   problems->Range<int64_t>("max_message_bytes", job.max_message_bytes(), 1 << 16,
                            (int64_t{1} << 31) - 1);
-  problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0,
-                           int64_t{1} << 60);
+  problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0, kMaxSteps);
   problems->Range("evaluation.patience", job.evaluation().patience(), 0, 1000000);
   // The name of the run's folder begins with it.
   if (absl::StrContains(job.name(), '/')) {

@@ -206,8 +206,8 @@ int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
 }
 
 void RoleRuntime::Rep::Control() {
+  int64_t before_ms = MonotonicMs();
   while (true) {
-    const int64_t before_ms = MonotonicMs();
     const int64_t wait_ms = WaitMs(before_ms);
     pollfd fds[] = {{signal_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
     poll(fds, 2, static_cast<int>(wait_ms));
@@ -244,6 +244,8 @@ void RoleRuntime::Rep::Control() {
     if (!heartbeats_run) last_answer_ms = now_ms;
     CheckSilence(now_ms);
     if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
+    // Not read from the clock again: a suspension since `now_ms` must be discounted, too.
+    before_ms = now_ms;
   }
 }
 

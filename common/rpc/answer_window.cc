@@ -137,7 +137,7 @@ void AnswerWindow::Finish(uint64_t number, absl::StatusOr<Message> answer) {
     CHECK(call != rep_->calls.end() && !call->second.answer.has_value())
         << "call " << number << " does not run";
     waiters.swap(call->second.waiters);
-    // The sender may have closed the number while the call ran; then nobody will ask again.
+    // The sender may have closed the number while the call ran; then no attempt follows.
     if (number < rep_->oldest_open) {
       rep_->calls.erase(call);
     } else {

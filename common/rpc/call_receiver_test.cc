@@ -68,7 +68,7 @@ TEST_F(CallReceiverTest, WhatIsRefusedLeavesTheNumberFree) {
   EXPECT_EQ(running_.size(), 1u);
 }
 
-TEST_F(CallReceiverTest, APayloadThatIsNotKnownIsAskedFor) {
+TEST_F(CallReceiverTest, ACallThatIsNotKnownMustBringItsPayload) {
   AckHeader header = HeaderOf(0, 1);
   header.mutable_call()->set_without_payload(true);
   Receive(MessageOf(header));

@@ -32,7 +32,7 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
 }
 
 // FAILED_PRECONDITION unless `call`, the envelope of a request, names the run, the generation and
-// the job of `own`. `receiver` is the process that checks, as in "embedding PS 3".
+// the job of `own`. `receiver` is the process that checks, as in "embedding_ps 3".
 inline absl::Status CheckEnvelope(const Envelope& call, const Envelope& own,
                                   absl::string_view receiver) {
   if (call.run_id() == own.run_id() && call.generation() == own.generation() &&

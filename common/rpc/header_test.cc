@@ -5,7 +5,7 @@
 namespace satrap::rpc {
 namespace {
 
-Envelope KeyRangeOf(uint64_t job, uint64_t generation, uint64_t run_id) {
+Envelope EnvelopeOf(uint64_t job, uint64_t generation, uint64_t run_id) {
   Envelope envelope;
   envelope.set_job_fingerprint(job);
   envelope.set_generation(generation);
@@ -28,10 +28,10 @@ TEST(Header, BytesThatAreNoneAreRefusedByItsName) {
 }
 
 TEST(Header, OnlyCallsOfTheSameJobGenerationAndRunAreAccepted) {
-  const Envelope own = KeyRangeOf(7, 1, 5);
-  EXPECT_TRUE(CheckEnvelope(KeyRangeOf(7, 1, 5), own, "receiver").ok());
+  const Envelope own = EnvelopeOf(7, 1, 5);
+  EXPECT_TRUE(CheckEnvelope(EnvelopeOf(7, 1, 5), own, "receiver").ok());
   for (const Envelope& other :
-       {KeyRangeOf(8, 1, 5), KeyRangeOf(7, 2, 5), KeyRangeOf(7, 1, 6), Envelope()}) {
+       {EnvelopeOf(8, 1, 5), EnvelopeOf(7, 2, 5), EnvelopeOf(7, 1, 6), Envelope()}) {
     const absl::Status status = CheckEnvelope(other, own, "embedding PS 3");
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_NE(status.message().find("embedding PS 3 serves run 0000000000000005"),

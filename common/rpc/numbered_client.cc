@@ -63,7 +63,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
     auto make_request = [self = shared_from_this(), renews = number.has_value(),
                          prefix = std::move(prefix),
                          request = std::move(request)](bool with_payload) mutable {
-      // Fresh for each attempt, so that a repeated call does not hold back what the peer forgets.
+      // Fresh for each attempt, so that the peer can forget the answers to calls that have ended.
       if (renews) prefix.mutable_call()->set_oldest_open(self->numbers.oldest_open());
       if (!with_payload && !request.payload.empty()) {
         prefix.mutable_call()->set_without_payload(true);

@@ -15,7 +15,7 @@ constexpr Method kMethod{"/satrap.Test/Change", true};
 constexpr int64_t kSecondUs = 1000000;
 constexpr size_t kPayloadBytes = 5000;
 
-Envelope KeyRangeOf(uint64_t generation) {
+Envelope EnvelopeOf(uint64_t generation) {
   Envelope envelope;
   envelope.set_generation(generation);
   return envelope;
@@ -87,9 +87,9 @@ class NumberedClientTest : public testing::Test {
   }
 
   ManualExecutor executor_;
-  DirectChannel first_{&executor_, {"store 0", KeyRangeOf(7), 3, 5 * kSecondUs}};
-  DirectChannel second_{&executor_, {"store 1", KeyRangeOf(7), 3, 5 * kSecondUs}};
-  NumberedClient client_{{kMethod, KeyRangeOf(7), 2, RpcTimeouts()},
+  DirectChannel first_{&executor_, {"store 0", EnvelopeOf(7), 3, 5 * kSecondUs}};
+  DirectChannel second_{&executor_, {"store 1", EnvelopeOf(7), 3, 5 * kSecondUs}};
+  NumberedClient client_{{kMethod, EnvelopeOf(7), 2, RpcTimeouts()},
                          &executor_,
                          PeersOf("store", std::vector<Channel*>{&first_, &second_})};
   std::vector<absl::StatusOr<Message>> results_;
@@ -188,7 +188,7 @@ TEST_F(NumberedClientTest, CancelAllGivesEveryOpenCallUp) {
 
 TEST_F(NumberedClientTest, CallsMayOutliveTheirClient) {
   {
-    NumberedClient client({kMethod, KeyRangeOf(7), 0, RpcTimeouts()}, &executor_,
+    NumberedClient client({kMethod, EnvelopeOf(7), 0, RpcTimeouts()}, &executor_,
                           {{"store 0", &first_}});
     client.Call(0, {"", Buffer(kPayloadBytes)}, Keep());
   }

@@ -64,10 +64,12 @@ void ReliableCall::MakeAttempt() {
   {
     MutexLock lock(&mutex_);
     DiscountStandstill(due_us_);  // of the pause before this attempt
-    attempt = ++attempt_;
+    attempt = attempt_;
     attempt_has_payload_ = with_payload;
     timeout_ms = attempt_timeout_ms_ + RpcTimeouts::TransferMs(request.payload.size());
-    due_us_ = executor_->NowUs() + timeout_ms * 1000;
+    // Not timeout_ms: what an attempt has beyond this is for a transfer, in which a peer need not
+    // give any sign.
+    due_us_ = executor_->NowUs() + timeouts_.attempt_timeout_ms * 1000;
   }
   channel_->Call(method_, std::move(request), timeout_ms,
                  [self = shared_from_this(), attempt](absl::StatusOr<Message> outcome) {
@@ -88,10 +90,10 @@ void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
       receiver_has_payload_ = stated == OUTCOME_WAIT;
     }
     if (repeat_at_once || IsPeerAway(outcome.status())) {
-      if (attempt != attempt_) return;  // the attempt that runs decides
+      if (attempt != attempt_) return;  // reported twice: the next attempt decides
       if (stated == OUTCOME_RESEND && attempt_has_payload_) {
         // Repeating it would go on for ever.
-        outcome = absl::InternalError("asked for the payload of a request that had it");
+        outcome = absl::InternalError("answered RESEND, but the request had its payload");
       } else if (repeat_at_once || !IsSilentAfter(outcome.status())) {
         return Repeat(repeat_at_once);
       } else {
@@ -132,6 +134,7 @@ absl::Status ReliableCall::SilenceError(const absl::Status& last) const {
 // A task, so that a channel that answers at once does not make the stack deep.
 void ReliableCall::Repeat(bool at_once) {
   Task task = [self = shared_from_this()] { self->MakeAttempt(); };
+  ++attempt_;
   due_us_ = executor_->NowUs();
   if (at_once) {
     pause_us_ = kFirstPauseUs;

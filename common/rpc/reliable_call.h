@@ -10,21 +10,22 @@
 //
 // The payload. A receiver that has answered WAIT has the payload, so from the first WAIT on only
 // the header is sent, however long the call is held. Before the first WAIT the payload goes with
-// every attempt: after a lost attempt nobody knows whether the receiver got it, losses are rare,
-// and asking first would cost the usual case, a request that did not arrive, a round trip. A
-// receiver that does not know the number (it was restarted) answers RESEND; INTERNAL if it answers
-// so to an attempt with the payload.
+// every attempt: after a lost attempt nobody knows whether the receiver got it. Losses are rare,
+// and what is lost is usually the request, so finding out first would only add a round trip. A
+// receiver that does not know the number (it was restarted) answers RESEND. INTERNAL is the result
+// if it answers RESEND to an attempt that had the payload.
 //
 // Silence. WAIT and RESEND are signs of life, and so is an attempt whose answer had begun to arrive
 // when its deadline passed (AnswerHadBegun, rpc.h): the peer is alive and the transfer slow, so the
 // attempts that follow get twice the time. A large payload adds to an attempt's time as well
-// (RpcTimeouts::TransferMs). Time in which this process itself stood still (a suspended machine, a
-// debugger) is not the peer's silence. It shows in attempts and pauses that end later than they
-// may, and what they are late by is not counted.
+// (RpcTimeouts::TransferMs). Time in which this process itself was suspended (with its machine, or
+// by a debugger) is not the peer's silence. It shows as an attempt that takes longer than
+// attempt_timeout_ms, or a pause that takes longer than planned; the excess is not counted. So no
+// single lost attempt ends a call, however much time its payload was given.
 //
-// Only the executor and the channel are used, so it runs on a simulated clock as on a real one.
-// That attempts end in time is the channel's promise. If a channel reports an attempt after it made
-// the next one, an answer still counts while the call is open; the first one is the result.
+// Only the executor and the channel are used, so it runs on a simulated clock as on a real one. The
+// channel ends each attempt in time. Should it report one attempt twice, first as lost and then
+// answered, the answer counts while the call is open.
 //
 // Thread-safe.
 
@@ -70,7 +71,7 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   void OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome);
   // Takes notice of a lost attempt, and says whether the peer has been silent for too long.
   bool IsSilentAfter(const absl::Status& lost) REQUIRES(mutex_);
-  // The time since `due_us` beyond what is usual was a standstill of this process.
+  // The time since `due_us`, beyond the usual lateness of timers, does not count as silence.
   void DiscountStandstill(int64_t due_us) REQUIRES(mutex_);
   absl::Status SilenceError(const absl::Status& last) const;
   void Repeat(bool at_once) REQUIRES(mutex_);
@@ -87,10 +88,10 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   bool starting_ GUARDED_BY(mutex_) = true;
   bool receiver_has_payload_ GUARDED_BY(mutex_) = false;
   bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
-  int64_t attempt_ GUARDED_BY(mutex_) = 0;
+  int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the one that runs or comes next
   int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
-  int64_t due_us_
-      GUARDED_BY(mutex_);  // when the attempt, or the pause before it, ends at the latest
+  // Time after it, in this attempt or in the pause before it, is not silence of the peer.
+  int64_t due_us_ GUARDED_BY(mutex_);
   int64_t last_sign_us_ GUARDED_BY(mutex_);
   int64_t pause_us_ GUARDED_BY(mutex_);
 };

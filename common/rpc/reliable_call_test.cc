@@ -98,7 +98,7 @@ TEST_F(ReliableCallTest, EachAttemptGetsAFreshRequest) {
   EXPECT_EQ(channel_.requests, (std::vector<std::string>{"attempt 1", "attempt 2"}));
 }
 
-TEST_F(ReliableCallTest, APeerThatIsAwayIsAskedAgainOneAttemptAtATime) {
+TEST_F(ReliableCallTest, APeerThatIsAwayIsCalledAgainOneAttemptAtATime) {
   Start();
   Answer(0, absl::UnavailableError("gone"));
   executor_.RunReady();
@@ -206,7 +206,7 @@ TEST_F(ReliableCallTest, ThePayloadGoesAgainToAReceiverThatDoesNotKnowTheNumber)
   EXPECT_TRUE(results_.empty());
 }
 
-TEST_F(ReliableCallTest, APayloadThatIsAskedForThoughItWasSentIsAnError) {
+TEST_F(ReliableCallTest, AResendOfAnAttemptThatHadThePayloadIsAnError) {
   Start();
   Answer(0, WithOutcome(OUTCOME_RESEND));
   ASSERT_EQ(results_.size(), 1u);
@@ -217,6 +217,22 @@ TEST_F(ReliableCallTest, ALargePayloadHasMoreTime) {
   payload_ = Buffer(size_t{64} << 20);
   Start();
   EXPECT_EQ(channel_.timeouts_ms[0], 10000 + 64000);
+}
+
+TEST_F(ReliableCallTest, OneLostAttemptWithALargePayloadIsNotSilence) {
+  payload_ = Buffer(size_t{64} << 20);
+  Start();
+  executor_.AdvanceBy(channel_.timeouts_ms[0] * 1000);
+  Answer(0, absl::DeadlineExceededError("lost"));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_TRUE(results_.empty());
+  ASSERT_EQ(channel_.requests.size(), 2u);
+  // A standstill shorter than the attempt's time: the connection broke meanwhile.
+  executor_.JumpBy(36 * kSecondUs);
+  Answer(1, absl::UnavailableError("the connection was closed meanwhile"));
+  executor_.AdvanceBy(kSecondUs);
+  EXPECT_TRUE(results_.empty());
+  EXPECT_EQ(channel_.requests.size(), 3u);
 }
 
 TEST_F(ReliableCallTest, AnAnswerThatHadBegunIsASignOfLifeAndGetsMoreTime) {
@@ -277,6 +293,7 @@ TEST_F(ReliableCallTest, SilenceAfterAStandstillStillEndsIt) {
 TEST_F(ReliableCallTest, TheFirstAnswerWinsWhicheverAttemptItIsOf) {
   Start();
   Answer(0, absl::DeadlineExceededError("slow"));
+  Answer(0, WithOutcome(OUTCOME_WAIT));  // during the pause: it makes no attempt of its own
   executor_.AdvanceBy(kSecondUs);
   ASSERT_EQ(channel_.requests.size(), 2u);
   Answer(0, absl::UnavailableError("an error of an earlier attempt decides nothing"));

@@ -9,8 +9,8 @@
 namespace satrap::rpc {
 
 struct RpcTimeouts {
-  // The sender makes another attempt when one has had no answer for this long, beside the time that
-  // its payload takes (TransferMs). Longer than hold_ms: a held call is answered WAIT in time.
+  // The sender makes another attempt when one has had no answer for this long, plus the time that
+  // its payload may take (TransferMs). Longer than hold_ms: a held call is answered WAIT in time.
   int64_t attempt_timeout_ms = 10000;
   // The receiver answers WAIT to a call that is still running after this long.
   int64_t hold_ms = 5000;

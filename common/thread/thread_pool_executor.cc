@@ -19,8 +19,8 @@ struct ThreadPoolExecutor::Rep {
   CondVar timer_changed;
   bool stopping GUARDED_BY(mutex) = false;
   std::deque<Task> tasks GUARDED_BY(mutex);
-  // Timers that are due go before tasks that wait: many of them are answers to a deadline, which
-  // behind a long queue would be late by as much as the queue is long.
+  // Due timers run before waiting tasks. Many of them must meet a deadline (an answer WAIT), and
+  // behind a long queue they would miss it.
   std::deque<Task> due_timers GUARDED_BY(mutex);
   // By due time; timers due at the same time keep the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
@@ -86,9 +86,8 @@ void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
   const int64_t due_us = MonotonicUs() + delay_us;
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
-  // The timer thread sleeps until the earliest timer is due; only a new earliest one must wake it.
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
-  // The timer thread sleeps until the earliest timer; only a new earliest one changes that.
+  // The timer thread sleeps until the earliest timer is due; only a new earliest one must wake it.
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
 }
 

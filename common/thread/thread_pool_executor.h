@@ -1,6 +1,6 @@
 // The Executor of a real process: `num_threads` threads and one timer thread.
 //
-// Tasks run with subnormal numbers flushed to zero (denormals.h).
+// Tasks run with subnormal numbers flushed to zero (common/numeric/denormals.h).
 //
 // The destructor (or Stop) lets running tasks finish, drops those that have not begun, and joins
 // the threads.

@@ -1,4 +1,4 @@
-// What a LoaderEngine and its StreamSenders are told: the options of the loader, which all its
+// The options of a LoaderEngine and of its StreamSenders: those of the loader, which all its
 // streams share, and those of one stream.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_SENDER_OPTIONS_H_
@@ -16,8 +16,8 @@ struct LoaderOptions {
   uint32_t loader_index = 0;
   Envelope envelope;
   rpc::RpcTimeouts timeouts;
-  // For each stream: parts taken from its sources and not yet accepted by a worker. The sources of
-  // a stream share them, but each may have at least one.
+  // The limit, for each stream, on parts taken from its sources and not yet accepted by a worker.
+  // The sources of a stream share it, but each may have at least one such part.
   size_t max_open_parts = 8;
 };
 

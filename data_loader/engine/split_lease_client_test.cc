@@ -44,7 +44,7 @@ class SplitLeaseTest : public testing::Test {
     options.num_splits = 10;
     return options;
   }
-  void Ask(uint32_t epoch) {
+  void Lease(uint32_t epoch) {
     lease_.NextSplit(epoch, [this](absl::StatusOr<absl::optional<uint32_t>> split) {
       answers_.push_back(std::move(split));
     });
@@ -56,8 +56,8 @@ class SplitLeaseTest : public testing::Test {
   std::vector<absl::StatusOr<absl::optional<uint32_t>>> answers_;
 };
 
-TEST_F(SplitLeaseTest, AsksForTheEpochAndGivesWhatIsLeased) {
-  Ask(4);
+TEST_F(SplitLeaseTest, LeasesForTheEpochAndGivesWhatIsLeased) {
+  Lease(4);
   ASSERT_EQ(coordinator_.requests.size(), 1u);
   const LeaseSplitRequest& request = coordinator_.requests[0];
   EXPECT_EQ(request.epoch(), 4u);
@@ -68,7 +68,7 @@ TEST_F(SplitLeaseTest, AsksForTheEpochAndGivesWhatIsLeased) {
   coordinator_.Answer(0, false, 7);
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_EQ(**answers_[0], 7u);
-  Ask(4);
+  Lease(4);
   EXPECT_EQ(coordinator_.requests[1].call().number(), 2u);
   EXPECT_EQ(coordinator_.requests[1].call().oldest_open(), 2u);
   coordinator_.Answer(1, true, 0);
@@ -76,7 +76,7 @@ TEST_F(SplitLeaseTest, AsksForTheEpochAndGivesWhatIsLeased) {
 }
 
 TEST_F(SplitLeaseTest, RepeatsALostCallUnderItsNumber) {
-  Ask(0);
+  Lease(0);
   coordinator_.callbacks[0](absl::UnavailableError("lost"));
   executor_.AdvanceBy(1000 * 1000);
   ASSERT_EQ(coordinator_.requests.size(), 2u);
@@ -84,7 +84,7 @@ TEST_F(SplitLeaseTest, RepeatsALostCallUnderItsNumber) {
 }
 
 TEST_F(SplitLeaseTest, ASplitThatDoesNotExistIsAnError) {
-  Ask(0);
+  Lease(0);
   coordinator_.Answer(0, false, 10);
   EXPECT_EQ(answers_[0].status().code(), absl::StatusCode::kInternal);
 }

@@ -62,24 +62,23 @@ StreamSender::Counts StreamSender::counts() const {
 void StreamSender::BeginEpoch(Effects* effects) {
   if (options_.epochs > 0 && epoch_ == options_.epochs) return;
   for (Source& source : sources_) source.ended = false;
-  Ask(effects);
+  RequestParts(effects);
   EndEpochIfDone();  // a loader without lanes sends nothing but the ends of its epochs
 }
 
-// Requests a part from each source that has room for one. The request itself runs after the lock is
-// released: a source may answer at once, and its answer takes the lock. The answer is posted to the
-// executor, because it may come on a parsing thread.
-void StreamSender::Ask(Effects* effects) {
+// Requests a part from each source that has fewer open parts than its share. The request itself
+// runs after the lock is released, so that no lock of a source is taken under it.
+void StreamSender::RequestParts(Effects* effects) {
   if (stopped_ || ending_) return;
   // The limit is shared out, so that parts of a slow lane do not take the places of other lanes.
   const size_t limit =
       std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
   for (size_t s = 0; s < sources_.size(); ++s) {
     Source& source = sources_[s];
-    if (source.asking || source.ended || source.open_parts >= limit) continue;
-    source.asking = true;
+    if (source.requested || source.ended || source.open_parts >= limit) continue;
+    source.requested = true;
     effects->push_back([self = weak_from_this(), executor = executor_, parts = source.parts, s] {
-      // Posted, because a source may answer inside Next, and from a parsing thread.
+      // Posted, because a source may answer inside Next, or on a parsing thread.
       parts->Next([self, executor, s](absl::StatusOr<absl::optional<Part>> part) {
         executor->Post([self, s, part = std::move(part)]() mutable {
           if (auto sender = self.lock()) sender->GotPart(s, std::move(part));
@@ -95,7 +94,7 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
     MutexLock lock(&mutex_);
     if (stopped_) return;
     Source& source = sources_[s];
-    source.asking = false;
+    source.requested = false;
     if (!part.ok()) {
       Fail(part.status(), &effects);
     } else if (!part->has_value()) {
@@ -104,14 +103,14 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
     } else {
       ++source.open_parts;
       Slot& slot = source.slots[options_.ordered ? (*part)->header.part().id().part() : 0];
-      // Unordered streams do not use slots: their parts are sent at once, whatever is on its way.
+      // Only ordered parts wait for their slot; unordered ones are sent at once.
       if (options_.ordered && slot.busy) {
         slot.waiting.push_back(std::move(**part));
       } else {
         slot.busy = true;
         Send(s, std::move(**part));
       }
-      Ask(&effects);
+      RequestParts(&effects);
     }
   }
   for (Task& effect : effects) effect();
@@ -123,7 +122,7 @@ size_t StreamSender::ChooseWorker(const PartId& id) {
         WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers_)));
   }
   // A worker whose queue is full holds its PutBatch calls, so its count stays up and others are
-  // chosen; a worker with room accepts at once and is chosen again. Strict rotation would run all
+  // chosen; any other worker accepts at once and is chosen again. Strict rotation would run all
   // workers at the speed of the slowest.
   size_t chosen = next_worker_;
   for (size_t i = 1; i < num_workers_; ++i) {
@@ -159,13 +158,13 @@ void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
       Send(put.source, std::move(next));
     }
   }
-  Ask(effects);
+  RequestParts(effects);
   EndEpochIfDone();
 }
 
 // The end goes out only after every part was accepted: a worker that is told the end treats the
 // epoch as complete for this loader, and a later part of it would be an error. While the ends are
-// open, `ending_` keeps the sources from being asked for parts of the next epoch.
+// open, `ending_` keeps RequestParts from requesting parts of the next epoch.
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
   for (const Source& source : sources_) {

@@ -3,8 +3,9 @@
 //
 //   - The worker of a part is chosen before the first attempt and kept. In an ordered stream it is
 //     WorkerOfPart; in an unordered one it is the worker with the fewest parts that it was sent and
-//     has not accepted yet. A worker without room does not answer, so it holds at most its share of
-//     the open parts, max_open_parts / workers rounded up, and the others receive all the rest.
+//     has not accepted yet. A worker whose queue is full does not answer, so it holds at most its
+//     share of the open parts, max_open_parts / workers rounded up, and the others receive all the
+//     rest. The stream stops only while full workers hold all open parts.
 //   - In an ordered stream the next part of a (lane, part) is sent when the one before it was
 //     accepted.
 //   - When every part of an epoch was accepted, each worker is told so by a PutBatch without a
@@ -68,8 +69,8 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   };
   struct Source {
     PartSource* parts = nullptr;
-    bool asking = false;
-    bool ended = false;  // in this epoch
+    bool requested = false;  // its next part, which has not come yet
+    bool ended = false;      // in this epoch
     size_t open_parts = 0;
     std::map<uint32_t, Slot> slots;  // by PartId.part; ordered only
   };
@@ -87,7 +88,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   using Effects = std::vector<Task>;
 
   void BeginEpoch(Effects* effects) REQUIRES(mutex_);
-  void Ask(Effects* effects) REQUIRES(mutex_);
+  void RequestParts(Effects* effects) REQUIRES(mutex_);
   void GotPart(size_t source, absl::StatusOr<absl::optional<Part>> part);
   size_t ChooseWorker(const PartId& id) REQUIRES(mutex_);
   void Send(size_t source, Part part) REQUIRES(mutex_);

@@ -22,7 +22,7 @@ class FakeSource final : public PartSource {
       : lane_(lane), batches_(batches), num_parts_(num_parts) {}
 
   void Next(Callback done) override {
-    ++asked;
+    ++requested;
     if (!error.ok()) return done(error);
     if (seq_ == batches_) {
       seq_ = 0;
@@ -44,7 +44,7 @@ class FakeSource final : public PartSource {
   }
 
   absl::Status error;
-  int asked = 0;
+  int requested = 0;
 
  private:
   const uint32_t lane_;
@@ -134,7 +134,7 @@ TEST_F(StreamSenderTest, UnorderedPartsGoToTheWorkersInTurnUpToTheLimit) {
   EXPECT_EQ(Open(1).back(), "e0 l0 s1 p1");
 }
 
-TEST_F(StreamSenderTest, AWorkerWithoutRoomDoesNotHoldUpTheOthers) {
+TEST_F(StreamSenderTest, AFullWorkerDoesNotHoldUpTheOthers) {
   sources_.emplace_back(0, 100, 1);
   Make(false, 1, 8, 4);
   // Worker 2 accepts nothing. The others accept whatever they have, one part after another.
@@ -150,7 +150,7 @@ TEST_F(StreamSenderTest, AWorkerWithoutRoomDoesNotHoldUpTheOthers) {
   EXPECT_TRUE(Open(0).empty());
 }
 
-TEST_F(StreamSenderTest, AWorkerThatHasRoomAgainGetsPartsAgain) {
+TEST_F(StreamSenderTest, AWorkerThatAcceptsAgainGetsPartsAgain) {
   sources_.emplace_back(0, 100, 1);
   Make(false, 1, 4, 2);
   for (int i = 0; i < 10; ++i) Answer(0, OUTCOME_DONE, 1);
@@ -235,9 +235,9 @@ TEST_F(StreamSenderTest, ARefusalIsReportedOnceAndEndsTheStream) {
   executor_.RunReady();
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_NE(failures_[0].message().find("PutBatch to embedding_worker 0"), std::string::npos);
-  const int asked = sources_[0].asked;
+  const int requested = sources_[0].requested;
   Answer(1);
-  EXPECT_EQ(sources_[0].asked, asked);
+  EXPECT_EQ(sources_[0].requested, requested);
   EXPECT_EQ(failures_.size(), 1u);
 }
 

@@ -319,7 +319,8 @@ void CoordinatorEngine::Rep::Tick() {
       absl::StrAppend(&missing, missing.empty() ? "" : ", ", member.Name());
       continue;
     }
-    member.last_heard_us += stall_us;
+    // A heartbeat may have come since, and then none of the stall is that member's.
+    member.last_heard_us = std::min(now_us, member.last_heard_us + stall_us);
     if (now_us - member.last_heard_us > timeouts.heartbeat_timeout_ms * 1000) {
       Fail(absl::StrCat(member.Name(), " (process ", member.member.pid(),
                         ") is lost: it sent no heartbeat for ",

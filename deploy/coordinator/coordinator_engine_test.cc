@@ -337,6 +337,24 @@ TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
   EXPECT_EQ(engine_.Status().state(), RUNNING);
 }
 
+TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
+  StartRun();
+  Beat(1, COORDINATOR);  // of all members
+  executor_.JumpBy(36 * 1000 * 1000);
+  executor_.RunReady();
+  EXPECT_EQ(engine_.Status().state(), RUNNING) << engine_.Status().stop_reason();
+}
+
+TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSecondsAndNoLonger) {
+  StartRun();
+  Beat(1, COORDINATOR);  // of all members
+  executor_.JumpBy(36 * 1000 * 1000);
+  EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 0).ok()) << "before the engine's first tick";
+  executor_.RunReady();
+  Beat(9, EMBEDDING_WORKER);
+  EXPECT_THAT(engine_.Status().stop_reason(), HasSubstr("embedding_worker 0"));
+}
+
 TEST_F(CoordinatorEngineTest, WhoNeverRegistersIsNamedAfterTheStartTimeout) {
   EXPECT_TRUE(Register(NN_WORKER, 0).ok());
   for (int i = 0; i < 601; ++i) {

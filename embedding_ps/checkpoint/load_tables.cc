@@ -39,7 +39,11 @@ class RowFile {
     if (size > size_bytes_ - std::min(offset_, size_bytes_)) return Damaged("the file ends early");
     bytes->resize(size);
     const size_t got = std::fread(bytes->data(), 1, size, file_);
-    if (got != size) return Damaged("the file ends early");
+    if (got != size) {
+      return absl::DataLossError(
+          absl::StrCat("cannot read ", path_, " beyond offset ", offset_,
+                       ": the disk failed, or the file was truncated while it was read"));
+    }
     offset_ += size;
     crc32c_ = ExtendCrc32c(crc32c_, *bytes);
     return absl::OkStatus();

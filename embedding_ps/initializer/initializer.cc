@@ -7,6 +7,7 @@
 #include "common/numeric/random.h"
 
 namespace satrap {
+
 absl::StatusOr<Initializer> Initializer::Create(const InitializerConfig& config, uint64_t seed,
                                                 uint32_t table_id, int segment) {
   Problems problems;

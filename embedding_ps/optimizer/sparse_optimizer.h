@@ -53,8 +53,8 @@ class SparseOptimizer {
   // REQUIRES: state.size() == StateSize(dim)
   virtual void InitState(absl::Span<float> state) const = 0;
 
-  // Applies one step in place. `gradient` is normalised: summed over the global batch, divided by
-  // its weight, with L2 and clipping applied. A zero gradient is a step like any other.
+  // Applies one step in place. `gradient` is normalised: summed over the samples, divided by the
+  // step's normalizer, with L2 and clipping applied. A zero gradient is a step like any other.
   // REQUIRES: gradient.size() == values.size(), state.size() == StateSize(values.size()), no
   // overlap
   virtual void Step(const StepContext& context, absl::Span<const float> gradient,

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "common/base/check.h"
 
 namespace satrap {
+
 PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   const size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   size_ = RoundUp(size_bytes, kPageBytes);
@@ -24,7 +26,9 @@ PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   data_ = static_cast<uint8_t*>(mapped) + before;
   if (before > 0) munmap(mapped, before);
   if (slack > before) munmap(data_ + size_, slack - before);
-  // A kernel without huge pages refuses the advice. That is no error: the table only runs slower.
+  // Where huge pages are the system's default, small ones need advice, too. A kernel without huge
+  // pages refuses both. That is no error: the table only runs slower.
+  if (small_bytes > 0) (void)madvise(data_, std::min(small_bytes, size_), MADV_NOHUGEPAGE);
   if (alignment == kHugePageBytes && small_bytes < size_) {
     (void)madvise(data_ + small_bytes, size_ - small_bytes, MADV_HUGEPAGE);
   }

@@ -21,10 +21,10 @@ class RowArena {
  public:
   static constexpr uint32_t kMaxRows = 0xfffffffe;
 
-  // The first row lies `phase`, in [0, 1), of a huge page behind the chunk's begin; the memory
-  // before it is never touched, so never committed. The shards of a table hold about as many rows
-  // each: with phases spread over [0, 1), their last huge pages are full to different degrees, and
-  // the committed rest of them is half a huge page a shard on average, whatever the number of rows.
+  // The first row lies `phase`, in [0, 1), of a huge page after the start of the first chunk; the
+  // memory before it is never touched, so never committed. The shards of a table hold about as many
+  // rows each. With phases spread over [0, 1) their last huge pages are full to different degrees,
+  // so on average half a huge page a shard is committed ahead of its rows, however many there are.
   // REQUIRES: stride_bytes > 0, a multiple of 8
   explicit RowArena(size_t stride_bytes, double phase = 0);
 

@@ -21,7 +21,7 @@ namespace satrap {
 
 class RowIndex {
  public:
-  // No rows: row numbers are below both.
+  // Neither is a row number: those are below both.
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 

@@ -63,7 +63,7 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
     updater.segments_.push_back({*std::move(initializer), *std::move(optimizer)});
   }
   updater.layout_ = RowLayout(std::move(layout));
-  updater.MakeRuns(config);
+  updater.FuseSegments(config);
   updater.warmup_steps_ = config.learning_rate_schedule().warmup_steps();
   updater.l2_ = config.l2();
   updater.gradient_clip_norm_ = config.gradient_clip_norm();
@@ -71,7 +71,7 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
   return updater;
 }
 
-void RowUpdater::MakeRuns(const TableConfig& config) {
+void RowUpdater::FuseSegments(const TableConfig& config) {
   // Fewer, longer calls are faster: a segment `linear` of one value beside an embedding costs
   // almost nothing if both are stepped at once.
   std::string before;  // the optimizer of the segment before
@@ -80,10 +80,10 @@ void RowUpdater::MakeRuns(const TableConfig& config) {
     const RowLayout::Segment& at = layout_.segments()[i];
     std::string text = optimizer.SerializeAsString();
     if (i > 0 && text == before && segments_[i].optimizer->IsElementwise()) {
-      runs_.back().at.dim += at.dim;
-      runs_.back().at.state_size += at.state_size;
+      fused_.back().at.dim += at.dim;
+      fused_.back().at.state_size += at.state_size;
     } else {
-      runs_.push_back({segments_[i].optimizer.get(), optimizer.learning_rate(), at});
+      fused_.push_back({segments_[i].optimizer.get(), optimizer.learning_rate(), at});
     }
     before = std::move(text);
   }
@@ -105,15 +105,15 @@ void RowUpdater::InitRow(uint64_t key, float* row) const {
 }
 
 RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
-    : updater_(updater), context_(update), inverse_weight_(1 / update.normalizer) {
+    : updater_(updater), context_(update), inverse_normalizer_(1 / update.normalizer) {
   // The schedule is evaluated once for the update, not for each key.
   const double warmup =
       update.step + 1 < updater.warmup_steps_
           ? static_cast<double>(update.step + 1) / static_cast<double>(updater.warmup_steps_)
           : 1;
-  for (const FusedSegments& run : updater.runs_) {
+  for (const FusedSegments& fused : updater.fused_) {
     learning_rates_.push_back(
-        static_cast<float>(run.learning_rate * warmup * update.learning_rate_factor));
+        static_cast<float>(fused.learning_rate * warmup * update.learning_rate_factor));
   }
   normalised_.resize(updater.layout_.num_values());
 }
@@ -122,9 +122,9 @@ const float* RowUpdater::Step::Normalise(const float* gradient, const float* row
   const size_t n = normalised_.size();
   float* const normalised = normalised_.data();
   if (updater_.l2_ > 0) {
-    ScaleAndDecay(inverse_weight_, gradient, updater_.l2_, row, normalised, n);
+    ScaleAndDecay(inverse_normalizer_, gradient, updater_.l2_, row, normalised, n);
   } else {
-    Scale(inverse_weight_, gradient, normalised, n);
+    Scale(inverse_normalizer_, gradient, normalised, n);
   }
   if (updater_.gradient_clip_norm_ > 0) {
     const double norm = Norm(normalised, n);
@@ -142,12 +142,12 @@ void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sam
   const float* const normalised = Normalise(gradient, row);
   context_.sample_count = sample_count;
   const float* learning_rate = learning_rates_.data();
-  for (const FusedSegments& run : updater_.runs_) {
-    const RowLayout::Segment& at = run.at;
+  for (const FusedSegments& fused : updater_.fused_) {
+    const RowLayout::Segment& at = fused.at;
     context_.learning_rate = *learning_rate++;
-    run.optimizer->Step(context_, absl::MakeConstSpan(normalised + at.value_offset, at.dim),
-                        absl::MakeSpan(row + at.value_offset, at.dim),
-                        absl::MakeSpan(row + at.state_offset, at.state_size));
+    fused.optimizer->Step(context_, absl::MakeConstSpan(normalised + at.value_offset, at.dim),
+                          absl::MakeSpan(row + at.value_offset, at.dim),
+                          absl::MakeSpan(row + at.state_offset, at.state_size));
   }
   if (updater_.weight_bound_ > 0) Clamp(updater_.weight_bound_, row, normalised_.size());
 }

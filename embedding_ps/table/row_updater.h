@@ -38,8 +38,8 @@ class RowUpdater {
 
     const RowUpdater& updater_;
     StepContext context_;
-    const float inverse_weight_;
-    absl::InlinedVector<float, 4> learning_rates_;  // of runs_
+    const float inverse_normalizer_;
+    absl::InlinedVector<float, 4> learning_rates_;  // of fused_
     absl::InlinedVector<float, 64> normalised_;
   };
 
@@ -70,11 +70,11 @@ class RowUpdater {
     RowLayout::Segment at;
   };
   RowUpdater() = default;
-  void MakeRuns(const TableConfig& config);
+  void FuseSegments(const TableConfig& config);
 
   RowLayout layout_;
   std::vector<SegmentPolicy> segments_;
-  std::vector<FusedSegments> runs_;
+  std::vector<FusedSegments> fused_;
   bool needs_sample_counts_ = false;
   int64_t warmup_steps_ = 0;
   float l2_ = 0;

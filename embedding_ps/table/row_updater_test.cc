@@ -37,7 +37,7 @@ TEST(RowUpdaterTest, StepsEachSegmentAtItsLearningRate) {
   EXPECT_EQ(Stepped(TwoSegments(), StepContext(), {1, 2, 4}), (std::vector<float>{0, -1, -1}));
 }
 
-TEST(RowUpdaterTest, GradientsAreDividedByTheGlobalWeight) {
+TEST(RowUpdaterTest, GradientsAreDividedByTheNormalizerOfTheStep) {
   StepContext context;
   context.normalizer = 4;
   EXPECT_EQ(Stepped(TwoSegments(), context, {4, 8, 8}), (std::vector<float>{0, -1, 0}));

@@ -83,8 +83,8 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
 }
 
 float* TableShard::AddRow(uint64_t hash, bool init) {
-  // The key may have come to exist after ForEachRow searched for it: the same key earlier in the
-  // block. Keys are unique by contract, but a second row would corrupt the table.
+  // The same key earlier in the block may have created the row since ForEachRow searched for it.
+  // Keys are unique by contract, but a second row would corrupt the table.
   uint32_t row = index_.Find(hash);
   if (row != RowIndex::kAbsent) return arena_.Row(row);
   row = arena_.Add();

@@ -46,7 +46,7 @@ class Pages {
 using Tensors = std::vector<Tensor>;
 using Targets = std::vector<GradientTarget>;
 
-// What an operation is given by reference is copied: the caller's may be gone when it runs.
+// An operation keeps copies of its spans: the caller's arrays may be gone when it runs.
 Tensors Copies(absl::Span<const Tensor> tensors) { return {tensors.begin(), tensors.end()}; }
 Targets Copies(absl::Span<const GradientTarget> targets) {
   return {targets.begin(), targets.end()};

@@ -1,6 +1,6 @@
 // Which values dropout keeps: a function of (key, sample, column), the same on every backend. The
-// bits of a row are RandomBits(key, sample) of common/numeric/random.h; the column is mixed in by one round
-// of MurmurHash3's 32-bit finaliser (A. Appleby).
+// bits of a row are RandomBits(key, sample) of common/numeric/random.h; the column is mixed in by
+// one round of MurmurHash3's 32-bit finaliser (A. Appleby).
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
 #define SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_

@@ -5,8 +5,8 @@
 // A helper without work spins for a few microseconds, then sleeps, so that other roles on the
 // machine get the core.
 //
-// Parts run with subnormal numbers flushed to zero (common/numeric/denormals.h), in the caller's thread
-// too.
+// Parts run with subnormal numbers flushed to zero (common/numeric/denormals.h), also in the
+// caller's thread.
 //
 // Thread-compatible: one caller at a time.
 

@@ -22,12 +22,12 @@ struct LinearGradArgs {
   Tensor db;          // (1, out), or empty
 };
 
-// The coefficients of one optimizer operation. DenseStep (optimizer/dense_optimizer.h) says which
-// step of the job it is; these follow from that and the configuration. g = gradient * scale + l2 *
-// w is the normalised gradient of docs/glossary.md.
+// The coefficients of one optimizer operation. They follow from the configuration and the step of
+// the job (DenseStep, optimizer/dense_optimizer.h). The normalised gradient of docs/glossary.md is
+// g = gradient * scale + l2 * w.
 struct UpdateCoefficients {
   float learning_rate = 0;
-  float scale = 1;  // 1 / global weight
+  float scale = 1;  // 1 / the step's normalizer
   float l2 = 0;
 };
 

@@ -115,9 +115,9 @@ absl::Status ModelStore::SaveWhole(uint64_t step, const MetricValues& valid,
   manifest.set_step(step);
   *manifest.mutable_valid() = valid;
   RETURN_IF_ERROR(WriteManifest(directory, manifest, file_system_));
-  // The model is whole, but its folder is only a name in `models` that is not on the disk yet, nor
-  // is `models` itself after the first save. Without these two the link could survive a power
-  // failure that its target does not.
+  // The files are durable, but the folder's name in `models` may not be, nor, after the first save,
+  // the name `models` in the run's folder. Without these two syncs a power failure could leave the
+  // link without its target.
   RETURN_IF_ERROR(file_system_->SyncFolder(models));
   RETURN_IF_ERROR(file_system_->SyncFolder(job_.run_dir()));
   RETURN_IF_ERROR(Publish(models, name));
@@ -154,8 +154,8 @@ absl::StatusOr<CheckpointManifest> ModelStore::WriteFiles(const std::string& dir
   return manifest;
 }
 
-// Points `best` at the model `name`. A link cannot be changed in place, so a new one takes over the
-// name of the old one.
+// Points `best` at the model `name`. A link cannot be changed in place, so a new one is made and
+// renamed over the old one.
 absl::Status ModelStore::Publish(const std::string& models, const std::string& name) {
   const std::string link = models + "/best.new";
   RETURN_IF_ERROR(file_system_->Remove(link));  // of a save that failed

@@ -98,8 +98,8 @@ void LayInputsWithinConcats(Graph* graph) {
             other == static_cast<int>(node) || !ComesAfter(reads, other, static_cast<int>(node));
       }
       if (!possible) continue;
-      // As if the concatenation read its fellow readers: later choices and the order below then
-      // keep it behind them.
+      // Treat the concatenation as if it read the tensor's other readers, so that later choices and
+      // the order below keep it behind them.
       for (const int other : tensor.consumers) {
         if (other != static_cast<int>(node)) reads[node].push_back(other);
       }

@@ -14,7 +14,7 @@ absl::Status CheckName(const std::string& name) {
   if (name.empty()) return absl::InvalidArgumentError("model: a layer has no name");
   if (name.find_first_of(".*/:") != std::string::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("model: layer \"", name, "\": a name holds none of . * / :"));
+        absl::StrCat("model: layer \"", name, "\": a name must not contain any of . * / :"));
   }
   if (name == kNumericInput) {
     return absl::InvalidArgumentError(

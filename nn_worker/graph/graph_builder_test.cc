@@ -169,7 +169,7 @@ TEST(GraphBuilderTest, NamesAreUniqueAndPlain) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "numeric" inputs: "numeric" sum {} })"),
             "model: layer \"numeric\" has the name of a graph input");
   EXPECT_EQ(ErrorOf(R"(layers { name: "a.b" inputs: "numeric" sum {} })"),
-            "model: layer \"a.b\": a name holds none of . * / :");
+            "model: layer \"a.b\": a name must not contain any of . * / :");
   EXPECT_EQ(ErrorOf(R"(layers { inputs: "numeric" sum {} })"), "model: a layer has no name");
 }
 

@@ -92,7 +92,7 @@ struct Network::Rep {
   Tensor loss_sums;              // F64 (1, 2)
   Tensor non_finite;             // F64 (1, 1)
 
-  // Of AllReduce, where the host cannot reach the gradients. Empty otherwise.
+  // What AllReduce adds up if the host cannot reach the gradients; otherwise empty.
   std::vector<float> host_reduction;
 
   int64_t samples = 0;

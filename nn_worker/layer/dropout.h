@@ -1,5 +1,6 @@
-// y = x * mask / (1 - rate) in training, y = x in evaluation, of any shape.  The mask is a function
-// of (seed, step, global sample index, column): the same for any division of the batch among ranks.
+// y = x * mask / (1 - rate) in training, y = x in evaluation, of any shape. The mask is a function
+// of (seed, step, number of the sample within the step, column). In ordered mode that number is the
+// sample's index in the global batch, so the mask is the same for any division among ranks.
 
 #ifndef SATRAP_NN_WORKER_LAYER_DROPOUT_H_
 #define SATRAP_NN_WORKER_LAYER_DROPOUT_H_

@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// Entries are joined when there are twice as many as after the last time, so each is sorted a few
-// times at most, and not below this number.
+// Entries are compacted when there are this many, and then whenever their number has doubled since
+// the last time, so that the cost of an entry stays small.
 constexpr size_t kCompactEntries = 1 << 16;
 constexpr size_t kEntryBytes = 20;
 

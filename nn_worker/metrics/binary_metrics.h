@@ -39,7 +39,6 @@ class BinaryMetrics {
 
   // Covers this rank's samples before Merge, and those of all ranks after it.
   MetricReport Report();
-  double LocalAuc() { return auc_.Compute().value; }
 
  private:
   Auc auc_;

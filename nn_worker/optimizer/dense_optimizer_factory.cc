@@ -10,6 +10,7 @@
 #include "nn_worker/optimizer/sgd.h"
 
 namespace satrap {
+
 absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
     const DenseOptimizerConfig& config) {
   Problems problems;

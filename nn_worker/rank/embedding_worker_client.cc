@@ -7,12 +7,12 @@
 #include "common/rpc/hot_methods.h"
 
 namespace satrap {
+
 EmbeddingWorkerClient::EmbeddingWorkerClient(int rank, const Envelope& envelope,
                                              const rpc::RpcTimeouts& timeouts, Executor* executor,
                                              std::vector<rpc::Channel*> workers,
                                              FailureSink on_failure)
-    : num_workers_(static_cast<int>(workers.size())),
-      executor_(executor),
+    : executor_(executor),
       on_failure_(std::move(on_failure)),
       push_({rpc::kPushGradients, envelope, static_cast<uint32_t>(rank), timeouts}, executor,
             rpc::PeersOf("embedding_worker", workers)),
@@ -67,7 +67,7 @@ void EmbeddingWorkerClient::NextBatch(const PartRequest& request, uint64_t step,
         if (ordered && input.header.result() != NextBatchAnswerHeader::PART) {
           on_failure_(absl::InternalError(
               absl::StrCat("NextBatch to embedding_worker ", worker,
-                           ": a request for a certain part was answered without it")));
+                           ": the answer lacks the part that was requested by name")));
           return;
         }
         input.payload = std::move(answer.payload);

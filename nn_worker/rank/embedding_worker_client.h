@@ -49,14 +49,11 @@ class EmbeddingWorkerClient {
   // Releases a part that has no gradients to push.
   void Ack(int worker, Stream stream, uint64_t handle, absl::AnyInvocable<void()> done);
 
-  int num_workers() const { return num_workers_; }
-
  private:
   using Done = absl::AnyInvocable<void(rpc::Message)>;
   // Hands the answer to `done` on the executor, or the error to the FailureSink.
   rpc::Callback OnExecutor(Done done);
 
-  const int num_workers_;
   Executor* const executor_;
   const FailureSink on_failure_;
   rpc::NumberedClient push_;

@@ -112,7 +112,7 @@ class FakeCluster::Worker {
       return true;
     }
     if (!Ended(key)) return false;
-    CHECK(!parked.header.has_wanted()) << "asked for a part that does not exist";
+    CHECK(!parked.header.has_wanted()) << "a request for a part that does not exist";
     Answer(parked, NextBatchAnswerHeader::ENDED);
     return true;
   }

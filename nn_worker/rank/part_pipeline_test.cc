@@ -13,7 +13,7 @@ using Answer = NextBatchAnswerHeader;
 
 class PartPipelineTest : public testing::Test {
  protected:
-  void MakeLine(int num_permits, int num_workers) {
+  void MakePipeline(int num_permits, int num_workers) {
     permits_ = std::make_unique<StalenessPermits>(num_permits);
     pipeline_ = std::make_unique<PartPipeline>(
         MakeAnyWorkerRequests(TRAIN_STREAM, 0, num_workers, 50), permits_.get(),
@@ -59,8 +59,8 @@ class PartPipelineTest : public testing::Test {
   int changes_ = 0;
 };
 
-TEST_F(PartPipelineTest, AsksWithEveryPermit) {
-  MakeLine(3, 2);
+TEST_F(PartPipelineTest, RequestsWithEveryPermit) {
+  MakePipeline(3, 2);
   ASSERT_EQ(requests_.size(), 3u);
   EXPECT_EQ(requests_[0].worker, 0);
   EXPECT_EQ(requests_[1].worker, 1);
@@ -69,8 +69,8 @@ TEST_F(PartPipelineTest, AsksWithEveryPermit) {
   EXPECT_EQ(requests_.size(), 3u);
 }
 
-TEST_F(PartPipelineTest, AnUnansweredAskHoldsLaterPartsBack) {
-  MakeLine(2, 2);
+TEST_F(PartPipelineTest, AnUnansweredRequestHoldsLaterPartsBack) {
+  MakePipeline(2, 2);
   Reply(1, Answer::PART, 11);
   EXPECT_EQ(Take(), -1);
   Reply(0, Answer::PART, 10);
@@ -80,8 +80,8 @@ TEST_F(PartPipelineTest, AnUnansweredAskHoldsLaterPartsBack) {
   EXPECT_EQ(changes_, 2);
 }
 
-TEST_F(PartPipelineTest, NotYetEndsTheAskAndTheNextGoesToTheEndOfTheLine) {
-  MakeLine(2, 3);
+TEST_F(PartPipelineTest, NotYetEndsTheRequestAndTheNextIsTheLastInThePipeline) {
+  MakePipeline(2, 3);
   Reply(1, Answer::PART, 11);
   Reply(0, Answer::NOT_YET);
   pipeline_->RequestParts();
@@ -92,8 +92,8 @@ TEST_F(PartPipelineTest, NotYetEndsTheAskAndTheNextGoesToTheEndOfTheLine) {
   EXPECT_EQ(Take(), 12);
 }
 
-TEST_F(PartPipelineTest, PermitsReturnInTheOrderOfTheLine) {
-  MakeLine(2, 1);
+TEST_F(PartPipelineTest, PermitsReturnInTheOrderOfRequests) {
+  MakePipeline(2, 1);
   Reply(0, Answer::PART, 10);
   Reply(1, Answer::PART, 11);
   Take();
@@ -109,8 +109,8 @@ TEST_F(PartPipelineTest, PermitsReturnInTheOrderOfTheLine) {
   EXPECT_EQ(requests_.size(), 4u);
 }
 
-TEST_F(PartPipelineTest, StalenessIsWhatWasUnreleasedAtTheAsk) {
-  MakeLine(2, 1);
+TEST_F(PartPipelineTest, StalenessIsWhatWasUnreleasedAtTheRequest) {
+  MakePipeline(2, 1);
   Reply(0, Answer::PART, 10);
   Reply(1, Answer::PART, 11);
   Take();
@@ -119,8 +119,8 @@ TEST_F(PartPipelineTest, StalenessIsWhatWasUnreleasedAtTheAsk) {
   EXPECT_EQ(staleness_[11], 1);
 }
 
-TEST_F(PartPipelineTest, AsksNothingWhileStopped) {
-  MakeLine(2, 1);
+TEST_F(PartPipelineTest, RequestsNothingWhileStopped) {
+  MakePipeline(2, 1);
   pipeline_->StopRequests();
   Reply(0, Answer::NOT_YET);
   pipeline_->RequestParts();
@@ -133,7 +133,7 @@ TEST_F(PartPipelineTest, AsksNothingWhileStopped) {
 }
 
 TEST_F(PartPipelineTest, IsEmptyAndExhaustedAtTheEnd) {
-  MakeLine(2, 1);
+  MakePipeline(2, 1);
   Reply(0, Answer::ENDED);
   pipeline_->RequestParts();
   EXPECT_TRUE(pipeline_->exhausted());

@@ -15,8 +15,8 @@ namespace {
 // fetched.
 constexpr int kMinEvaluationParts = 2;
 
-// The first steps of a row are its longest, so training begins without staleness; CountStep adds
-// the other permits after the warm-up.
+// An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
+// So training begins with one permit, and CountStep grants the others when the warm-up is over.
 int FirstPermits(const RankOptions& options) {
   return options.ordered || options.staleness_warmup_steps > 0 ? 1 : options.max_staleness;
 }
@@ -55,7 +55,8 @@ void RankEngine::RequestStop() {
   executor_->Post([this] { stop_requested_ = true; });
 }
 
-// Every callback checks failed_ before it does anything, so nothing happens after the first error.
+// Whatever would send a request or join a collective checks failed_ first, so nothing new begins
+// after the first error.
 void RankEngine::Fail(absl::Status status) {
   if (failed_) return;
   failed_ = true;
@@ -175,8 +176,8 @@ void RankEngine::OnStepDone(StepResult result) {
   if (result.weight > 0) CountStep(&result);
   if (failed_) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // Before OnAllIdle: a stop flag raised in the very allreduce in which all ranks are idle must end
-  // training there, or the ranks would begin another epoch first.
+  // Before OnAllIdle: if the stop flag came with the allreduce that found all ranks idle, training
+  // must end now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (decided_.any()) pipeline_->StopRequests();
   if (all_idle) {
@@ -195,7 +196,7 @@ void RankEngine::CountStep(StepResult* result) {
   } else {
     CountSkippedStep();
   }
-  // All ranks count the same steps, so they all end the warm-up of staleness in this one.
+  // All ranks count the same steps, so the warm-up of staleness ends at the same step everywhere.
   if (!options_.ordered && step_ == options_.staleness_warmup_steps) {
     permits_.Grow(options_.max_staleness);
   }
@@ -218,8 +219,8 @@ void RankEngine::CountStep(StepResult* result) {
 }
 
 // A step that is not finite changes nothing, and a run survives one now and then. Many in a row
-// mean that the current weights give no finite gradients any more. As nothing changes them, the run
-// would go on without learning, so it ends.
+// mean that the current weights no longer give finite gradients. Nothing would change these weights
+// any more, so instead of going on without learning, the run ends.
 void RankEngine::CountSkippedStep() {
   result_.set_skipped_steps(result_.skipped_steps() + 1);
   ++skipped_in_a_row_;
@@ -268,9 +269,9 @@ void RankEngine::OnAllIdle() {
   const bool end = decided_.end || (epoch_end && epoch_ + 1 == options_.epochs);
   const bool due = decided_.evaluate || ((epoch_end || end) && options_.evaluation.at_epoch_end());
   decided_ = Decided();
-  // A stop decided at the last step of an epoch is reached before the epoch's end is: training then
-  // resumes, finds no parts, and all ranks are idle again. validated_step_ keeps it from validating
-  // the same step twice.
+  // If a stop was decided at the last step of an epoch, this is that stop and not yet the end of
+  // the epoch: training resumes, finds no parts, and all ranks are idle again. validated_step_
+  // prevents a second validation of the same step then.
   next_ = end ? Next::kFinish : epoch_end ? Next::kNextEpoch : Next::kResume;
   if (options_.has_valid && due && validated_step_ != step_) {
     BeginPass(VALID_STREAM, next_pass_++);

@@ -7,9 +7,8 @@
 // the same number. Every decision is a function of what an allreduce told all ranks alike, so all
 // ranks make it in the same step and need no barrier:
 //   - a stop is decided when a number of steps is reached (a validation is due, or max_steps) or a
-//     rank raised its stop flag. Ranks then request no parts and train the ones they hold, so up to
-//     ranks * max_staleness - 1 further steps may count, and one more after a step that did not
-//     (none in ordered mode);
+//     rank raised its stop flag. Ranks then request no more parts but train those they hold, so at
+//     most ranks * max_staleness further steps count (none in ordered mode);
 //   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
 //     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
 //     reached, or the end of the epoch if no stop was decided.

@@ -187,6 +187,18 @@ TEST(RankEngineHybridTest, TooManySkippedStepsInARowEndTheRunOnEveryRank) {
   }
 }
 
+TEST(RankEngineHybridTest, WithoutALimitSkippedStepsNeverEndTheRun) {
+  FakeCluster cluster(Hybrid(1, 1), 1);  // max_skipped_steps_in_a_row = 0
+  for (uint64_t step = 0; step < 20; ++step) cluster.not_finite_steps.insert(step);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 20);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_TRUE(cluster.failures.empty());
+  ASSERT_EQ(cluster.results.size(), 1u);
+  EXPECT_EQ(cluster.results[0].skipped_steps(), 20u);
+}
+
 TEST(RankEngineHybridTest, ARankWithoutAPartJoinsAfterAWhileAndNotBefore) {
   FakeCluster cluster(Hybrid(2, 1), 1);  // idle_step_ms = 50
   cluster.Put(0, TrainPart(0, 1, 1));
@@ -404,7 +416,7 @@ TEST(RankEngineEvaluationTest, ARunThatOnlyScoresMakesNoStep) {
   EXPECT_EQ(cluster.results[0].test().samples(), 9u);
 }
 
-// The fake cluster checks staleness, order and visibility; here everything that can vary does.
+// FakeCluster checks staleness, order and visibility while the seed varies everything else.
 class RankEngineRandomTest : public testing::TestWithParam<bool> {};
 
 TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {

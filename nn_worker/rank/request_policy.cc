@@ -28,7 +28,7 @@ class AnyWorkerRequests final : public RequestPolicy {
     request.stream = stream_;
     request.epoch = epoch_;
     // As long as some worker may have a part ready, no request waits at one that has none.
-    request.wait_ms = requests_in_vain_ < workers_left_ ? 0 : park_ms_;
+    request.wait_ms = not_yets_in_a_row_ < workers_left_ ? 0 : park_ms_;
     next_worker_ = (next_worker_ + 1) % ended_.size();
     return request;
   }
@@ -36,13 +36,13 @@ class AnyWorkerRequests final : public RequestPolicy {
   void OnAnswer(const PartRequest& request, NextBatchAnswerHeader::Result result, bool) override {
     switch (result) {
       case NextBatchAnswerHeader::PART:
-        requests_in_vain_ = 0;
+        not_yets_in_a_row_ = 0;
         return;
       case NextBatchAnswerHeader::NOT_YET:
-        ++requests_in_vain_;
+        ++not_yets_in_a_row_;
         return;
       case NextBatchAnswerHeader::ENDED:
-        // Several requests to one worker may be open; each of them is answered so.
+        // Several requests to one worker may be open, and each of them gets this answer.
         if (!ended_[request.worker]) --workers_left_;
         ended_[request.worker] = true;
         return;
@@ -58,7 +58,7 @@ class AnyWorkerRequests final : public RequestPolicy {
   std::vector<bool> ended_;  // by worker
   int workers_left_;
   size_t next_worker_ = 0;
-  int requests_in_vain_ = 0;  // since the last part
+  int not_yets_in_a_row_ = 0;
 };
 
 class OrderedRequests final : public RequestPolicy {

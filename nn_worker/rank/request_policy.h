@@ -1,11 +1,12 @@
-// A RequestPolicy decides which embedding worker a rank asks for its next part in one pass of one
-// stream (an epoch of TRAIN_STREAM, or a pass over a validation or test set), and for which part.
+// A RequestPolicy decides which part a rank requests next, and from which embedding worker. It
+// covers one pass over one stream: an epoch of TRAIN_STREAM, or a pass over a validation or test
+// set.
 //
 // MakeAnyWorkerRequests: any part of any worker. Workers that have not ended are tried in turn:
 // first each of them once without waiting, then, as long as no part comes, each for `park_ms`.
 // MakeOrderedRequests: this rank's part of the next batch in the order that all ranks compute
-// (ordered_schedule.h), from the worker it was sent to (common/batch/part_placement.h). REQUIRES: one
-// request at a time.
+// (ordered_schedule.h), from the worker it was sent to (common/batch/part_placement.h). REQUIRES:
+// one request at a time.
 //
 // Not thread-safe.
 
@@ -21,7 +22,7 @@
 
 namespace satrap {
 
-// What NextBatch asks for, and where.
+// What a NextBatch requests, and from which worker.
 struct PartRequest {
   int worker = 0;
   Stream stream = TRAIN_STREAM;

@@ -11,7 +11,7 @@ using Answer = NextBatchAnswerHeader;
 class AnyWorkerRequestsTest : public testing::Test {
  protected:
   // Makes a request, answers it, and returns "worker:wait_ms" of the request.
-  std::string AskAndGet(Answer::Result result) {
+  std::string RequestAndAnswer(Answer::Result result) {
     const auto request = policy_->NextRequest();
     if (!request.has_value()) return "none";
     policy_->OnAnswer(*request, result, false);
@@ -22,27 +22,27 @@ class AnyWorkerRequestsTest : public testing::Test {
 };
 
 TEST_F(AnyWorkerRequestsTest, TriesAllWithoutWaitingThenParks) {
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "0:0");
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "1:0");
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "2:0");
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "0:50");
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "1:50");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "0:0");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "1:0");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "2:0");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "0:50");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "1:50");
 }
 
 TEST_F(AnyWorkerRequestsTest, APartBeginsTheTriesAnew) {
-  for (int i = 0; i < 4; ++i) AskAndGet(Answer::NOT_YET);
-  EXPECT_EQ(AskAndGet(Answer::PART), "1:50");
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "2:0");
+  for (int i = 0; i < 4; ++i) RequestAndAnswer(Answer::NOT_YET);
+  EXPECT_EQ(RequestAndAnswer(Answer::PART), "1:50");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "2:0");
 }
 
-TEST_F(AnyWorkerRequestsTest, AnEndedWorkerIsNotAskedAgain) {
-  EXPECT_EQ(AskAndGet(Answer::ENDED), "0:0");
-  EXPECT_EQ(AskAndGet(Answer::NOT_YET), "1:0");
-  EXPECT_EQ(AskAndGet(Answer::ENDED), "2:0");
+TEST_F(AnyWorkerRequestsTest, AnEndedWorkerGetsNoMoreRequests) {
+  EXPECT_EQ(RequestAndAnswer(Answer::ENDED), "0:0");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "1:0");
+  EXPECT_EQ(RequestAndAnswer(Answer::ENDED), "2:0");
   EXPECT_FALSE(policy_->exhausted());
-  EXPECT_EQ(AskAndGet(Answer::ENDED), "1:50");
+  EXPECT_EQ(RequestAndAnswer(Answer::ENDED), "1:50");
   EXPECT_TRUE(policy_->exhausted());
-  EXPECT_EQ(AskAndGet(Answer::PART), "none");
+  EXPECT_EQ(RequestAndAnswer(Answer::PART), "none");
 }
 
 TEST_F(AnyWorkerRequestsTest, EndedTwiceCountsOnce) {

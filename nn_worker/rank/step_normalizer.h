@@ -1,11 +1,12 @@
 // What the gradients of a step, which are sums over samples, are divided by.
 //
-// A full batch gives the mean over the weight. A step of n < B samples, B being the global batch
-// size, gives n / B of that mean: divided by its own few samples, the sum of a 1-sample step would
-// be as large as that of a full batch but all noise, and Adagrad would add up to B^2 times the
-// usual square to the accumulators of ids that are in every batch, for good. So each sample pulls
-// as strongly as in a full batch, whichever step it comes in: the last batch of an epoch or of a
-// lane, a hybrid step in which only some ranks have a part, or the small batch of a slow stream.
+// Let B be the global batch size. A full batch is divided by its weight, which gives the weighted
+// mean of its samples. A step of n < B samples gives n / B of its mean. If it were divided by its
+// own weight alone, a 1-sample step would weigh as much as a full batch, although it is all noise,
+// and Adagrad would permanently add up to B^2 times the usual square to the accumulators of ids
+// that are in every batch. With n / B, each sample pulls as strongly as in a full batch, whichever
+// step it comes in: the last batch of an epoch or of a lane, a hybrid step in which only some ranks
+// have a part, or the small batch of a slow stream.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_NORMALIZER_H_
 #define SATRAP_NN_WORKER_RANK_STEP_NORMALIZER_H_

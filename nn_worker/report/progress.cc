@@ -41,9 +41,11 @@ void Progress::OnStep(const StepEvent& event) {
     progress_.set_samples(progress_.samples() + event.samples);
     ++window_.steps;
     window_.samples += event.samples;
-    window_.weight += event.weight;
-    // One infinite loss would hide the others.
-    if (event.finite) window_.loss += event.loss;
+    // The mean leaves out steps that are not finite: one infinite loss would hide the others.
+    if (event.finite) {
+      window_.weight += event.weight;
+      window_.loss += event.loss;
+    }
     if (event.had_part) {
       ++window_.parts;
       window_.staleness_sum += event.staleness;

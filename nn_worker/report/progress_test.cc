@@ -50,6 +50,18 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
             "\"staleness_mean\":1}");
 }
 
+TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
+  progress_.OnPhase("training");
+  StepEvent skipped;
+  skipped.weight = 100;
+  skipped.loss = std::numeric_limits<double>::infinity();
+  skipped.finite = false;
+  progress_.OnStep(skipped);
+  clock_.AdvanceBy(1'000'000);
+  Step(100, 30, 0);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .3);
+}
+
 TEST_F(ProgressTest, AnEvaluationBeginsANewWindow) {
   progress_.OnPhase("training");
   Step(1000, 1, 0);

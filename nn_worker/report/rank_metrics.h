@@ -1,5 +1,5 @@
-// The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness, and the
-// metrics of the last validation. Called as RankObserver says.
+// The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness,
+// saturated gradients, the loss, and the AUC of the last validation. Called as RankObserver says.
 
 #ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 #define SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_

@@ -14,16 +14,15 @@ namespace {
 constexpr size_t kBlockSamples = 512;
 constexpr size_t kBlockValues = 65536;
 
-// All values of a wire dtype are finite: no exponent is all ones.
+// Whether all values are finite, that is, no exponent is all ones. `dtype` is F32 or BF16.
 bool AllFinite(WireDtype dtype, const uint8_t* bytes, size_t count) {
   uint32_t bad = 0;
   if (dtype == F32) {
     const auto* values = reinterpret_cast<const uint32_t*>(bytes);
     for (size_t i = 0; i < count; ++i) bad |= (values[i] & 0x7f800000u) == 0x7f800000u;
   } else {
-    const uint16_t exponent = dtype == F16 ? 0x7c00 : 0x7f80;
     const auto* values = reinterpret_cast<const uint16_t*>(bytes);
-    for (size_t i = 0; i < count; ++i) bad |= (values[i] & exponent) == exponent;
+    for (size_t i = 0; i < count; ++i) bad |= (values[i] & 0x7f80u) == 0x7f80u;
   }
   return bad == 0;
 }
@@ -236,9 +235,9 @@ PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finit
     ForBlocks(count, kBlockValues, [&](size_t begin, size_t end, int) {
       uint8_t* const bytes = to + begin * rpc::WireValueBytes(part.dtype);
       const auto block = absl::MakeSpan(sums + begin, end - begin);
-      // A sum over many samples may be too large for an F16 in a model that is perfectly sound, and
-      // would be so again in the next step: it is sent as the largest F16. Only the f32 sum tells
-      // whether the model is broken.
+      // A sum over many samples may exceed an F16 although the model is sound, and would do so
+      // again in the next step, so it is sent as the largest F16. Only the f32 sum tells whether
+      // the model is broken.
       if (part.dtype != F32) rpc::EncodeWire(block, part.dtype, bytes);
       if (part.dtype == F16) {
         if (!AllFinite(F32, reinterpret_cast<const uint8_t*>(block.data()), block.size())) {

@@ -25,8 +25,8 @@ namespace satrap {
 
 class EmbeddingExchange {
  public:
-  // None is owned; all must outlive this object. `layout` is the one that `network` was made with;
-  // `pool` may be the one that the network's backend runs on.
+  // Owns none of its arguments; all must outlive it. `layout` is the one that `network` was made
+  // with; `pool` may be the one that the network's backend runs on.
   EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool);
 
   // Writes the numeric block and all segments of `part` into the network's inputs.
@@ -39,9 +39,8 @@ class EmbeddingExchange {
   PartGradients ReadGradients(const PartView& part, bool* finite);
 
  private:
-  // What `view_of` (input_view or input_gradient) gives for each input, where the host reaches it.
-  // Waits for the backend, so it is called before the work is cut: a Backend takes calls from one
-  // thread.
+  // `view_of` (input_view or input_gradient) of each input, at an address that the host can use.
+  // Calls the backend, so it must not run on the pool: a Backend takes calls from one thread.
   std::vector<Tensor> OnHost(Tensor (Network::*view_of)(int) const);
   // Calls body(begin, end, thread) for blocks of at most `block` that make up [0, count).
   void ForBlocks(size_t count, size_t block, absl::FunctionRef<void(size_t, size_t, int)> body);

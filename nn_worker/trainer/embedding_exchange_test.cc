@@ -188,9 +188,9 @@ TEST(EmbeddingExchangeTest, OneBrokenGradientInAnyBlockIsFound) {
   }
 }
 
-// One id in every sample, and gradients of `scale` a sample: its sums are kSamples * scale.
+// The gradients of one id that is in every sample, all of which have the label `label`.
 struct SumOfOneId {
-  float largest;  // of its gradients as sent
+  float largest;  // absolute value sent; NaN if one was sent
   bool finite;
   uint64_t saturated_values;
 };

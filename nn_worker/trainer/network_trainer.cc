@@ -58,8 +58,8 @@ absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
 }
 
 // In hybrid mode the parts of a step come from different global batches, and two of them may begin
-// at the same position of theirs. Numbered by rank they do not collide, so no two samples of a step
-// get the same dropout mask.
+// at the same index, each in its own batch. So samples are numbered by rank instead: no two samples
+// of a step then have the same number, nor the same dropout mask.
 int64_t NetworkTrainer::Rep::FirstSampleOfStep(const PartView& view) const {
   if (options.ordered) return static_cast<int64_t>(view.first_sample);
   return static_cast<int64_t>(options.max_samples) * options.collective->rank();
@@ -80,8 +80,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
   const std::vector<float> mask = AsFloats(view.mask);
   network->Loss(view.labels, view.weights, mask);
   RETURN_IF_ERROR(network->Backward());
-  // Before the allreduce: afterwards one bad rank would have spoilt the sums of all, and the flag
-  // would come too late to travel with them.
+  // Before the allreduce, which carries the flag to all ranks: only this rank sees the gradients of
+  // its part's embeddings.
   bool finite = network->CountNonFiniteGradients() == 0;
   PartGradients gradients;
   if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);

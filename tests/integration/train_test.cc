@@ -97,6 +97,7 @@ TEST_F(TrainTest, AReproducibleRunHasTheSameBitsWithAnyNumberOfServices) {
     const std::string report = Train(job, run, more);
     EXPECT_EQ(JsonNumber(report, "samples"), 10000);
     const std::string name = R"("model_digest":")";
+    EXPECT_NE(report.find(name), std::string::npos) << report;
     return report.substr(report.find(name) + name.size(), 16);
   };
   const std::string first = digest_of("first", {});
@@ -137,6 +138,7 @@ TEST_F(TrainTest, AQuotedFileTrainsToTheBitsOfTheSameFileWithoutQuotes) {
     EXPECT_EQ(JsonNumber(report, "samples"), 9000);
     EXPECT_EQ(JsonNumber(report, "quarantined"), 0);
     const std::string name = R"("model_digest":")";
+    EXPECT_NE(report.find(name), std::string::npos) << report;
     return report.substr(report.find(name) + name.size(), 16);
   };
   const std::string digest = digest_of("plain", plain, "false");

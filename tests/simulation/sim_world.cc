@@ -112,7 +112,7 @@ class World {
     SimTraining::Surroundings surroundings;
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     surroundings.counted = [this](uint64_t steps) {
-      CheckRoom();
+      CheckQueueCapacity();
       WishForStop(steps);
     };
     surroundings.save = [this](std::function<void()> done) { SaveTables(std::move(done)); };
@@ -121,13 +121,13 @@ class World {
   }
 
   // The parts that an embedding worker has accepted and not handed out are bounded.
-  void CheckRoom() {
-    const uint64_t rooms = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
+  void CheckQueueCapacity() {
+    const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
     for (const auto& worker : workers_) {
       const uint64_t parts = worker->progress().accepted_parts;
-      if (parts > rooms * shape_.queue_capacity_parts) {
-        Violate(absl::StrCat("an embedding worker holds ", parts, " parts in ", rooms, " rooms of ",
-                             shape_.queue_capacity_parts));
+      if (parts > queues * shape_.queue_capacity_parts) {
+        Violate(absl::StrCat("an embedding worker holds ", parts, " parts in ", queues,
+                             " queues of ", shape_.queue_capacity_parts));
       }
     }
   }
@@ -475,8 +475,9 @@ std::string Describe(const WorldShape& shape) {
       shape.workers, " embedding workers, ", shape.ps, " PSs, ", shape.ranks, " ranks, ",
       shape.lanes, " lanes, staleness ", shape.max_staleness, " after ",
       shape.staleness_warmup_steps, " steps, ", shape.epochs, " epochs, batch ",
-      shape.global_batch_size, ", room ", shape.queue_capacity_parts, ", evaluation every ",
-      shape.evaluate_every_steps, " steps", shape.evaluate_at_epoch_end ? " and epoch ends" : "",
+      shape.global_batch_size, ", queue capacity ", shape.queue_capacity_parts,
+      ", evaluation every ", shape.evaluate_every_steps, " steps",
+      shape.evaluate_at_epoch_end ? " and epoch ends" : "",
       shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",
       shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,
       shape.stop_rank < 0 ? ""
