@@ -47,7 +47,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   LoaderEngine::Options options;
   options.loader_index = static_cast<uint32_t>(runtime.index());
   options.envelope = runtime.envelope();
-  options.max_open_parts = static_cast<size_t>(std::max(1, job.data_loader().prefetch_parts()));
+  options.max_open_parts = static_cast<size_t>(
+      std::max(2 * job.embedding_worker().replicas(), job.data_loader().prefetch_parts()));
   LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),
                       runtime.failure_sink());
   engine.Start();

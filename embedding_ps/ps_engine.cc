@@ -19,9 +19,10 @@
 namespace satrap {
 namespace {
 
-rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int num_senders) {
+rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int num_senders,
+                                           rpc::Keeping keeping) {
   return {absl::StrCat("embedding_ps ", options.index), options.envelope,
-          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000};
+          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000, keeping};
 }
 
 rpc::Message UpdateDone() {
@@ -84,9 +85,13 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       ownership_(OwnershipOf(job, options.index, tables)),
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
-      lookup_receiver_(ReceiverOptions(options, job.embedding_worker().replicas()),
+      // A Lookup changes nothing and its answer is large, so it may run again.
+      lookup_receiver_(ReceiverOptions(options, job.embedding_worker().replicas(),
+                                       rpc::Keeping::kUntilDelivered),
                        options.executor),
-      update_receiver_(ReceiverOptions(options, job.nn_worker().replicas()), options.executor),
+      update_receiver_(
+          ReceiverOptions(options, job.nn_worker().replicas(), rpc::Keeping::kUntilClosed),
+          options.executor),
       collector_(job.nn_worker().replicas()) {
   CHECK(options_.executor != nullptr && options_.disk_executor != nullptr);
 }

@@ -1,5 +1,6 @@
 #include "embedding_worker/embedding_worker_engine.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -311,9 +312,10 @@ void EmbeddingWorkerEngine::RunPushGradients(const PendingAnswer& call, PushGrad
 
 void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
                                         const PushGradientsHeader& header, const Buffer& payload) {
-  if (!(header.step().normalizer() > 0) || !header.step().has_step()) {
+  const float normalizer = header.step().normalizer();
+  if (!(normalizer > 0 && std::isfinite(normalizer)) || !header.step().has_step()) {
     return call.Finish(
-        absl::InvalidArgumentError("step: a push needs a step and a normalizer over 0"));
+        absl::InvalidArgumentError("step: a push needs a step and a finite normalizer over 0"));
   }
   absl::StatusOr<Outstanding> outstanding;
   {

@@ -15,7 +15,7 @@ EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, MetricsRegistr
       held_puts_(registry->AddGauge("satrap_held_puts",
                                     "PutBatches that wait for queue capacity or for their epoch")),
       waiting_requests_(
-          registry->AddGauge("satrap_parked_asks", "NextBatches that wait for a part")),
+          registry->AddGauge("satrap_waiting_requests", "NextBatches that wait for a part")),
       outstanding_parts_(registry->AddGauge("satrap_outstanding_parts",
                                             "Parts handed out, not pushed or released")),
       parts_(registry->AddCounter("satrap_parts_total", "Parts planned")),

@@ -1,7 +1,7 @@
 // EngineMetrics exports the progress of an EmbeddingWorkerEngine as metrics. Its owner refreshes
 // them (common/metrics/refresh.h):
 //
-//     now               satrap_accepted_parts, satrap_held_puts, satrap_parked_asks,
+//     now               satrap_accepted_parts, satrap_held_puts, satrap_waiting_requests,
 //                       satrap_outstanding_parts
 //     since the start   satrap_parts_total, satrap_ids_total, satrap_keys_total,
 //                       satrap_pushes_total, satrap_saturated_values_total

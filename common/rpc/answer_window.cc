@@ -32,7 +32,8 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
     std::vector<Waiter> waiters;                     // none once there is an answer
   };
 
-  Rep(Executor* executor, int64_t hold_us) : executor(executor), hold_us(hold_us) {}
+  Rep(Executor* executor, int64_t hold_us, Keeping keeping)
+      : executor(executor), hold_us(hold_us), keeping(keeping) {}
 
   // The sender will not repeat calls below `oldest`, so their answers go. Calls that still run stay
   // until they finish.
@@ -82,6 +83,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
 
   Executor* const executor;
   const int64_t hold_us;
+  const Keeping keeping;
   mutable Mutex mutex;
   uint64_t oldest_open GUARDED_BY(mutex) = 1;
   // Answered calls from oldest_open on, and all that run.
@@ -89,8 +91,8 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
   bool timer_set GUARDED_BY(mutex) = false;
 };
 
-AnswerWindow::AnswerWindow(Executor* executor, int64_t hold_us)
-    : rep_(std::make_shared<Rep>(executor, hold_us)) {}
+AnswerWindow::AnswerWindow(Executor* executor, int64_t hold_us, Keeping keeping)
+    : rep_(std::make_shared<Rep>(executor, hold_us, keeping)) {}
 
 AnswerWindow::~AnswerWindow() {
   // A timer's task may keep the rep alive for a moment longer, but the responders must go with the
@@ -122,7 +124,12 @@ Admission AnswerWindow::Admit(uint64_t number, uint64_t oldest_open, Callback re
         if (!rep_->timer_set) rep_->SetTimer(rep_->hold_us);
         return is_new ? Admission::kRun : Admission::kHandled;
       }
-      answer = *call->second.answer;
+      if (rep_->keeping == Keeping::kUntilDelivered) {
+        answer = *std::move(call->second.answer);
+        rep_->calls.erase(call);
+      } else {
+        answer = *call->second.answer;
+      }
     }
   }
   respond(std::move(answer));
@@ -137,8 +144,10 @@ void AnswerWindow::Finish(uint64_t number, absl::StatusOr<Message> answer) {
     CHECK(call != rep_->calls.end() && !call->second.answer.has_value())
         << "call " << number << " does not run";
     waiters.swap(call->second.waiters);
-    // The sender may have closed the number while the call ran; then no attempt follows.
-    if (number < rep_->oldest_open) {
+    // The sender may have closed the number while the call ran; then no attempt follows. An answer
+    // that finds no attempt (all of them were told WAIT) is kept in any case, for the next one.
+    const bool delivered = rep_->keeping == Keeping::kUntilDelivered && !waiters.empty();
+    if (number < rep_->oldest_open || delivered) {
       rep_->calls.erase(call);
     } else {
       call->second.answer = answer;
@@ -159,13 +168,13 @@ size_t AnswerWindow::num_running() const {
                        [](const auto& call) { return !call.second.answer.has_value(); });
 }
 
-AnswerWindows::AnswerWindows(Executor* executor, int64_t hold_us)
-    : executor_(executor), hold_us_(hold_us) {}
+AnswerWindows::AnswerWindows(Executor* executor, int64_t hold_us, Keeping keeping)
+    : executor_(executor), hold_us_(hold_us), keeping_(keeping) {}
 
 AnswerWindow* AnswerWindows::Get(uint32_t sender, int stream) {
   MutexLock lock(&mutex_);
   std::unique_ptr<AnswerWindow>& window = windows_[{sender, stream}];
-  if (window == nullptr) window = std::make_unique<AnswerWindow>(executor_, hold_us_);
+  if (window == nullptr) window = std::make_unique<AnswerWindow>(executor_, hold_us_, keeping_);
   return window.get();
 }
 

@@ -17,9 +17,10 @@
 //   window->Finish(number, answer);
 //
 // Answers are kept from the sender's oldest open call to its newest one, so a sender bounds that
-// distance. Large ones (a Lookup's) share their payload with what the network still sends, and go
-// when the sender's next call arrives: what is left at rest are the answers to the calls that were
-// open at the sender together. An error is an answer like any other.
+// distance. A window of kUntilDelivered keeps an answer only until an attempt was there to take it,
+// and runs a later repeat again: for calls that change nothing and whose answers are large, because
+// one open call would keep the answers of all calls after it in memory. An error is an answer like
+// any other.
 //
 // Thread-safe. Responders are called outside the lock, by whoever calls Admit or Finish, or on the
 // executor when the hold has passed.
@@ -44,11 +45,17 @@ enum class Admission {
   kHandled,  // there is nothing to do
 };
 
+// How long a window keeps the answer of a call.
+enum class Keeping {
+  kUntilClosed,     // until the sender has closed the number: the call runs once
+  kUntilDelivered,  // until it was given to an attempt: a repeat after that runs the call again
+};
+
 class AnswerWindow {
  public:
   // `executor` is not owned and must outlive the window. Destroying the window destroys the
   // responders of running calls without calling them.
-  AnswerWindow(Executor* executor, int64_t hold_us);
+  AnswerWindow(Executor* executor, int64_t hold_us, Keeping keeping = Keeping::kUntilClosed);
   ~AnswerWindow();
   AnswerWindow(const AnswerWindow&) = delete;
   AnswerWindow& operator=(const AnswerWindow&) = delete;
@@ -60,7 +67,7 @@ class AnswerWindow {
                   bool without_payload = false);
 
   // The answer of a call that was admitted to run. It goes to all attempts that wait for it and is
-  // kept unless the sender has closed the number. REQUIRES: once for each kRun
+  // kept as `keeping` says, unless the sender has closed the number. REQUIRES: once for each kRun
   void Finish(uint64_t number, absl::StatusOr<Message> answer);
 
   // The number of kept answers, and of running calls.
@@ -79,7 +86,7 @@ class AnswerWindow {
 class AnswerWindows {
  public:
   // As AnswerWindow.
-  AnswerWindows(Executor* executor, int64_t hold_us);
+  AnswerWindows(Executor* executor, int64_t hold_us, Keeping keeping = Keeping::kUntilClosed);
 
   // Never null; lives as long as this object.
   AnswerWindow* Get(uint32_t sender, int stream);
@@ -87,6 +94,7 @@ class AnswerWindows {
  private:
   Executor* const executor_;
   const int64_t hold_us_;
+  const Keeping keeping_;
   Mutex mutex_;
   absl::flat_hash_map<std::pair<uint32_t, int>, std::unique_ptr<AnswerWindow>> windows_
       GUARDED_BY(mutex_);

@@ -85,6 +85,32 @@ TEST_F(AnswerWindowTest, ARepeatOfARunningCallWaitsForItsAnswer) {
   EXPECT_EQ(TakeAnswers(), (Answers{"1:first", "1:first", "1:first"}));
 }
 
+// What is large must not pile up behind one call that stays open.
+TEST_F(AnswerWindowTest, AWindowThatKeepsUntilDeliveredRunsALaterRepeatAgain) {
+  window_ = std::make_unique<AnswerWindow>(&executor_, kHoldUs, Keeping::kUntilDelivered);
+  Admit(1, 1);
+  for (uint64_t number = 2; number <= 100; ++number) {
+    EXPECT_EQ(Admit(number, 1), Admission::kRun);
+    window_->Finish(number, Answer("large"));
+  }
+  EXPECT_EQ(window_->num_kept(), 0u);
+  EXPECT_EQ(Admit(2, 1), Admission::kRun);
+  window_->Finish(2, Answer("again"));
+  EXPECT_EQ(Admit(3, 1, /*without_payload=*/true), Admission::kHandled) << "answered RESEND";
+}
+
+TEST_F(AnswerWindowTest, AWindowThatKeepsUntilDeliveredKeepsWhatNoAttemptWaitedFor) {
+  window_ = std::make_unique<AnswerWindow>(&executor_, kHoldUs, Keeping::kUntilDelivered);
+  Admit(1, 1);
+  executor_.AdvanceBy(kHoldUs);  // the attempt is told WAIT
+  TakeAnswers();
+  window_->Finish(1, Answer("late"));
+  EXPECT_EQ(window_->num_kept(), 1u);
+  EXPECT_EQ(Admit(1, 1, /*without_payload=*/true), Admission::kHandled);
+  EXPECT_EQ(TakeAnswers(), (Answers{"1:late"}));
+  EXPECT_EQ(window_->num_kept(), 0u);
+}
+
 TEST_F(AnswerWindowTest, ARepeatOfAnAnsweredCallGetsTheKeptAnswer) {
   Admit(1, 1);
   Buffer payload(3);

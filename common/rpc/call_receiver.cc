@@ -5,7 +5,7 @@
 namespace satrap::rpc {
 
 CallReceiver::CallReceiver(Options options, Executor* executor)
-    : options_(std::move(options)), windows_(executor, options_.hold_us) {}
+    : options_(std::move(options)), windows_(executor, options_.hold_us, options_.keeping) {}
 
 absl::optional<PendingAnswer> CallReceiver::Admit(const Envelope& envelope, const CallId& id,
                                                   int stream, Callback respond) {

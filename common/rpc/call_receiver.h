@@ -57,6 +57,7 @@ class CallReceiver {
     Envelope envelope;         // of this run
     uint32_t num_senders = 0;  // senders are 0 .. num_senders - 1
     int64_t hold_us = 0;       // as of AnswerWindow
+    Keeping keeping = Keeping::kUntilClosed;
   };
   // `executor` is not owned and must outlive the receiver.
   CallReceiver(Options options, Executor* executor);

@@ -14,6 +14,7 @@
 #include "common/checkpoint/durable_file.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_format.h"
+#include "common/file/file_error.h"
 #include "common/numeric/crc32c.h"
 #include "common/rpc/control_methods.h"
 #include "common/thread/mutex.h"
@@ -219,7 +220,9 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
     if (absl::IsNotFound(status)) continue;
     RETURN_IF_ERROR(status);
     std::error_code error;
-    return fs::canonical(directory, error).string();
+    const fs::path canonical = fs::canonical(directory, error);
+    if (error) return FileError("read", directory.string(), error.value());
+    return canonical.string();
   }
   return absl::NotFoundError(absl::StrCat("no saved model in ", path));
 }

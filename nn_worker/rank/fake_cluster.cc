@@ -15,7 +15,7 @@ std::string NameOf(const PartId& id) {
                       ".", id.lane(), ".", id.seq(), ".", id.part());
 }
 
-// An embedding worker: queues of parts, parked requests, exactly-once windows.
+// An embedding worker: queues of parts, waiting requests, exactly-once windows.
 class FakeCluster::Worker {
  public:
   Worker(FakeCluster* cluster, uint64_t first_handle)
@@ -25,12 +25,12 @@ class FakeCluster::Worker {
 
   void Put(const FakePart& part) {
     parts_[{part.id.stream(), part.id.epoch()}].push_back(part);
-    ServeParked();
+    ServeWaiting();
   }
 
   void End(Stream stream, uint32_t epoch) {
     ended_.insert({stream, epoch});
-    ServeParked();
+    ServeWaiting();
   }
 
   void Handle(const rpc::Method& method, const rpc::Message& request, rpc::Callback respond) {
@@ -50,7 +50,7 @@ class FakeCluster::Worker {
 
  private:
   using Key = std::pair<Stream, uint32_t>;
-  struct Parked {
+  struct Waiting {
     NextBatchHeader header;
     rpc::AnswerWindow* window;
   };
@@ -75,60 +75,60 @@ class FakeCluster::Worker {
   }
 
   void NextBatch(const NextBatchHeader& header, rpc::AnswerWindow* window) {
-    const uint64_t key = next_parked_++;
-    parked_[key] = Parked{header, window};
-    ServeParked();
-    if (header.has_wanted() || parked_.count(key) == 0) return;
+    const uint64_t key = next_waiting_++;
+    waiting_[key] = Waiting{header, window};
+    ServeWaiting();
+    if (header.has_wanted() || waiting_.count(key) == 0) return;
     cluster_->executor.PostAfter(int64_t{header.wait_ms()} * 1000, [this, key] {
-      const auto parked = parked_.find(key);
-      if (parked == parked_.end()) return;
-      Answer(parked->second, NextBatchAnswerHeader::NOT_YET);
-      parked_.erase(key);
+      const auto waiting = waiting_.find(key);
+      if (waiting == waiting_.end()) return;
+      Answer(waiting->second, NextBatchAnswerHeader::NOT_YET);
+      waiting_.erase(key);
     });
   }
 
   bool Ended(Key key) { return ended_.count(key) > 0 && parts_[key].empty(); }
 
-  void ServeParked() {
-    for (auto it = parked_.begin(); it != parked_.end();) {
-      it = Serve(it->second) ? parked_.erase(it) : std::next(it);
+  void ServeWaiting() {
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      it = Serve(it->second) ? waiting_.erase(it) : std::next(it);
     }
   }
 
-  bool Serve(const Parked& parked) {
-    const Key key = {parked.header.stream(), parked.header.epoch()};
+  bool Serve(const Waiting& waiting) {
+    const Key key = {waiting.header.stream(), waiting.header.epoch()};
     // A later epoch is not begun before the current one has ended.
     for (uint32_t earlier = 0; earlier < key.second; ++earlier) {
       if (!Ended({key.first, earlier})) return false;
     }
     auto& queue = parts_[key];
     const auto part = std::find_if(queue.begin(), queue.end(), [&](const FakePart& p) {
-      return !parked.header.has_wanted() || NameOf(p.id) == NameOf(parked.header.wanted());
+      return !waiting.header.has_wanted() || NameOf(p.id) == NameOf(waiting.header.wanted());
     });
     if (part != queue.end()) {
       const FakePart copy = *part;
       queue.erase(part);
-      HandOut(parked, copy);
+      HandOut(waiting, copy);
       return true;
     }
     if (!Ended(key)) return false;
-    CHECK(!parked.header.has_wanted()) << "a request for a part that does not exist";
-    Answer(parked, NextBatchAnswerHeader::ENDED);
+    CHECK(!waiting.header.has_wanted()) << "a request for a part that does not exist";
+    Answer(waiting, NextBatchAnswerHeader::ENDED);
     return true;
   }
 
-  void HandOut(const Parked& parked, const FakePart& part) {
-    const int rank = static_cast<int>(parked.header.call().sender());
+  void HandOut(const Waiting& waiting, const FakePart& part) {
+    const int rank = static_cast<int>(waiting.header.call().sender());
     CHECK(cluster_->handed_out_.insert(NameOf(part.id)).second);
     if (part.id.stream() == TRAIN_STREAM) {
       CHECK(cluster_->outstanding_[rank] < cluster_->AllowedParts())
           << "rank " << rank << " is too stale";
       ++cluster_->outstanding_[rank];
-      if (parked.header.has_wanted()) {
+      if (waiting.header.has_wanted()) {
         for (const auto& [step, count] : cluster_->pushes_of_step_) {
-          CHECK(step < parked.header.step() && count == cluster_->options_.num_ranks);
+          CHECK(step < waiting.header.step() && count == cluster_->options_.num_ranks);
         }
-        CHECK(cluster_->pushes_of_step_.size() == parked.header.step());
+        CHECK(cluster_->pushes_of_step_.size() == waiting.header.step());
       }
     } else {
       for (const int outstanding : cluster_->outstanding_) CHECK(outstanding == 0);
@@ -143,15 +143,15 @@ class FakeCluster::Worker {
     header.mutable_part()->set_last_of_lane(part.last_of_lane);
     // The fakes have no payload: the weight rides where a real part has the position of its batch.
     header.mutable_part()->set_first_sample(static_cast<uint64_t>(part.weight * 1000));
-    parked.window->Finish(parked.header.call().number(),
-                          rpc::Message{header.SerializeAsString(), Buffer()});
+    waiting.window->Finish(waiting.header.call().number(),
+                           rpc::Message{header.SerializeAsString(), Buffer()});
   }
 
-  void Answer(const Parked& parked, NextBatchAnswerHeader::Result result) {
+  void Answer(const Waiting& waiting, NextBatchAnswerHeader::Result result) {
     NextBatchAnswerHeader header;
     header.set_result(result);
-    parked.window->Finish(parked.header.call().number(),
-                          rpc::Message{header.SerializeAsString(), Buffer()});
+    waiting.window->Finish(waiting.header.call().number(),
+                           rpc::Message{header.SerializeAsString(), Buffer()});
   }
 
   void Push(const PushGradientsHeader& header, rpc::AnswerWindow* window) {
@@ -205,8 +205,8 @@ class FakeCluster::Worker {
   rpc::AnswerWindows windows_;
   std::map<Key, std::deque<FakePart>> parts_;
   std::set<Key> ended_;
-  std::map<uint64_t, Parked> parked_;
-  uint64_t next_parked_ = 0;
+  std::map<uint64_t, Waiting> waiting_;
+  uint64_t next_waiting_ = 0;
   std::map<uint64_t, HandedOut> handed_out_;
   uint64_t next_handle_;
   std::vector<WaitingPush> waiting_pushes_;

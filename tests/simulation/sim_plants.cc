@@ -32,7 +32,7 @@ constexpr Fault kFaults[] = {
     {Plant::kUpdatesLostAtOne, Fault::kAll, "an Update is left out at one of the PSs"},
     {Plant::kOtherWeightAtOne, Fault::kAll, "one of the PSs divides by another normalizer"},
     {Plant::kForgetfulPuts, Fault::kAll, "PutBatch runs once for each attempt"},
-    {Plant::kForgetfulAsks, Fault::kAll, "NextBatch runs once for each attempt"},
+    {Plant::kForgetfulRequests, Fault::kAll, "NextBatch runs once for each attempt"},
     {Plant::kForgetfulPushes, Fault::kAll, "PushGradients runs once for each attempt"},
     {Plant::kForgetfulAcks, Fault::kAll, "Ack runs once for each attempt"},
     {Plant::kForgetfulUpdates, Fault::kAll, "Update runs once for each attempt"},
@@ -54,8 +54,8 @@ constexpr Fault kFaults[] = {
     {Plant::kLastBatchLost, Fault::kHybrid, "parts of the ragged last batch are left out"},
     {Plant::kPartTwice, Fault::kHybrid, "the records of a part are in two batches"},
     {Plant::kEpochEndsEarly, Fault::kAll, "an epoch ends when one of two loaders has ended it"},
-    {Plant::kRoomWithoutBound, Fault::kAll, "queues have no capacity limit"},
-    {Plant::kRoomPerWorker, Fault::kSync, "all lanes and parts share one queue capacity"},
+    {Plant::kNoCapacityLimit, Fault::kAll, "queues have no capacity limit"},
+    {Plant::kCapacityPerWorker, Fault::kSync, "all lanes and parts share one queue capacity"},
     {Plant::kRunsThroughPasses, Fault::kAll,
      "a loader without records runs through all passes to come"},
     {Plant::kIdentityShuffle, Fault::kAll, "loaders do not shuffle, and say that they do"},
@@ -92,7 +92,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     changed.mutable_data()->set_shuffle_rows(0);
   } else if (role == DATA_LOADER && plant_ == Plant::kOtherShuffle) {
     changed.set_seed(job.seed() + 1);
-  } else if (role == EMBEDDING_WORKER && plant_ == Plant::kRoomWithoutBound) {
+  } else if (role == EMBEDDING_WORKER && plant_ == Plant::kNoCapacityLimit) {
     changed.mutable_embedding_worker()->set_queue_capacity_parts(1000);
   }
   if (role != EMBEDDING_PS) return changed;
@@ -148,7 +148,7 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
           [](PushGradientsHeader* header) { header->mutable_step()->set_finite(true); }));
     case Plant::kForgetfulPuts:
       return Keep(NewForgetfulWindow(engine, rpc::kPutBatch));
-    case Plant::kForgetfulAsks:
+    case Plant::kForgetfulRequests:
       return Keep(NewForgetfulWindow(engine, rpc::kNextBatch));
     case Plant::kForgetfulPushes:
       return Keep(NewForgetfulWindow(engine, rpc::kPushGradients));
@@ -182,7 +182,7 @@ std::vector<rpc::Channel*> Planting::ChannelsOf(int rank, std::vector<rpc::Chann
   if (plant_ == Plant::kPermitBeforeAnswer || plant_ == Plant::kPermitsOutOfOrder) {
     made = NewMisansweredPushes(channels, plant_ == Plant::kPermitsOutOfOrder, loop_);
   } else if (plant_ == Plant::kOtherPart) {
-    made = NewOtherPartAsks(channels, (rank + 1) % shape_.ranks);
+    made = NewOtherPartRequests(channels, (rank + 1) % shape_.ranks);
   }
   for (size_t i = 0; i < made.size(); ++i) {
     channels[i] = made[i].get();

@@ -1,7 +1,7 @@
 // Faults that are planted into a world, to show that the simulation finds them. Each is planted
 // from outside the engines: a handler, channel, trainer, observer or part source that stands
 // between two of them and breaks one promise, or an engine that is given another job or other
-// options. The single exception is kRoomPerWorker, which uses StreamQueue::CapacityScope.
+// options. The single exception is kCapacityPerWorker, which uses StreamQueue::CapacityScope.
 //
 // docs/consistency.md lists the faults with the first seed that finds each; `simulate -- --faults`
 // makes that table.
@@ -40,7 +40,7 @@ enum class Plant {
   kUpdatesLostAtOne,
   kOtherWeightAtOne,
   kForgetfulPuts,
-  kForgetfulAsks,
+  kForgetfulRequests,
   kForgetfulPushes,
   kForgetfulAcks,
   kForgetfulUpdates,
@@ -62,8 +62,8 @@ enum class Plant {
   kLastBatchLost,
   kPartTwice,
   kEpochEndsEarly,
-  kRoomWithoutBound,
-  kRoomPerWorker,
+  kNoCapacityLimit,
+  kCapacityPerWorker,
   kRunsThroughPasses,
   kIdentityShuffle,
   kOtherShuffle,

@@ -341,9 +341,9 @@ class MisansweredPushes final : public rpc::Channel {
   SimLoop* const loop_;
 };
 
-class OtherPartAsks final : public rpc::Channel {
+class OtherPartRequests final : public rpc::Channel {
  public:
-  OtherPartAsks(rpc::Channel* channel, int part) : channel_(channel), part_(part) {}
+  OtherPartRequests(rpc::Channel* channel, int part) : channel_(channel), part_(part) {}
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
@@ -405,11 +405,11 @@ std::vector<std::unique_ptr<rpc::Channel>> NewMisansweredPushes(
   return made;
 }
 
-std::vector<std::unique_ptr<rpc::Channel>> NewOtherPartAsks(
+std::vector<std::unique_ptr<rpc::Channel>> NewOtherPartRequests(
     const std::vector<rpc::Channel*>& channels, int part) {
   std::vector<std::unique_ptr<rpc::Channel>> made;
   for (rpc::Channel* channel : channels) {
-    made.push_back(std::make_unique<OtherPartAsks>(channel, part));
+    made.push_back(std::make_unique<OtherPartRequests>(channel, part));
   }
   return made;
 }

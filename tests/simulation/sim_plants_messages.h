@@ -79,7 +79,7 @@ std::vector<std::unique_ptr<rpc::Channel>> NewMisansweredPushes(
     const std::vector<rpc::Channel*>& channels, bool out_of_order, SimLoop* loop);
 
 // A rank's channels that ask for another rank's part of each ordered step.
-std::vector<std::unique_ptr<rpc::Channel>> NewOtherPartAsks(
+std::vector<std::unique_ptr<rpc::Channel>> NewOtherPartRequests(
     const std::vector<rpc::Channel*>& channels, int part);
 
 }  // namespace satrap::simulation

@@ -252,7 +252,7 @@ class World {
       options.executor = &loop_;
       options.timeouts = SimTimeouts();
       options.on_failure = FailureSinkOf(absl::StrCat("embedding worker ", i));
-      if (planting_.plant() == Plant::kRoomPerWorker) {
+      if (planting_.plant() == Plant::kCapacityPerWorker) {
         options.ordered_capacity = StreamQueue::CapacityScope::kStream;
       }
       auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
