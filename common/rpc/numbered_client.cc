@@ -110,7 +110,7 @@ NumberedClient::NumberedClient(const Options& options, Executor* executor, std::
     : state_(std::make_shared<State>(options, executor, std::move(peers))) {}
 
 NumberedClient::~NumberedClient() = default;
-NumberedClient::NumberedClient(NumberedClient&& other) : state_(other.state_) {}
+NumberedClient::NumberedClient(NumberedClient&& other) noexcept : state_(other.state_) {}
 
 void NumberedClient::Call(size_t peer, Message request, Callback done) {
   const uint64_t number = state_->numbers.Begin();

@@ -48,7 +48,7 @@ class NumberedClient {
   };
   NumberedClient(const Options& options, Executor* executor, std::vector<Peer> peers);
   ~NumberedClient();
-  NumberedClient(NumberedClient&&);
+  NumberedClient(NumberedClient&&) noexcept;
   NumberedClient& operator=(NumberedClient&&) = delete;
 
   // Calls peers[peer] with the next number. The header of `request` has neither envelope nor call

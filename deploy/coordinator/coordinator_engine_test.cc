@@ -13,7 +13,6 @@ namespace satrap {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 JobConfig SmallJob() {
   JobConfig job;
