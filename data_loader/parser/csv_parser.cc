@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
@@ -152,14 +153,15 @@ class CsvParser final : public Parser {
  private:
   const char* ParseRow(absl::string_view line, RecordBlock* block) override {
     if (std::memchr(line.data(), 0, line.size()) != nullptr) return "a NUL byte";
-    // One more scan of a line costs little; a record without quotes then pays for nothing else.
-    if (quotes_ && std::memchr(line.data(), '"', line.size()) != nullptr) {
-      return ParseQuotedRow(line, block);
-    }
     const char* at = line.data();
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (at == nullptr) return kTooFewColumns;
+      // Only the first byte of a field can open quotes, so a record without them pays one comparison
+      // a field. From the first quoted field on, the separators within quotes matter.
+      if (quotes_ && OpensQuotes(at, end)) {
+        return ParseQuotedFields(absl::string_view(at, static_cast<size_t>(end - at)), i, block);
+      }
       const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
       const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
       absl::string_view field(at, static_cast<size_t>(field_end - at));
@@ -171,15 +173,23 @@ class CsvParser final : public Parser {
     return at == nullptr ? nullptr : kTooManyColumns;
   }
 
-  // As ParseRow, of a record that holds a quote.
-  const char* ParseQuotedRow(absl::string_view record, RecordBlock* block) {
-    QuotedFields fields(record, &rules_, &scratch_);
-    for (const Column& column : columns_) {
+  // Whether the field at `at` is quoted.
+  bool OpensQuotes(const char* at, const char* end) const {
+    if (trim_) {
+      while (at != end && (*at == ' ' || *at == '\t')) ++at;
+    }
+    return at != end && *at == '"';
+  }
+
+  // The rest of ParseRow, from column `first` on, the first that is quoted.
+  const char* ParseQuotedFields(absl::string_view rest, size_t first, RecordBlock* block) {
+    QuotedFields fields(rest, &rules_, &scratch_);
+    for (size_t i = first; i < columns_.size(); ++i) {
       if (fields.done()) return kTooFewColumns;
       absl::string_view field;
       const QuotedFields::Result result = fields.Next(&field);
       if (result != QuotedFields::Result::kField) return ReasonOf(result);
-      const char* reason = ParseField(column, field, block);
+      const char* reason = ParseField(columns_[i], field, block);
       if (reason != nullptr) return reason;
     }
     return fields.done() ? nullptr : kTooManyColumns;
@@ -210,8 +220,11 @@ class CsvParser final : public Parser {
                       : "a quote is not closed on its line; only data.csv.multiline allows that";
   }
 
-  // Null, or the reason why the record is bad; so does ParseList.
-  static const char* ParseField(const Column& column, absl::string_view field, RecordBlock* block) {
+  // Null, or the reason why the record is bad; so does ParseList. Inlined into both callers: as a
+  // call it takes some 5 % of the time of a whole record.
+  static ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseField(const Column& column,
+                                                                    absl::string_view field,
+                                                                    RecordBlock* block) {
     switch (column.kind) {
       case ColumnConfig::IGNORE:
         return nullptr;
