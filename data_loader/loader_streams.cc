@@ -39,19 +39,19 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   streams->progress_ = std::make_unique<ReadProgress>(std::move(options));
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     if (!trains && stream != TEST_STREAM) continue;
-    ASSIGN_OR_RETURN(streams->plans_[stream],
+    ASSIGN_OR_RETURN(streams->specs_[stream],
                      StreamSpec::Make(job, stream, streams->progress_.get()));
   }
   return streams;
 }
 
 uint32_t LoaderStreams::num_train_splits() const {
-  const auto& plan = plans_[TRAIN_STREAM];
-  return plan == nullptr ? 0 : static_cast<uint32_t>(plan->splits.size());
+  const auto& spec = specs_[TRAIN_STREAM];
+  return spec == nullptr ? 0 : static_cast<uint32_t>(spec->splits.size());
 }
 
 bool LoaderStreams::needs_lease() const {
-  return plans_[TRAIN_STREAM] != nullptr && !plans_[TRAIN_STREAM]->ordered;
+  return specs_[TRAIN_STREAM] != nullptr && !specs_[TRAIN_STREAM]->ordered;
 }
 
 void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_executor,
@@ -62,7 +62,7 @@ void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_exec
   options.num_makers = to->ordered ? 1 : std::max(1, job_.data_loader().threads());
   options.capacity_parts = static_cast<size_t>(std::max(1, job_.data_loader().prefetch_parts()));
   parts_.push_back(
-      std::make_unique<ParsedPartSource>(plans_[stream], options, parse_executor, supply));
+      std::make_unique<ParsedPartSource>(specs_[stream], options, parse_executor, supply));
   to->sources.push_back(parts_.back().get());
 }
 
@@ -76,11 +76,11 @@ void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
   CHECK(streams_.empty());
   const uint32_t loaders = static_cast<uint32_t>(job_.data_loader().replicas());
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
-    if (plans_[stream] == nullptr) continue;
-    const uint32_t splits = static_cast<uint32_t>(plans_[stream]->splits.size());
+    if (specs_[stream] == nullptr) continue;
+    const uint32_t splits = static_cast<uint32_t>(specs_[stream]->splits.size());
     LoaderEngine::StreamSources sources;
     sources.stream = stream;
-    sources.ordered = plans_[stream]->ordered;
+    sources.ordered = specs_[stream]->ordered;
     sources.epochs = stream == TRAIN_STREAM ? static_cast<uint32_t>(job_.epochs()) : 0;
     // Who reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to one
     // loader, so that the order of its batches does not depend on timing. Train, unordered: whoever

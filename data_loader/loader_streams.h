@@ -57,7 +57,7 @@ class LoaderStreams {
   const JobConfig job_;
   const uint32_t index_;
   std::unique_ptr<ReadProgress> progress_;
-  std::shared_ptr<const StreamSpec> plans_[3];  // by Stream; null: the job has no such stream
+  std::shared_ptr<const StreamSpec> specs_[3];  // by Stream; null: the job has no such stream
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
   std::vector<std::unique_ptr<ParsedPartSource>> parts_;
   std::vector<LoaderEngine::StreamSources> streams_;

@@ -7,10 +7,10 @@
 
 namespace satrap {
 
-std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamSpec> plan) {
+std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamSpec> spec) {
   const bool cycles =
-      plan->stream == TRAIN_STREAM && plan->job.data().synthetic().cycle_batches() > 0;
-  return cycles ? NewCyclingBatchMaker(std::move(plan)) : NewRecordBatchMaker(std::move(plan));
+      spec->stream == TRAIN_STREAM && spec->job.data().synthetic().cycle_batches() > 0;
+  return cycles ? NewCyclingBatchMaker(std::move(spec)) : NewRecordBatchMaker(std::move(spec));
 }
 
 }  // namespace satrap

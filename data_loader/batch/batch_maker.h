@@ -32,7 +32,7 @@ class BatchMaker {
 
   // REQUIRES: this is the first call, or the last MakeBatch returned kEnd
   virtual void BeginEpoch(uint32_t epoch) = 0;
-  // REQUIRES: split < the plan's number of splits
+  // REQUIRES: split < the spec's number of splits
   virtual void AddSplit(uint32_t split) = 0;
   // No more splits follow in this epoch.
   virtual void EndSplits() = 0;
@@ -42,8 +42,8 @@ class BatchMaker {
   virtual absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) = 0;
 };
 
-// The batch maker for the plan's format.
-std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamSpec> plan);
+// The batch maker for the spec's format.
+std::unique_ptr<BatchMaker> NewBatchMaker(std::shared_ptr<const StreamSpec> spec);
 
 }  // namespace satrap
 

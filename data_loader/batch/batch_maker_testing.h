@@ -14,7 +14,7 @@
 namespace satrap {
 
 // Runs one epoch over splits first, first + step, ... and returns its batches.
-inline std::vector<std::vector<Part>> RunEpoch(const StreamSpec& plan, BatchMaker* maker,
+inline std::vector<std::vector<Part>> RunEpoch(const StreamSpec& spec, BatchMaker* maker,
                                                uint32_t epoch, uint32_t first = 0,
                                                uint32_t step = 1) {
   std::vector<std::vector<Part>> batches;
@@ -27,7 +27,7 @@ inline std::vector<std::vector<Part>> RunEpoch(const StreamSpec& plan, BatchMake
     if (!made.ok() || *made == BatchMaker::Result::kEnd) return batches;
     if (*made == BatchMaker::Result::kBatch) {
       batches.push_back(std::move(parts));
-    } else if (split < plan.splits.size()) {
+    } else if (split < spec.splits.size()) {
       maker->AddSplit(split);
       split += step;
     } else {

@@ -91,12 +91,12 @@ TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
     ReadProgress::Options options;
     options.quarantine_dir = dir.path() + "/quarantine";
     ReadProgress progress(options);
-    const auto plan = *StreamSpec::Make(job, TRAIN_STREAM, &progress);
-    const auto maker = NewBatchMaker(plan);
+    const auto spec = *StreamSpec::Make(job, TRAIN_STREAM, &progress);
+    const auto maker = NewBatchMaker(spec);
     size_t samples = 0;
     for (uint32_t epoch = 0; epoch < 2; ++epoch) {
       maker->BeginEpoch(epoch);
-      for (uint32_t split = 0; split < plan->splits.size(); ++split) maker->AddSplit(split);
+      for (uint32_t split = 0; split < spec->splits.size(); ++split) maker->AddSplit(split);
       maker->EndSplits();
       std::vector<Part> parts;
       while (true) {

@@ -58,13 +58,13 @@ class CsvQuotesTest : public testing::Test {
     ReadProgress::Options options;
     options.quarantine_dir = dir_.path() + "/quarantine";
     ReadProgress progress(options);
-    const auto plan = StreamSpec::Make(job_, TRAIN_STREAM, &progress);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    num_splits_ = (*plan)->splits.size();
-    const auto maker = NewBatchMaker(*plan);
+    const auto spec = StreamSpec::Make(job_, TRAIN_STREAM, &progress);
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    num_splits_ = (*spec)->splits.size();
+    const auto maker = NewBatchMaker(*spec);
     std::vector<std::string> parts;
     for (std::vector<uint64_t>& ids : ids_) ids.clear();
-    for (const std::vector<Part>& batch : RunEpoch(**plan, maker.get(), 0)) {
+    for (const std::vector<Part>& batch : RunEpoch(**spec, maker.get(), 0)) {
       for (const Part& part : batch) {
         parts.push_back(
             part.header.SerializeAsString() +

@@ -14,10 +14,10 @@ namespace {
 // so only headers are copied.
 class CyclingBatchMaker final : public BatchMaker {
  public:
-  explicit CyclingBatchMaker(std::shared_ptr<const StreamSpec> plan)
-      : plan_(std::move(plan)),
-        batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
-        kept_(static_cast<size_t>(plan_->job.data().synthetic().cycle_batches())) {}
+  explicit CyclingBatchMaker(std::shared_ptr<const StreamSpec> spec)
+      : spec_(std::move(spec)),
+        batch_size_(static_cast<uint64_t>(spec_->job.global_batch_size())),
+        kept_(static_cast<size_t>(spec_->job.data().synthetic().cycle_batches())) {}
 
   void BeginEpoch(uint32_t epoch) override {
     epoch_ = epoch;
@@ -25,8 +25,8 @@ class CyclingBatchMaker final : public BatchMaker {
     batches_ = 0;
   }
   void AddSplit(uint32_t split) override {
-    CHECK(split < plan_->splits.size()) << "split " << split;
-    for (uint64_t row = plan_->splits[split].from; row < plan_->splits[split].to;
+    CHECK(split < spec_->splits.size()) << "split " << split;
+    for (uint64_t row = spec_->splits[split].from; row < spec_->splits[split].to;
          row += batch_size_) {
       waiting_.push_back({split, row});
     }
@@ -37,8 +37,8 @@ class CyclingBatchMaker final : public BatchMaker {
     // The last batch of a lane is flagged, so one batch is kept back until the splits have ended.
     if (!splits_ended_ && waiting_.size() < 2) return Result::kNeedsSplit;
     if (waiting_.empty()) {
-      if (!plan_->ordered || batches_ > 0) return Result::kEnd;
-      *parts = CutBatch(*plan_, {}, epoch_, true);
+      if (!spec_->ordered || batches_ > 0) return Result::kEnd;
+      *parts = CutBatch(*spec_, {}, epoch_, true);
       ++batches_;
       return Result::kBatch;
     }
@@ -56,11 +56,11 @@ class CyclingBatchMaker final : public BatchMaker {
   };
 
   std::vector<Part> Take(const Batch& batch, bool last) {
-    const Split& split = plan_->splits[batch.split];
+    const Split& split = spec_->splits[batch.split];
     const uint64_t size = std::min(batch_size_, split.to - batch.row);
     ReadCounts counts;
     counts.records = counts.scanned = size;
-    plan_->progress->Add(plan_->stream, counts);
+    spec_->progress->Add(spec_->stream, counts);
     const uint64_t slot = batch.row / batch_size_ % kept_.size();
     // The last batch of the stream may be smaller, and is made for this one use.
     std::vector<Part> parts = size < batch_size_ ? Make(slot, size) : Kept(slot);
@@ -69,7 +69,7 @@ class CyclingBatchMaker final : public BatchMaker {
       part.header.set_epoch(epoch_);
       PartDescription* description = part.header.mutable_part();
       description->mutable_id()->set_epoch(epoch_);
-      if (plan_->ordered) description->set_last_of_lane(last);
+      if (spec_->ordered) description->set_last_of_lane(last);
       if (description->samples() == 0) continue;
       ProvenanceRange* provenance = description->mutable_provenance(0);
       provenance->set_split(batch.split);
@@ -85,16 +85,16 @@ class CyclingBatchMaker final : public BatchMaker {
   }
 
   std::vector<Part> Make(uint64_t slot, uint64_t size) const {
-    auto block = std::make_shared<Block>(plan_->schema);
+    auto block = std::make_shared<Block>(spec_->schema);
     for (uint64_t i = 0; i < size; ++i) {
-      plan_->click_log->Append(plan_->stream, slot * batch_size_ + i, &block->records);
+      spec_->click_log->Append(spec_->stream, slot * batch_size_ + i, &block->records);
     }
     KeepOrder(block.get());
     const BlockRange all = {std::move(block), 0, static_cast<uint32_t>(size)};
-    return CutBatch(*plan_, absl::MakeConstSpan(&all, 1), epoch_, false);
+    return CutBatch(*spec_, absl::MakeConstSpan(&all, 1), epoch_, false);
   }
 
-  const std::shared_ptr<const StreamSpec> plan_;
+  const std::shared_ptr<const StreamSpec> spec_;
   const uint64_t batch_size_;
   std::vector<std::vector<Part>> kept_;
   uint32_t epoch_ = 0;
@@ -105,8 +105,8 @@ class CyclingBatchMaker final : public BatchMaker {
 
 }  // namespace
 
-std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> plan) {
-  return std::make_unique<CyclingBatchMaker>(std::move(plan));
+std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> spec) {
+  return std::make_unique<CyclingBatchMaker>(std::move(spec));
 }
 
 }  // namespace satrap

@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// REQUIRES: the plan has a click log, and cycle_batches > 0
-std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> plan);
+// REQUIRES: the spec has a click log, and cycle_batches > 0
+std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> spec);
 
 }  // namespace satrap
 

@@ -35,18 +35,18 @@ std::vector<uint64_t> IdsOf(const Part& part) {
 class CyclingBatchMakerTest : public testing::Test {
  protected:
   void Make(const JobConfig& job) {
-    plan_ = *StreamSpec::Make(job, TRAIN_STREAM, &progress_);
-    maker_ = NewBatchMaker(plan_);
+    spec_ = *StreamSpec::Make(job, TRAIN_STREAM, &progress_);
+    maker_ = NewBatchMaker(spec_);
   }
 
   ReadProgress progress_{ReadProgress::Options()};
-  std::shared_ptr<const StreamSpec> plan_;
+  std::shared_ptr<const StreamSpec> spec_;
   std::unique_ptr<BatchMaker> maker_;
 };
 
 TEST_F(CyclingBatchMakerTest, BatchesAreKeptAndCycledThrough) {
   Make(Job());
-  const auto batches = RunEpoch(*plan_, maker_.get(), 0);
+  const auto batches = RunEpoch(*spec_, maker_.get(), 0);
   ASSERT_EQ(batches.size(), 6u);
   EXPECT_EQ(batches[0][0].payload.data(), batches[2][0].payload.data());
   EXPECT_EQ(batches[1][0].payload.data(), batches[3][0].payload.data());
@@ -62,7 +62,7 @@ TEST_F(CyclingBatchMakerTest, TheLastBatchIsASmallOneOfTheFirstRecordsOfItsKeptO
   JobConfig job = Job();
   job.mutable_nn_worker()->set_replicas(2);
   Make(job);
-  const auto batches = RunEpoch(*plan_, maker_.get(), 0);
+  const auto batches = RunEpoch(*spec_, maker_.get(), 0);
   ASSERT_EQ(batches.size(), 6u);
   ASSERT_EQ(batches[5].size(), 2u);
   const Part& second = batches[5][1];
@@ -81,7 +81,7 @@ TEST_F(CyclingBatchMakerTest, OrderedTheLastBatchOfEachEpochSaysSoAndKeptOnesDoN
   job.mutable_data()->mutable_synthetic()->set_train_samples(40);
   Make(job);
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
-    const auto batches = RunEpoch(*plan_, maker_.get(), epoch);
+    const auto batches = RunEpoch(*spec_, maker_.get(), epoch);
     ASSERT_EQ(batches.size(), 5u);
     for (size_t b = 0; b < batches.size(); ++b) {
       const PutBatchHeader& header = batches[b][0].header;
@@ -97,14 +97,14 @@ TEST_F(CyclingBatchMakerTest, ALaneWithoutSplitsHasOneBatchOfNoSamples) {
   job.set_mode(JobConfig::SYNC);
   job.mutable_nn_worker()->set_replicas(2);
   Make(job);
-  const auto batches = RunEpoch(*plan_, maker_.get(), 0, 3, 1);  // there are three splits
+  const auto batches = RunEpoch(*spec_, maker_.get(), 0, 3, 1);  // there are three splits
   ASSERT_EQ(batches.size(), 1u);
   ASSERT_EQ(batches[0].size(), 2u);
   EXPECT_TRUE(batches[0][1].header.part().last_of_lane());
   EXPECT_EQ(batches[0][1].header.part().samples(), 0u);
   job.set_mode(JobConfig::HYBRID);
   Make(job);
-  EXPECT_TRUE(RunEpoch(*plan_, maker_.get(), 0, 3, 1).empty()) << "unordered";
+  EXPECT_TRUE(RunEpoch(*spec_, maker_.get(), 0, 3, 1).empty()) << "unordered";
 }
 
 }  // namespace

@@ -18,15 +18,15 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
     State state = State::kEnded;
   };
 
-  Rep(std::shared_ptr<const StreamSpec> stream_plan, const Options& options, Executor* executor,
+  Rep(std::shared_ptr<const StreamSpec> stream_spec, const Options& options, Executor* executor,
       SplitSupply* split_supply)
-      : plan(std::move(stream_plan)),
+      : spec(std::move(stream_spec)),
         lane(options.lane),
         capacity_parts(options.capacity_parts),
         parse_executor(executor),
         supply(split_supply) {}
 
-  const std::shared_ptr<const StreamSpec> plan;
+  const std::shared_ptr<const StreamSpec> spec;
   const uint32_t lane;
   const size_t capacity_parts;
   Executor* const parse_executor;
@@ -186,8 +186,8 @@ void ParsedPartSource::Rep::Answer() {
     // Evaluation streams have endless passes, and what paces them is that a part of a later pass
     // waits at its worker. A loader without records for a pass would race through all of them, so
     // it sends one part of zero samples.
-    if (plan->stream != TRAIN_STREAM && AllEnded() && next_seq == 0) {
-      AddBatch({EmptyPart(*plan, epoch)});
+    if (spec->stream != TRAIN_STREAM && AllEnded() && next_seq == 0) {
+      AddBatch({EmptyPart(*spec, epoch)});
     }
     if (!error.ok()) {
       answer = error;
@@ -206,15 +206,15 @@ void ParsedPartSource::Rep::Answer() {
   done(std::move(answer));
 }
 
-ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamSpec> plan, const Options& options,
+ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamSpec> spec, const Options& options,
                                    Executor* parse_executor, SplitSupply* supply)
-    : rep_(std::make_shared<Rep>(plan, options, parse_executor, supply)) {
+    : rep_(std::make_shared<Rep>(spec, options, parse_executor, supply)) {
   CHECK(options.num_makers >= 1 && options.capacity_parts >= 1);
-  CHECK(!plan->ordered || options.num_makers == 1)
+  CHECK(!spec->ordered || options.num_makers == 1)
       << "several makers would mix the order of a lane";
   MutexLock lock(&rep_->mutex);
   rep_->makers.resize(static_cast<size_t>(options.num_makers));
-  for (Rep::Maker& maker : rep_->makers) maker.batches = NewBatchMaker(plan);
+  for (Rep::Maker& maker : rep_->makers) maker.batches = NewBatchMaker(spec);
 }
 
 ParsedPartSource::~ParsedPartSource() { rep_->Stop(); }

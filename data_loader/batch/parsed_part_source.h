@@ -27,7 +27,7 @@ class ParsedPartSource final : public PartSource {
   };
   // Tasks on `parse_executor` block on the disk, so it must not be the executor of an engine. It
   // and `supply` are not owned and must outlive this object and its tasks.
-  ParsedPartSource(std::shared_ptr<const StreamSpec> plan, const Options& options,
+  ParsedPartSource(std::shared_ptr<const StreamSpec> spec, const Options& options,
                    Executor* parse_executor, SplitSupply* supply);
   // Stops reading after the batch that is being made. The callback of an open Next is never called.
   ~ParsedPartSource() override;

@@ -39,12 +39,12 @@ class ParsedPartSourceTest : public testing::Test {
     job.mutable_data()->set_split_rows(10);
     job.set_global_batch_size(10);
     job.mutable_nn_worker()->set_replicas(2);
-    plan_ = *StreamSpec::Make(job, stream, &progress_);
+    spec_ = *StreamSpec::Make(job, stream, &progress_);
     ParsedPartSource::Options options;
     options.lane = 6;
     options.capacity_parts = capacity_parts;
     options.num_makers = num_makers;
-    source_ = std::make_unique<ParsedPartSource>(plan_, options, &executor_, supply);
+    source_ = std::make_unique<ParsedPartSource>(spec_, options, &executor_, supply);
   }
   // "e0 s1 p0 n5" (epoch, seq, part, samples), "end", "error: ..." or "nothing yet".
   std::string Next() {
@@ -69,7 +69,7 @@ class ParsedPartSourceTest : public testing::Test {
 
   ManualExecutor executor_;
   ReadProgress progress_{ReadProgress::Options()};
-  std::shared_ptr<const StreamSpec> plan_;
+  std::shared_ptr<const StreamSpec> spec_;
   std::unique_ptr<ParsedPartSource> source_;
   bool asked_ = false;
   std::string answer_;

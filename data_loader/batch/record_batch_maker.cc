@@ -16,15 +16,15 @@ namespace {
 // batch may therefore end in the middle of a block, and a block may feed several batches.
 class RecordBatchMaker final : public BatchMaker {
  public:
-  explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> plan)
-      : plan_(std::move(plan)),
-        batch_size_(static_cast<uint64_t>(plan_->job.global_batch_size())),
+  explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> spec)
+      : spec_(std::move(spec)),
+        batch_size_(static_cast<uint64_t>(spec_->job.global_batch_size())),
         // The last batch of a lane is flagged. A full batch is emitted only when one more record
         // is known, which proves that it is not the last.
-        needed_(batch_size_ + (plan_->ordered ? 1 : 0)),
-        reads_first_epoch_(plan_->reports_bad) {
-    if (reads_first_epoch_) plan_->progress->AddReader(plan_->stream);
-    if (plan_->click_log == nullptr) parser_ = NewParser(plan_->job.data(), plan_->stream);
+        needed_(batch_size_ + (spec_->ordered ? 1 : 0)),
+        reads_first_epoch_(spec_->reports_bad) {
+    if (reads_first_epoch_) spec_->progress->AddReader(spec_->stream);
+    if (spec_->click_log == nullptr) parser_ = NewParser(spec_->job.data(), spec_->stream);
   }
 
   void BeginEpoch(uint32_t epoch) override {
@@ -35,7 +35,7 @@ class RecordBatchMaker final : public BatchMaker {
     batches_ = 0;
   }
   void AddSplit(uint32_t split) override {
-    CHECK(split < plan_->splits.size()) << "split " << split;
+    CHECK(split < spec_->splits.size()) << "split " << split;
     splits_.push_back(split);
   }
   void EndSplits() override { splits_ended_ = true; }
@@ -56,12 +56,12 @@ class RecordBatchMaker final : public BatchMaker {
   // Called when all splits are read: gives the last batch if one is left. A lane has at least one
   // batch in an epoch, of zero samples if need be: the ranks wait for its last_of_lane flag.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
-    if (pending_rows_ > 0 || (plan_->ordered && batches_ == 0)) {
+    if (pending_rows_ > 0 || (spec_->ordered && batches_ == 0)) {
       Emit(true, parts);
       return Result::kBatch;
     }
     if (std::exchange(reads_first_epoch_, false)) {
-      RETURN_IF_ERROR(plan_->progress->EndReader(plan_->stream));
+      RETURN_IF_ERROR(spec_->progress->EndReader(spec_->stream));
     }
     return Result::kEnd;
   }
@@ -79,8 +79,8 @@ class RecordBatchMaker final : public BatchMaker {
       return absl::OkStatus();
     }
     block->split = split_;
-    if (plan_->shuffled) {
-      ShuffleBlock(plan_->job.seed(), epoch_, block.get());
+    if (spec_->shuffled) {
+      ShuffleBlock(spec_->job.seed(), epoch_, block.get());
     } else {
       KeepOrder(block.get());
     }
@@ -91,18 +91,18 @@ class RecordBatchMaker final : public BatchMaker {
   }
 
   absl::Status OpenSplit() {
-    const Split& split = plan_->splits[split_];
-    if (plan_->click_log != nullptr) {
-      reader_ = NewSyntheticBlockReader(split, plan_->stream, plan_->block_rows,
-                                        plan_->click_log.get(), plan_->progress);
+    const Split& split = spec_->splits[split_];
+    if (spec_->click_log != nullptr) {
+      reader_ = NewSyntheticBlockReader(split, spec_->stream, spec_->block_rows,
+                                        spec_->click_log.get(), spec_->progress);
       return absl::OkStatus();
     }
     FileBlockOptions options;
-    options.stream = plan_->stream;
-    options.block_rows = plan_->block_rows;
-    options.filter = &plan_->filter;
+    options.stream = spec_->stream;
+    options.block_rows = spec_->block_rows;
+    options.filter = &spec_->filter;
     options.parser = parser_.get();
-    options.progress = plan_->progress;
+    options.progress = spec_->progress;
     options.report_bad = reads_first_epoch_;
     ASSIGN_OR_RETURN(reader_, NewFileBlockReader(split, split_, options));
     return absl::OkStatus();
@@ -114,7 +114,7 @@ class RecordBatchMaker final : public BatchMaker {
     for (std::shared_ptr<Block>& block : blocks_) {
       if (block.use_count() == 1) return block;
     }
-    blocks_.push_back(std::make_shared<Block>(plan_->schema));
+    blocks_.push_back(std::make_shared<Block>(spec_->schema));
     return blocks_.back();
   }
 
@@ -131,10 +131,10 @@ class RecordBatchMaker final : public BatchMaker {
       if (front.size() == 0) pending_.pop_front();
     }
     ++batches_;
-    *parts = CutBatch(*plan_, batch, epoch_, last);
+    *parts = CutBatch(*spec_, batch, epoch_, last);
   }
 
-  const std::shared_ptr<const StreamSpec> plan_;
+  const std::shared_ptr<const StreamSpec> spec_;
   const uint64_t batch_size_;
   const uint64_t needed_;
   // True until the first epoch is read, if this stream reports bad records: they are counted once,
@@ -154,8 +154,8 @@ class RecordBatchMaker final : public BatchMaker {
 
 }  // namespace
 
-std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamSpec> plan) {
-  return std::make_unique<RecordBatchMaker>(std::move(plan));
+std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamSpec> spec) {
+  return std::make_unique<RecordBatchMaker>(std::move(spec));
 }
 
 }  // namespace satrap

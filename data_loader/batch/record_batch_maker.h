@@ -1,5 +1,5 @@
 // The BatchMaker that reads records: those of files, or rows of the synthetic click log. It
-// shuffles within each block if the plan says so.
+// shuffles within each block if the spec says so.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_RECORD_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_BATCH_RECORD_BATCH_MAKER_H_
@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamSpec> plan);
+std::unique_ptr<BatchMaker> NewRecordBatchMaker(std::shared_ptr<const StreamSpec> spec);
 
 }  // namespace satrap
 

@@ -51,9 +51,9 @@ struct Epoch {
   std::vector<int> records;  // in the order of the batches and their parts
 };
 
-Epoch ReadEpoch(const StreamSpec& plan, BatchMaker* maker, uint32_t epoch) {
+Epoch ReadEpoch(const StreamSpec& spec, BatchMaker* maker, uint32_t epoch) {
   Epoch result;
-  result.batches = RunEpoch(plan, maker, epoch);
+  result.batches = RunEpoch(spec, maker, epoch);
   for (const std::vector<Part>& batch : result.batches) {
     for (const Part& part : batch) {
       for (const int record : RecordsOf(part)) result.records.push_back(record);
@@ -70,15 +70,15 @@ std::vector<int> UpTo(int count) {
 
 class RecordBatchMakerTest : public testing::Test {
  protected:
-  std::shared_ptr<const StreamSpec> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
-    auto plan = StreamSpec::Make(job, stream, &progress_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    return *plan;
+  std::shared_ptr<const StreamSpec> Spec(const JobConfig& job, Stream stream = TRAIN_STREAM) {
+    auto spec = StreamSpec::Make(job, stream, &progress_);
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return *spec;
   }
   Epoch Run(const JobConfig& job, uint32_t epoch = 0, Stream stream = TRAIN_STREAM) {
-    const auto plan = Plan(job, stream);
-    const auto maker = NewRecordBatchMaker(plan);
-    return ReadEpoch(*plan, maker.get(), epoch);
+    const auto spec = Spec(job, stream);
+    const auto maker = NewRecordBatchMaker(spec);
+    return ReadEpoch(*spec, maker.get(), epoch);
   }
 
   TempDir dir_;
@@ -103,9 +103,9 @@ TEST_F(RecordBatchMakerTest, KeepsFileOrderAcrossSplitsAndCutsBatchesIntoEqualPa
 TEST_F(RecordBatchMakerTest, AFileThatShrinksBetweenTwoEpochsIsAnErrorOfTheSecond) {
   JobConfig job = FileJob(dir_, 10);
   job.mutable_data()->set_split_bytes(9);
-  const auto plan = Plan(job);
-  const auto maker = NewRecordBatchMaker(plan);
-  EXPECT_EQ(ReadEpoch(*plan, maker.get(), 0).records, UpTo(10));
+  const auto spec = Spec(job);
+  const auto maker = NewRecordBatchMaker(spec);
+  EXPECT_EQ(ReadEpoch(*spec, maker.get(), 0).records, UpTo(10));
   dir_.Write("data", "0,0\n1,1\n0,2\n1,3\n");
   maker->BeginEpoch(1);
   maker->AddSplit(0);  // all of its bytes are there
@@ -139,10 +139,10 @@ TEST_F(RecordBatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
   EXPECT_TRUE(Run(job).batches.empty()) << "unordered";
   job.set_mode(JobConfig::SYNC);
   job.mutable_nn_worker()->set_replicas(2);
-  const auto plan = Plan(job);
-  const auto maker = NewRecordBatchMaker(plan);
+  const auto spec = Spec(job);
+  const auto maker = NewRecordBatchMaker(spec);
   for (uint32_t e = 0; e < 2; ++e) {
-    const Epoch epoch = ReadEpoch(*plan, maker.get(), e);
+    const Epoch epoch = ReadEpoch(*spec, maker.get(), e);
     ASSERT_EQ(epoch.batches.size(), 1u);
     ASSERT_EQ(epoch.batches[0].size(), 2u);
     EXPECT_TRUE(epoch.batches[0][0].header.part().last_of_lane());
@@ -153,10 +153,10 @@ TEST_F(RecordBatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
 TEST_F(RecordBatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
   JobConfig job = FileJob(dir_, 100);
   job.mutable_data()->set_shuffle_rows(30);
-  const auto plan = Plan(job);
-  const auto maker = NewRecordBatchMaker(plan);
-  const Epoch first = ReadEpoch(*plan, maker.get(), 0);
-  const Epoch second = ReadEpoch(*plan, maker.get(), 1);
+  const auto spec = Spec(job);
+  const auto maker = NewRecordBatchMaker(spec);
+  const Epoch first = ReadEpoch(*spec, maker.get(), 0);
+  const Epoch second = ReadEpoch(*spec, maker.get(), 1);
   EXPECT_EQ(first.records, Run(job, 0).records) << "the same on every run";
   EXPECT_NE(first.records, second.records);
   for (size_t i = 0; i < first.records.size(); ++i) EXPECT_EQ(first.records[i] / 30, i / 30);
@@ -200,9 +200,9 @@ TEST_F(RecordBatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
 
 TEST_F(RecordBatchMakerTest, AFileThatWentAwayIsAnError) {
   const JobConfig job = FileJob(dir_, 10);
-  const auto plan = Plan(job);
+  const auto spec = Spec(job);
   std::filesystem::remove(dir_.path() + "/data");
-  const auto maker = NewRecordBatchMaker(plan);
+  const auto maker = NewRecordBatchMaker(spec);
   maker->BeginEpoch(0);
   maker->AddSplit(0);
   std::vector<Part> parts;
@@ -219,15 +219,15 @@ class TwoRecordBatchMakersTest : public testing::Test {
     ReadProgress::Options options;
     options.max_bad_fraction = 0.2;
     progress_ = std::make_unique<ReadProgress>(options);
-    plan_ = *StreamSpec::Make(job, TRAIN_STREAM, progress_.get());
-    ASSERT_EQ(plan_->splits.size(), 2u);
-    good_ = NewRecordBatchMaker(plan_);
-    bad_ = NewRecordBatchMaker(plan_);
+    spec_ = *StreamSpec::Make(job, TRAIN_STREAM, progress_.get());
+    ASSERT_EQ(spec_->splits.size(), 2u);
+    good_ = NewRecordBatchMaker(spec_);
+    bad_ = NewRecordBatchMaker(spec_);
   }
 
   TempDir dir_;
   std::unique_ptr<ReadProgress> progress_;
-  std::shared_ptr<const StreamSpec> plan_;
+  std::shared_ptr<const StreamSpec> spec_;
   std::unique_ptr<BatchMaker> good_;
   std::unique_ptr<BatchMaker> bad_;
 };
@@ -235,16 +235,16 @@ class TwoRecordBatchMakersTest : public testing::Test {
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
   // All that this one has read is bad, and it ends before the other begins.
-  EXPECT_TRUE(RunEpoch(*plan_, bad_.get(), 0, 1, 2).empty());
-  EXPECT_EQ(RunEpoch(*plan_, good_.get(), 0, 0, 2).size(), 13u);
+  EXPECT_TRUE(RunEpoch(*spec_, bad_.get(), 0, 1, 2).empty());
+  EXPECT_EQ(RunEpoch(*spec_, good_.get(), 0, 0, 2).size(), 13u);
   EXPECT_EQ(progress_->quarantined(), 3u);
-  EXPECT_TRUE(RunEpoch(*plan_, bad_.get(), 1, 1, 2).empty());
+  EXPECT_TRUE(RunEpoch(*spec_, bad_.get(), 1, 1, 2).empty());
   EXPECT_EQ(progress_->quarantined(), 3u) << "counted in the first epoch only";
 }
 
 TEST_F(TwoRecordBatchMakersTest, TooManyBadRecordsAreAnErrorWhenTheLastMakerEnds) {
   Make(5);
-  EXPECT_EQ(RunEpoch(*plan_, good_.get(), 0, 0, 2).size(), 2u);
+  EXPECT_EQ(RunEpoch(*spec_, good_.get(), 0, 0, 2).size(), 2u);
   bad_->BeginEpoch(0);
   bad_->AddSplit(1);
   bad_->EndSplits();

@@ -34,13 +34,13 @@ std::vector<BlockRange> Slice(absl::Span<const BlockRange> batch, uint64_t from,
   return slice;
 }
 
-Part MakePart(const StreamSpec& plan, absl::Span<const BlockRange> ranges, uint64_t first_sample,
+Part MakePart(const StreamSpec& spec, absl::Span<const BlockRange> ranges, uint64_t first_sample,
               uint32_t epoch, uint64_t index) {
-  Part part = plan.encoder.Encode(ranges, first_sample);
-  part.header.set_stream(plan.stream);
+  Part part = spec.encoder.Encode(ranges, first_sample);
+  part.header.set_stream(spec.stream);
   part.header.set_epoch(epoch);
   PartId* id = part.header.mutable_part()->mutable_id();
-  id->set_stream(plan.stream);
+  id->set_stream(spec.stream);
   id->set_epoch(epoch);
   id->set_part(static_cast<uint32_t>(index));
   return part;
@@ -72,23 +72,23 @@ StreamSpec::StreamSpec(const JobConfig& job_config, Stream of_stream, std::vecto
                     : nullptr),
       progress(read_progress) {}
 
-std::vector<Part> CutBatch(const StreamSpec& plan, absl::Span<const BlockRange> batch,
+std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
                            uint32_t epoch, bool last) {
   uint64_t samples = 0;
   for (const BlockRange& range : batch) samples += range.size();
-  const uint64_t num_parts = static_cast<uint64_t>(plan.job.nn_worker().replicas());
+  const uint64_t num_parts = static_cast<uint64_t>(spec.job.nn_worker().replicas());
   std::vector<Part> parts;
   for (uint64_t p = 0; p < num_parts; ++p) {
     const uint64_t from = samples * p / num_parts;
     const uint64_t to = samples * (p + 1) / num_parts;
-    if (from == to && !plan.ordered) continue;
-    Part part = MakePart(plan, Slice(batch, from, to), from, epoch, p);
-    if (plan.ordered) part.header.mutable_part()->set_last_of_lane(last);
+    if (from == to && !spec.ordered) continue;
+    Part part = MakePart(spec, Slice(batch, from, to), from, epoch, p);
+    if (spec.ordered) part.header.mutable_part()->set_last_of_lane(last);
     parts.push_back(std::move(part));
   }
   return parts;
 }
 
-Part EmptyPart(const StreamSpec& plan, uint32_t epoch) { return MakePart(plan, {}, 0, epoch, 0); }
+Part EmptyPart(const StreamSpec& spec, uint32_t epoch) { return MakePart(spec, {}, 0, epoch, 0); }
 
 }  // namespace satrap

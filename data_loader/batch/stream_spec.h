@@ -23,7 +23,7 @@ namespace satrap {
 
 // Immutable except for `progress`, which is thread-safe.
 struct StreamSpec {
-  // Lists the splits and makes the plan. `progress` is not owned and must outlive it. Fails as
+  // Lists the splits and makes the spec. `progress` is not owned and must outlive it. Fails as
   // ListSplits does.
   static absl::StatusOr<std::shared_ptr<const StreamSpec>> Make(const JobConfig& job, Stream stream,
                                                                 ReadProgress* progress);
@@ -49,10 +49,10 @@ struct StreamSpec {
 // Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and
 // part are set in each, and last_of_lane if the stream is ordered. Parts of zero samples are
 // included only if it is ordered.
-std::vector<Part> CutBatch(const StreamSpec& plan, absl::Span<const BlockRange> batch,
+std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
                            uint32_t epoch, bool last);
 // Part 0 of a batch without samples.
-Part EmptyPart(const StreamSpec& plan, uint32_t epoch);
+Part EmptyPart(const StreamSpec& spec, uint32_t epoch);
 
 }  // namespace satrap
 

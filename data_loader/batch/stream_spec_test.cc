@@ -24,14 +24,14 @@ JobConfig Job(const TempDir& dir) {
   return job;
 }
 
-class StreamPlanTest : public testing::Test {
+class StreamSpecTest : public testing::Test {
  protected:
-  std::shared_ptr<const StreamSpec> Plan(const JobConfig& job, Stream stream = TRAIN_STREAM) {
+  std::shared_ptr<const StreamSpec> Spec(const JobConfig& job, Stream stream = TRAIN_STREAM) {
     return *StreamSpec::Make(job, stream, &progress_);
   }
   // A block of `rows` records of a split, in the order of its file.
-  static BlockRange Rows(const StreamSpec& plan, uint32_t split, uint32_t rows) {
-    auto block = std::make_shared<Block>(plan.schema);
+  static BlockRange Rows(const StreamSpec& spec, uint32_t split, uint32_t rows) {
+    auto block = std::make_shared<Block>(spec.schema);
     block->split = split;
     for (uint32_t i = 0; i < rows; ++i) {
       block->records.BeginRow();
@@ -58,53 +58,53 @@ class StreamPlanTest : public testing::Test {
   ReadProgress progress_{ReadProgress::Options()};
 };
 
-TEST_F(StreamPlanTest, OnlyTheTrainStreamIsShuffledAndOrdered) {
+TEST_F(StreamSpecTest, OnlyTheTrainStreamIsShuffledAndOrdered) {
   JobConfig job = Job(dir_);
   job.mutable_data()->add_valid_files("day");
   job.set_mode(JobConfig::SYNC);
-  const auto train = Plan(job);
+  const auto train = Spec(job);
   EXPECT_TRUE(train->ordered && train->shuffled);
   EXPECT_EQ(train->block_rows, 100u);
   EXPECT_EQ(train->splits.size(), 2u);
-  const auto valid = Plan(job, VALID_STREAM);
+  const auto valid = Spec(job, VALID_STREAM);
   EXPECT_FALSE(valid->ordered || valid->shuffled);
   EXPECT_EQ(valid->block_rows, kUnshuffledBlockRows);
   job.set_mode(JobConfig::HYBRID);
   job.mutable_data()->set_shuffle_rows(0);
-  const auto hybrid = Plan(job);
+  const auto hybrid = Spec(job);
   EXPECT_FALSE(hybrid->ordered || hybrid->shuffled);
   EXPECT_EQ(hybrid->block_rows, kUnshuffledBlockRows);
 }
 
-TEST_F(StreamPlanTest, TheBadRecordsOfAFileAreReportedByOneStream) {
+TEST_F(StreamSpecTest, TheBadRecordsOfAFileAreReportedByOneStream) {
   JobConfig job = Job(dir_);
   job.mutable_data()->mutable_seeded_split()->set_test_fraction(0.5);
-  EXPECT_TRUE(Plan(job)->reports_bad);
-  EXPECT_FALSE(Plan(job, TEST_STREAM)->reports_bad) << "the train stream reads them too";
+  EXPECT_TRUE(Spec(job)->reports_bad);
+  EXPECT_FALSE(Spec(job, TEST_STREAM)->reports_bad) << "the train stream reads them too";
   job.set_action(JobConfig::EVALUATE);
-  EXPECT_TRUE(Plan(job, TEST_STREAM)->reports_bad) << "nothing is trained";
+  EXPECT_TRUE(Spec(job, TEST_STREAM)->reports_bad) << "nothing is trained";
   job.set_action(JobConfig::TRAIN);
   job.mutable_data()->add_test_files("day");
-  EXPECT_TRUE(Plan(job, TEST_STREAM)->reports_bad) << "files of its own";
+  EXPECT_TRUE(Spec(job, TEST_STREAM)->reports_bad) << "files of its own";
 }
 
-TEST_F(StreamPlanTest, ABatchIsCutAcrossItsRanges) {
+TEST_F(StreamSpecTest, ABatchIsCutAcrossItsRanges) {
   JobConfig job = Job(dir_);
   job.mutable_nn_worker()->set_replicas(3);
-  const auto plan = Plan(job);
-  const std::vector<BlockRange> batch = {Rows(*plan, 0, 3), Rows(*plan, 1, 4)};
-  EXPECT_EQ(Describe(CutBatch(*plan, batch, 0, false)),
+  const auto spec = Spec(job);
+  const std::vector<BlockRange> batch = {Rows(*spec, 0, 3), Rows(*spec, 1, 4)};
+  EXPECT_EQ(Describe(CutBatch(*spec, batch, 0, false)),
             (Texts{"0: 0[0,2)", "2: 0[2,3) 1[0,1)", "4: 1[1,4)"}));
 }
 
-TEST_F(StreamPlanTest, PartsOfNoSamplesAreMadeWhereTheyAreAskedForByName) {
+TEST_F(StreamSpecTest, PartsOfNoSamplesAreMadeWhereTheyAreAskedForByName) {
   JobConfig job = Job(dir_);
   job.mutable_nn_worker()->set_replicas(3);
-  const auto unordered = Plan(job);
+  const auto unordered = Spec(job);
   const BlockRange one = Rows(*unordered, 1, 1);
   EXPECT_EQ(Describe(CutBatch(*unordered, {one}, 0, true)), (Texts{"0: 1[0,1)"}));
   job.set_mode(JobConfig::SYNC);
-  const std::vector<Part> parts = CutBatch(*Plan(job), {one}, 4, true);
+  const std::vector<Part> parts = CutBatch(*Spec(job), {one}, 4, true);
   EXPECT_EQ(Describe(parts), (Texts{"0:", "0:", "0: 1[0,1)"}));
   for (const Part& part : parts) {
     EXPECT_TRUE(part.header.part().last_of_lane());
@@ -112,10 +112,10 @@ TEST_F(StreamPlanTest, PartsOfNoSamplesAreMadeWhereTheyAreAskedForByName) {
   }
 }
 
-TEST_F(StreamPlanTest, AnEmptyPartNamesItsStreamAndPass) {
+TEST_F(StreamSpecTest, AnEmptyPartNamesItsStreamAndPass) {
   JobConfig job = Job(dir_);
   job.mutable_data()->add_valid_files("day");
-  const Part part = EmptyPart(*Plan(job, VALID_STREAM), 7);
+  const Part part = EmptyPart(*Spec(job, VALID_STREAM), 7);
   EXPECT_EQ(part.header.stream(), VALID_STREAM);
   EXPECT_EQ(part.header.epoch(), 7u);
   EXPECT_EQ(part.header.part().id().stream(), VALID_STREAM);

@@ -131,10 +131,10 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-int64_t MakeAllBatches(const StreamSpec& plan, BatchMaker* maker, uint32_t epoch) {
+int64_t MakeAllBatches(const StreamSpec& spec, BatchMaker* maker, uint32_t epoch) {
   int64_t samples = 0;
   maker->BeginEpoch(epoch);
-  for (uint32_t split = 0; split < plan.splits.size(); ++split) maker->AddSplit(split);
+  for (uint32_t split = 0; split < spec.splits.size(); ++split) maker->AddSplit(split);
   maker->EndSplits();
   std::vector<Part> parts;
   while (true) {
@@ -169,14 +169,14 @@ void Run(Format format, const std::string& format_name, int rows, int passes,
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
   const JobConfig job = MakeJob(path, format);
   ReadProgress progress{ReadProgress::Options()};
-  const auto plan = StreamSpec::Make(job, TRAIN_STREAM, &progress);
-  CHECK_OK(plan.status());
-  const std::unique_ptr<BatchMaker> maker = NewBatchMaker(*plan);
+  const auto spec = StreamSpec::Make(job, TRAIN_STREAM, &progress);
+  CHECK_OK(spec.status());
+  const std::unique_ptr<BatchMaker> maker = NewBatchMaker(*spec);
   std::vector<double> rates, cpu_rates, probe_rates;
   for (int pass = 0; pass <= passes; ++pass) {
     const double cpu_start = CpuSeconds();
     const double seconds = Seconds(
-        [&] { CHECK(MakeAllBatches(**plan, maker.get(), static_cast<uint32_t>(pass)) == rows); });
+        [&] { CHECK(MakeAllBatches(**spec, maker.get(), static_cast<uint32_t>(pass)) == rows); });
     const double cpu_seconds = CpuSeconds() - cpu_start;
     const double probe_seconds = Seconds([&] { CHECK(CountLines(path) == rows); });
     if (pass == 0) continue;  // warms caches up
