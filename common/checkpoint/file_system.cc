@@ -1,8 +1,10 @@
 #include "common/checkpoint/file_system.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -37,6 +39,33 @@ class DiskFile final : public WritableFile {
   FILE* const file_;
 };
 
+// Reads past the cache of stdio: callers read in large pieces.
+class DiskReader final : public ReadableFile {
+ public:
+  DiskReader(std::string path, int fd, uint64_t size_bytes)
+      : path_(std::move(path)), fd_(fd), size_bytes_(size_bytes) {}
+  ~DiskReader() override { close(fd_); }
+
+  uint64_t size_bytes() const override { return size_bytes_; }
+
+  absl::StatusOr<size_t> Read(absl::Span<char> bytes) override {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t got = read(fd_, bytes.data() + done, bytes.size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return FileError("read", path_);
+      if (got == 0) break;
+      done += static_cast<size_t>(got);
+    }
+    return done;
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const uint64_t size_bytes_;
+};
+
 absl::Status StatusOf(absl::string_view doing, const std::string& path,
                       const std::error_code& error) {
   return error ? FileError(doing, path, error.value()) : absl::OkStatus();
@@ -50,8 +79,27 @@ class Disk final : public FileSystem {
     return std::make_unique<DiskFile>(path, file);
   }
 
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return FileError("read", path);
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+      const absl::Status error = FileError("read", path);
+      close(fd);
+      return error;
+    }
+    return std::make_unique<DiskReader>(path, fd, static_cast<uint64_t>(status.st_size));
+  }
+
   absl::Status Rename(const std::string& from, const std::string& to) override {
     return std::rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FileError("write", to);
+  }
+
+  absl::Status HardLink(const std::string& from, const std::string& to) override {
+    if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    const int error = errno;
+    const absl::Status status = FileError("link", to, error);
+    return error == EEXIST ? absl::AlreadyExistsError(status.message()) : status;
   }
 
   absl::Status CreateLink(const std::string& target, const std::string& path) override {
@@ -96,6 +144,16 @@ class Disk final : public FileSystem {
 FileSystem* DiskFileSystem() {
   static Disk disk;
   return &disk;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, FileSystem* file_system) {
+  absl::StatusOr<std::unique_ptr<ReadableFile>> file = file_system->Open(path);
+  if (!file.ok()) return file.status();
+  std::string content((*file)->size_bytes(), '\0');
+  const absl::StatusOr<size_t> got = (*file)->Read(absl::MakeSpan(content));
+  if (!got.ok()) return got.status();
+  content.resize(*got);
+  return content;
 }
 
 }  // namespace satrap

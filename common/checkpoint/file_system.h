@@ -1,5 +1,5 @@
-// The operations on a disk that saving a model is made of. A test passes its own implementation to
-// see their order or to let one of them fail.
+// The operations on a disk that cuts and the log of a run are made of. A test passes its own
+// implementation to see their order, to let one of them fail, or to lose what was not synced.
 //
 // What is durable. The bytes of a file are after its Sync. Its name is not: a created, renamed or
 // linked entry survives a power failure only after SyncFolder of the folder that holds it, and two
@@ -11,6 +11,8 @@
 #ifndef SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_
 #define SATRAP_COMMON_CHECKPOINT_FILE_SYSTEM_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace satrap {
 
@@ -31,21 +34,38 @@ class WritableFile {
   virtual absl::Status Sync() = 0;
 };
 
+// A file being read from start to end. Thread-compatible.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  // When it was opened.
+  virtual uint64_t size_bytes() const = 0;
+  // Reads up to bytes.size() bytes into `bytes` and returns how many: fewer only at the end of the
+  // file.
+  virtual absl::StatusOr<size_t> Read(absl::Span<char> bytes) = 0;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
+
+  // NOT_FOUND if there is no such file.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
 
   // An empty file at `path`; what it held before is gone.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   // Replaces `to`, which may be a file or a link.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name `to` for the file `from`, in one step. ALREADY_EXISTS, and nothing changes, if
+  // there is a `to`.
+  virtual absl::Status HardLink(const std::string& from, const std::string& to) = 0;
   // A symbolic link at `path`, which must not exist; `target` is relative to its folder.
   virtual absl::Status CreateLink(const std::string& target, const std::string& path) = 0;
   // The folder and those above it, unless they exist.
   virtual absl::Status CreateFolders(const std::string& path) = 0;
   // A file, a link or a folder with all it holds. OK if there is none.
   virtual absl::Status Remove(const std::string& path) = 0;
-  // The names in a folder, in no order.
+  // The names in a folder, in no order. NOT_FOUND if there is no such folder.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
   // Makes the entries of a folder durable: which names it holds and what they name.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
@@ -53,6 +73,9 @@ class FileSystem {
 
 // The machine's own. Stateless; lives as long as the program.
 FileSystem* DiskFileSystem();
+
+// The whole content of the file. Errors as Open and Read.
+absl::StatusOr<std::string> ReadFile(const std::string& path, FileSystem* file_system);
 
 }  // namespace satrap
 

@@ -4,13 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/durable_file.h"
-#include "common/config/text_format.h"
-#include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {
@@ -18,40 +15,26 @@ namespace {
 
 std::string PathIn(const std::string& directory) { return directory + "/manifest"; }
 
-std::string LastLine(absl::string_view text) {
-  return absl::StrFormat("# crc32c %08x\n", Crc32c(text));
-}
-
 }  // namespace
 
 absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
                            FileSystem* file_system) {
-  const std::string text = ToText(manifest);
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
                    DurableFile::Create(PathIn(directory), file_system));
-  RETURN_IF_ERROR(file->Append(text));
-  RETURN_IF_ERROR(file->Append(LastLine(text)));
+  RETURN_IF_ERROR(file->Append(CheckedText(manifest)));
   return file->Commit();
 }
 
-absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory) {
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
+                                                FileSystem* file_system) {
   const std::string path = PathIn(directory);
-  const auto content = ReadWholeFile(path);
-  if (absl::IsNotFound(content.status())) {
+  CheckpointManifest manifest;
+  const absl::Status status = ReadCheckedText(path, file_system, &manifest);
+  if (absl::IsNotFound(status)) {
     return absl::NotFoundError(
         absl::StrCat(directory, " holds no saved model: it has no manifest"));
   }
-  RETURN_IF_ERROR(content.status());
-  // The checksum is tested before the text is parsed, so that damage is reported as damage and not
-  // as a syntax error.
-  const size_t last_line = content->rfind("# crc32c ");
-  if (last_line == std::string::npos ||
-      content->substr(last_line) != LastLine(absl::string_view(*content).substr(0, last_line))) {
-    return absl::DataLossError(absl::StrCat(path, " is damaged: its checksum does not match"));
-  }
-  CheckpointManifest manifest;
-  const absl::Status status = ParseText(*content, path, &manifest);
-  if (!status.ok()) return absl::DataLossError(status.message());
+  RETURN_IF_ERROR(status);
   if (manifest.version() != kManifestVersion) {
     return absl::DataLossError(absl::StrCat(path, ": the model has format version ",
                                             manifest.version(), ", and this build reads only ",

@@ -25,7 +25,8 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
 
 // NOT_FOUND if the folder has no manifest, so no complete model; DATA_LOSS, naming the file, if the
 // manifest is damaged or has another version.
-absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory);
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
+                                                FileSystem* file_system = DiskFileSystem());
 
 // Equal for models with the same bits in every row and in the dense network, regardless of how many
 // embedding PSs saved them: XXH64 of each table's sum of rows_digest and of the dense file's

@@ -94,6 +94,22 @@ absl::StatusOr<StatusAnswer> CoordinatorClient::Status() {
   return answer;
 }
 
+absl::StatusOr<SplitList> CoordinatorClient::FixSplits(int loader, const SplitList& splits) {
+  FixSplitsRequest request;
+  *request.mutable_envelope() = envelope_;
+  request.set_loader(static_cast<uint32_t>(loader));
+  *request.mutable_splits() = splits;
+  FixSplitsAnswer answer;
+  RETURN_IF_ERROR(Call(kFixSplits, request, &answer));
+  return answer.splits();
+}
+
+absl::StatusOr<uint64_t> CoordinatorClient::Wish(const WishRequest& request) {
+  WishAnswer answer;
+  RETURN_IF_ERROR(Call(kWish, request, &answer));
+  return answer.number();
+}
+
 absl::Status CoordinatorClient::Finish(const RunResult& result) {
   FinishRequest request;
   *request.mutable_envelope() = envelope_;

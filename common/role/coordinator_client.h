@@ -35,6 +35,9 @@ inline constexpr rpc::Method kStoreGet = {"/satrap.Coordinator/StoreGet", false}
 inline constexpr rpc::Method kFinish = {"/satrap.Coordinator/Finish", false};
 inline constexpr rpc::Method kFail = {"/satrap.Coordinator/Fail", false};
 inline constexpr rpc::Method kStatus = {"/satrap.Coordinator/Status", false};
+inline constexpr rpc::Method kFixSplits = {"/satrap.Coordinator/FixSplits", false};
+inline constexpr rpc::Method kCommitCut = {"/satrap.Coordinator/CommitCut", false};
+inline constexpr rpc::Method kWish = {"/satrap.Coordinator/Wish", false};
 
 class CoordinatorClient final : public RendezvousStore {
  public:
@@ -51,6 +54,10 @@ class CoordinatorClient final : public RendezvousStore {
   // FAILED_PRECONDITION only if the client's envelope has a run id and the run is another one.
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
+  // The files of the run: `splits`, unless the run has a list already.
+  absl::StatusOr<SplitList> FixSplits(int loader, const SplitList& splits);
+  // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
+  absl::StatusOr<uint64_t> Wish(const WishRequest& request);
   // Returns why the run fails, "ROLE I: ...": for this reason, unless another one came first.
   absl::StatusOr<std::string> Fail(Role role, int index, absl::string_view reason);
 

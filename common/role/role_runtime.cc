@@ -86,7 +86,10 @@ struct RoleRuntime::Rep {
   MetricsRegistry metrics;
   std::unique_ptr<MetricsServer> metrics_server;
   const uint64_t incarnation = RandomId();
-  Envelope envelope;  // set by Register, before `registered`; constant afterwards
+  // Set by Register, before `registered`; constant afterwards.
+  Envelope envelope;
+  RegisterAnswer registration;
+  std::unique_ptr<KillPoints> kill_points;
   rpc::EndpointOptions endpoint_options;
   ThreadPoolExecutor executor;
   std::unique_ptr<rpc::GrpcServer> server;
@@ -111,10 +114,12 @@ struct RoleRuntime::Rep {
   absl::Status failure GUARDED_BY(mutex);
   absl::optional<absl::StatusOr<rpc::Message>> heartbeat_answer GUARDED_BY(mutex);
   std::vector<Member> members GUARDED_BY(mutex);
+  uint64_t order_fingerprint GUARDED_BY(mutex) = 0;
   std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels GUARDED_BY(mutex);
 
   Mutex progress_mutex;
   ProgressSource progress_source GUARDED_BY(progress_mutex);
+  std::function<void(const CutWish&)> wish_sink GUARDED_BY(progress_mutex);
 
   // Last, so that they are destroyed first: their callbacks use the members above.
   std::unique_ptr<rpc::GrpcChannel> coordinator_channel;
@@ -163,6 +168,9 @@ absl::Status RoleRuntime::Rep::Register() {
         absl::StrCat("the coordinator at ", flags.coordinator, " names no run"));
   }
   envelope = answer.envelope();
+  registration = answer;
+  kill_points =
+      std::make_unique<KillPoints>(job, flags.role_index, envelope.generation(), KillThisProcess);
   coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get(), envelope);
   {
     // The control thread reads the envelope only once it has seen `registered`.
@@ -326,9 +334,14 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   if (answer.state() == FAILED) {
     ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
   }
+  if (answer.wish().number() > 0) {
+    MutexLock lock(&progress_mutex);
+    if (wish_sink) wish_sink(answer.wish());
+  }
   MutexLock lock(&mutex);
   if (answer.state() == FINISHED && state != FINISHED) finished_ms = MonotonicMs();
   if (state == STARTING) members.assign(answer.members().begin(), answer.members().end());
+  if (answer.has_order_fingerprint()) order_fingerprint = answer.order_fingerprint();
   state = answer.state();
   changed.NotifyAll();
 }
@@ -383,6 +396,18 @@ const JobConfig& RoleRuntime::job() const { return rep_->job; }
 const RoleFlags& RoleRuntime::flags() const { return rep_->flags; }
 int RoleRuntime::index() const { return rep_->flags.role_index; }
 const Envelope& RoleRuntime::envelope() const { return rep_->envelope; }
+const std::string& RoleRuntime::cut_folder() const { return rep_->registration.cut(); }
+const RunPosition& RoleRuntime::position() const { return rep_->registration.position(); }
+const LedgerState& RoleRuntime::ledger() const { return rep_->registration.ledger(); }
+KillPoints* RoleRuntime::kill_points() { return rep_->kill_points.get(); }
+uint64_t RoleRuntime::order_fingerprint() const {
+  MutexLock lock(&rep_->mutex);
+  return rep_->order_fingerprint;
+}
+void RoleRuntime::SetWishSink(std::function<void(const CutWish&)> sink) {
+  MutexLock lock(&rep_->progress_mutex);
+  rep_->wish_sink = std::move(sink);
+}
 const Logger& RoleRuntime::logger() const { return rep_->logger; }
 MetricsRegistry* RoleRuntime::metrics() { return &rep_->metrics; }
 Executor* RoleRuntime::executor() { return &rep_->executor; }

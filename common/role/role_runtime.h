@@ -47,6 +47,7 @@
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/kill_points.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/rpc.h"
@@ -73,6 +74,18 @@ class RoleRuntime {
   int index() const;  // of this replica in its role
   // What every call of this run carries: run id and generation, as the coordinator gave them.
   const Envelope& envelope() const;
+  // The folder of the cut that this generation begins from; empty if it begins from nothing, and
+  // then position() and ledger() are empty, too.
+  const std::string& cut_folder() const;
+  const RunPosition& position() const;
+  const LedgerState& ledger() const;  // data loaders and rank 0 only
+  // Of the run's cuts. REQUIRES: after Join
+  uint64_t order_fingerprint() const;
+  // `sink` gets each wish for a cut that a heartbeat brings, repeatedly, from a thread of the
+  // runtime; it must not block. Null removes it, after waiting for a call that is running.
+  void SetWishSink(std::function<void(const CutWish&)> sink);
+  // Ends this process where the job says so.
+  KillPoints* kill_points();
   // The role's fixed pool: `threads` of its section in the job. Lives longer than any engine.
   Executor* executor();
   const Logger& logger() const;

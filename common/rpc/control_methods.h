@@ -9,6 +9,9 @@ namespace satrap::rpc {
 
 inline constexpr Method kSaveTables = {"/satrap.EmbeddingPsControl/SaveTables", false};
 inline constexpr Method kLoadTables = {"/satrap.EmbeddingPsControl/LoadTables", false};
+inline constexpr Method kBeginCut = {"/satrap.EmbeddingPsControl/BeginCut", false};
+inline constexpr Method kAwaitCut = {"/satrap.EmbeddingPsControl/AwaitCut", false};
+inline constexpr Method kAbandonCut = {"/satrap.EmbeddingPsControl/AbandonCut", false};
 inline constexpr Method kTableStats = {"/satrap.EmbeddingPsControl/TableStats", false};
 
 }  // namespace satrap::rpc

@@ -72,6 +72,12 @@ class RecordingFileSystem final : public FileSystem {
     Record("create", path);
     return std::make_unique<File>(this, path, *std::move(file));
   }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    return DiskFileSystem()->Open(path);
+  }
+  absl::Status HardLink(const std::string& from, const std::string& to) override {
+    return DiskFileSystem()->HardLink(from, to);
+  }
   absl::Status Rename(const std::string& from, const std::string& to) override {
     Record("rename to", to);
     return DiskFileSystem()->Rename(from, to);

@@ -1,0 +1,38 @@
+#include "common/checkpoint/checked_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/config/text_format.h"
+#include "common/numeric/crc32c.h"
+
+namespace satrap {
+namespace {
+
+std::string LastLine(absl::string_view text) {
+  return absl::StrFormat("# crc32c %08x\n", Crc32c(text));
+}
+
+}  // namespace
+
+std::string CheckedText(const google::protobuf::Message& message) {
+  const std::string text = ToText(message);
+  return text + LastLine(text);
+}
+
+absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
+                             google::protobuf::Message* message) {
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(path, file_system));
+  // The checksum is tested before the text is parsed, so that damage is reported as damage and not
+  // as a syntax error.
+  const size_t last_line = content.rfind("# crc32c ");
+  if (last_line == std::string::npos ||
+      content.substr(last_line) != LastLine(absl::string_view(content).substr(0, last_line))) {
+    return absl::DataLossError(absl::StrCat(path, " is damaged: its checksum does not match"));
+  }
+  const absl::Status status = ParseText(content, path, message);
+  return status.ok() ? status : absl::DataLossError(status.message());
+}
+
+}  // namespace satrap

@@ -1,0 +1,26 @@
+// A message as protobuf text with a last line "# crc32c XXXXXXXX" over all bytes before it: people
+// can read it, and damage is found. Manifests and the entries of a run's log are files of this kind.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_
+#define SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/checkpoint/file_system.h"
+#include "google/protobuf/message.h"
+
+namespace satrap {
+
+std::string CheckedText(const google::protobuf::Message& message);
+
+// NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if its checksum does not match or
+// it holds something else than `message`.
+absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
+                             google::protobuf::Message* message);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_

@@ -1,0 +1,93 @@
+// A Ledger says which samples of the train stream are consumed: by epoch, split, block and the
+// range within the block's permuted order (ProvenanceRange, proto/hot.proto). What is consumed is
+// kept as whole splits, whole blocks and ranges, so a ledger's size depends on what is under way
+// and not on what was read.
+//
+// Every rank collects the provenance of the parts it has released and hands it to rank 0 at each
+// cut, which merges it (docs/consistency.md, "Cuts"). A loader skips what the ledger of its cut
+// holds. A record that is consumed twice is an error here: the promise that the ledger keeps.
+//
+// A split is done when the range that tells its end was consumed, and as many records as it names.
+//
+// Thread-compatible: const methods may run at the same time.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_LEDGER_H_
+#define SATRAP_COMMON_CHECKPOINT_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "proto/hot.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+class Ledger {
+ public:
+  // Records [from, to) of a block's permuted order.
+  struct Range {
+    uint32_t from;
+    uint32_t to;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  struct Totals {
+    uint64_t rows = 0;
+    uint64_t bad_records = 0;
+    uint64_t empty_lines = 0;
+  };
+
+  Ledger() = default;
+  // DATA_LOSS if the state contradicts itself: ranges out of order, more rows than a block has.
+  static absl::StatusOr<Ledger> FromState(const LedgerState& state);
+  // The same for equal ledgers, however they came about.
+  LedgerState ToState() const;
+
+  // Consumes a range. INTERNAL, with nothing changed, if a record of it is consumed already, if it
+  // is out of its block, or if it contradicts what the ledger knows of the block or the split.
+  absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
+  // Adds everything that `other` holds. INTERNAL as Add; the ledger is then useless.
+  absl::Status Merge(const Ledger& other);
+  // Keeps of epochs before `epoch` the totals only. REQUIRES: they are over
+  void CloseEpochsBefore(uint32_t epoch);
+
+  bool empty() const { return epochs_.empty(); }
+  bool IsSplitDone(uint32_t epoch, uint32_t split) const;
+  // What is consumed of a block: ascending, disjoint and not touching. A block that is consumed
+  // whole gives one range. REQUIRES: block_rows is the block's number of records
+  std::vector<Range> Consumed(uint32_t epoch, uint32_t split, uint64_t block,
+                              uint32_t block_rows) const;
+  Totals OfEpoch(uint32_t epoch) const;
+  Totals OfAll() const;
+
+ private:
+  // Ascending, disjoint pairs [first, last], none of them next to another.
+  using Intervals = std::map<uint64_t, uint64_t>;
+  struct Block {
+    uint32_t rows = 0;
+    std::vector<Range> consumed;
+  };
+  struct Split {
+    uint64_t rows = 0;
+    absl::optional<uint64_t> split_rows;
+    Intervals done_blocks;
+    std::map<uint64_t, Block> blocks;
+  };
+  struct Epoch {
+    Totals totals;
+    Intervals done_splits;
+    std::map<uint32_t, Split> splits;
+  };
+
+  absl::Status MergeWholeBlocks(uint32_t epoch, uint32_t split, const Split& theirs);
+
+  std::map<uint32_t, Epoch> epochs_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_LEDGER_H_

@@ -1,0 +1,39 @@
+#include "common/role/kill_points.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <utility>
+
+namespace satrap {
+
+KillPoints::KillPoints(const JobConfig& job, int replica, uint64_t generation,
+                       std::function<void()> kill)
+    : kill_(std::move(kill)) {
+  for (const KillPoint& point : job.kill_points()) {
+    if (point.replica() != replica || point.generation() != static_cast<int64_t>(generation)) {
+      continue;
+    }
+    armed_.push_back({point.point(), point.visit()});
+  }
+}
+
+void KillPoints::Count(KillPoint::Point point) {
+  bool reached = false;
+  {
+    MutexLock lock(&mutex_);
+    for (Armed& armed : armed_) {
+      if (armed.point == point && --armed.visits_left == 0) reached = true;
+    }
+  }
+  if (reached) kill_();
+}
+
+void KillThisProcess() {
+  kill(getpid(), SIGKILL);
+  // The signal is delivered before kill returns to a process that has not blocked it, and SIGKILL
+  // cannot be blocked.
+  while (true) pause();
+}
+
+}  // namespace satrap

@@ -1,0 +1,49 @@
+// The points of the code at which a job can have a process end itself with SIGKILL, to test
+// recovery on any cluster (KillPoint, proto/job.proto). Without kill_points in the job Reach costs
+// one comparison.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_ROLE_KILL_POINTS_H_
+#define SATRAP_COMMON_ROLE_KILL_POINTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/thread/mutex.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class KillPoints {
+ public:
+  // Never kills.
+  KillPoints() = default;
+  // Those of `job` that count for this replica in this generation. `kill` ends the process, or what
+  // stands for it in a simulation.
+  KillPoints(const JobConfig& job, int replica, uint64_t generation, std::function<void()> kill);
+
+  // Called where the code passes the point.
+  void Reach(KillPoint::Point point) {
+    if (!armed_.empty()) Count(point);
+  }
+
+ private:
+  struct Armed {
+    KillPoint::Point point;
+    int64_t visits_left;
+  };
+  void Count(KillPoint::Point point);
+
+  const std::function<void()> kill_;
+  Mutex mutex_;
+  std::vector<Armed> armed_;  // the list is fixed; visits_left is guarded by mutex_
+};
+
+// Ends this process as SIGKILL does.
+void KillThisProcess();
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_ROLE_KILL_POINTS_H_
