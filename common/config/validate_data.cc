@@ -246,6 +246,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
       for (int i = 1; i <= data.synthetic().vocabulary_sizes_size(); ++i) {
         columns.ids.push_back(absl::StrCat("C", i));
       }
+      if (data.synthetic().record_numbers()) columns.ids.push_back("record");
       break;
     case DataConfig::FORMAT_NOT_SET:
       break;

@@ -77,6 +77,7 @@ RecordSchema SchemaOf(const DataConfig& data) {
     case DataConfig::kSynthetic:
       schema.numerics = Numbered("I", 1, data.synthetic().numeric_features());
       schema.ids = Numbered("C", 1, data.synthetic().vocabulary_sizes_size());
+      if (data.synthetic().record_numbers()) schema.ids.push_back("record");
       break;
     case DataConfig::FORMAT_NOT_SET:
       CHECK(false) << "no data format";

@@ -164,6 +164,7 @@ double ClickLog::Append(Stream stream, uint64_t index, RecordBlock* block) const
       RandomBits(RandomBits(format_.seed(), kRecord), static_cast<uint64_t>(stream), index);
   block->BeginRow();
   FillRecord(base, block->row_ids(), block->row_numerics());
+  if (format_.record_numbers()) block->row_ids()[zipf_.size()] = index;
   double probability = format_.random_label_rate();
   if (!random_labels_) {
     const Parts parts = PartsOf(block->row_ids(), block->row_numerics());

@@ -55,6 +55,18 @@ TEST(ZipfIdsTest, ReachesEveryIdAtExponentZeroAndOne) {
   EXPECT_EQ(ZipfIds(1, 1.05).Id(0.999), 0u);
 }
 
+TEST(ClickLogTest, NumbersItsRecordsIfAskedToAndChangesNothingElse) {
+  SyntheticFormat format = SmallFormat();
+  RecordBlock plain = BlockOf(format);
+  ClickLog(format).Append(TRAIN_STREAM, 41, &plain);
+  format.set_record_numbers(true);
+  RecordBlock numbered = BlockOf(format);
+  ClickLog(format).Append(TRAIN_STREAM, 41, &numbered);
+  EXPECT_EQ(numbered.ids(0)[4], 41u);
+  for (int f = 0; f < 4; ++f) EXPECT_EQ(numbered.ids(0)[f], plain.ids(0)[f]);
+  EXPECT_EQ(numbered.label(0), plain.label(0));
+}
+
 TEST(ClickLogTest, ARecordIsAFunctionOfSeedStreamAndIndex) {
   const SyntheticFormat format = SmallFormat();
   const ClickLog log(format), again(format);

@@ -65,6 +65,7 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
   updater.layout_ = RowLayout(std::move(layout));
   updater.FuseSegments(config);
   updater.warmup_steps_ = config.learning_rate_schedule().warmup_steps();
+  updater.normalises_ = config.normalisation() == GLOBAL_BATCH;
   updater.l2_ = config.l2();
   updater.gradient_clip_norm_ = config.gradient_clip_norm();
   updater.weight_bound_ = config.weight_bound();
@@ -105,7 +106,9 @@ void RowUpdater::InitRow(uint64_t key, float* row) const {
 }
 
 RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
-    : updater_(updater), context_(update), inverse_normalizer_(1 / update.normalizer) {
+    : updater_(updater),
+      context_(update),
+      inverse_normalizer_(updater.normalises_ ? 1 / update.normalizer : 1) {
   // The schedule is evaluated once for the update, not for each key.
   const double warmup =
       update.step + 1 < updater.warmup_steps_

@@ -77,6 +77,7 @@ class RowUpdater {
   std::vector<FusedSegments> fused_;
   bool needs_sample_counts_ = false;
   int64_t warmup_steps_ = 0;
+  bool normalises_ = true;
   float l2_ = 0;
   float gradient_clip_norm_ = 0;
   float weight_bound_ = 0;

@@ -43,6 +43,14 @@ TEST(RowUpdaterTest, GradientsAreDividedByTheNormalizerOfTheStep) {
   EXPECT_EQ(Stepped(TwoSegments(), context, {4, 8, 8}), (std::vector<float>{0, -1, 0}));
 }
 
+TEST(RowUpdaterTest, GradientsAreTakenAsTheyAreWithoutNormalisation) {
+  TableConfig config = TwoSegments();
+  config.set_normalisation(NONE);
+  StepContext context;
+  context.normalizer = 4;
+  EXPECT_EQ(Stepped(config, context, {1, 2, 4}), (std::vector<float>{0, -1, -1}));
+}
+
 TEST(RowUpdaterTest, LearningRateFactorOfThePushScalesTheStep) {
   StepContext context;
   context.learning_rate_factor = 0.5f;

@@ -10,6 +10,7 @@
 #include "nn_worker/layer/linear.h"
 #include "nn_worker/layer/sequence_pool.h"
 #include "nn_worker/layer/sum.h"
+#include "nn_worker/layer/tally.h"
 
 namespace satrap {
 
@@ -35,6 +36,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config) {
       return NewBiasLayer();
     case LayerConfig::kSequencePool:
       return NewSequencePoolLayer(config.sequence_pool());
+    case LayerConfig::kTally:
+      return NewTallyLayer(config.tally());
     case LayerConfig::kMlp:
       return absl::InvalidArgumentError("mlp is a composite: the graph expands it");
     case LayerConfig::KIND_NOT_SET:
