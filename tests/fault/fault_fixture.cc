@@ -1,0 +1,204 @@
+#include "tests/fault/fault_fixture.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/run_log.h"
+#include "common/numeric/hash.h"
+#include "embedding_ps/checkpoint/load_tables.h"
+#include "embedding_ps/table/embedding_table.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kJob[] = R"(
+name: "counting"
+global_batch_size: 256
+max_staleness: 2
+data {
+  numerics { name: "I1" }
+  features { name: "C1" table: "rows" }
+  features { name: "C2" table: "rows" }
+  features { name: "record" table: "tally" }
+  split_rows: 2048
+  shuffle_rows: 512
+  synthetic {
+    train_samples: $0
+    valid_samples: 0
+    test_samples: 2000
+    numeric_features: 1
+    vocabulary_sizes: [ 50, 1000 ]
+    interacting_features: 2
+    record_numbers: true
+  }
+}
+tables {
+  name: "rows"
+  id: 0
+  segments { name: "embedding" dim: 4 optimizer { learning_rate: 0.1 adagrad {} } }
+  segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } }
+}
+$1
+model {
+  layers { name: "linear" inputs: "*.linear" sum {} }
+  layers { name: "pairs" inputs: "*.embedding" fm {} }
+  layers { name: "deep" inputs: [ "*.embedding", "numeric" ] mlp { units: 8 output_units: 1 } }
+  layers { name: "tally" inputs: "record.count" tally {} }
+  layers { name: "logit" inputs: [ "linear", "pairs", "deep", "tally" ] add {} }
+}
+dense_optimizer { learning_rate: 0.01 adam {} }
+checkpoint { every_seconds: 0.3 }
+data_loader { replicas: 2 }
+embedding_worker { replicas: 2 }
+embedding_ps { replicas: 2 }
+nn_worker { replicas: 2 }
+)";
+
+// It begins at 0 and grows by 1 each time that the record is trained.
+constexpr char kTallyTable[] = R"(tables {
+  name: "tally"
+  id: 1
+  normalisation: NONE
+  segments {
+    name: "count"
+    dim: 1
+    initializer { constant {} }
+    optimizer { learning_rate: 1 sgd {} }
+  }
+}
+)";
+
+}  // namespace
+
+std::string FaultFixture::WriteCountingJob(int64_t records, const std::string& more) {
+  return WriteFile("job.textproto",
+                   absl::StrCat(absl::Substitute(kJob, records, kTallyTable), more, "\n"));
+}
+
+Command FaultFixture::StartRun(const std::string& job, const std::vector<std::string>& args) {
+  std::vector<std::string> all = {"train", job, "--run_dir", RunDir()};
+  all.insert(all.end(), args.begin(), args.end());
+  return StartSatrap(all);
+}
+
+// A role does not know its run's folder by its command line, but its output goes to a log there.
+pid_t FaultFixture::ProcessOf(const std::string& role, int index) const {
+  const std::string log = absl::StrCat(RunDir(), "/logs/", role, "_", index, ".log");
+  std::error_code error;
+  const fs::path wanted = fs::canonical(log, error);
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    int64_t pid;
+    if (!absl::SimpleAtoi(entry->path().filename().string(), &pid) || pid == getpid()) continue;
+    std::error_code unreadable;
+    if (fs::read_symlink(entry->path() / "fd/1", unreadable) == wanted && !unreadable) {
+      return static_cast<pid_t>(pid);
+    }
+  }
+  return 0;
+}
+
+void FaultFixture::Signal(const std::string& role, int index, int signal) {
+  // A generation may be between its processes at this moment.
+  pid_t pid = 0;
+  for (int attempt = 0; attempt < 1000 && pid == 0; ++attempt) {
+    pid = ProcessOf(role, index);
+    if (pid == 0) WaitUntil([&] { return ProcessOf(role, index) != 0; }, 0.05);
+  }
+  ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
+  kill(pid, signal);
+}
+
+bool FaultFixture::NobodyIsLeft() const { return WaitUntilGone(dir_, 20); }
+
+std::vector<RunLogEntry> FaultFixture::Log() const {
+  const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
+  if (!log.ok()) {
+    ADD_FAILURE() << log.status().ToString();
+    return {};
+  }
+  return log->entries();
+}
+
+int FaultFixture::Cuts() const {
+  const std::vector<RunLogEntry> log = Log();
+  return static_cast<int>(std::count_if(log.begin(), log.end(),
+                                        [](const RunLogEntry& entry) { return entry.has_cut(); }));
+}
+
+int FaultFixture::Generations() const {
+  const std::vector<RunLogEntry> log = Log();
+  return static_cast<int>(std::count_if(
+      log.begin(), log.end(), [](const RunLogEntry& entry) { return entry.has_generation(); }));
+}
+
+bool FaultFixture::WaitForCuts(int count, double timeout_s) {
+  return WaitUntil([&] { return Cuts() >= count; }, timeout_s);
+}
+
+bool FaultFixture::WaitForGenerations(int count, double timeout_s) {
+  return WaitUntil([&] { return Generations() >= count; }, timeout_s);
+}
+
+std::string FaultFixture::NewestCut() const {
+  std::string cut;
+  for (const RunLogEntry& entry : Log()) {
+    if (entry.has_cut()) cut = entry.cut().cut();
+  }
+  return CheckpointsDir(RunDir()) + "/" + cut;
+}
+
+void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
+  const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
+  ASSERT_TRUE(log.ok()) << log.status().ToString();
+  ASSERT_NE(log->last_generation(), nullptr);
+  std::unique_ptr<EmbeddingTable> tally;
+  for (const TableConfig& config : log->last_generation()->job().tables()) {
+    if (config.name() != "tally") continue;
+    auto table = EmbeddingTable::Create(config, {});
+    ASSERT_TRUE(table.ok()) << table.status().ToString();
+    tally = *std::move(table);
+  }
+  ASSERT_NE(tally, nullptr) << "the job counts nothing";
+  EmbeddingTable* const tables[] = {tally.get()};
+  const absl::Status loaded = LoadTables(NewestCut(), 0, 1, tables);
+  ASSERT_TRUE(loaded.ok()) << loaded.ToString();
+  EXPECT_EQ(tally->rows(), records);
+
+  std::vector<uint64_t> keys;
+  for (int64_t record = 0; record < records; ++record) {
+    keys.push_back(KeyOf(static_cast<uint64_t>(record), Xxh64("record")));
+  }
+  std::vector<float> counts(keys.size());
+  std::vector<uint8_t> presence((keys.size() + 7) / 8);
+  tally->Lookup(keys, AbsentRows::kZeros, absl::MakeSpan(counts), absl::MakeSpan(presence));
+  int64_t wrong = 0;
+  for (int64_t record = 0; record < records; ++record) {
+    if (counts[record] == static_cast<float>(times)) continue;
+    if (++wrong <= 5) {
+      ADD_FAILURE() << "record " << record << " was trained " << counts[record] << " times";
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+void FaultFixture::ExpectFinished(const CommandEnd& end, int64_t records, int times) {
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  ExpectEachRecordTrained(records, times);
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+}  // namespace satrap

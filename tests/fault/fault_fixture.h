@@ -1,0 +1,55 @@
+// The base of tests that break a run: its job counts in a table of its own how often each record is
+// trained (the layer `tally`), so that a test can prove by the rows of the last cut that nothing was
+// lost and nothing done twice.
+
+#ifndef SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
+#define SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/run_log.pb.h"
+#include "tests/integration/run_fixture.h"
+
+namespace satrap {
+
+class FaultFixture : public RunFixture {
+ protected:
+  // Writes a job of `records` synthetic records: 2 processes of each role, a cut every 0.3 s, the
+  // counting table. `more` is appended to its text. Returns its path.
+  std::string WriteCountingJob(int64_t records, const std::string& more = "");
+
+  // Starts `satrap train JOB --run_dir RunDir() ARGS`.
+  Command StartRun(const std::string& job, const std::vector<std::string>& args = {});
+  std::string RunDir() const { return Path("run"); }
+
+  // The process of a role of the run, found by the log that it writes; 0 if there is none.
+  pid_t ProcessOf(const std::string& role, int index) const;
+  // Sends a signal to it. Fails the test if there is no such process.
+  void Signal(const std::string& role, int index, int signal);
+  // Whether no process of the run is left, after waiting for it.
+  bool NobodyIsLeft() const;
+
+  // The entries of the run's log.
+  std::vector<RunLogEntry> Log() const;
+  // Wait until the log holds that many entries of the kind.
+  bool WaitForCuts(int count, double timeout_s = 60);
+  bool WaitForGenerations(int count, double timeout_s = 60);
+  int Cuts() const;
+  int Generations() const;
+  // The folder of the cut that the log names last.
+  std::string NewestCut() const;
+
+  // Expects that the newest cut's table counts `times` for each of the records 0 .. records - 1 and
+  // holds no other row.
+  void ExpectEachRecordTrained(int64_t records, int times = 1);
+  // Expects exit code 0 and each record trained once.
+  void ExpectFinished(const CommandEnd& end, int64_t records, int times = 1);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_

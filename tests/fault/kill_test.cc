@@ -1,0 +1,100 @@
+// The rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a run
+// survives the death of any of its processes at any of its moments, and trains each record once.
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/fault/fault_fixture.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kRecords = 200000;
+constexpr double kSecondsToEnd = 120;
+const std::vector<std::string> kWithoutTimedCuts = {"--set", "checkpoint.every_seconds=0"};
+
+class KillTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(KillTest, ARunGoesOnFromItsNewestCut) {
+  const std::string role = GetParam();
+  const int index = role == "coordinator" ? 0 : 1;
+  const Command run = StartRun(WriteCountingJob(kRecords));
+  ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
+  Signal(role, index, SIGKILL);
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  ExpectFinished(end, kRecords);
+  EXPECT_EQ(Generations(), 2);
+  EXPECT_THAT(end.err, HasSubstr("was killed by signal 9 (Killed)"));
+}
+
+TEST_P(KillTest, ARunWithoutACutBeginsAgain) {
+  const std::string role = GetParam();
+  const Command run = StartRun(WriteCountingJob(kRecords), kWithoutTimedCuts);
+  ASSERT_TRUE(WaitUntilTraining(RunDir())) << ReadFile(run.err_path);
+  Signal(role, 0, SIGKILL);
+  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
+  EXPECT_EQ(Generations(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachRole, KillTest,
+                         ::testing::Values("coordinator", "data_loader", "embedding_worker",
+                                           "embedding_ps", "nn_worker"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Points of the code at which a process kills itself: in generation 1, at the second visit.
+class KillPointTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(KillPointTest, ARunGoesOnAndTrainsEachRecordOnce) {
+  const std::string point = GetParam();
+  const Command run = StartRun(
+      WriteCountingJob(kRecords, absl::StrCat("kill_points { point: ", point, " visit: 2 }")));
+  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
+  EXPECT_EQ(Generations(), 2) << "the point was not reached";
+}
+
+INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
+                         ::testing::Values("PS_AFTER_MARK", "PS_WHILE_WRITING", "PS_AFTER_WRITING",
+                                           "RANK_BEFORE_MARK", "RANK_AFTER_MARK",
+                                           "RANK_BEFORE_COMMIT", "RANK_AFTER_COMMIT",
+                                           "COORDINATOR_BEFORE_LINK", "COORDINATOR_AFTER_LINK",
+                                           "LOADER_AFTER_PUT", "WORKER_BEFORE_UPDATE",
+                                           "WORKER_AFTER_UPDATE"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class TestPassTest : public FaultFixture {};
+
+TEST_F(TestPassTest, ADeathInTheTestPassRepeatsTheTestPassAlone) {
+  const Command run =
+      StartRun(WriteCountingJob(kRecords, "kill_points { point: RANK_IN_TEST_PASS }"));
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  ExpectFinished(end, kRecords);
+  EXPECT_EQ(Generations(), 2);
+  EXPECT_EQ(JsonNumber(ReadFile(RunDir() + "/report.json"), "test.samples"), 2000);
+  EXPECT_EQ(JsonNumber(ReadFile(RunDir() + "/report.json"), "samples"), kRecords);
+}
+
+class PoisonTest : public FaultFixture {};
+
+TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
+  std::string more = "max_restarts: 2\n";
+  for (int generation = 1; generation <= 5; ++generation) {
+    absl::StrAppend(
+        &more, "kill_points { point: LOADER_AFTER_PUT visit: 5 generation: ", generation, " }\n");
+  }
+  const CommandEnd end =
+      WaitFor(StartRun(WriteCountingJob(kRecords, more), kWithoutTimedCuts), kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_EQ(Generations(), 3);
+  EXPECT_THAT(end.err, HasSubstr("data_loader 0 was killed by signal 9 (Killed)"));
+  EXPECT_THAT(end.err, HasSubstr("max_restarts"));
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+}  // namespace
+}  // namespace satrap
