@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
+#include "common/file/quarantine_name.h"
 
 namespace satrap {
 namespace {
@@ -24,7 +25,8 @@ absl::string_view StreamName(Stream stream) {
 }
 
 std::string PathIn(const ReadProgress::Options& options, absl::string_view suffix) {
-  return absl::StrCat(options.quarantine_dir, "/loader-", options.loader_index, suffix);
+  return absl::StrCat(options.quarantine_dir, "/",
+                      QuarantineName(options.generation, options.loader_index), suffix);
 }
 
 // A path with tabs and newlines escaped, so that it is one field of one line.
@@ -72,6 +74,7 @@ void ReadProgress::Add(Stream stream, const ReadCounts& counts) {
   sum.empty_lines += counts.empty_lines;
   sum.comments += counts.comments;
   sum.disk_bytes += counts.disk_bytes;
+  sum.skipped += counts.skipped;
 }
 
 absl::Status ReadProgress::AddBad(const BadLine& bad) {
@@ -152,6 +155,8 @@ LoaderProgress ReadProgress::Snapshot() const {
   MutexLock lock(&mutex_);
   LoaderProgress progress;
   uint64_t records = 0, empty = 0, bytes = 0;
+  const Counts& valid = counts_[VALID_STREAM];
+  const Counts& test = counts_[TEST_STREAM];
   for (const Counts& counts : counts_) {
     records += counts.read.records;
     empty += counts.read.empty_lines;
@@ -160,6 +165,8 @@ LoaderProgress ReadProgress::Snapshot() const {
   progress.set_records(records);
   progress.set_quarantined(bad_);
   progress.set_empty_lines(empty);
+  progress.set_evaluation_quarantined(valid.bad + test.bad);
+  progress.set_evaluation_empty_lines(valid.read.empty_lines + test.read.empty_lines);
   progress.set_bytes(bytes);
   if (keeps_lines_) progress.set_quarantine_file(PathIn(options_, ".txt"));
   const ReadCounts& train = counts_[TRAIN_STREAM].read;
@@ -177,6 +184,13 @@ LoaderProgress ReadProgress::Snapshot() const {
 uint64_t ReadProgress::quarantined() const {
   MutexLock lock(&mutex_);
   return bad_;
+}
+
+uint64_t ReadProgress::skipped() const {
+  MutexLock lock(&mutex_);
+  uint64_t skipped = 0;
+  for (const Counts& counts : counts_) skipped += counts.read.skipped;
+  return skipped;
 }
 
 }  // namespace satrap

@@ -23,12 +23,12 @@ TEST(ReadProgressTest, KeepsBadLinesAndTheirPlaces) {
   EXPECT_EQ(progress.Snapshot().quarantine_file(), "");
   ASSERT_TRUE(progress.AddBad({"day_0", 120, 3, TRAIN_STREAM, "a NUL byte", "x\ty", 4, 5, 6}).ok());
   ASSERT_TRUE(progress.AddBad({"day_1", 7, 0, TEST_STREAM, "not 40 columns", "z"}).ok());
-  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.txt"), "x\ty\nz\n");
-  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.tsv"),
+  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/g0001-loader-2.txt"), "x\ty\nz\n");
+  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/g0001-loader-2.tsv"),
             "day_0\t120\t3\ttrain\ta NUL byte\t4\t5\t6\n"
             "day_1\t7\t0\ttest\tnot 40 columns\t0\t0\t0\n");
   EXPECT_EQ(progress.quarantined(), 2u);
-  EXPECT_EQ(progress.Snapshot().quarantine_file(), dir.path() + "/quarantine/loader-2.txt");
+  EXPECT_EQ(progress.Snapshot().quarantine_file(), dir.path() + "/quarantine/g0001-loader-2.txt");
   ASSERT_EQ(logged.size(), 2u);
   EXPECT_NE(logged[0].find("day_0 byte 120 line 3: a NUL byte"), std::string::npos);
 }
@@ -39,7 +39,7 @@ TEST(ReadProgressTest, AFilesNameTakesOneFieldOfALine) {
   options.quarantine_dir = dir.path();
   ReadProgress progress(options);
   ASSERT_TRUE(progress.AddBad({"a\tb\nc", 0, 1, TEST_STREAM, "bad", "x"}).ok());
-  EXPECT_EQ(TempDir::Read(dir.path() + "/loader-0.tsv"), "a\\tb\\nc\t0\t1\ttest\tbad\t0\t0\t0\n");
+  EXPECT_EQ(TempDir::Read(dir.path() + "/g0001-loader-0.tsv"), "a\\tb\\nc\t0\t1\ttest\tbad\t0\t0\t0\n");
 }
 
 TEST(ReadProgressTest, LogsASampleOfManyBadRecords) {
@@ -79,7 +79,7 @@ TEST(ReadProgressTest, TheErrorNamesTheFirstBadRecordOfItsStream) {
       progress.EndReader(TRAIN_STREAM).message(),
       absl::StrCat("2 of 2 records of the train stream are bad, more than "
                    "data.max_bad_fraction (0.25); see ",
-                   dir.path(), "/loader-0.tsv; the first: a\\nb, byte 123: an unknown label"));
+                   dir.path(), "/g0001-loader-0.tsv; the first: a\\nb, byte 123: an unknown label"));
 }
 
 TEST(ReadProgressTest, AStreamOfFewRecordsIsJudgedWhenItsLastReaderEnds) {
@@ -106,7 +106,7 @@ TEST(ReadProgressTest, ALineThatCannotBeKeptIsAnError) {
 }
 
 TEST(ReadProgressTest, OneFileThatCannotBeMadeIsAnErrorEachTime) {
-  for (const char* taken : {"loader-0.tsv", "loader-0.txt"}) {
+  for (const char* taken : {"g0001-loader-0.tsv", "g0001-loader-0.txt"}) {
     TempDir dir;
     std::filesystem::create_directory(dir.path() + "/" + taken);
     ReadProgress::Options options;
