@@ -57,12 +57,16 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
     const Begin& begin) {
   SplitsByStream splits;
   ASSIGN_OR_RETURN(splits, ListSplitsOfRun(job, begin));
+  ASSIGN_OR_RETURN(Ledger consumed, Ledger::FromState(begin.ledger));
   std::unique_ptr<LoaderStreams> streams(new LoaderStreams(job, index, begin.position));
   ReadProgress::Options options;
   if (!job.run_dir().empty()) options.quarantine_dir = absl::StrCat(job.run_dir(), "/quarantine");
   options.loader_index = index;
   options.generation = begin.generation;
   options.max_bad_fraction = job.data().max_bad_fraction();
+  const Ledger::Totals counted = consumed.OfEpoch(0);  // the epoch that counts bad records
+  options.consumed_records = counted.rows;
+  options.consumed_bad_records = counted.bad_records;
   options.log = std::move(log);
   // The size of an epoch, from which the time left is estimated.
   if (splits.count(TRAIN_STREAM) > 0) {
@@ -76,7 +80,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
       // When training is over, no rank asks for the train stream.
       if (begin.position.next() == RunPosition::FINISH) continue;
       at.epoch = begin.position.epoch();
-      ASSIGN_OR_RETURN(at.consumed, Ledger::FromState(begin.ledger));
+      at.consumed = std::move(consumed);
     }
     streams->specs_[stream] = std::make_shared<const StreamSpec>(
         job, stream, std::move(of_stream), streams->progress_.get(), std::move(at));

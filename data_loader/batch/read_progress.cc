@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -87,7 +88,7 @@ absl::Status ReadProgress::AddBad(const BadLine& bad) {
     if (++counts.bad == 1) {
       counts.first_bad = absl::StrCat(OneField(bad.path), ", byte ", bad.offset, ": ", bad.reason);
     }
-    if (counts.read.scanned + counts.bad >= kMinRecordsForFraction) {
+    if (GoodOf(bad.stream) + BadOf(bad.stream) >= kMinRecordsForFraction) {
       too_many = CheckFraction(bad.stream);
     }
   }
@@ -140,15 +141,27 @@ absl::Status ReadProgress::Keep(const BadLine& bad) {
 
 absl::Status ReadProgress::CheckFraction(Stream stream) const {
   const Counts& counts = counts_[stream];
-  const uint64_t all = counts.read.scanned + counts.bad;
-  if (static_cast<double>(counts.bad) <= options_.max_bad_fraction * static_cast<double>(all)) {
+  const uint64_t bad = BadOf(stream);
+  const uint64_t all = GoodOf(stream) + bad;
+  if (static_cast<double>(bad) <= options_.max_bad_fraction * static_cast<double>(all)) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      counts.bad, " of ", all, " records of the ", StreamName(stream),
+      bad, " of ", all, " records of the ", StreamName(stream),
       " stream are bad, more than data.max_bad_fraction (", options_.max_bad_fraction, ")",
       options_.quarantine_dir.empty() ? "" : absl::StrCat("; see ", PathIn(options_, ".tsv")),
       "; the first: ", counts.first_bad));
+}
+
+// Records that are read again and left out are among those that are consumed.
+uint64_t ReadProgress::GoodOf(Stream stream) const {
+  const ReadCounts& read = counts_[stream].read;
+  if (stream != TRAIN_STREAM) return read.scanned;
+  return read.scanned + options_.consumed_records - std::min(read.scanned, read.skipped);
+}
+
+uint64_t ReadProgress::BadOf(Stream stream) const {
+  return counts_[stream].bad + (stream == TRAIN_STREAM ? options_.consumed_bad_records : 0);
 }
 
 LoaderProgress ReadProgress::Snapshot() const {

@@ -60,6 +60,10 @@ class ReadProgress {
     int loader_index = 0;
     uint64_t generation = 1;
     double max_bad_fraction = 1;
+    // Of the train stream, in generations before this one. They count towards max_bad_fraction, or
+    // a few bad lines at the end of what is left would end the run.
+    uint64_t consumed_records = 0;
+    uint64_t consumed_bad_records = 0;
     // Called with one line of text for each bad record that is logged, on the thread that found it.
     // May be null.
     std::function<void(const std::string&)> log;
@@ -101,6 +105,9 @@ class ReadProgress {
     std::string first_bad;  // where the first bad record is and what is wrong with it
   };
   absl::Status Keep(const BadLine& bad) EXCLUDES(mutex_);
+  // The stream's good and bad records, those before this generation included.
+  uint64_t GoodOf(Stream stream) const REQUIRES(mutex_);
+  uint64_t BadOf(Stream stream) const REQUIRES(mutex_);
   absl::Status CheckFraction(Stream stream) const REQUIRES(mutex_);
 
   const Options options_;

@@ -52,7 +52,9 @@ class RecordBatchMaker final : public BatchMaker {
   void EndSplits() override { splits_ended_ = true; }
 
   absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
-    while (pending_rows_ < needed_) {
+    // With a full batch in hand an unordered stream reads on, too, while a split is open: if it is
+    // at its end, that goes with this batch, and an epoch seldom needs a part for ends alone.
+    while (pending_rows_ < needed_ || (pending_rows_ == batch_size_ && reader_ != nullptr)) {
       if (reader_ == nullptr && splits_.empty()) {
         if (!splits_ended_) return Result::kNeedsSplit;
         return Finish(parts);
