@@ -238,6 +238,18 @@ TEST_F(RecordBatchMakerTest, ProvenanceTellsCountsOfLinesAndEndsOfSplits) {
   }
 }
 
+TEST_F(RecordBatchMakerTest, LinesBehindTheLastRecordBelongToItsBlockUnlessThatIsFull) {
+  JobConfig job = FileJob(dir_, 0);
+  dir_.Write("data", "0,0\n0,1\nbad\n0,2\nbad\n");
+  for (const auto& [shuffle_rows, expected] :
+       {std::pair(3, "0:[0,3)/3+1+0 0:end/3+1+0"), std::pair(4, "0:[0,3)/3+2+0 0:end/3")}) {
+    job.mutable_data()->set_shuffle_rows(shuffle_rows);
+    const auto batches = Run(job).batches;
+    ASSERT_EQ(batches.size(), 1u);
+    EXPECT_EQ(ProvenanceOf(batches[0][0]), expected);
+  }
+}
+
 TEST_F(RecordBatchMakerTest, EvaluationTellsNoEnds) {
   JobConfig job = FileJob(dir_, 3);
   job.mutable_data()->add_test_files("data");

@@ -27,8 +27,8 @@ namespace satrap {
 // shorter than `bytes`; errors name the file.
 absl::StatusOr<uint64_t> ContentHash(const std::string& path, uint64_t bytes);
 
-// The streams that a job of this action reads, with their files as they are now. Takes some 20
-// microseconds a file that is in the page cache. Errors as ListFiles.
+// The streams that a job of this action reads, with their files as they are now. Reads at most
+// 128 KiB of a file, and a file that several streams read only once. Errors as ListFiles.
 absl::StatusOr<SplitList> ListRunFiles(const JobConfig& job);
 
 // Whether the files of `fixed` are what they were when it was made. `listed` is ListRunFiles of a
