@@ -56,6 +56,10 @@ StreamQueue::Options QueueOptions(const JobConfig& job, bool ordered,
   return options;
 }
 
+void Reach(KillPoint::Point point, KillPoints* kill_points) {
+  if (kill_points != nullptr) kill_points->Reach(point);
+}
+
 StreamQueue::Options TrainQueueOptions(const JobConfig& job, bool ordered,
                                        const EmbeddingWorkerEngine::Options& engine) {
   StreamQueue::Options options = QueueOptions(job, ordered, engine.ordered_capacity);
@@ -358,10 +362,10 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
       ++counts_.pushes;
       counts_.saturated_values += saturated;
     }
-    ReachKillPoint(KillPoint::WORKER_AFTER_UPDATE);
+    Reach(KillPoint::WORKER_AFTER_UPDATE, options_.kill_points);
     call.Finish(Done<PushGradientsAnswerHeader>());
   };
-  ReachKillPoint(KillPoint::WORKER_BEFORE_UPDATE);
+  Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
   // A part without keys (of zero samples, or not finite) needs no PS in hybrid mode.
   if (updates->requests.empty()) return applied(std::vector<rpc::Message>());
   ps_.Update(header.call(), std::move(updates->requests), std::move(applied));

@@ -118,10 +118,6 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   // Takes the part out. Errors as Find.
   absl::Status Release(uint64_t handle, uint32_t rank, Stream stream) EXCLUDES(mutex_);
 
-  void ReachKillPoint(KillPoint::Point point) const {
-    if (options_.kill_points != nullptr) options_.kill_points->Reach(point);
-  }
-
   std::unique_ptr<PlanScratch> TakeScratch();
   void ReturnScratch(std::unique_ptr<PlanScratch> scratch);
   bool IsOrdered(Stream stream) const { return stream == TRAIN_STREAM && mode_ == JobConfig::SYNC; }
