@@ -2,8 +2,8 @@
 // common/metrics/refresh.h:
 //
 //   gauges     satrap_ready_parts, satrap_unaccepted_parts
-//   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_bad_records_total,
-//              satrap_sent_parts_total, satrap_sent_samples_total
+//   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_skipped_records_total,
+//              satrap_bad_records_total, satrap_sent_parts_total, satrap_sent_samples_total
 //
 // They sum over all streams, epochs and passes. When both gauges are at their limits, the embedding
 // workers have no room: that is back-pressure.
@@ -33,6 +33,7 @@ class LoaderMetrics {
   prometheus::Gauge* const unaccepted_parts_;
   prometheus::Counter* const read_records_;
   prometheus::Counter* const read_bytes_;
+  prometheus::Counter* const skipped_records_;
   prometheus::Counter* const bad_records_;
   prometheus::Counter* const sent_parts_;
   prometheus::Counter* const sent_samples_;

@@ -1,4 +1,4 @@
-// The data loader process: it lists the splits, joins the run, then reads and sends parts. It has
+// The data loader process: it lists the files, takes the run's list, joins the run, then reads and sends parts. It has
 // no server.
 
 #include <algorithm>
@@ -22,11 +22,18 @@ namespace {
 
 absl::Status RunDataLoader(RoleRuntime& runtime) {
   const JobConfig& job = runtime.job();
-  ASSIGN_OR_RETURN(std::unique_ptr<LoaderStreams> streams,
-                   LoaderStreams::Make(job, runtime.index(),
-                                       [logger = runtime.logger()](const std::string& line) {
-                                         logger.Warning(line);
-                                       }));
+  LoaderStreams::Begin begin;
+  begin.generation = runtime.envelope().generation();
+  begin.position = runtime.position();
+  begin.ledger = runtime.ledger();
+  begin.fix_files = [&runtime](const SplitList& listed) {
+    return runtime.coordinator()->FixSplits(runtime.index(), listed);
+  };
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<LoaderStreams> streams,
+      LoaderStreams::Make(
+          job, runtime.index(),
+          [logger = runtime.logger()](const std::string& line) { logger.Warning(line); }, begin));
   // Set before Join: heartbeats begin there and carry the progress. `streams` outlives `progress`.
   const auto progress = runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
     *heartbeat->mutable_loader() = streams->Progress();
@@ -47,6 +54,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   LoaderEngine::Options options;
   options.loader_index = static_cast<uint32_t>(runtime.index());
   options.envelope = runtime.envelope();
+  options.kill_points = runtime.kill_points();
   options.max_open_parts = static_cast<size_t>(
       std::max(2 * job.embedding_worker().replicas(), job.data_loader().prefetch_parts()));
   LoaderEngine engine(options, streams->sources(), workers, runtime.executor(),

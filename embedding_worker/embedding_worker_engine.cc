@@ -56,6 +56,20 @@ StreamQueue::Options QueueOptions(const JobConfig& job, bool ordered,
   return options;
 }
 
+void Reach(KillPoint::Point point, KillPoints* kill_points) {
+  if (kill_points != nullptr) kill_points->Reach(point);
+}
+
+StreamQueue::Options TrainQueueOptions(const JobConfig& job, bool ordered,
+                                       const EmbeddingWorkerEngine::Options& engine) {
+  StreamQueue::Options options = QueueOptions(job, ordered, engine.ordered_capacity);
+  options.first_epoch = engine.position.epoch();
+  for (const LanePosition& lane : engine.position.lanes()) {
+    options.first_seqs.push_back(lane.left() ? StreamQueue::kNone : lane.next_seq());
+  }
+  return options;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> EmbeddingWorkerEngine::Create(
@@ -83,7 +97,7 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
       nexts_(ReceiverOptions(options_, num_ranks_), options_.executor),
       acks_(ReceiverOptions(options_, num_ranks_), options_.executor),
       pushes_(ReceiverOptions(options_, num_ranks_), options_.executor),
-      queues_{StreamQueue(QueueOptions(job, IsOrdered(TRAIN_STREAM), options_.ordered_capacity)),
+      queues_{StreamQueue(TrainQueueOptions(job, IsOrdered(TRAIN_STREAM), options_)),
               StreamQueue(QueueOptions(job, false, options_.ordered_capacity)),
               StreamQueue(QueueOptions(job, false, options_.ordered_capacity))} {}
 
@@ -348,8 +362,10 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
       ++counts_.pushes;
       counts_.saturated_values += saturated;
     }
+    Reach(KillPoint::WORKER_AFTER_UPDATE, options_.kill_points);
     call.Finish(Done<PushGradientsAnswerHeader>());
   };
+  Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
   // A part without keys (of zero samples, or not finite) needs no PS in hybrid mode.
   if (updates->requests.empty()) return applied(std::vector<rpc::Message>());
   ps_.Update(header.call(), std::move(updates->requests), std::move(applied));

@@ -31,6 +31,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "common/role/kill_points.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
@@ -42,6 +43,7 @@
 #include "embedding_worker/stream_queue.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -53,6 +55,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     std::vector<rpc::Channel*> ps;  // by index of the embedding PS
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
+    RunPosition position;  // from which the train stream goes on; empty: from the beginning
+    KillPoints* kill_points = nullptr;             // null: none
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
     // Changed only by the simulation, which shows that the other scope deadlocks.
     StreamQueue::CapacityScope ordered_capacity = StreamQueue::CapacityScope::kLanePart;

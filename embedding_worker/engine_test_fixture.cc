@@ -131,6 +131,8 @@ void EngineTest::Start(const JobConfig& job, int index) {
   envelope_.set_generation(5);
   envelope_.set_run_id(kTestRunId);
   options.envelope = envelope_;
+  options.position = position_;
+  options.kill_points = kill_points_;
   options.executor = &executor_;
   options.on_failure = [this](absl::Status status) { failures_.push_back(std::move(status)); };
   ps_.clear();

@@ -125,6 +125,8 @@ class EngineTest : public testing::Test {
   ByKey<std::vector<float>> Gradients() const;
 
   Envelope envelope_;
+  RunPosition position_;  // of the engine that Start makes; so is the next
+  KillPoints* kill_points_ = nullptr;
   ManualExecutor executor_;
   uint64_t oldest_open_ = 1;
   std::vector<std::unique_ptr<FakePs>> ps_;

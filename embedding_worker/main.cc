@@ -22,6 +22,8 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   options.envelope = runtime.envelope();
   options.index = runtime.index();
   options.executor = runtime.executor();
+  options.position = runtime.position();
+  options.kill_points = runtime.kill_points();
   options.on_failure = runtime.failure_sink();
   for (int ps = 0; ps < runtime.job().embedding_ps().replicas(); ++ps) {
     options.ps.push_back(runtime.ChannelTo(EMBEDDING_PS, ps));

@@ -95,9 +95,14 @@ bool StreamQueue::IsHere(const PartId& id) const {
 }
 
 // Whether a part of the current epoch that is not here can still arrive.
-bool StreamQueue::CanCome(const PartId& id) const {
+bool StreamQueue::CanCome(const PartId& id) const { return !AllEnded() && id.seq() >= NextSeq(id); }
+
+uint64_t StreamQueue::NextSeq(const PartId& id) const {
   const auto accepted = accepted_seqs_.find({id.lane(), id.part()});
-  return !AllEnded() && (accepted == accepted_seqs_.end() || id.seq() >= accepted->second);
+  if (accepted != accepted_seqs_.end()) return accepted->second;
+  const bool begins_later =
+      epoch_ == options_.first_epoch && id.lane() < options_.first_seqs.size();
+  return begins_later ? options_.first_seqs[id.lane()] : 0;
 }
 
 bool StreamQueue::AllEnded() const {

@@ -22,6 +22,7 @@
 #define SATRAP_EMBEDDING_WORKER_STREAM_QUEUE_H_
 
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -56,7 +57,12 @@ class StreamQueue {
     CapacityScope capacity_scope = CapacityScope::kStream;
     int queue_capacity_parts = 8;
     int num_loaders = 1;
+    // Where the stream begins. `first_seqs`, ordered only: in the first epoch, by lane, the seq of
+    // the first part that can come; none comes of a lane with kNone. Lanes beyond begin at 0.
+    uint32_t first_epoch = 0;
+    std::vector<uint64_t> first_seqs;
   };
+  static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
   struct Delivery {
     QueuedRequest request;
     std::shared_ptr<const PlannedPart> part;
@@ -68,11 +74,11 @@ class StreamQueue {
     std::vector<QueuedRequest> refused;   // their part cannot come any more: INVALID_ARGUMENT
   };
 
-  explicit StreamQueue(const Options& options) : options_(options) {}
+  explicit StreamQueue(const Options& options) : options_(options), epoch_(options.first_epoch) {}
 
   // A part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if its epoch
   // has ended, if its loader has ended that epoch, or (ordered) if it or a later part of its (lane,
-  // part) has arrived before.
+  // part) has arrived before, or it comes before the first one of its lane.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 
@@ -99,6 +105,8 @@ class StreamQueue {
 
   bool HasCapacityFor(const PlannedPart& part) const;
   bool IsHere(const PartId& id) const;
+  // Ordered: the lowest seq of the part's (lane, part) that can come in this epoch.
+  uint64_t NextSeq(const PartId& id) const;
   bool CanCome(const PartId& id) const;
   bool AllEnded() const;
   bool AcceptHeld(Decisions* decisions);
@@ -109,7 +117,7 @@ class StreamQueue {
   void Settle(Decisions* decisions);
 
   const Options options_;
-  uint32_t epoch_ = 0;
+  uint32_t epoch_;
   std::list<std::shared_ptr<const PlannedPart>> accepted_;  // in order of arrival
   std::list<Held> held_;
   // Ordered: one more than the last seq accepted in this epoch, by (lane, part).

@@ -27,6 +27,8 @@ class QueueTest : public testing::Test {
         ordered ? StreamQueue::CapacityScope::kLanePart : StreamQueue::CapacityScope::kStream;
     options.queue_capacity_parts = queue_capacity_parts;
     options.num_loaders = num_loaders;
+    options.first_epoch = first_epoch_;
+    options.first_seqs = first_seqs_;
     queue_ = std::make_unique<StreamQueue>(options);
   }
 
@@ -72,6 +74,8 @@ class QueueTest : public testing::Test {
 
   std::vector<std::string> Decided() { return std::move(decided_); }
 
+  uint32_t first_epoch_ = 0;
+  std::vector<uint64_t> first_seqs_;
   std::unique_ptr<StreamQueue> queue_;
 
  private:
@@ -230,6 +234,33 @@ TEST_F(QueueTest, RefusesWhatNoLoaderMaySend) {
   EXPECT_FALSE(Put(4, Id(0, 1, 0), 1).ok()) << "after the epoch";
   EXPECT_FALSE(End(1, 0).ok()) << "after the epoch";
   EXPECT_THAT(Decided(), ElementsAre("accept 1", "deliver 9: 0/0/0/0"));
+}
+
+TEST_F(QueueTest, AStreamThatGoesOnBeginsAtItsEpochAndSeqs) {
+  first_epoch_ = 3;
+  first_seqs_ = {2, StreamQueue::kNone};
+  Start(true, 4, 1);
+  EXPECT_EQ(queue_->epoch(), 3u);
+  EXPECT_FALSE(Put(1, Id(2, 0, 9)).ok()) << "an epoch before";
+  EXPECT_FALSE(End(0, 2).ok());
+  EXPECT_FALSE(Put(2, Id(3, 0, 1)).ok()) << "trained before";
+  EXPECT_FALSE(Put(3, Id(3, 1, 5)).ok()) << "a lane that has left";
+  ASSERT_TRUE(Put(4, Id(3, 0, 2, 0)).ok());
+  ASSERT_TRUE(Put(5, Id(3, 0, 2, 1)).ok());
+  ASSERT_TRUE(Put(6, Id(3, 2, 0)).ok()) << "a lane that is not named";
+  EXPECT_FALSE(RequestNamed(7, Id(3, 0, 1)));
+  EXPECT_FALSE(RequestNamed(8, Id(3, 1, 0)));
+  EXPECT_TRUE(RequestNamed(9, Id(3, 0, 3)));
+  EXPECT_THAT(Decided(), ElementsAre("accept 4", "accept 5", "accept 6", "refuse 7", "refuse 8"));
+}
+
+TEST_F(QueueTest, TheSeqsCountInTheFirstEpochOnly) {
+  first_seqs_ = {2, StreamQueue::kNone};
+  Start(true, 4, 1);
+  ASSERT_TRUE(End(0, 0).ok());
+  ASSERT_TRUE(Put(1, Id(1, 0, 0)).ok());
+  ASSERT_TRUE(Put(2, Id(1, 1, 0)).ok());
+  EXPECT_THAT(Decided(), ElementsAre("accept 1", "accept 2"));
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
   }
   if (job.action() == JobConfig::PREDICT) {
     RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas(),
-                                         job.data_loader().replicas()));
+                                         job.data_loader().replicas(),
+                                         runtime.envelope().generation()));
   }
   result.set_model_dir(store->last_saved());
   if (!result.model_dir().empty()) {

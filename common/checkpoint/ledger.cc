@@ -1,10 +1,9 @@
 #include "common/checkpoint/ledger.h"
 
 #include <algorithm>
-#include <string>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace satrap {
@@ -35,13 +34,22 @@ void Insert(uint64_t value, Intervals* intervals) {
   }
 }
 
-// Ranges of one block: ascending, disjoint, not touching. False, and nothing changed, if the new
-// one overlaps another.
-bool Insert(Ledger::Range range, std::vector<Ledger::Range>* ranges) {
-  auto next = std::find_if(ranges->begin(), ranges->end(),
-                           [&](const Ledger::Range& each) { return each.from >= range.from; });
-  if (next != ranges->end() && next->from < range.to) return false;
-  if (next != ranges->begin() && std::prev(next)->to > range.from) return false;
+// Ranges of one block: ascending, disjoint, not touching. The first that ends behind `from`.
+template <typename Ranges>
+auto FirstBehind(uint32_t from, Ranges& ranges) {
+  return std::upper_bound(
+      ranges.begin(), ranges.end(), from,
+      [](uint32_t value, const Ledger::Range& range) { return value < range.to; });
+}
+
+bool Overlaps(Ledger::Range range, const std::vector<Ledger::Range>& ranges) {
+  const auto next = FirstBehind(range.from, ranges);
+  return next != ranges.end() && next->from < range.to;
+}
+
+// REQUIRES: !Overlaps(range, *ranges)
+void Insert(Ledger::Range range, std::vector<Ledger::Range>* ranges) {
+  const auto next = FirstBehind(range.from, *ranges);
   const bool joins_next = next != ranges->end() && next->from == range.to;
   const bool joins_before = next != ranges->begin() && std::prev(next)->to == range.from;
   if (joins_before && joins_next) {
@@ -54,12 +62,19 @@ bool Insert(Ledger::Range range, std::vector<Ledger::Range>* ranges) {
   } else {
     ranges->insert(next, range);
   }
-  return true;
 }
 
 std::string NameOf(uint32_t epoch, const ProvenanceRange& range) {
+  if (range.ends_split())
+    return absl::StrCat("the end of split ", range.split(), " in epoch ", epoch);
   return absl::StrCat("records [", range.from(), ", ", range.to(), ") of block ", range.block(),
                       " of split ", range.split(), " in epoch ", epoch);
+}
+
+uint64_t RowsOf(const std::vector<Ledger::Range>& ranges) {
+  uint64_t rows = 0;
+  for (const Ledger::Range& range : ranges) rows += range.to - range.from;
+  return rows;
 }
 
 // Pairs as a message holds them.
@@ -73,136 +88,178 @@ void Write(const Intervals& intervals, Field* field) {
 
 template <typename Field, typename Intervals>
 absl::Status Read(const Field& field, Intervals* intervals) {
-  if (field.size() % 2 != 0) return absl::DataLossError("the ledger has half a pair");
+  if (field.size() % 2 != 0) return absl::DataLossError("has half a pair");
   for (int i = 0; i < field.size(); i += 2) {
     const uint64_t first = field.Get(i);
     const uint64_t last = field.Get(i + 1);
-    const bool ascends = intervals->empty() || intervals->rbegin()->second + 1 < first;
-    if (last < first || !ascends) return absl::DataLossError("pairs of the ledger do not ascend");
+    // Neighbours would have been one pair.
+    const bool ascends = intervals->empty() || (first > intervals->rbegin()->second &&
+                                                first - intervals->rbegin()->second > 1);
+    if (last < first || !ascends) return absl::DataLossError("has pairs that do not ascend");
     intervals->emplace_hint(intervals->end(), first, last);
   }
   return absl::OkStatus();
 }
 
+absl::Status Contradiction(uint32_t epoch, absl::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat("the ledger contradicts itself: epoch ", epoch, " ", what));
+}
+
 }  // namespace
 
+std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range) const {
+  const bool is_end = range.ends_split();
+  if (is_end && range.to() != range.from()) return "the end of a split holds records";
+  if (!is_end && (range.from() >= range.to() || range.to() > range.block_rows())) {
+    return absl::StrCat("the block has ", range.block_rows(), " records");
+  }
+  const auto found = epochs_.find(epoch_number);
+  if (found == epochs_.end()) return "";
+  const Epoch& epoch = found->second;
+  if (epoch.is_closed()) return "the epoch is over";
+  if (Holds(epoch.done_splits, range.split())) return "the split is consumed whole";
+  const auto found_split = epoch.splits.find(range.split());
+  if (found_split == epoch.splits.end()) return "";
+  const Split& split = found_split->second;
+  if (is_end) {
+    if (split.split_rows.has_value()) return "the split's end was consumed before";
+    if (range.split_rows() >= split.rows) return "";
+    return absl::StrCat("it names ", range.split_rows(), " records, and ", split.rows,
+                        " were consumed");
+  }
+  if (split.split_rows.has_value() && range.to() - range.from() > *split.split_rows - split.rows) {
+    return absl::StrCat("the split has ", *split.split_rows, " records");
+  }
+  if (Holds(split.done_blocks, range.block())) return "the block is consumed whole";
+  const auto block = split.blocks.find(range.block());
+  if (block == split.blocks.end()) return "";
+  if (block->second.rows != range.block_rows()) {
+    return absl::StrCat("the block has ", range.block_rows(), " records, and ", block->second.rows,
+                        " by an earlier range");
+  }
+  if (Overlaps({range.from(), range.to()}, block->second.consumed)) return "trained twice";
+  return "";
+}
+
 absl::Status Ledger::Add(uint32_t epoch_number, const ProvenanceRange& range) {
-  Epoch& epoch = epochs_[epoch_number];
-  const auto refused = [&](absl::string_view why) {
+  if (const std::string why = Refusal(epoch_number, range); !why.empty()) {
     return absl::InternalError(
         absl::StrCat("the ledger refuses ", NameOf(epoch_number, range), ": ", why));
-  };
-  if (Holds(epoch.done_splits, range.split())) return refused("the split is consumed whole");
+  }
+  Epoch& epoch = epochs_[epoch_number];
   Split& split = epoch.splits[range.split()];
   if (range.ends_split()) {
-    if (range.to() != range.from()) return refused("the end of a split holds records");
-    if (split.split_rows.has_value()) return refused("the split's end was consumed before");
-    if (range.split_rows() < split.rows) return refused("more records were consumed than it names");
     split.split_rows = range.split_rows();
   } else {
-    if (range.from() >= range.to() || range.to() > range.block_rows()) {
-      return refused(absl::StrCat("the block has ", range.block_rows(), " records"));
-    }
-    const uint64_t rows = range.to() - range.from();
-    if (split.split_rows.has_value() && split.rows + rows > *split.split_rows) {
-      return refused(absl::StrCat("the split has ", *split.split_rows, " records"));
-    }
-    if (Holds(split.done_blocks, range.block())) return refused("the block is consumed whole");
+    const Range added = {range.from(), range.to()};
     Block& block = split.blocks[range.block()];
-    if (block.rows != 0 && block.rows != range.block_rows()) {
-      return refused(absl::StrCat("an earlier range says that the block has ", block.rows));
-    }
     block.rows = range.block_rows();
-    if (!Insert({range.from(), range.to()}, &block.consumed)) return refused("trained twice");
-    if (block.consumed.size() == 1 && block.consumed[0] == Range{0, block.rows}) {
+    Insert(added, &block.consumed);
+    if (block.consumed[0] == Range{0, block.rows}) {
       split.blocks.erase(range.block());
       Insert(range.block(), &split.done_blocks);
     }
-    split.rows += rows;
-    epoch.totals.rows += rows;
+    split.rows += added.to - added.from;
+    epoch.totals.rows += added.to - added.from;
   }
   epoch.totals.bad_records += range.bad_records();
   epoch.totals.empty_lines += range.empty_lines();
-  if (split.split_rows == split.rows) {
-    epoch.splits.erase(range.split());
-    Insert(range.split(), &epoch.done_splits);
+  FinishSplit(range.split(), &epoch);
+  return absl::OkStatus();
+}
+
+void Ledger::FinishSplit(uint32_t number, Epoch* epoch) {
+  const auto split = epoch->splits.find(number);
+  if (split->second.split_rows != split->second.rows) return;
+  epoch->splits.erase(split);
+  Insert(number, &epoch->done_splits);
+}
+
+absl::Status Ledger::Merge(const Ledger& other) {
+  for (const auto& [number, theirs] : other.epochs_) {
+    const auto ours = epochs_.find(number);
+    if (ours == epochs_.end()) {
+      epochs_.emplace(number, theirs);
+    } else if (theirs.is_closed() || ours->second.is_closed()) {
+      return absl::InternalError(
+          absl::StrCat("the ledger refuses records of epoch ", number, ": the epoch is over"));
+    } else {
+      RETURN_IF_ERROR(MergeEpoch(number, theirs));
+    }
   }
   return absl::OkStatus();
 }
 
 // By way of ranges, so that every check of Add holds here, too.
-absl::Status Ledger::Merge(const Ledger& other) {
-  for (const auto& [number, theirs] : other.epochs_) {
-    for (const auto& [first, last] : theirs.done_splits) {
-      for (uint64_t split = first; split <= last; ++split) {
-        Epoch& epoch = epochs_[number];
-        if (Holds(epoch.done_splits, split) ||
-            epoch.splits.count(static_cast<uint32_t>(split)) > 0) {
-          return absl::InternalError(absl::StrCat("the ledger refuses split ", split, " of epoch ",
-                                                  number, ": records of it were trained twice"));
-        }
-        Insert(split, &epoch.done_splits);
+absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs) {
+  Epoch& epoch = epochs_[number];
+  for (const auto& [first, last] : theirs.done_splits) {
+    for (uint64_t split = first; split <= last; ++split) {
+      if (Holds(epoch.done_splits, split) || epoch.splits.count(static_cast<uint32_t>(split)) > 0) {
+        return absl::InternalError(absl::StrCat("the ledger refuses split ", split, " of epoch ",
+                                                number, ": records of it were trained twice"));
       }
+      Insert(split, &epoch.done_splits);
     }
-    // Rows of whole splits are known as totals only; those of ranges are counted by Add.
-    uint64_t rows_of_ranges = 0;
-    for (const auto& [split_number, split] : theirs.splits) {
-      rows_of_ranges += split.rows;
-      ProvenanceRange range;
-      range.set_split(split_number);
-      for (const auto& [block_number, block] : split.blocks) {
-        range.set_block(block_number);
-        range.set_block_rows(block.rows);
-        for (const Range& consumed : block.consumed) {
-          range.set_from(consumed.from);
-          range.set_to(consumed.to);
-          RETURN_IF_ERROR(Add(number, range));
-        }
-      }
-      RETURN_IF_ERROR(MergeWholeBlocks(number, split_number, split));
-      if (split.split_rows.has_value()) {
-        ProvenanceRange end;
-        end.set_split(split_number);
-        end.set_ends_split(true);
-        end.set_split_rows(*split.split_rows);
-        RETURN_IF_ERROR(Add(number, end));
-      }
-    }
-    Totals& totals = epochs_[number].totals;
-    totals.rows += theirs.totals.rows - rows_of_ranges;
-    totals.bad_records += theirs.totals.bad_records;
-    totals.empty_lines += theirs.totals.empty_lines;
   }
+  // The rows of whole splits are known only as a part of the total; those of others are counted as
+  // they are added.
+  uint64_t rows_of_whole_splits = theirs.totals.rows;
+  for (const auto& [split_number, split] : theirs.splits) {
+    rows_of_whole_splits -= split.rows;
+    ProvenanceRange range;
+    range.set_split(split_number);
+    for (const auto& [block_number, block] : split.blocks) {
+      range.set_block(block_number);
+      range.set_block_rows(block.rows);
+      for (const Range& consumed : block.consumed) {
+        range.set_from(consumed.from);
+        range.set_to(consumed.to);
+        RETURN_IF_ERROR(Add(number, range));
+      }
+    }
+    RETURN_IF_ERROR(MergeWholeBlocks(number, split_number, split));
+    if (split.split_rows.has_value()) {
+      ProvenanceRange end;
+      end.set_split(split_number);
+      end.set_ends_split(true);
+      end.set_split_rows(*split.split_rows);
+      RETURN_IF_ERROR(Add(number, end));
+    }
+  }
+  epoch.totals.rows += rows_of_whole_splits;
+  epoch.totals.bad_records += theirs.totals.bad_records;
+  epoch.totals.empty_lines += theirs.totals.empty_lines;
   return absl::OkStatus();
 }
 
 absl::Status Ledger::MergeWholeBlocks(uint32_t epoch_number, uint32_t split_number,
                                       const Split& theirs) {
   if (theirs.done_blocks.empty()) return absl::OkStatus();
-  Epoch& epoch = epochs_[epoch_number];
-  const auto twice = [&] {
+  const auto refused = [&](absl::string_view why) {
     return absl::InternalError(absl::StrCat("the ledger refuses blocks of split ", split_number,
-                                            " of epoch ", epoch_number,
-                                            ": records of them were trained twice"));
+                                            " of epoch ", epoch_number, ": ", why));
   };
-  if (Holds(epoch.done_splits, split_number)) return twice();
-  Split& split = epoch.splits[split_number];
+  Epoch& epoch = epochs_[epoch_number];
+  if (Holds(epoch.done_splits, split_number)) return refused("the split is consumed whole");
   uint64_t rows = theirs.rows;  // of whole blocks
-  for (const auto& [number, block] : theirs.blocks) {
-    for (const Range& consumed : block.consumed) rows -= consumed.to - consumed.from;
+  for (const auto& [number, block] : theirs.blocks) rows -= RowsOf(block.consumed);
+  Split& split = epoch.splits[split_number];
+  if (split.split_rows.has_value() && rows > *split.split_rows - split.rows) {
+    return refused(absl::StrCat("the split has ", *split.split_rows, " records"));
   }
   for (const auto& [first, last] : theirs.done_blocks) {
     for (uint64_t block = first; block <= last; ++block) {
-      if (Holds(split.done_blocks, block) || split.blocks.count(block) > 0) return twice();
+      if (Holds(split.done_blocks, block) || split.blocks.count(block) > 0) {
+        return refused("records of them were trained twice");
+      }
       Insert(block, &split.done_blocks);
     }
   }
   split.rows += rows;
   epoch.totals.rows += rows;
-  if (split.split_rows == split.rows) {
-    epoch.splits.erase(split_number);
-    Insert(split_number, &epoch.done_splits);
-  }
+  FinishSplit(split_number, &epoch);
   return absl::OkStatus();
 }
 
@@ -214,23 +271,40 @@ void Ledger::CloseEpochsBefore(uint32_t epoch) {
   }
 }
 
-bool Ledger::IsSplitDone(uint32_t epoch, uint32_t split) const {
-  const auto found = epochs_.find(epoch);
-  return found != epochs_.end() && Holds(found->second.done_splits, split);
+const Ledger::Split* Ledger::FindSplit(uint32_t epoch, uint32_t split) const {
+  const auto of_epoch = epochs_.find(epoch);
+  if (of_epoch == epochs_.end()) return nullptr;
+  const auto of_split = of_epoch->second.splits.find(split);
+  return of_split == of_epoch->second.splits.end() ? nullptr : &of_split->second;
 }
 
-std::vector<Ledger::Range> Ledger::Consumed(uint32_t epoch, uint32_t split, uint64_t block,
-                                            uint32_t block_rows) const {
+bool Ledger::IsSplitDone(uint32_t epoch, uint32_t split) const {
+  const auto found = epochs_.find(epoch);
+  if (found == epochs_.end()) return false;
+  return found->second.is_closed() || Holds(found->second.done_splits, split);
+}
+
+bool Ledger::IsSplitEndConsumed(uint32_t epoch, uint32_t split_number) const {
+  const Split* split = FindSplit(epoch, split_number);
+  return split != nullptr ? split->split_rows.has_value() : IsSplitDone(epoch, split_number);
+}
+
+bool Ledger::IsBlockBegun(uint32_t epoch, uint32_t split_number, uint64_t block_number) const {
+  const Split* split = FindSplit(epoch, split_number);
+  if (split == nullptr) return IsSplitDone(epoch, split_number);
+  if (Holds(split->done_blocks, block_number)) return true;
+  const auto block = split->blocks.find(block_number);
+  return block != split->blocks.end() && block->second.consumed[0].from == 0;
+}
+
+std::vector<Ledger::Range> Ledger::Consumed(uint32_t epoch, uint32_t split_number,
+                                            uint64_t block_number, uint32_t block_rows) const {
   const std::vector<Range> whole = {{0, block_rows}};
-  const auto of_epoch = epochs_.find(epoch);
-  if (of_epoch == epochs_.end()) return {};
-  if (Holds(of_epoch->second.done_splits, split)) return whole;
-  const auto of_split = of_epoch->second.splits.find(split);
-  if (of_split == of_epoch->second.splits.end()) return {};
-  if (Holds(of_split->second.done_blocks, block)) return whole;
-  const auto of_block = of_split->second.blocks.find(block);
-  if (of_block == of_split->second.blocks.end()) return {};
-  return of_block->second.consumed;
+  const Split* split = FindSplit(epoch, split_number);
+  if (split == nullptr) return IsSplitDone(epoch, split_number) ? whole : std::vector<Range>();
+  if (Holds(split->done_blocks, block_number)) return whole;
+  const auto block = split->blocks.find(block_number);
+  return block == split->blocks.end() ? std::vector<Range>() : block->second.consumed;
 }
 
 Ledger::Totals Ledger::OfEpoch(uint32_t epoch) const {
@@ -277,41 +351,74 @@ LedgerState Ledger::ToState() const {
   return state;
 }
 
+// Errors say what is wrong; the caller names the split.
+absl::Status Ledger::ReadSplit(const SplitLedger& saved, Split* split) {
+  split->rows = saved.rows();
+  if (saved.has_split_rows()) split->split_rows = saved.split_rows();
+  RETURN_IF_ERROR(Read(saved.done_blocks(), &split->done_blocks));
+  // Every whole block has a record at least.
+  uint64_t fewest_rows = 0;
+  for (const auto& [first, last] : split->done_blocks) fewest_rows += last - first + 1;
+  for (const BlockLedger& ranges : saved.blocks()) {
+    const bool ascends = split->blocks.empty() || ranges.block() > split->blocks.rbegin()->first;
+    if (!ascends || Holds(split->done_blocks, ranges.block())) {
+      return absl::DataLossError("has blocks twice or out of order");
+    }
+    if (ranges.from_to_size() == 0 || ranges.from_to_size() % 2 != 0) {
+      return absl::DataLossError("has a block without ranges or with half a range");
+    }
+    Block& block = split->blocks[ranges.block()];
+    block.rows = ranges.block_rows();
+    for (int i = 0; i < ranges.from_to_size(); i += 2) {
+      const Range range = {ranges.from_to(i), ranges.from_to(i + 1)};
+      const bool is_behind = block.consumed.empty() || range.from > block.consumed.back().to;
+      if (range.from >= range.to || range.to > block.rows || !is_behind) {
+        return absl::DataLossError("has ranges that touch, overlap or leave their block");
+      }
+      block.consumed.push_back(range);
+    }
+    if (block.consumed[0] == Range{0, block.rows}) {
+      return absl::DataLossError("has a whole block among those that are not");
+    }
+    fewest_rows += RowsOf(block.consumed);
+  }
+  const bool sums_up =
+      split->done_blocks.empty() ? split->rows == fewest_rows : split->rows >= fewest_rows;
+  if (!sums_up) return absl::DataLossError("has another number of records than its ranges");
+  if (split->split_rows.has_value() ? split->rows >= *split->split_rows : split->rows == 0) {
+    return absl::DataLossError("is whole or untouched, but not listed so");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Ledger> Ledger::FromState(const LedgerState& state) {
   Ledger ledger;
   for (const EpochLedger& from : state.epochs()) {
+    if (!ledger.epochs_.empty() && from.epoch() <= ledger.epochs_.rbegin()->first) {
+      return Contradiction(from.epoch(), "is out of order");
+    }
     Epoch& epoch = ledger.epochs_[from.epoch()];
     epoch.totals = {from.rows(), from.bad_records(), from.empty_lines()};
-    RETURN_IF_ERROR(Read(from.done_splits(), &epoch.done_splits));
-    for (const SplitLedger& saved : from.splits()) {
-      const auto contradicts = [&](absl::string_view what) {
-        return absl::DataLossError(absl::StrCat("the ledger contradicts itself: split ",
-                                                saved.split(), " of epoch ", from.epoch(), what));
-      };
-      if (Holds(epoch.done_splits, saved.split()) || epoch.splits.count(saved.split()) > 0) {
-        return contradicts(" occurs twice");
-      }
-      Split& split = epoch.splits[saved.split()];
-      split.rows = saved.rows();
-      if (saved.has_split_rows()) split.split_rows = saved.split_rows();
-      RETURN_IF_ERROR(Read(saved.done_blocks(), &split.done_blocks));
-      uint64_t rows_of_ranges = 0;
-      for (const BlockLedger& ranges : saved.blocks()) {
-        Block& block = split.blocks[ranges.block()];
-        block.rows = ranges.block_rows();
-        if (ranges.from_to_size() % 2 != 0) return contradicts(" has half a range");
-        for (int i = 0; i < ranges.from_to_size(); i += 2) {
-          const Range range = {ranges.from_to(i), ranges.from_to(i + 1)};
-          if (range.from >= range.to || range.to > block.rows || !Insert(range, &block.consumed)) {
-            return contradicts(" has ranges that overlap or leave their block");
-          }
-          rows_of_ranges += range.to - range.from;
-        }
-      }
-      if (rows_of_ranges > split.rows || split.rows > split.split_rows.value_or(split.rows)) {
-        return contradicts(" has another number of records than its ranges");
-      }
+    if (const absl::Status read = Read(from.done_splits(), &epoch.done_splits); !read.ok()) {
+      return Contradiction(from.epoch(), read.message());
     }
+    uint64_t rows = 0;  // of the splits that are not whole
+    for (const SplitLedger& saved : from.splits()) {
+      const bool ascends = epoch.splits.empty() || saved.split() > epoch.splits.rbegin()->first;
+      if (!ascends || Holds(epoch.done_splits, saved.split())) {
+        return Contradiction(from.epoch(), "has splits twice or out of order");
+      }
+      const absl::Status read = ReadSplit(saved, &epoch.splits[saved.split()]);
+      if (!read.ok()) {
+        return Contradiction(from.epoch(),
+                             absl::StrCat("split ", saved.split(), " ", read.message()));
+      }
+      rows += saved.rows();
+    }
+    const bool sums_up =
+        epoch.done_splits.empty() && !epoch.is_closed() ? rows == from.rows() : rows <= from.rows();
+    if (!sums_up)
+      return Contradiction(from.epoch(), "has another number of records than its splits");
   }
   return ledger;
 }

@@ -8,6 +8,9 @@
 // holds. A record that is consumed twice is an error here: the promise that the ledger keeps.
 //
 // A split is done when the range that tells its end was consumed, and as many records as it names.
+// An epoch that is closed is consumed whole, whatever splits it had.
+//
+// Add takes a microsecond or less, so that a rank can call it for each part that it releases.
 //
 // Thread-compatible: const methods may run at the same time.
 
@@ -16,6 +19,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,13 +46,15 @@ class Ledger {
   };
 
   Ledger() = default;
-  // DATA_LOSS if the state contradicts itself: ranges out of order, more rows than a block has.
+  // DATA_LOSS if the state contradicts itself or is not as ToState makes it: ranges out of order,
+  // more rows than a block has, a split that is whole but not among the done ones.
   static absl::StatusOr<Ledger> FromState(const LedgerState& state);
   // The same for equal ledgers, however they came about.
   LedgerState ToState() const;
 
   // Consumes a range. INTERNAL, with nothing changed, if a record of it is consumed already, if it
-  // is out of its block, or if it contradicts what the ledger knows of the block or the split.
+  // is out of its block, if it contradicts what the ledger knows of the block or the split, or if
+  // the epoch is closed.
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
   // Adds everything that `other` holds. INTERNAL as Add; the ledger is then useless.
   absl::Status Merge(const Ledger& other);
@@ -57,6 +63,11 @@ class Ledger {
 
   bool empty() const { return epochs_.empty(); }
   bool IsSplitDone(uint32_t epoch, uint32_t split) const;
+  // Whether the range that tells the split's end is consumed.
+  bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
+  // Whether record 0 of the block's permuted order is consumed: with it, its counts of bad records
+  // and empty lines.
+  bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
   // What is consumed of a block: ascending, disjoint and not touching. A block that is consumed
   // whole gives one range. REQUIRES: block_rows is the block's number of records
   std::vector<Range> Consumed(uint32_t epoch, uint32_t split, uint64_t block,
@@ -77,13 +88,22 @@ class Ledger {
     Intervals done_blocks;
     std::map<uint64_t, Block> blocks;
   };
+  // Never without a split, unless it is closed.
   struct Epoch {
     Totals totals;
     Intervals done_splits;
     std::map<uint32_t, Split> splits;
+    bool is_closed() const { return done_splits.empty() && splits.empty(); }
   };
 
+  const Split* FindSplit(uint32_t epoch, uint32_t split) const;
+  // The reason for which Add refuses the range; empty if it does not.
+  std::string Refusal(uint32_t epoch, const ProvenanceRange& range) const;
+  absl::Status MergeEpoch(uint32_t epoch, const Epoch& theirs);
   absl::Status MergeWholeBlocks(uint32_t epoch, uint32_t split, const Split& theirs);
+  // Notes that the split is done if all its records are consumed.
+  static void FinishSplit(uint32_t split, Epoch* epoch);
+  static absl::Status ReadSplit(const SplitLedger& saved, Split* split);
 
   std::map<uint32_t, Epoch> epochs_;
 };

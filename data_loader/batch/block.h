@@ -2,6 +2,9 @@
 // of a split covers the records at positions [b * block_rows, (b + 1) * block_rows), where a
 // position counts the good records of the split. It holds those of them that belong to the stream,
 // and the order in which the stream takes them.
+//
+// A block, its order and its counts are the same in every generation of a run, whatever is consumed
+// of them.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_H_
 #define SATRAP_DATA_LOADER_BATCH_BLOCK_H_
@@ -18,8 +21,20 @@ struct Block {
   explicit Block(const RecordSchema& schema) : records(schema) {}
   uint32_t split = 0;
   uint64_t index = 0;
+  // Lines met since the block before it that holds a record, or since the split's begin. 0 in
+  // epochs and streams that do not count them.
+  uint64_t bad_records = 0;
+  uint64_t empty_lines = 0;
   RecordBlock records;
   std::vector<uint32_t> order;  // rows of `records`, in the order in which they are taken
+};
+
+// What is known of a split when it has been read.
+struct SplitEnd {
+  uint64_t end_block = 0;    // one more than the last block that holds a record, or 0
+  uint64_t rows = 0;         // records of the stream
+  uint64_t bad_records = 0;  // lines met after the last block that holds a record
+  uint64_t empty_lines = 0;
 };
 
 // Positions [from, to) of a block's order.

@@ -6,18 +6,41 @@
 #ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_READER_H_
 #define SATRAP_DATA_LOADER_BATCH_BLOCK_READER_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
+#include "common/checkpoint/ledger.h"
 #include "data_loader/batch/block.h"
 
 namespace satrap {
+
+// What is consumed of the split that is read.
+struct SplitConsumption {
+  const Ledger* ledger = nullptr;  // null: nothing is consumed
+  uint32_t epoch = 0;
+  uint32_t split = 0;
+
+  std::vector<Ledger::Range> Of(uint64_t block, uint32_t block_rows) const {
+    if (ledger == nullptr) return {};
+    return ledger->Consumed(epoch, split, block, block_rows);
+  }
+  bool IsBlockBegun(uint64_t block) const {
+    return ledger != nullptr && ledger->IsBlockBegun(epoch, split, block);
+  }
+};
 
 class BlockReader {
  public:
   virtual ~BlockReader() = default;
 
-  // Fills `block->records` and `block->index` with the next block that holds a record of the
-  // stream; false at the end of the split. Errors name the file.
+  // Fills `block->records`, `block->index` and the block's counts with the next block that holds a
+  // record of the stream; false at the end of the split. Blocks that are consumed whole may be left
+  // out. Errors name the file.
   virtual absl::StatusOr<bool> Next(Block* block) = 0;
+
+  // Counts the blocks that were left out, too. REQUIRES: the last Next returned false
+  virtual SplitEnd End() const = 0;
 };
 
 }  // namespace satrap

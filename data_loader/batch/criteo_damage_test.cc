@@ -109,7 +109,7 @@ TEST(CriteoDamageTest, TheQuarantineHoldsExactlyTheBadRecords) {
     EXPECT_EQ(samples, 2 * num_good);
     EXPECT_EQ(progress.quarantined(), num_bad) << "once, however many epochs there are";
     EXPECT_EQ(progress.Snapshot().empty_lines(), num_empty) << "once too";
-    const std::string places = TempDir::Read(dir.path() + "/quarantine/loader-0.tsv");
+    const std::string places = TempDir::Read(dir.path() + "/quarantine/g0001-loader-0.tsv");
     const std::vector<std::string> rows = absl::StrSplit(places, '\n', absl::SkipEmpty());
     EXPECT_EQ(rows.size(), num_bad);
   }

@@ -82,10 +82,10 @@ class CsvQuotesTest : public testing::Test {
     num_bad_ = progress.quarantined();
     return parts;
   }
-  // Fields of line `line` of loader-0.tsv.
+  // Fields of line `line` of the .tsv.
   std::vector<std::string> BadPlace(size_t line) const {
     const std::vector<std::string> lines = absl::StrSplit(
-        TempDir::Read(dir_.path() + "/quarantine/loader-0.tsv"), '\n', absl::SkipEmpty());
+        TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.tsv"), '\n', absl::SkipEmpty());
     if (line >= lines.size()) return {};
     return absl::StrSplit(lines[line], '\t');
   }
@@ -179,7 +179,7 @@ TEST_F(CsvQuotesTest, AnOpenQuoteCostsOneRecordWhetherOrNotRecordsMaySpanLines) 
               multiline ? "a quote is not closed by the end of the file or within 1 MiB"
                         : "a quote is not closed on its line; only data.csv.multiline allows that");
     EXPECT_EQ(place[7], "1");  // one good record before it
-    EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/loader-0.txt"), "1,\"open,,,,1,,1\n");
+    EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.txt"), "1,\"open,,,,1,,1\n");
   }
 }
 
@@ -188,7 +188,7 @@ TEST_F(CsvQuotesTest, ABadRecordOfSeveralLinesIsKeptOnOneLine) {
   PartsOf(absl::StrCat(kHeader, "\n2,\"a\\b\r\nc\nd\",,,,1,,1\n1,a,,,,1,,1\n3,x\n"));
   EXPECT_EQ(records_, 1u);
   EXPECT_EQ(num_bad_, 2u);
-  EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/loader-0.txt"),
+  EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.txt"),
             "2,\"a\\\\b\\r\\nc\\nd\",,,,1,,1\n3,x\n");
   EXPECT_EQ(BadPlace(0)[2], "2");
   EXPECT_EQ(BadPlace(1)[2], "6") << "the lines of a record count";

@@ -10,8 +10,9 @@ namespace satrap {
 namespace {
 
 // Batch n of the stream holds the records of batch n mod cycle_batches. ListSplits lets every split
-// start with a new batch. The parts that are given share their payload with the batch that is kept,
-// so only headers are copied.
+// start with a new batch. A split is one block. The parts that are given share their payload with
+// the batch that is kept, so only headers are copied. Of a batch that is consumed in part, each run
+// of records that is left is a batch of its own.
 class CyclingBatchMaker final : public BatchMaker {
  public:
   explicit CyclingBatchMaker(std::shared_ptr<const StreamSpec> spec)
@@ -26,10 +27,31 @@ class CyclingBatchMaker final : public BatchMaker {
   }
   void AddSplit(uint32_t split) override {
     CHECK(split < spec_->splits.size()) << "split " << split;
-    for (uint64_t row = spec_->splits[split].from; row < spec_->splits[split].to;
-         row += batch_size_) {
-      waiting_.push_back({split, row});
+    const Ledger& ledger = spec_->begin.consumed;
+    if (ledger.IsSplitDone(epoch_, split)) return;
+    const uint32_t rows = static_cast<uint32_t>(RowsOf(split));
+    ReadCounts skipped;
+    uint32_t at = 0;
+    const auto queue_up_to = [&](uint32_t to) {
+      while (at < to) {
+        const uint64_t end_of_batch = (at / batch_size_ + 1) * batch_size_;
+        const uint32_t next = static_cast<uint32_t>(std::min<uint64_t>(to, end_of_batch));
+        waiting_.push_back({split, at, next, false});
+        at = next;
+      }
+    };
+    for (const Ledger::Range& consumed : ledger.Consumed(epoch_, split, 0, rows)) {
+      queue_up_to(consumed.from);
+      skipped.skipped += consumed.to - consumed.from;
+      at = consumed.to;
     }
+    queue_up_to(rows);
+    if (skipped.skipped > 0) spec_->progress->Add(spec_->stream, skipped);
+    if (ledger.IsSplitEndConsumed(epoch_, split)) return;
+    // The end goes with the last batch of the split, or alone if all of it is consumed.
+    if (waiting_.empty() || waiting_.back().split != split)
+      waiting_.push_back({split, 0, 0, false});
+    waiting_.back().ends_split = true;
   }
   void EndSplits() override { splits_ended_ = true; }
 
@@ -38,7 +60,7 @@ class CyclingBatchMaker final : public BatchMaker {
     if (!splits_ended_ && waiting_.size() < 2) return Result::kNeedsSplit;
     if (waiting_.empty()) {
       if (!spec_->ordered || batches_ > 0) return Result::kEnd;
-      *parts = CutBatch(*spec_, {}, epoch_, true);
+      *parts = CutBatch(*spec_, {}, {}, epoch_, true);
       ++batches_;
       return Result::kBatch;
     }
@@ -50,21 +72,29 @@ class CyclingBatchMaker final : public BatchMaker {
   }
 
  private:
+  // Records [from, to) of the split, all of one batch of the stream.
   struct Batch {
     uint32_t split;
-    uint64_t row;  // the first one, counted in the stream
+    uint32_t from;
+    uint32_t to;
+    bool ends_split;
   };
 
+  uint64_t RowsOf(uint32_t split) const {
+    return spec_->splits[split].to - spec_->splits[split].from;
+  }
+
   std::vector<Part> Take(const Batch& batch, bool last) {
-    const Split& split = spec_->splits[batch.split];
-    const uint64_t size = std::min(batch_size_, split.to - batch.row);
+    const uint64_t size = batch.to - batch.from;
     ReadCounts counts;
     counts.records = counts.scanned = size;
     spec_->progress->Add(spec_->stream, counts);
-    const uint64_t slot = batch.row / batch_size_ % kept_.size();
+    const uint64_t row = spec_->splits[batch.split].from + batch.from;
+    const uint64_t slot = row / batch_size_ % kept_.size();
     // The last batch of the stream may be smaller, and is made for this one use.
-    std::vector<Part> parts = size < batch_size_ ? Make(slot, size) : Kept(slot);
-    const uint32_t from = static_cast<uint32_t>(batch.row - split.from);
+    std::vector<Part> parts = size < batch_size_ ? Make(slot, row % batch_size_, size) : Kept(slot);
+    if (parts.empty()) parts.push_back(EmptyPart(*spec_, epoch_));
+    const uint32_t rows = static_cast<uint32_t>(RowsOf(batch.split));
     for (Part& part : parts) {
       part.header.set_epoch(epoch_);
       PartDescription* description = part.header.mutable_part();
@@ -73,25 +103,33 @@ class CyclingBatchMaker final : public BatchMaker {
       if (description->samples() == 0) continue;
       ProvenanceRange* provenance = description->mutable_provenance(0);
       provenance->set_split(batch.split);
-      provenance->set_from(from + static_cast<uint32_t>(description->first_sample()));
+      provenance->set_from(batch.from + static_cast<uint32_t>(description->first_sample()));
       provenance->set_to(provenance->from() + description->samples());
+      provenance->set_block_rows(rows);
+    }
+    if (batch.ends_split) {
+      SplitEnd end;
+      end.rows = rows;
+      end.end_block = 1;
+      *parts.back().header.mutable_part()->add_provenance() = EndOfSplit(batch.split, end);
     }
     return parts;
   }
 
   const std::vector<Part>& Kept(uint64_t slot) {
-    if (kept_[slot].empty()) kept_[slot] = Make(slot, batch_size_);
+    if (kept_[slot].empty()) kept_[slot] = Make(slot, 0, batch_size_);
     return kept_[slot];
   }
 
-  std::vector<Part> Make(uint64_t slot, uint64_t size) const {
+  // Of the kept batch `slot`, the `size` records from number `first` on.
+  std::vector<Part> Make(uint64_t slot, uint64_t first, uint64_t size) const {
     auto block = std::make_shared<Block>(spec_->schema);
-    for (uint64_t i = 0; i < size; ++i) {
+    for (uint64_t i = first; i < first + size; ++i) {
       spec_->click_log->Append(spec_->stream, slot * batch_size_ + i, &block->records);
     }
     KeepOrder(block.get());
     const BlockRange all = {std::move(block), 0, static_cast<uint32_t>(size)};
-    return CutBatch(*spec_, absl::MakeConstSpan(&all, 1), epoch_, false);
+    return CutBatch(*spec_, absl::MakeConstSpan(&all, 1), {}, epoch_, false);
   }
 
   const std::shared_ptr<const StreamSpec> spec_;

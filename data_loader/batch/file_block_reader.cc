@@ -25,17 +25,27 @@ class FileBlockReader final : public BlockReader {
 
   absl::StatusOr<bool> Next(Block* block) override {
     block->records.Clear();
-    // A block of a seeded split may hold no record of this stream; such blocks are skipped.
+    // A block of a seeded split may hold no record of this stream; such blocks are skipped, and
+    // their lines count as met before the next block.
     bool more = true;
     while (more && block->records.rows() == 0) {
       block->index = position_ / options_.block_rows;
+      reports_ = options_.report_bad && !options_.consumed.IsBlockBegun(block->index);
       const absl::StatusOr<bool> read = ReadBlock(&block->records);
       Count();
       if (!read.ok()) return read.status();
       more = *read;
     }
-    return block->records.rows() > 0;
+    const uint64_t rows = block->records.rows();
+    if (rows == 0) return false;
+    end_.rows += rows;
+    end_.end_block = block->index + 1;
+    block->bad_records = std::exchange(end_.bad_records, 0);
+    block->empty_lines = std::exchange(end_.empty_lines, 0);
+    return true;
   }
+
+  SplitEnd End() const override { return end_; }
 
  private:
   // Reads to the end of the block that `position_` lies in; false at the end of the split.
@@ -61,15 +71,15 @@ class FileBlockReader final : public BlockReader {
           if (counts_.scanned == kCountedRecords) Count();
           break;
         case ParseResult::kEmpty:
-          if (options_.report_bad) ++counts_.empty_lines;
+          if (options_.report_bad) ++end_.empty_lines;
+          if (reports_) ++counts_.empty_lines;
           break;
         case ParseResult::kComment:
-          if (options_.report_bad) ++counts_.comments;
+          if (reports_) ++counts_.comments;
           break;
         case ParseResult::kBad:
-          if (options_.report_bad) {
-            RETURN_IF_ERROR(ReportBad(line, result.reason, records->rows()));
-          }
+          if (options_.report_bad) ++end_.bad_records;
+          if (reports_) RETURN_IF_ERROR(ReportBad(line, result.reason, records->rows()));
           break;
       }
     }
@@ -97,6 +107,8 @@ class FileBlockReader final : public BlockReader {
   const std::unique_ptr<LineReader> lines_;
   const bool multiline_;   // records may span lines
   uint64_t position_ = 0;  // good records of the split read so far, those of other streams included
+  bool reports_ = false;   // the lines of the block that is being read are reported
+  SplitEnd end_;           // of what was read; its counts are those since the last block
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
 };

@@ -25,6 +25,8 @@ struct FileBlockOptions {
   // False when the file was read before: then bad records, empty lines and comments were counted
   // that time, and are skipped silently.
   bool report_bad = true;
+  // Bad lines of a block whose first record is consumed were reported before.
+  SplitConsumption consumed;
 };
 
 // Opens split number `split_index` of a text format. What `options` points to must outlive the

@@ -77,7 +77,7 @@ class FileBlockReaderTest : public testing::Test {
   // "split block index" of each bad record, as it was kept.
   std::vector<std::string> BadPositions() const {
     std::vector<std::string> positions;
-    const std::string places = TempDir::Read(dir_.path() + "/quarantine/loader-0.tsv");
+    const std::string places = TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.tsv");
     for (const absl::string_view place : absl::StrSplit(places, '\n', absl::SkipEmpty())) {
       const std::vector<std::string> fields = absl::StrSplit(place, '\t');
       EXPECT_EQ(fields.size(), 8u) << place;
@@ -108,7 +108,7 @@ TEST_F(FileBlockReaderTest, CutsASplitIntoBlocksOfGoodRecords) {
   EXPECT_EQ(progress.quarantined(), 2u);
   EXPECT_EQ(progress.empty_lines(), 1u);
   EXPECT_EQ(TempDir::Read(progress.quarantine_file()), "bad\n0,x\n");
-  EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/loader-0.tsv"),
+  EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.tsv"),
             absl::StrCat(path_, "\t4\t2\ttrain\tan unknown label\t0\t0\t1\n", path_,
                          "\t21\t7\ttrain\ta numeric column does not hold a number\t0\t2\t0\n"));
 }

@@ -24,7 +24,10 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
         lane(options.lane),
         capacity_parts(options.capacity_parts),
         parse_executor(executor),
-        supply(split_supply) {}
+        supply(split_supply),
+        epoch(spec->begin.epoch),
+        next_seq(options.first_seq),
+        has_left(options.has_left) {}
 
   const std::shared_ptr<const StreamSpec> spec;
   const uint32_t lane;
@@ -39,8 +42,9 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
   absl::Status error GUARDED_BY(mutex);
   bool stopped GUARDED_BY(mutex) = false;
   bool in_epoch GUARDED_BY(mutex) = false;
-  uint32_t epoch GUARDED_BY(mutex) = 0;  // the current one, or the next if not in_epoch
-  uint64_t next_seq GUARDED_BY(mutex) = 0;
+  uint32_t epoch GUARDED_BY(mutex);  // the current one, or the next if not in_epoch
+  uint64_t next_seq GUARDED_BY(mutex);
+  bool has_left GUARDED_BY(mutex);  // in `epoch`
 
   void Ask(PartSource::Callback done);
   void Stop();
@@ -64,8 +68,8 @@ void ParsedPartSource::Rep::Ask(PartSource::Callback done) {
     asked = std::move(done);
     if (!in_epoch) {
       in_epoch = true;
-      next_seq = 0;
       for (Maker& maker : makers) {
+        if (has_left) break;
         maker.batches->BeginEpoch(epoch);
         maker.state = State::kIdle;
       }
@@ -200,6 +204,8 @@ void ParsedPartSource::Rep::Answer() {
     } else {
       in_epoch = false;  // the next call of Next begins the epoch that follows
       ++epoch;
+      next_seq = 0;
+      has_left = false;
     }
     done = std::exchange(asked, nullptr);
   }

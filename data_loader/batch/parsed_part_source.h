@@ -24,6 +24,10 @@ class ParsedPartSource final : public PartSource {
     uint32_t lane = 0;   // PartId.lane of all parts
     int num_makers = 1;  // batch makers that run at the same time; 1 if the stream is ordered
     size_t capacity_parts = 8;
+    // In the stream's first epoch (StreamSpec.begin): the seq of the first batch, and whether the
+    // lane has left, so that it has no part in that epoch.
+    uint64_t first_seq = 0;
+    bool has_left = false;
   };
   // Tasks on `parse_executor` block on the disk, so it must not be the executor of an engine. It
   // and `supply` are not owned and must outlive this object and its tasks.

@@ -27,8 +27,9 @@ class SlowSupply final : public SplitSupply {
 class ParsedPartSourceTest : public testing::Test {
  protected:
   void Make(int rows, Stream stream, SplitSupply* supply, size_t capacity_parts = 4,
-            int num_makers = 1) {
+            int num_makers = 1, StreamBegin begin = {}) {
     JobConfig job;
+    if (ordered_) job.set_mode(JobConfig::SYNC);
     SyntheticFormat* synthetic = job.mutable_data()->mutable_synthetic();
     synthetic->set_train_samples(rows);
     synthetic->set_valid_samples(rows);
@@ -39,11 +40,13 @@ class ParsedPartSourceTest : public testing::Test {
     job.mutable_data()->set_split_rows(10);
     job.set_global_batch_size(10);
     job.mutable_nn_worker()->set_replicas(2);
-    spec_ = *StreamSpec::Make(job, stream, &progress_);
+    spec_ = *StreamSpec::Make(job, stream, &progress_, std::move(begin));
     ParsedPartSource::Options options;
     options.lane = 6;
     options.capacity_parts = capacity_parts;
     options.num_makers = num_makers;
+    options.first_seq = first_seq_;
+    options.has_left = has_left_;
     source_ = std::make_unique<ParsedPartSource>(spec_, options, &executor_, supply);
   }
   // "e0 s1 p0 n5" (epoch, seq, part, samples), "end", "error: ..." or "nothing yet".
@@ -67,6 +70,9 @@ class ParsedPartSourceTest : public testing::Test {
                         description.id().part(), " n", description.samples());
   }
 
+  bool ordered_ = false;
+  uint64_t first_seq_ = 0;
+  bool has_left_ = false;
   ManualExecutor executor_;
   ReadProgress progress_{ReadProgress::Options()};
   std::shared_ptr<const StreamSpec> spec_;
@@ -85,6 +91,28 @@ TEST_F(ParsedPartSourceTest, GivesTheBatchesOfEachEpochAndItsEnd) {
     EXPECT_EQ(Next(), absl::StrCat("e", e, " s1 p1 n3"));
     EXPECT_EQ(Next(), "end");
   }
+}
+
+TEST_F(ParsedPartSourceTest, BeginsAtItsEpochAndSeq) {
+  StaticSplits splits(0, 1, 1);
+  StreamBegin begin;
+  begin.epoch = 3;
+  first_seq_ = 7;
+  Make(10, TRAIN_STREAM, &splits, 4, 1, begin);
+  EXPECT_EQ(Next(), "e3 s7 p0 n5");
+  EXPECT_EQ(Next(), "e3 s7 p1 n5");
+  EXPECT_EQ(Next(), "end");
+  EXPECT_EQ(Next(), "e4 s0 p0 n5");
+}
+
+TEST_F(ParsedPartSourceTest, ALaneThatHasLeftSendsNothingInThatEpoch) {
+  StaticSplits splits(0, 1, 0);
+  ordered_ = true;
+  has_left_ = true;
+  first_seq_ = 1;
+  Make(10, TRAIN_STREAM, &splits);
+  EXPECT_EQ(Next(), "end") << "not even its batch of no samples";
+  EXPECT_EQ(Next(), "e1 s0 p0 n0");
 }
 
 TEST_F(ParsedPartSourceTest, ReadsAheadUpToItsCapacity) {

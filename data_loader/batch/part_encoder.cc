@@ -143,6 +143,10 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
     provenance->set_block(range.block->index);
     provenance->set_from(range.from);
     provenance->set_to(range.to);
+    provenance->set_block_rows(static_cast<uint32_t>(range.block->order.size()));
+    if (range.from > 0) continue;
+    if (range.block->bad_records > 0) provenance->set_bad_records(range.block->bad_records);
+    if (range.block->empty_lines > 0) provenance->set_empty_lines(range.block->empty_lines);
   }
   const size_t samples = rows.size();
   description->set_samples(static_cast<uint32_t>(samples));

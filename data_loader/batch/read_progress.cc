@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
+#include "common/file/quarantine_name.h"
 
 namespace satrap {
 namespace {
@@ -24,7 +26,8 @@ absl::string_view StreamName(Stream stream) {
 }
 
 std::string PathIn(const ReadProgress::Options& options, absl::string_view suffix) {
-  return absl::StrCat(options.quarantine_dir, "/loader-", options.loader_index, suffix);
+  return absl::StrCat(options.quarantine_dir, "/",
+                      QuarantineName(options.generation, options.loader_index), suffix);
 }
 
 // A path with tabs and newlines escaped, so that it is one field of one line.
@@ -72,6 +75,7 @@ void ReadProgress::Add(Stream stream, const ReadCounts& counts) {
   sum.empty_lines += counts.empty_lines;
   sum.comments += counts.comments;
   sum.disk_bytes += counts.disk_bytes;
+  sum.skipped += counts.skipped;
 }
 
 absl::Status ReadProgress::AddBad(const BadLine& bad) {
@@ -84,7 +88,7 @@ absl::Status ReadProgress::AddBad(const BadLine& bad) {
     if (++counts.bad == 1) {
       counts.first_bad = absl::StrCat(OneField(bad.path), ", byte ", bad.offset, ": ", bad.reason);
     }
-    if (counts.read.scanned + counts.bad >= kMinRecordsForFraction) {
+    if (GoodOf(bad.stream) + BadOf(bad.stream) >= kMinRecordsForFraction) {
       too_many = CheckFraction(bad.stream);
     }
   }
@@ -137,21 +141,35 @@ absl::Status ReadProgress::Keep(const BadLine& bad) {
 
 absl::Status ReadProgress::CheckFraction(Stream stream) const {
   const Counts& counts = counts_[stream];
-  const uint64_t all = counts.read.scanned + counts.bad;
-  if (static_cast<double>(counts.bad) <= options_.max_bad_fraction * static_cast<double>(all)) {
+  const uint64_t bad = BadOf(stream);
+  const uint64_t all = GoodOf(stream) + bad;
+  if (static_cast<double>(bad) <= options_.max_bad_fraction * static_cast<double>(all)) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      counts.bad, " of ", all, " records of the ", StreamName(stream),
+      bad, " of ", all, " records of the ", StreamName(stream),
       " stream are bad, more than data.max_bad_fraction (", options_.max_bad_fraction, ")",
       options_.quarantine_dir.empty() ? "" : absl::StrCat("; see ", PathIn(options_, ".tsv")),
       "; the first: ", counts.first_bad));
+}
+
+// Records that are read again and left out are among those that are consumed.
+uint64_t ReadProgress::GoodOf(Stream stream) const {
+  const ReadCounts& read = counts_[stream].read;
+  if (stream != TRAIN_STREAM) return read.scanned;
+  return read.scanned + options_.consumed_records - std::min(read.scanned, read.skipped);
+}
+
+uint64_t ReadProgress::BadOf(Stream stream) const {
+  return counts_[stream].bad + (stream == TRAIN_STREAM ? options_.consumed_bad_records : 0);
 }
 
 LoaderProgress ReadProgress::Snapshot() const {
   MutexLock lock(&mutex_);
   LoaderProgress progress;
   uint64_t records = 0, empty = 0, bytes = 0;
+  const Counts& valid = counts_[VALID_STREAM];
+  const Counts& test = counts_[TEST_STREAM];
   for (const Counts& counts : counts_) {
     records += counts.read.records;
     empty += counts.read.empty_lines;
@@ -160,6 +178,8 @@ LoaderProgress ReadProgress::Snapshot() const {
   progress.set_records(records);
   progress.set_quarantined(bad_);
   progress.set_empty_lines(empty);
+  progress.set_evaluation_quarantined(valid.bad + test.bad);
+  progress.set_evaluation_empty_lines(valid.read.empty_lines + test.read.empty_lines);
   progress.set_bytes(bytes);
   if (keeps_lines_) progress.set_quarantine_file(PathIn(options_, ".txt"));
   const ReadCounts& train = counts_[TRAIN_STREAM].read;
@@ -177,6 +197,13 @@ LoaderProgress ReadProgress::Snapshot() const {
 uint64_t ReadProgress::quarantined() const {
   MutexLock lock(&mutex_);
   return bad_;
+}
+
+uint64_t ReadProgress::skipped() const {
+  MutexLock lock(&mutex_);
+  uint64_t skipped = 0;
+  for (const Counts& counts : counts_) skipped += counts.read.skipped;
+  return skipped;
 }
 
 }  // namespace satrap

@@ -1,11 +1,10 @@
 // Counts what a loader has read, and keeps the records that are bad. One object serves all streams
 // and threads of a loader.
 //
-// A bad record is counted and its line is written to the quarantine. DIR/loader-I.txt holds the
-// lines as they were; line n of DIR/loader-I.tsv describes line n of the former by the fields of
-// BadLine except the text. Both files are created when the first bad record is found and replace
-// those of an earlier run. Of a line over the length limit only the beginning is kept. The first
-// ten bad records are logged, then the 16th, the 32nd and so on.
+// A bad record is counted and its line is written to the quarantine files of this generation and
+// loader (quarantine_files.h), which are created when the first bad record is found. Of a line over
+// the length limit only the beginning is kept. The first ten bad records are logged, then the 16th,
+// the 32nd and so on.
 //
 // Thread-safe.
 
@@ -33,6 +32,8 @@ struct ReadCounts {
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
+  uint64_t skipped =
+      0;  // records of the stream that are consumed; those that were read count as such
 };
 
 struct BadLine {
@@ -57,7 +58,12 @@ class ReadProgress {
   struct Options {
     std::string quarantine_dir;  // empty: bad lines are counted and not written
     int loader_index = 0;
+    uint64_t generation = 1;
     double max_bad_fraction = 1;
+    // Of the train stream, in generations before this one. They count towards max_bad_fraction, or
+    // a few bad lines at the end of what is left would end the run.
+    uint64_t consumed_records = 0;
+    uint64_t consumed_bad_records = 0;
     // Called with one line of text for each bad record that is logged, on the thread that found it.
     // May be null.
     std::function<void(const std::string&)> log;
@@ -88,6 +94,8 @@ class ReadProgress {
   // the bytes read, unless Options gives it.
   LoaderProgress Snapshot() const;
   uint64_t quarantined() const;
+  // Records that were left out because they are consumed.
+  uint64_t skipped() const;
 
  private:
   struct Counts {
@@ -97,6 +105,9 @@ class ReadProgress {
     std::string first_bad;  // where the first bad record is and what is wrong with it
   };
   absl::Status Keep(const BadLine& bad) EXCLUDES(mutex_);
+  // The stream's good and bad records, those before this generation included.
+  uint64_t GoodOf(Stream stream) const REQUIRES(mutex_);
+  uint64_t BadOf(Stream stream) const REQUIRES(mutex_);
   absl::Status CheckFraction(Stream stream) const REQUIRES(mutex_);
 
   const Options options_;

@@ -1,5 +1,6 @@
 #include "data_loader/batch/read_progress.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,12 +24,12 @@ TEST(ReadProgressTest, KeepsBadLinesAndTheirPlaces) {
   EXPECT_EQ(progress.Snapshot().quarantine_file(), "");
   ASSERT_TRUE(progress.AddBad({"day_0", 120, 3, TRAIN_STREAM, "a NUL byte", "x\ty", 4, 5, 6}).ok());
   ASSERT_TRUE(progress.AddBad({"day_1", 7, 0, TEST_STREAM, "not 40 columns", "z"}).ok());
-  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.txt"), "x\ty\nz\n");
-  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/loader-2.tsv"),
+  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/g0001-loader-2.txt"), "x\ty\nz\n");
+  EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/g0001-loader-2.tsv"),
             "day_0\t120\t3\ttrain\ta NUL byte\t4\t5\t6\n"
             "day_1\t7\t0\ttest\tnot 40 columns\t0\t0\t0\n");
   EXPECT_EQ(progress.quarantined(), 2u);
-  EXPECT_EQ(progress.Snapshot().quarantine_file(), dir.path() + "/quarantine/loader-2.txt");
+  EXPECT_EQ(progress.Snapshot().quarantine_file(), dir.path() + "/quarantine/g0001-loader-2.txt");
   ASSERT_EQ(logged.size(), 2u);
   EXPECT_NE(logged[0].find("day_0 byte 120 line 3: a NUL byte"), std::string::npos);
 }
@@ -39,7 +40,8 @@ TEST(ReadProgressTest, AFilesNameTakesOneFieldOfALine) {
   options.quarantine_dir = dir.path();
   ReadProgress progress(options);
   ASSERT_TRUE(progress.AddBad({"a\tb\nc", 0, 1, TEST_STREAM, "bad", "x"}).ok());
-  EXPECT_EQ(TempDir::Read(dir.path() + "/loader-0.tsv"), "a\\tb\\nc\t0\t1\ttest\tbad\t0\t0\t0\n");
+  EXPECT_EQ(TempDir::Read(dir.path() + "/g0001-loader-0.tsv"),
+            "a\\tb\\nc\t0\t1\ttest\tbad\t0\t0\t0\n");
 }
 
 TEST(ReadProgressTest, LogsASampleOfManyBadRecords) {
@@ -65,6 +67,44 @@ TEST(ReadProgressTest, MoreThanTheShareOfTenThousandRecordsIsAnError) {
   EXPECT_TRUE(progress.EndReader(TEST_STREAM).ok()) << "each stream has its own share";
 }
 
+TEST(ReadProgressTest, WhatWasConsumedBeforeCountsTowardsTheShare) {
+  ReadProgress::Options options;
+  options.max_bad_fraction = 0.25;
+  options.consumed_records = 7;
+  options.consumed_bad_records = 1;
+  ReadProgress progress(options);
+  progress.AddReader(TRAIN_STREAM);
+  progress.AddReader(TRAIN_STREAM);
+  ReadCounts again;  // read once more and left out
+  again.records = again.scanned = again.skipped = 3;
+  progress.Add(TRAIN_STREAM, again);
+  ASSERT_TRUE(progress.AddBad(BadLine()).ok());
+  ASSERT_TRUE(progress.EndReader(TRAIN_STREAM).ok());
+  EXPECT_TRUE(progress.EndReader(TRAIN_STREAM).ok()) << "2 of 9";
+  EXPECT_EQ(progress.skipped(), 3u);
+  progress.AddReader(TRAIN_STREAM);
+  ASSERT_TRUE(progress.AddBad(BadLine()).ok());
+  EXPECT_THAT(std::string(progress.EndReader(TRAIN_STREAM).message()),
+              testing::HasSubstr("3 of 10 records"));
+}
+
+TEST(ReadProgressTest, BadAndEmptyLinesOfEvaluationAreCountedApart) {
+  ReadProgress progress{ReadProgress::Options()};
+  for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
+    BadLine bad;
+    bad.stream = stream;
+    ASSERT_TRUE(progress.AddBad(bad).ok());
+    ReadCounts counts;
+    counts.empty_lines = 2;
+    progress.Add(stream, counts);
+  }
+  const LoaderProgress seen = progress.Snapshot();
+  EXPECT_EQ(seen.quarantined(), 3u);
+  EXPECT_EQ(seen.evaluation_quarantined(), 2u);
+  EXPECT_EQ(seen.empty_lines(), 6u);
+  EXPECT_EQ(seen.evaluation_empty_lines(), 4u);
+}
+
 TEST(ReadProgressTest, TheErrorNamesTheFirstBadRecordOfItsStream) {
   TempDir dir;
   ReadProgress::Options options;
@@ -75,11 +115,11 @@ TEST(ReadProgressTest, TheErrorNamesTheFirstBadRecordOfItsStream) {
   ASSERT_TRUE(progress.AddBad({"test.csv", 5, 2, TEST_STREAM, "a NUL byte", "x"}).ok());
   ASSERT_TRUE(progress.AddBad({"a\nb", 123, 9, TRAIN_STREAM, "an unknown label", "y"}).ok());
   ASSERT_TRUE(progress.AddBad({"c", 7, 1, TRAIN_STREAM, "too few columns", "z"}).ok());
-  EXPECT_EQ(
-      progress.EndReader(TRAIN_STREAM).message(),
-      absl::StrCat("2 of 2 records of the train stream are bad, more than "
-                   "data.max_bad_fraction (0.25); see ",
-                   dir.path(), "/loader-0.tsv; the first: a\\nb, byte 123: an unknown label"));
+  EXPECT_EQ(progress.EndReader(TRAIN_STREAM).message(),
+            absl::StrCat("2 of 2 records of the train stream are bad, more than "
+                         "data.max_bad_fraction (0.25); see ",
+                         dir.path(),
+                         "/g0001-loader-0.tsv; the first: a\\nb, byte 123: an unknown label"));
 }
 
 TEST(ReadProgressTest, AStreamOfFewRecordsIsJudgedWhenItsLastReaderEnds) {
@@ -106,7 +146,7 @@ TEST(ReadProgressTest, ALineThatCannotBeKeptIsAnError) {
 }
 
 TEST(ReadProgressTest, OneFileThatCannotBeMadeIsAnErrorEachTime) {
-  for (const char* taken : {"loader-0.tsv", "loader-0.txt"}) {
+  for (const char* taken : {"g0001-loader-0.tsv", "g0001-loader-0.txt"}) {
     TempDir dir;
     std::filesystem::create_directory(dir.path() + "/" + taken);
     ReadProgress::Options options;

@@ -4,6 +4,8 @@
 #include <deque>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "data_loader/batch/file_block_reader.h"
@@ -12,8 +14,14 @@
 namespace satrap {
 namespace {
 
-// Reads whole blocks and queues them as ranges (`pending_`); a batch takes ranges from the front. A
-// batch may therefore end in the middle of a block, and a block may feed several batches.
+// Reads whole blocks and queues what is not consumed of them as ranges (`pending_`), with the ends
+// of splits between them; a batch takes from the front. A batch may therefore end in the middle of
+// a block, and a block may feed several batches.
+//
+// In an ordered stream batches are the same wherever reading begins: what is consumed is a prefix of
+// the lane, and what a batch holds depends on nothing but its place in the lane. The end of a split
+// goes with the record before it. It is known in time, because a batch is made when one more record
+// is known.
 class RecordBatchMaker final : public BatchMaker {
  public:
   explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> spec)
@@ -22,13 +30,15 @@ class RecordBatchMaker final : public BatchMaker {
         // The last batch of a lane is flagged. A full batch is emitted only when one more record
         // is known, which proves that it is not the last.
         needed_(batch_size_ + (spec_->ordered ? 1 : 0)),
-        reads_first_epoch_(spec_->reports_bad) {
-    if (reads_first_epoch_) spec_->progress->AddReader(spec_->stream);
+        // Ends of splits are for the ledger, and evaluation has none.
+        tells_ends_(spec_->stream == TRAIN_STREAM),
+        counts_reader_(spec_->reports_bad && spec_->begin.epoch == 0) {
+    if (counts_reader_) spec_->progress->AddReader(spec_->stream);
     if (spec_->click_log == nullptr) parser_ = NewParser(spec_->job.data(), spec_->stream);
   }
 
   void BeginEpoch(uint32_t epoch) override {
-    CHECK(pending_rows_ == 0 && reader_ == nullptr);
+    CHECK(pending_.empty() && reader_ == nullptr);
     epoch_ = epoch;
     splits_.clear();
     splits_ended_ = false;
@@ -36,12 +46,15 @@ class RecordBatchMaker final : public BatchMaker {
   }
   void AddSplit(uint32_t split) override {
     CHECK(split < spec_->splits.size()) << "split " << split;
+    if (spec_->begin.consumed.IsSplitDone(epoch_, split)) return;
     splits_.push_back(split);
   }
   void EndSplits() override { splits_ended_ = true; }
 
   absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
-    while (pending_rows_ < needed_) {
+    // With a full batch in hand an unordered stream reads on, too, while a split is open: if it is
+    // at its end, that goes with this batch, and an epoch seldom needs a part for ends alone.
+    while (pending_rows_ < needed_ || (pending_rows_ == batch_size_ && reader_ != nullptr)) {
       if (reader_ == nullptr && splits_.empty()) {
         if (!splits_ended_) return Result::kNeedsSplit;
         return Finish(parts);
@@ -55,12 +68,13 @@ class RecordBatchMaker final : public BatchMaker {
  private:
   // Called when all splits are read: gives the last batch if one is left. A lane has at least one
   // batch in an epoch, of zero samples if need be: the ranks wait for its last_of_lane flag.
+  // Ends of splits that no record follows are a batch, too, if there is no other to carry them.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
-    if (pending_rows_ > 0 || (spec_->ordered && batches_ == 0)) {
+    if (!pending_.empty() || (spec_->ordered && batches_ == 0)) {
       Emit(true, parts);
       return Result::kBatch;
     }
-    if (std::exchange(reads_first_epoch_, false)) {
+    if (std::exchange(counts_reader_, false)) {
       RETURN_IF_ERROR(spec_->progress->EndReader(spec_->stream));
     }
     return Result::kEnd;
@@ -75,6 +89,9 @@ class RecordBatchMaker final : public BatchMaker {
     std::shared_ptr<Block> block = TakeSpareBlock();
     ASSIGN_OR_RETURN(const bool found, reader_->Next(block.get()));
     if (!found) {
+      if (tells_ends_ && !spec_->begin.consumed.IsSplitEndConsumed(epoch_, split_)) {
+        pending_.push_back({{}, EndOfSplit(split_, reader_->End())});
+      }
       reader_ = nullptr;
       return absl::OkStatus();
     }
@@ -84,17 +101,42 @@ class RecordBatchMaker final : public BatchMaker {
     } else {
       KeepOrder(block.get());
     }
+    return Queue(block);
+  }
+
+  // Queues what is not consumed of the block.
+  absl::Status Queue(const std::shared_ptr<Block>& block) {
     const uint32_t rows = static_cast<uint32_t>(block->order.size());
-    pending_.push_back({std::move(block), 0, rows});
-    pending_rows_ += rows;
+    uint32_t at = 0;
+    const auto queue_up_to = [&](uint32_t to) {
+      if (at < to) pending_.push_back({{block, at, to}, absl::nullopt});
+      pending_rows_ += to - at;
+    };
+    ReadCounts skipped;
+    for (const Ledger::Range& consumed : Consumption().Of(block->index, rows)) {
+      if (consumed.to > rows) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            spec_->splits[split_].path, ", from byte ", spec_->splits[split_].from, ": block ",
+            block->index, " of split ", split_, " has ", rows, " records, but ", consumed.to,
+            " were trained before the restart; the file has changed since the run began. Put it ",
+            "back as it was to go on, or begin a new run"));
+      }
+      queue_up_to(consumed.from);
+      skipped.skipped += consumed.to - consumed.from;
+      at = consumed.to;
+    }
+    queue_up_to(rows);
+    if (skipped.skipped > 0) spec_->progress->Add(spec_->stream, skipped);
     return absl::OkStatus();
   }
+
+  SplitConsumption Consumption() const { return {&spec_->begin.consumed, epoch_, split_}; }
 
   absl::Status OpenSplit() {
     const Split& split = spec_->splits[split_];
     if (spec_->click_log != nullptr) {
       reader_ = NewSyntheticBlockReader(split, spec_->stream, spec_->block_rows,
-                                        spec_->click_log.get(), spec_->progress);
+                                        spec_->click_log.get(), spec_->progress, Consumption());
       return absl::OkStatus();
     }
     FileBlockOptions options;
@@ -103,7 +145,8 @@ class RecordBatchMaker final : public BatchMaker {
     options.filter = &spec_->filter;
     options.parser = parser_.get();
     options.progress = spec_->progress;
-    options.report_bad = reads_first_epoch_;
+    options.report_bad = spec_->reports_bad && epoch_ == 0;
+    options.consumed = Consumption();
     ASSIGN_OR_RETURN(reader_, NewFileBlockReader(split, split_, options));
     return absl::OkStatus();
   }
@@ -120,10 +163,16 @@ class RecordBatchMaker final : public BatchMaker {
 
   void Emit(bool last, std::vector<Part>* parts) {
     std::vector<BlockRange> batch;
+    std::vector<ProvenanceRange> ends;
     uint64_t wanted = std::min(batch_size_, pending_rows_);
     pending_rows_ -= wanted;
-    while (wanted > 0) {
-      BlockRange& front = pending_.front();
+    while (!pending_.empty() && (wanted > 0 || pending_.front().end.has_value())) {
+      if (pending_.front().end.has_value()) {
+        ends.push_back(*std::move(pending_.front().end));
+        pending_.pop_front();
+        continue;
+      }
+      BlockRange& front = pending_.front().records;
       const uint32_t taken = static_cast<uint32_t>(std::min<uint64_t>(wanted, front.size()));
       batch.push_back({front.block, front.from, front.from + taken});
       front.from += taken;
@@ -131,15 +180,22 @@ class RecordBatchMaker final : public BatchMaker {
       if (front.size() == 0) pending_.pop_front();
     }
     ++batches_;
-    *parts = CutBatch(*spec_, batch, epoch_, last);
+    *parts = CutBatch(*spec_, batch, ends, epoch_, last);
   }
+
+  // Records, or the end of a split.
+  struct Pending {
+    BlockRange records;
+    absl::optional<ProvenanceRange> end;
+  };
 
   const std::shared_ptr<const StreamSpec> spec_;
   const uint64_t batch_size_;
   const uint64_t needed_;
-  // True until the first epoch is read, if this stream reports bad records: they are counted once,
-  // not in each epoch.
-  bool reads_first_epoch_;
+  const bool tells_ends_;
+  // True until epoch 0 is read, if this stream reports bad records: they are counted once, not in
+  // each epoch.
+  bool counts_reader_;
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;
@@ -147,7 +203,7 @@ class RecordBatchMaker final : public BatchMaker {
   uint32_t split_ = 0;  // the one that `reader_` reads
   std::unique_ptr<BlockReader> reader_;
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::deque<BlockRange> pending_;
+  std::deque<Pending> pending_;
   uint64_t pending_rows_ = 0;
   uint64_t batches_ = 0;
 };

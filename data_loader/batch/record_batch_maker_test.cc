@@ -198,6 +198,72 @@ TEST_F(RecordBatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
   }
 }
 
+// "split:[from,to)/block_rows+bad+empty" and "split:end/rows+bad+empty" of each range of a part.
+std::string ProvenanceOf(const Part& part) {
+  std::string text;
+  for (const ProvenanceRange& range : part.header.part().provenance()) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", range.split(), ":");
+    if (range.ends_split()) {
+      absl::StrAppend(&text, "end/", range.split_rows());
+    } else {
+      absl::StrAppend(&text, "[", range.from(), ",", range.to(), ")/", range.block_rows());
+    }
+    if (range.has_bad_records() || range.has_empty_lines()) {
+      absl::StrAppend(&text, "+", range.bad_records(), "+", range.empty_lines());
+    }
+  }
+  return text;
+}
+
+TEST_F(RecordBatchMakerTest, ProvenanceTellsCountsOfLinesAndEndsOfSplits) {
+  JobConfig job = FileJob(dir_, 0);
+  dir_.Write("data", "bad\n0,0\n0,1\nbad\n\n0,2\nbad\n0,3\n0,4\n0,5\nbad\nbad\n\n");
+  dir_.Write("none", "bad\n");
+  job.mutable_data()->add_train_files("none");
+  job.mutable_data()->set_shuffle_rows(3);
+  for (const JobConfig::Mode mode : {JobConfig::HYBRID, JobConfig::SYNC}) {
+    job.set_mode(mode);
+    const auto spec = Spec(job);
+    const auto maker = NewRecordBatchMaker(spec);
+    for (uint32_t e = 0; e < 2; ++e) {
+      std::vector<std::string> provenance;
+      for (const auto& batch : RunEpoch(*spec, maker.get(), e)) {
+        for (const Part& part : batch) provenance.push_back(ProvenanceOf(part));
+      }
+      const std::vector<std::string> expected[] = {
+          {"0:[0,3)/3+2+1 0:[0,1)/3+1+0", "0:[1,3)/3 0:end/6+2+1 1:end/0+1+0"},
+          {"0:[0,3)/3 0:[0,1)/3", "0:[1,3)/3 0:end/6 1:end/0"}};
+      EXPECT_EQ(provenance, expected[e]) << "epoch " << e;
+    }
+  }
+}
+
+TEST_F(RecordBatchMakerTest, LinesBehindTheLastRecordBelongToItsBlockUnlessThatIsFull) {
+  JobConfig job = FileJob(dir_, 0);
+  dir_.Write("data", "0,0\n0,1\nbad\n0,2\nbad\n");
+  for (const auto& [shuffle_rows, expected] :
+       {std::pair(3, "0:[0,3)/3+1+0 0:end/3+1+0"), std::pair(4, "0:[0,3)/3+2+0 0:end/3")}) {
+    job.mutable_data()->set_shuffle_rows(shuffle_rows);
+    const auto batches = Run(job).batches;
+    ASSERT_EQ(batches.size(), 1u);
+    EXPECT_EQ(ProvenanceOf(batches[0][0]), expected);
+  }
+}
+
+TEST_F(RecordBatchMakerTest, EvaluationTellsNoEnds) {
+  JobConfig job = FileJob(dir_, 3);
+  job.mutable_data()->add_test_files("data");
+  const Epoch epoch = Run(job, 0, TEST_STREAM);
+  ASSERT_EQ(epoch.batches.size(), 1u);
+  EXPECT_EQ(epoch.batches[0][0].header.part().provenance_size(), 1);
+}
+
+TEST_F(RecordBatchMakerTest, AFullBatchCarriesTheEndOfItsSplitIfItIsBehindIt) {
+  const Epoch epoch = Run(FileJob(dir_, 8));
+  ASSERT_EQ(epoch.batches.size(), 2u);
+  EXPECT_TRUE(epoch.batches[1][0].header.part().provenance(1).ends_split());
+}
+
 TEST_F(RecordBatchMakerTest, AFileThatWentAwayIsAnError) {
   const JobConfig job = FileJob(dir_, 10);
   const auto spec = Spec(job);
@@ -234,11 +300,13 @@ class TwoRecordBatchMakersTest : public testing::Test {
 
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
-  // All that this one has read is bad, and it ends before the other begins.
-  EXPECT_TRUE(RunEpoch(*spec_, bad_.get(), 0, 1, 2).empty());
+  // All that this one has read is bad, and it ends before the other begins. It tells the split's end.
+  const auto ends = RunEpoch(*spec_, bad_.get(), 0, 1, 2);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0][0].header.part().samples(), 0u);
   EXPECT_EQ(RunEpoch(*spec_, good_.get(), 0, 0, 2).size(), 13u);
   EXPECT_EQ(progress_->quarantined(), 3u);
-  EXPECT_TRUE(RunEpoch(*spec_, bad_.get(), 1, 1, 2).empty());
+  EXPECT_EQ(RunEpoch(*spec_, bad_.get(), 1, 1, 2).size(), 1u);
   EXPECT_EQ(progress_->quarantined(), 3u) << "counted in the first epoch only";
 }
 
@@ -249,6 +317,7 @@ TEST_F(TwoRecordBatchMakersTest, TooManyBadRecordsAreAnErrorWhenTheLastMakerEnds
   bad_->AddSplit(1);
   bad_->EndSplits();
   std::vector<Part> parts;
+  EXPECT_EQ(*bad_->MakeBatch(&parts), BatchMaker::Result::kBatch) << "the split's end";
   EXPECT_EQ(bad_->MakeBatch(&parts).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 

@@ -50,13 +50,15 @@ Part MakePart(const StreamSpec& spec, absl::Span<const BlockRange> ranges, uint6
 
 absl::StatusOr<std::shared_ptr<const StreamSpec>> StreamSpec::Make(const JobConfig& job,
                                                                    Stream stream,
-                                                                   ReadProgress* progress) {
+                                                                   ReadProgress* progress,
+                                                                   StreamBegin begin) {
   ASSIGN_OR_RETURN(std::vector<Split> splits, ListSplits(job, stream));
-  return std::make_shared<const StreamSpec>(job, stream, std::move(splits), progress);
+  return std::make_shared<const StreamSpec>(job, stream, std::move(splits), progress,
+                                            std::move(begin));
 }
 
 StreamSpec::StreamSpec(const JobConfig& job_config, Stream of_stream, std::vector<Split> all_splits,
-                       ReadProgress* read_progress)
+                       ReadProgress* read_progress, StreamBegin begins_at)
     : job(job_config),
       stream(of_stream),
       splits(std::move(all_splits)),
@@ -67,13 +69,27 @@ StreamSpec::StreamSpec(const JobConfig& job_config, Stream of_stream, std::vecto
       shuffled(stream == TRAIN_STREAM && job.data().shuffle_rows() > 0),
       block_rows(BlockRowsOf(job.data(), shuffled)),
       reports_bad(ReportsBad(job, stream)),
+      begin(std::move(begins_at)),
       click_log(job.data().has_synthetic()
                     ? std::make_unique<const ClickLog>(job.data().synthetic())
                     : nullptr),
       progress(read_progress) {}
 
+ProvenanceRange EndOfSplit(uint32_t split, const SplitEnd& end) {
+  ProvenanceRange range;
+  range.set_split(split);
+  range.set_block(end.end_block);
+  range.set_from(0);
+  range.set_to(0);
+  if (end.bad_records > 0) range.set_bad_records(end.bad_records);
+  if (end.empty_lines > 0) range.set_empty_lines(end.empty_lines);
+  range.set_ends_split(true);
+  range.set_split_rows(end.rows);
+  return range;
+}
+
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
-                           uint32_t epoch, bool last) {
+                           absl::Span<const ProvenanceRange> ends, uint32_t epoch, bool last) {
   uint64_t samples = 0;
   for (const BlockRange& range : batch) samples += range.size();
   const uint64_t num_parts = static_cast<uint64_t>(spec.job.nn_worker().replicas());
@@ -85,6 +101,10 @@ std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> 
     Part part = MakePart(spec, Slice(batch, from, to), from, epoch, p);
     if (spec.ordered) part.header.mutable_part()->set_last_of_lane(last);
     parts.push_back(std::move(part));
+  }
+  if (parts.empty() && !ends.empty()) parts.push_back(EmptyPart(spec, epoch));
+  for (const ProvenanceRange& end : ends) {
+    *parts.back().header.mutable_part()->add_provenance() = end;
   }
   return parts;
 }

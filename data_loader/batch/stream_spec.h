@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/checkpoint/ledger.h"
 #include "data_loader/batch/block.h"
 #include "data_loader/batch/part_encoder.h"
 #include "data_loader/batch/read_progress.h"
@@ -21,14 +22,21 @@
 
 namespace satrap {
 
+// Where a stream begins in this generation of the run (docs/consistency.md, "Cuts").
+struct StreamBegin {
+  uint32_t epoch = 0;
+  Ledger consumed;  // batch makers leave this out
+};
+
 // Immutable except for `progress`, which is thread-safe.
 struct StreamSpec {
   // Lists the splits and makes the spec. `progress` is not owned and must outlive it. Fails as
   // ListSplits does.
   static absl::StatusOr<std::shared_ptr<const StreamSpec>> Make(const JobConfig& job, Stream stream,
-                                                                ReadProgress* progress);
-  StreamSpec(const JobConfig& job, Stream stream, std::vector<Split> splits,
-             ReadProgress* progress);
+                                                                ReadProgress* progress,
+                                                                StreamBegin begin = {});
+  StreamSpec(const JobConfig& job, Stream stream, std::vector<Split> splits, ReadProgress* progress,
+             StreamBegin begin = {});
 
   const JobConfig job;
   const Stream stream;
@@ -42,15 +50,20 @@ struct StreamSpec {
   // Whether this stream counts the bad records of its files. Streams of a seeded split read the
   // same files; only one of them counts.
   const bool reports_bad;
+  const StreamBegin begin;
   const std::unique_ptr<const ClickLog> click_log;  // null: a text format
   ReadProgress* const progress;
 };
 
+// The provenance of the end of split number `split`.
+ProvenanceRange EndOfSplit(uint32_t split, const SplitEnd& end);
+
 // Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and
 // part are set in each, and last_of_lane if the stream is ordered. Parts of zero samples are
-// included only if it is ordered.
+// included only if it is ordered. The last part carries `ends`, the ends of splits; if there would
+// be none, an empty part 0 does.
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
-                           uint32_t epoch, bool last);
+                           absl::Span<const ProvenanceRange> ends, uint32_t epoch, bool last);
 // Part 0 of a batch without samples.
 Part EmptyPart(const StreamSpec& spec, uint32_t epoch);
 

@@ -93,7 +93,7 @@ TEST_F(StreamSpecTest, ABatchIsCutAcrossItsRanges) {
   job.mutable_nn_worker()->set_replicas(3);
   const auto spec = Spec(job);
   const std::vector<BlockRange> batch = {Rows(*spec, 0, 3), Rows(*spec, 1, 4)};
-  EXPECT_EQ(Describe(CutBatch(*spec, batch, 0, false)),
+  EXPECT_EQ(Describe(CutBatch(*spec, batch, {}, 0, false)),
             (Texts{"0: 0[0,2)", "2: 0[2,3) 1[0,1)", "4: 1[1,4)"}));
 }
 
@@ -102,14 +102,54 @@ TEST_F(StreamSpecTest, PartsOfNoSamplesAreMadeWhereTheyAreAskedForByName) {
   job.mutable_nn_worker()->set_replicas(3);
   const auto unordered = Spec(job);
   const BlockRange one = Rows(*unordered, 1, 1);
-  EXPECT_EQ(Describe(CutBatch(*unordered, {one}, 0, true)), (Texts{"0: 1[0,1)"}));
+  EXPECT_EQ(Describe(CutBatch(*unordered, {one}, {}, 0, true)), (Texts{"0: 1[0,1)"}));
   job.set_mode(JobConfig::SYNC);
-  const std::vector<Part> parts = CutBatch(*Spec(job), {one}, 4, true);
+  const std::vector<Part> parts = CutBatch(*Spec(job), {one}, {}, 4, true);
   EXPECT_EQ(Describe(parts), (Texts{"0:", "0:", "0: 1[0,1)"}));
   for (const Part& part : parts) {
     EXPECT_TRUE(part.header.part().last_of_lane());
     EXPECT_EQ(part.header.part().id().epoch(), 4u);
   }
+}
+
+TEST_F(StreamSpecTest, TheEndsOfSplitsGoWithTheLastPart) {
+  JobConfig job = Job(dir_);
+  job.mutable_nn_worker()->set_replicas(3);
+  const auto spec = Spec(job);
+  SplitEnd end;
+  end.end_block = 3;
+  end.rows = 20;
+  end.bad_records = 2;
+  const std::vector<ProvenanceRange> ends = {EndOfSplit(5, end), EndOfSplit(6, SplitEnd())};
+  const std::vector<Part> parts = CutBatch(*spec, {Rows(*spec, 0, 2)}, ends, 0, false);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].header.part().provenance_size(), 1);
+  ASSERT_EQ(parts[1].header.part().provenance_size(), 3);
+  EXPECT_EQ(parts[1].header.part().provenance(1).ShortDebugString(),
+            "split: 5 block: 3 from: 0 to: 0 bad_records: 2 ends_split: true split_rows: 20");
+  EXPECT_EQ(parts[1].header.part().provenance(2).split(), 6u);
+  const std::vector<Part> alone = CutBatch(*spec, {}, ends, 7, false);
+  ASSERT_EQ(alone.size(), 1u) << "unordered";
+  EXPECT_EQ(alone[0].header.part().samples(), 0u);
+  EXPECT_EQ(alone[0].header.part().id().epoch(), 7u);
+  EXPECT_EQ(alone[0].header.part().provenance_size(), 2);
+}
+
+TEST_F(StreamSpecTest, ARangeFromZeroCarriesTheCountsOfItsBlock) {
+  JobConfig job = Job(dir_);
+  job.mutable_nn_worker()->set_replicas(2);
+  const auto spec = Spec(job);
+  const BlockRange range = Rows(*spec, 0, 4);
+  auto block = std::make_shared<Block>(*range.block);
+  block->bad_records = 3;
+  block->empty_lines = 1;
+  const std::vector<Part> parts = CutBatch(*spec, {{block, 0, 4}}, {}, 0, false);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].header.part().provenance(0).block_rows(), 4u);
+  EXPECT_EQ(parts[0].header.part().provenance(0).bad_records(), 3u);
+  EXPECT_EQ(parts[0].header.part().provenance(0).empty_lines(), 1u);
+  EXPECT_EQ(parts[1].header.part().provenance(0).block_rows(), 4u);
+  EXPECT_FALSE(parts[1].header.part().provenance(0).has_bad_records());
 }
 
 TEST_F(StreamSpecTest, AnEmptyPartNamesItsStreamAndPass) {

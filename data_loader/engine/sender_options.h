@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/role/kill_points.h"
 #include "common/rpc/timeouts.h"
 #include "proto/hot.pb.h"
 
@@ -19,12 +20,14 @@ struct LoaderOptions {
   // The limit, for each stream, on parts taken from its sources and not yet accepted by a worker.
   // The sources of a stream share it, but each may have at least one such part.
   size_t max_open_parts = 8;
+  KillPoints* kill_points = nullptr;  // not owned; null: none
 };
 
 struct StreamOptions {
   Stream stream = TRAIN_STREAM;
   bool ordered = false;
   uint32_t epochs = 0;  // 0: passes without end
+  uint32_t first_epoch = 0;
 };
 
 }  // namespace satrap

@@ -23,6 +23,7 @@ StreamSender::StreamSender(const Options& options, Executor* executor,
   CHECK(num_workers_ > 0);
   // Loaders begin at different workers, or all would send to worker 0 first.
   next_worker_ = options.loader_index % num_workers_;
+  epoch_ = options.first_epoch;
   open_at_worker_.assign(num_workers_, 0);
   for (PartSource* parts : sources) {
     sources_.emplace_back();
@@ -60,7 +61,7 @@ StreamSender::Counts StreamSender::counts() const {
 }
 
 void StreamSender::BeginEpoch(Effects* effects) {
-  if (options_.epochs > 0 && epoch_ == options_.epochs) return;
+  if (options_.epochs > 0 && epoch_ >= options_.epochs) return;
   for (Source& source : sources_) source.ended = false;
   RequestParts(effects);
   EndEpochIfDone();  // a loader without lanes sends nothing but the ends of its epochs
@@ -198,6 +199,9 @@ void StreamSender::Put(size_t worker, Part part, const OpenPut& put) {
 }
 
 void StreamSender::PutAnswered(const OpenPut& put, const absl::Status& status) {
+  if (status.ok() && !put.is_end && options_.kill_points != nullptr) {
+    options_.kill_points->Reach(KillPoint::LOADER_AFTER_PUT);
+  }
   Effects effects;
   {
     MutexLock lock(&mutex_);

@@ -51,7 +51,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   // Cancels the open calls; nothing is sent any more. Idempotent.
   void Stop();
 
-  // Epochs whose end every worker has confirmed.
+  // Epochs whose end every worker has confirmed, those before the first one included.
   uint32_t epochs_sent() const;
 
   struct Counts {
@@ -110,7 +110,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   std::vector<Source> sources_ GUARDED_BY(mutex_);
   uint64_t accepted_parts_ GUARDED_BY(mutex_) = 0;
   uint64_t accepted_samples_ GUARDED_BY(mutex_) = 0;
-  uint32_t epoch_ GUARDED_BY(mutex_) = 0;
+  uint32_t epoch_ GUARDED_BY(mutex_);
   std::vector<size_t> open_at_worker_ GUARDED_BY(mutex_);  // parts sent and not yet accepted
   size_t next_worker_ GUARDED_BY(mutex_) = 0;  // the first to try, so that ties are broken in turn
   size_t ends_open_ GUARDED_BY(mutex_) = 0;

@@ -18,8 +18,8 @@ namespace {
 // Gives `batches` batches of `num_parts` parts in each epoch, at once.
 class FakeSource final : public PartSource {
  public:
-  FakeSource(uint32_t lane, uint64_t batches, uint32_t num_parts)
-      : lane_(lane), batches_(batches), num_parts_(num_parts) {}
+  FakeSource(uint32_t lane, uint64_t batches, uint32_t num_parts, uint32_t first_epoch = 0)
+      : lane_(lane), batches_(batches), num_parts_(num_parts), epoch_(first_epoch) {}
 
   void Next(Callback done) override {
     ++requested;
@@ -50,7 +50,7 @@ class FakeSource final : public PartSource {
   const uint32_t lane_;
   const uint64_t batches_;
   const uint32_t num_parts_;
-  uint32_t epoch_ = 0;
+  uint32_t epoch_;
   uint64_t seq_ = 0;
   uint32_t part_ = 0;
 };
@@ -96,6 +96,8 @@ class StreamSenderTest : public testing::Test {
     options.epochs = epochs;
     options.max_open_parts = max_open_parts;
     options.timeouts.silence_timeout_ms = 3000;
+    options.first_epoch = first_epoch_;
+    options.kill_points = kill_points_;
     std::vector<rpc::Channel*> channels;
     workers_.resize(num_workers);
     for (FakeWorker& worker : workers_) channels.push_back(&worker);
@@ -118,6 +120,8 @@ class StreamSenderTest : public testing::Test {
   }
 
   using Texts = std::vector<std::string>;
+  uint32_t first_epoch_ = 0;
+  KillPoints* kill_points_ = nullptr;
   ManualExecutor executor_;
   std::deque<FakeSource> sources_;
   std::deque<FakeWorker> workers_;
@@ -256,6 +260,39 @@ TEST_F(StreamSenderTest, ALoaderWithoutLanesStillEndsItsEpochs) {
   EXPECT_EQ(Open(), (Texts{"end e1"}));
   Answer(0);
   EXPECT_TRUE(Open().empty());
+}
+
+TEST_F(StreamSenderTest, AStreamThatGoesOnBeginsAtItsEpoch) {
+  first_epoch_ = 2;
+  sources_.emplace_back(0, 1, 1, 2);
+  Make(false, 4, 8);
+  EXPECT_EQ(Open(), (Texts{"e2 l0 s0 p0"}));
+  EXPECT_EQ(sender_->epochs_sent(), 2u);
+  Answer(0);
+  EXPECT_EQ(Open(), (Texts{"end e2"}));
+  Answer(0);
+  EXPECT_EQ(Open(), (Texts{"e3 l0 s0 p0"}));
+  Answer(0);
+  Answer(0);
+  EXPECT_TRUE(Open().empty());
+}
+
+TEST_F(StreamSenderTest, DiesWhenAPartIsAcceptedIfTheJobSaysSo) {
+  JobConfig job;
+  job.add_kill_points()->set_point(KillPoint::LOADER_AFTER_PUT);
+  job.mutable_kill_points(0)->set_visit(2);
+  int killed = 0;
+  KillPoints kill_points(job, 0, 1, [&] { ++killed; });
+  kill_points_ = &kill_points;
+  sources_.emplace_back(0, 1, 1);
+  Make(false, 2, 8);
+  Answer(0, OUTCOME_WAIT);
+  EXPECT_EQ(killed, 0);
+  Answer(0);
+  Answer(0);  // the epoch's end
+  EXPECT_EQ(killed, 0);
+  Answer(0);
+  EXPECT_EQ(killed, 1);
 }
 
 TEST_F(StreamSenderTest, NothingIsSentAfterAStop) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -18,12 +19,17 @@
 namespace satrap {
 namespace {
 
+// What stands before a path or pattern of the job when it is opened: empty, or data_root with its
+// slash.
+std::string FolderOf(const JobConfig& job, const std::string& path) {
+  const bool absolute = !path.empty() && path[0] == '/';
+  return absolute || job.data_root().empty() ? "" : job.data_root() + "/";
+}
+
 // The paths that match, sorted by name. `field` is the job's field that holds the pattern, for
 // messages.
 absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
-                                               const std::string& data_root, const char* field) {
-  const bool absolute = !pattern.empty() && pattern[0] == '/';
-  const std::string folder = absolute || data_root.empty() ? "" : data_root + "/";
+                                               const std::string& folder, const char* field) {
   glob_t found;
   std::memset(&found, 0, sizeof(found));
   const int error = glob((GlobOf(folder) + pattern).c_str(), GLOB_NOSORT, nullptr, &found);
@@ -52,21 +58,17 @@ absl::StatusOr<Compression> SniffCompression(const std::string& path) {
   return Compression::kNone;
 }
 
-// `split_bytes`: 0 makes the file one split.
-absl::Status AppendSplitsOfFile(const std::string& path, uint64_t split_bytes,
-                                std::vector<Split>* splits) {
+// Appends the file with its size.
+absl::Status AppendFile(const std::string& opened_path, std::string path, StreamFiles* files) {
   struct stat status;
-  if (stat(path.c_str(), &status) != 0) return FileError("read", path);
+  if (stat(opened_path.c_str(), &status) != 0) return FileError("read", opened_path);
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(opened_path, " is not a regular file"));
   }
-  const uint64_t size = static_cast<uint64_t>(status.st_size);
-  ASSIGN_OR_RETURN(const Compression compression, SniffCompression(path));
-  const bool whole = split_bytes == 0 || compression != Compression::kNone;
-  const uint64_t step = whole ? size : split_bytes;
-  for (uint64_t from = 0; from < size; from += step) {
-    splits->push_back(Split{path, compression, from, std::min(size, from + step), size});
-  }
+  if (access(opened_path.c_str(), R_OK) != 0) return FileError("read", opened_path);
+  FileIdentity* file = files->add_files();
+  file->set_path(std::move(path));
+  file->set_bytes(static_cast<uint64_t>(status.st_size));
   return absl::OkStatus();
 }
 
@@ -110,9 +112,11 @@ bool IsSeededStream(const DataConfig& data, Stream stream) {
   return false;
 }
 
-absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream) {
+absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream) {
   const DataConfig& data = job.data();
-  if (data.has_synthetic()) return SyntheticSplits(job, stream);
+  StreamFiles files;
+  files.set_stream(stream);
+  if (data.has_synthetic()) return files;
   const auto* patterns = &data.train_files();
   const char* field = "data.train_files";
   if (!IsSeededStream(data, stream) && stream == VALID_STREAM) {
@@ -122,20 +126,47 @@ absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream strea
     patterns = &data.test_files();
     field = "data.test_files";
   }
+  absl::flat_hash_set<std::string> seen;
+  for (const std::string& pattern : *patterns) {
+    const std::string folder = FolderOf(job, pattern);
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths, Match(pattern, folder, field));
+    for (const std::string& path : paths) {
+      if (!seen.insert(path).second) continue;
+      RETURN_IF_ERROR(AppendFile(path, path.substr(folder.size()), &files));
+    }
+  }
+  return files;
+}
+
+std::string PathOf(const JobConfig& job, const FileIdentity& file) {
+  return absl::StrCat(FolderOf(job, file.path()), file.path());
+}
+
+absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
+                                            const StreamFiles& files) {
+  const DataConfig& data = job.data();
+  if (data.has_synthetic()) return SyntheticSplits(job, stream);
   // With csv.multiline a line end may be within quotes, which only a reader that has read the file
   // from its beginning knows.
   const uint64_t split_bytes =
       data.csv().multiline() ? 0 : static_cast<uint64_t>(data.split_bytes());
   std::vector<Split> splits;
-  absl::flat_hash_set<std::string> seen;
-  for (const std::string& pattern : *patterns) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> paths, Match(pattern, job.data_root(), field));
-    for (const std::string& path : paths) {
-      if (!seen.insert(path).second) continue;
-      RETURN_IF_ERROR(AppendSplitsOfFile(path, split_bytes, &splits));
+  for (const FileIdentity& file : files.files()) {
+    const std::string path = PathOf(job, file);
+    ASSIGN_OR_RETURN(const Compression compression, SniffCompression(path));
+    const bool whole = split_bytes == 0 || compression != Compression::kNone;
+    const uint64_t size = file.bytes();
+    const uint64_t step = whole ? size : split_bytes;
+    for (uint64_t from = 0; from < size; from += step) {
+      splits.push_back(Split{path, compression, from, std::min(size, from + step), size});
     }
   }
   return splits;
+}
+
+absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream) {
+  ASSIGN_OR_RETURN(const StreamFiles files, ListFiles(job, stream));
+  return SplitsOf(job, stream, files);
 }
 
 uint64_t SyntheticRows(const SyntheticFormat& synthetic, Stream stream) {

@@ -1,7 +1,8 @@
 // A split is a piece of a stream that one loader reads from its beginning to its end: a byte range
 // of a plain file, a whole file that is compressed or whose records may span lines (csv.multiline),
 // or a range of rows of a synthetic stream. The list of splits is a function of the job and of the
-// files' names and sizes, so every loader makes the same list.
+// streams' files. These are fixed when a run begins (run_files.h), so every loader makes the same
+// list, in every generation of the run.
 //
 // A record belongs to the split in which its first byte lies (line_reader.h).
 
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -36,11 +38,22 @@ std::string GlobOf(const std::string& name);
 // Whether DataConfig.seeded_split takes the records of `stream` from the train files.
 bool IsSeededStream(const DataConfig& data, Stream stream);
 
-// The splits of a stream, in order; element j is split j of the wire messages. The files of each
-// glob are sorted by name, globs keep their order, and a file that two globs match counts once. A
-// stream without files has no splits.
+// The files of a stream that are there now, with their sizes and without hashes of their content.
+// The files of each glob are sorted by name, globs keep their order, and a file that two globs match
+// counts once. A stream may have no files.
 // NOT_FOUND if a glob matches nothing, naming it; INVALID_ARGUMENT if a match is not a regular
 // file; PERMISSION_DENIED if one cannot be read.
+absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream);
+
+// FileIdentity.path as it is opened.
+std::string PathOf(const JobConfig& job, const FileIdentity& file);
+
+// The splits of a stream with these files, in order; element j is split j of the wire messages.
+// Reads the first bytes of each file. Errors as ListFiles.
+absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
+                                            const StreamFiles& files);
+
+// The splits of the files that are there now.
 absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream);
 
 // Rows of a synthetic stream.

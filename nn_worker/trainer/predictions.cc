@@ -20,6 +20,7 @@
 #include "common/checkpoint/durable_file.h"
 #include "common/config/text_format.h"
 #include "common/file/file_error.h"
+#include "common/file/quarantine_name.h"
 
 namespace satrap {
 namespace {
@@ -163,12 +164,13 @@ absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_d
   return predictions;
 }
 
-absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders) {
+absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,
+                                  uint64_t generation) {
   ASSIGN_OR_RETURN(const std::vector<Prediction> predictions, ReadPredictions(run_dir, num_ranks));
   std::vector<Position> bad;
   for (int loader = 0; loader < num_loaders; ++loader) {
-    RETURN_IF_ERROR(
-        AppendBadRecords(absl::StrCat(run_dir, "/quarantine/loader-", loader, ".tsv"), &bad));
+    RETURN_IF_ERROR(AppendBadRecords(
+        absl::StrCat(run_dir, "/quarantine/", QuarantineName(generation, loader), ".tsv"), &bad));
   }
   std::sort(bad.begin(), bad.end());
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,

@@ -64,11 +64,13 @@ absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_d
 
 // Writes run_dir/predictions.txt, one line for each record of the test stream, by position: its
 // probability, or "nan" for a record that the loaders found to be bad. So line i is about record i
-// of the file. Bad records are those of the stream in run_dir/quarantine/loader-I.tsv
-// (docs/formats.md), for I in [0, num_loaders); a loader that found none has no such file.
+// of the file. Bad records are those of the stream in run_dir/quarantine/gNNNN-loader-I.tsv
+// (docs/formats.md), for I in [0, num_loaders) and this generation, which has read the whole stream;
+// a loader that found none has no such file.
 // Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv does not have the
 // fields of one; errors of reading and writing. REQUIRES: all loaders have read the whole stream
-absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders);
+absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,
+                                  uint64_t generation = 1);
 
 }  // namespace satrap
 

@@ -44,7 +44,7 @@ class PredictionsTest : public testing::Test {
   void WriteBadRecords(int loader, const std::vector<BadRecord>& records,
                        const std::string& stream = "test") {
     std::filesystem::create_directories(dir_ + "/quarantine");
-    std::ofstream file(absl::StrCat(dir_, "/quarantine/loader-", loader, ".tsv"));
+    std::ofstream file(absl::StrCat(dir_, "/quarantine/g0001-loader-", loader, ".tsv"));
     for (const BadRecord& record : records) {
       file << "a b.csv\t120\t0\t" << stream << "\tan unknown label\t" << record.split << "\t"
            << record.block << "\t" << record.index << "\n";
@@ -131,7 +131,7 @@ TEST_F(PredictionsTest, ABadRecordWithoutAPositionIsAnError) {
   std::filesystem::create_directories(dir_ + "/quarantine");
   for (const char* line :
        {"f\t0\t1\ttest\tbad", "f\t0\t1\ttest\tbad\t0\t0\tx", "f\t0\t1\ttest\tbad\t0\t0\t0\t0"}) {
-    std::ofstream(dir_ + "/quarantine/loader-0.tsv") << line << "\n";
+    std::ofstream(dir_ + "/quarantine/g0001-loader-0.tsv") << line << "\n";
     const absl::Status status = WritePredictionsText(dir_, 1, 1);
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << line;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("loader-0.tsv"));

@@ -219,13 +219,13 @@ TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
   const std::string job = WriteFile("csv.textproto", kCsvJob);
   WriteFile("train.csv", "1,a\n0,b\nnonsense\n0,b\n");
   fs::create_directories(Path("run/quarantine"));
-  fs::create_symlink("/dev/full", Path("run/quarantine/loader-0.txt"));
+  fs::create_symlink("/dev/full", Path("run/quarantine/g0001-loader-0.txt"));
   fs::create_symlink("/dev/full", Path("run/failure.txt"));
   const CommandEnd end =
       Satrap({"train", job, "--run_dir", Path("run"), "--set", "data_root=" + dir_});
   EXPECT_EQ(end.exit_code, 1);
   const std::string cause =
-      "cannot write " + Path("run/quarantine/loader-0.txt") + ": No space left on device";
+      "cannot write " + Path("run/quarantine/g0001-loader-0.txt") + ": No space left on device";
   EXPECT_THAT(end.err, AllOf(HasSubstr("the job failed: data_loader 0: " + cause),
                              HasSubstr("warning: cannot write " + Path("run/failure.txt"))));
   EXPECT_EQ(CountOf(end.err, cause), 1u) << end.err;
@@ -240,7 +240,7 @@ TEST_F(FailureTest, TooManyBadRecordsAreToldOnceWithTheirNumbersAndPlaces) {
   const CommandEnd end =
       Satrap({"train", job, "--run_dir", Path("run"), "--set", "data_root=" + dir_});
   EXPECT_EQ(end.exit_code, 1);
-  const std::string places = Path("run/quarantine/loader-0.tsv");
+  const std::string places = Path("run/quarantine/g0001-loader-0.tsv");
   EXPECT_THAT(end.err,
               HasSubstr("the job failed: data_loader 0: 40 of 160 records of the train stream are "
                         "bad, more than data.max_bad_fraction (0.125); see " +

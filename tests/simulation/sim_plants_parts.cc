@@ -62,8 +62,12 @@ std::unique_ptr<PartSource> NewPlantedSource(Plant plant, const WorldShape& shap
 void ChangeProvenance(Plant plant, const WorldShape& shape, PartDescription* part) {
   if (part->provenance_size() == 0) return;
   if (plant == Plant::kProvenanceOffByOne) {
-    ProvenanceRange* last = part->mutable_provenance(part->provenance_size() - 1);
-    if (part->id().part() + 1 == static_cast<uint32_t>(shape.ranks)) last->set_to(last->to() - 1);
+    // Behind the records the last part may tell ends of splits.
+    int last = part->provenance_size() - 1;
+    while (last > 0 && part->provenance(last).ends_split()) --last;
+    ProvenanceRange* range = part->mutable_provenance(last);
+    const bool is_last_part = part->id().part() + 1 == static_cast<uint32_t>(shape.ranks);
+    if (is_last_part && range->to() > 0) range->set_to(range->to() - 1);
   } else if (plant == Plant::kOtherBlock) {
     for (ProvenanceRange& range : *part->mutable_provenance()) range.set_block(range.block() + 1);
   } else if (plant == Plant::kIdentityShuffle && part->id().stream() == TRAIN_STREAM &&
@@ -71,6 +75,7 @@ void ChangeProvenance(Plant plant, const WorldShape& shape, PartDescription* par
     const auto rows = static_cast<uint32_t>(shape.shuffle_rows);
     PartDescription cut;
     for (const ProvenanceRange& range : part->provenance()) {
+      if (range.ends_split()) *cut.add_provenance() = range;
       for (uint32_t from = range.from(); from < range.to();) {
         const uint32_t to = std::min(range.to(), (from / rows + 1) * rows);
         ProvenanceRange* piece = cut.add_provenance();
