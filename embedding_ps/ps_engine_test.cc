@@ -322,12 +322,14 @@ TEST_F(UnorderedPsEngineTest, ALookupOfAnEmbeddingWorkerThatDoesNotExistIsRefuse
 TEST(PsEngineTest, ASaveThatRunsDelaysNoLookupAndNoUpdate) {
   ManualExecutor disk_executor;
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), &disk_executor);
+  const UpdateCall before = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {0, 0, 0});
+  EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, before.Message()).ok());
   SaveTablesRequest save;
   *save.mutable_envelope() = ThisRun();
   save.set_directory(testing::TempDir());
   Answers saved;
   pss.Call(0, rpc::kSaveTables, rpc::MessageOf(save), &saved);
-  const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {1, 2, 3});
+  const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 1, {7}, {1, 2, 3});
   EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
   EXPECT_EQ(pss.Rows({7})[7], (std::vector<float>{0, -1, -2}));
   EXPECT_TRUE(saved.empty());
@@ -370,7 +372,7 @@ TEST(PsEngineTest, ALoadIsRefusedWhileAnUpdateIsOutstandingAndNotAfterIt) {
 }
 
 // The manifest is a pipe: the load runs until the test closes it.
-TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRunsAndAfterOneThatFailed) {
+TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRunsAndNotAfterOneThatFailedBeforeItBegan) {
   std::string directory = testing::TempDir() + "ps_engine_test_XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   const std::string manifest = directory + "/manifest";
@@ -390,8 +392,7 @@ TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRunsAndAfterOneThatFailed) {
   EXPECT_EQ(loaded[0].status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(pss.engine().Stats()[0].rows(), 0u);
   call.header.mutable_call()->set_number(2);
-  EXPECT_EQ(pss.CallAndWait(0, rpc::kUpdate, call.Message()).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
 }
 
 TEST(PsEngineTest, ALookupWhoseAnswerWouldBeTooLargeIsRefused) {
