@@ -15,6 +15,9 @@ namespace {
 // writing.
 constexpr size_t kRowsPerBlock = 2048;
 
+// A process may not open many files at once.
+constexpr size_t kMaxUnsyncedFiles = 64;
+
 }  // namespace
 
 struct CutWriter::Work {
@@ -25,6 +28,7 @@ struct CutWriter::Work {
   std::vector<uint64_t> keys;           // room for a block; num_rows of them are gathered
   std::vector<float> rows;
   size_t num_rows = 0;
+  std::unique_ptr<RowFileWriter> unsynced;  // to be made durable
 };
 
 std::shared_ptr<CutWriter> CutWriter::Mark(const Options& options) {
@@ -71,32 +75,39 @@ void CutWriter::Post(std::shared_ptr<Work> work) {
   });
 }
 
-// One block, or the end of a file. Then the work goes to the end of the executor's queue, so that
-// other tasks have their turn.
+// Writes one block, or makes one file durable. Then the work goes to the end of the executor's
+// queue, so that other tasks have their turn.
 void CutWriter::RunTask(std::shared_ptr<Work> work) {
-  if (!TakeRange(work.get())) {
+  const Next next = TakeNext(work.get());
+  if (next == Next::kNone) {
     work.reset();  // removes an unfinished file, before the end is told
     EndWork();
     return;
   }
-  const absl::Status status = WriteBlock(work.get());
+  const absl::Status status =
+      next == Next::kBlock ? WriteBlock(work.get()) : CommitFile(work.get());
   if (!status.ok()) Abandon(status);
   Post(std::move(work));
 }
 
-// False if there is nothing more to do.
-bool CutWriter::TakeRange(Work* work) {
+CutWriter::Next CutWriter::TakeNext(Work* work) {
   MutexLock lock(&mutex_);
-  if (!status_.ok()) return false;
-  if (work->has_range) return true;
-  if (next_range_ == ranges_.size()) return false;
+  if (!status_.ok()) return Next::kNone;
+  if (work->has_range) return Next::kBlock;
+  const bool all_taken = next_range_ == ranges_.size();
+  if (!unsynced_.empty() && (all_taken || unsynced_.size() >= kMaxUnsyncedFiles)) {
+    work->unsynced = std::move(unsynced_.front());
+    unsynced_.pop_front();
+    return Next::kCommit;
+  }
+  if (all_taken) return Next::kNone;
   work->has_range = true;
   work->range = ranges_[next_range_++];
   work->partition = work->range.first_partition;
   const size_t floats = options_.tables[work->range.table]->layout().num_floats();
   work->keys.resize(kRowsPerBlock);
   work->rows.resize(kRowsPerBlock * floats);
-  return true;
+  return Next::kBlock;
 }
 
 absl::Status CutWriter::WriteBlock(Work* work) {
@@ -115,11 +126,24 @@ absl::Status CutWriter::WriteBlock(Work* work) {
                            absl::MakeConstSpan(work->rows).first(work->num_rows * floats)));
     if (options_.kill_points != nullptr) options_.kill_points->Reach(KillPoint::PS_WHILE_WRITING);
   }
-  if (work->partition <= range.last_partition) return absl::OkStatus();
+  if (work->partition > range.last_partition) EndRange(work);
+  return absl::OkStatus();
+}
+
+void CutWriter::EndRange(Work* work) {
   work->has_range = false;
-  if (work->file == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const SavedFile saved, work->file->Commit());
-  work->file.reset();
+  {
+    MutexLock lock(&mutex_);
+    if (work->file != nullptr) unsynced_.push_back(std::move(work->file));
+    if (++ranges_read_ < ranges_.size()) return;
+  }
+  // From here on rows change freely.
+  EndCuts();
+}
+
+absl::Status CutWriter::CommitFile(Work* work) {
+  const std::unique_ptr<RowFileWriter> file = std::move(work->unsynced);
+  ASSIGN_OR_RETURN(const SavedFile saved, file->Commit());
   MutexLock lock(&mutex_);
   result_.bytes_written += static_cast<int64_t>(saved.bytes());
   result_.files.push_back(saved);
@@ -152,14 +176,17 @@ absl::Status CutWriter::GatherBlock(Work* work) {
 void CutWriter::EndWork() {
   Done done;
   Result result;
+  std::deque<std::unique_ptr<RowFileWriter>> unsynced;  // of an abandoned cut
   {
     MutexLock lock(&mutex_);
     if (--works_ > 0) return;
+    unsynced.swap(unsynced_);
     result_.status = status_;
     result = std::move(result_);
     done = std::move(done_);
   }
-  for (size_t i = 0; i < cuts_.size(); ++i) options_.tables[i]->EndCut(cuts_[i]);
+  unsynced.clear();  // removes the files
+  EndCuts();
   result.copied_rows = budget_->rows();
   result.copied_bytes = budget_->bytes();
   result.seconds = static_cast<double>(options_.executor->NowUs() - begun_us_) * 1e-6;
@@ -173,6 +200,10 @@ void CutWriter::EndWork() {
     options_.kill_points->Reach(KillPoint::PS_AFTER_WRITING);
   }
   done(result);
+}
+
+void CutWriter::EndCuts() {
+  for (size_t i = 0; i < cuts_.size(); ++i) options_.tables[i]->EndCut(cuts_[i]);
 }
 
 }  // namespace satrap

@@ -7,7 +7,9 @@
 // The files are those of row_file.h: one for each table and each aligned range of kPartitionsPerFile
 // partitions that has rows, restricted to the partitions that the table may hold. Up to `threads`
 // files are written at the same time, each by tasks that write one block, so that the executor may
-// have a single thread. A shard's lock is held only while some hundred rows are copied.
+// have a single thread. A shard's lock is held only while some hundred rows are copied. Files are
+// synced when all rows are read, as far as possible: until then rows that change have to be copied
+// out, and a sync takes long.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.
@@ -16,7 +18,7 @@
 #define SATRAP_EMBEDDING_PS_CHECKPOINT_CUT_WRITER_H_
 
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -79,12 +81,17 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   struct Work;
 
   explicit CutWriter(const Options& options);
+  enum class Next { kBlock, kCommit, kNone };
+
   void Post(std::shared_ptr<Work> work);
   void RunTask(std::shared_ptr<Work> work);
-  bool TakeRange(Work* work);
+  Next TakeNext(Work* work);
   absl::Status WriteBlock(Work* work);
   absl::Status GatherBlock(Work* work);
+  void EndRange(Work* work);
+  absl::Status CommitFile(Work* work);
   void EndWork();
+  void EndCuts();
 
   const Options options_;
   const std::shared_ptr<CopyBudget> budget_;
@@ -95,7 +102,9 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   Mutex mutex_;
   absl::Status status_ GUARDED_BY(mutex_);
   size_t next_range_ GUARDED_BY(mutex_) = 0;
-  int works_ GUARDED_BY(mutex_) = 0;  // that have not ended
+  size_t ranges_read_ GUARDED_BY(mutex_) = 0;
+  std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // whole, not durable
+  int works_ GUARDED_BY(mutex_) = 0;                                        // that have not ended
   Result result_ GUARDED_BY(mutex_);
   Done done_ GUARDED_BY(mutex_);
 };

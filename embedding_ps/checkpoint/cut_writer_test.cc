@@ -228,7 +228,8 @@ TEST_F(CutWriterTest, AnyOperationThatFailsAbandonsTheCutNamingTheFileAndLeavesN
     EXPECT_FALSE(saved.copy_limit);
     EXPECT_NE(saved.status.message().find(folder), absl::string_view::npos) << saved.status;
     EXPECT_TRUE(saved.files.empty());
-    for (const std::string& name : *DiskFileSystem()->List(folder)) {
+    const std::vector<std::string> names = *DiskFileSystem()->List(folder);
+    for (const std::string& name : names) {
       EXPECT_EQ(name.find("partial"), std::string::npos) << name;
     }
   }

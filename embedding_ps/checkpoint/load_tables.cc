@@ -166,7 +166,15 @@ class Load : public std::enable_shared_from_this<Load> {
     for (const File& file : files_) {
       if (file.table == shards_[i].table) runs.push_back(&file.run);
     }
-    if (shards_[i].table->IndexShard(shards_[i].shard, runs).ok()) return absl::OkStatus();
+    if (shards_[i].table->IndexShard(shards_[i].shard, runs).ok()) {
+      // 16 bytes a row, which would else stay until the last shard is indexed.
+      for (File& file : files_) {
+        if (file.table == shards_[i].table && !file.run.empty()) {
+          std::vector<TableShard::AppendedRow>().swap(file.run[shards_[i].shard]);
+        }
+      }
+      return absl::OkStatus();
+    }
     return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: files of table ",
                                             shards_[i].table->config().name(),
                                             " have the same partitions"));

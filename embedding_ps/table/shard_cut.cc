@@ -22,40 +22,44 @@ ShardCut::ShardCut(uint64_t number, uint8_t mark, int num_partitions, size_t row
     : number_(number),
       mark_(mark),
       row_bytes_(row_bytes),
-      copy_bytes_(static_cast<int64_t>(stride_bytes + sizeof(Copy))),
+      place_bytes_(static_cast<int64_t>(stride_bytes + sizeof(Head))),
       budget_(std::move(budget)),
       partitions_(static_cast<size_t>(num_partitions)),
-      copies_(stride_bytes) {}
+      copies_(stride_bytes + sizeof(Head)) {}
 
 bool ShardCut::CopyOut(uint64_t ordinal, const float* row) {
-  if (!budget_->Take(copy_bytes_)) return false;
-  uint32_t to;
-  if (free_rows_.empty()) {
-    to = copies_.Add();
+  if (!budget_->Take(place_bytes_)) return false;
+  uint32_t place = free_;
+  if (place == RowArena::kMaxRows) {
+    place = copies_.Add();
   } else {
-    to = free_rows_.back();
-    free_rows_.pop_back();
+    free_ = HeadOf(place)->next;
   }
-  std::memcpy(copies_.Row(to), row, row_bytes_);
   Partition& partition = partitions_[ordinal >> KeyOrder::kLowBits];
-  partition.copies.push_back({ordinal, to});
-  partition.sorted = false;
+  *HeadOf(place) = {ordinal, partition.newest};
+  std::memcpy(copies_.Row(place) + kHeadFloats, row, row_bytes_);
+  partition.newest = place;
   return true;
 }
 
 ShardCut::Partition& ShardCut::Sorted(int nth) {
   Partition& partition = partitions_[static_cast<size_t>(nth)];
-  if (!partition.sorted) {
-    std::sort(partition.copies.begin(), partition.copies.end(),
-              [](const Copy& a, const Copy& b) { return a.ordinal > b.ordinal; });
-    partition.sorted = true;
+  if (partition.newest == RowArena::kMaxRows) return partition;
+  for (uint32_t place = partition.newest; place != RowArena::kMaxRows;) {
+    const Head& head = *HeadOf(place);
+    partition.sorted.push_back({head.ordinal, place});
+    place = head.next;
   }
+  partition.newest = RowArena::kMaxRows;
+  std::sort(partition.sorted.begin(), partition.sorted.end(),
+            [](const Copy& a, const Copy& b) { return a.ordinal > b.ordinal; });
   return partition;
 }
 
 void ShardCut::Release(const Copy& copy) {
-  free_rows_.push_back(copy.row);
-  budget_->Return(copy_bytes_);
+  HeadOf(copy.place)->next = free_;
+  free_ = copy.place;
+  budget_->Return(place_bytes_);
 }
 
 bool ShardCut::IsRead() const {

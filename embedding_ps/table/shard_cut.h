@@ -49,13 +49,13 @@ class ShardCut {
  public:
   struct Copy {
     uint64_t ordinal;
-    uint32_t row;  // of the copies
+    uint32_t place;  // of the copy
   };
   // The partition that is the nth of the shard.
   struct Partition {
     uint64_t next = 0;  // low bits of the first ordinal that the writer has not passed; 2^52: ended
-    bool sorted = true;
-    std::vector<Copy> copies;  // not written yet; the smallest ordinal last, if sorted
+    uint32_t newest = RowArena::kMaxRows;  // place of the newest copy that is not sorted; none
+    std::vector<Copy> sorted;  // copies that are not written yet, the smallest ordinal last
   };
 
   ShardCut(uint64_t number, uint8_t mark, int num_partitions, size_t row_bytes, size_t stride_bytes,
@@ -71,9 +71,9 @@ class ShardCut {
   // Keeps `row` as it is. False if the budget is exhausted.
   bool CopyOut(uint64_t ordinal, const float* row);
 
-  // The nth partition, its copies sorted.
+  // The nth partition, all its copies sorted.
   Partition& Sorted(int nth);
-  const float* RowOf(const Copy& copy) const { return copies_.Row(copy.row); }
+  const float* RowOf(const Copy& copy) const { return copies_.Row(copy.place) + kHeadFloats; }
   // The writer has taken the copy: its memory is free.
   void Release(const Copy& copy);
 
@@ -81,14 +81,23 @@ class ShardCut {
   bool IsRead() const;
 
  private:
+  // What lies before the row in a place of copies_. Copies of a partition, and free places, are
+  // linked: a list for each partition, and no memory beside the places.
+  struct Head {
+    uint64_t ordinal;
+    uint32_t next;  // place, or RowArena::kMaxRows
+  };
+  static constexpr size_t kHeadFloats = sizeof(Head) / sizeof(float);
+  Head* HeadOf(uint32_t place) const { return reinterpret_cast<Head*>(copies_.Row(place)); }
+
   const uint64_t number_;
   const uint8_t mark_;
   const size_t row_bytes_;
-  const int64_t copy_bytes_;  // that a copy takes, with what finds it
+  const int64_t place_bytes_;
   const std::shared_ptr<CopyBudget> budget_;
   std::vector<Partition> partitions_;
   RowArena copies_;
-  std::vector<uint32_t> free_rows_;  // of copies_
+  uint32_t free_ = RowArena::kMaxRows;  // the first of the places that copies have left
 };
 
 }  // namespace satrap

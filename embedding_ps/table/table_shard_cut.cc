@@ -76,9 +76,9 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
   if (partition.next > KeyOrder::kLowMask) return CutRead::kEnded;
   const float* sources[kMaxCutRows];
   size_t n = 0;
-  size_t copies_left = partition.copies.size();
+  size_t copies_left = partition.sorted.size();
   const auto take_copy = [&] {
-    const ShardCut::Copy& copy = partition.copies[--copies_left];
+    const ShardCut::Copy& copy = partition.sorted[--copies_left];
     keys[n] = order_.KeyOf(copy.ordinal);
     sources[n++] = cut_->RowOf(copy);
   };
@@ -86,7 +86,7 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
   bool full = false;
   index_.Walk(base | partition.next, base | KeyOrder::kLowMask, [&](RowIndex::Slot& slot) {
     const uint64_t ordinal = slot.ordinal();
-    while (copies_left > 0 && partition.copies[copies_left - 1].ordinal <= ordinal) {
+    while (copies_left > 0 && partition.sorted[copies_left - 1].ordinal <= ordinal) {
       if ((full = n == max_rows)) return false;
       take_copy();
     }
@@ -112,9 +112,9 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
       std::memcpy(rows + i * num_floats, sources[i], num_floats * sizeof(float));
     }
   }
-  while (partition.copies.size() > copies_left) {
-    cut_->Release(partition.copies.back());
-    partition.copies.pop_back();
+  while (partition.sorted.size() > copies_left) {
+    cut_->Release(partition.sorted.back());
+    partition.sorted.pop_back();
   }
   *num_rows = n;
   return full ? CutRead::kMore : CutRead::kEnded;
@@ -146,7 +146,11 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     }
     done += n;
   }
-  for (const uint64_t key : keys) appended->push_back({order_.OrdinalOf(key), first++});
+  const size_t before = appended->size();
+  // Doubles, as push_back does: a file brings thousands of calls.
+  appended->resize(before + keys.size());
+  AppendedRow* next = appended->data() + before;
+  for (const uint64_t key : keys) *next++ = {order_.OrdinalOf(key), first++};
 }
 
 bool TableShard::IndexRows(absl::Span<const absl::Span<const AppendedRow>> runs) {
