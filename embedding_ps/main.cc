@@ -1,14 +1,17 @@
-// The process of an embedding PS: creates its tables, serves them, and takes part in the run until
-// the coordinator ends it.
+// The process of an embedding PS: creates its tables, fills them with the rows of the cut that the
+// generation begins from, serves them, and takes part in the run until the coordinator ends it.
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
+#include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/ps_engine.h"
 #include "embedding_ps/ps_metrics.h"
@@ -16,27 +19,52 @@
 namespace satrap {
 namespace {
 
-constexpr rpc::Method kMethods[] = {rpc::kLookup, rpc::kUpdate, rpc::kSaveTables, rpc::kLoadTables,
-                                    rpc::kTableStats};
+constexpr rpc::Method kMethods[] = {rpc::kLookup,     rpc::kUpdate,     rpc::kBeginCut,
+                                    rpc::kAwaitCut,   rpc::kAbandonCut, rpc::kSaveTables,
+                                    rpc::kLoadTables, rpc::kTableStats};
+
+// Of the threads that write cuts: lower than that of the threads that serve.
+constexpr int kDiskNiceness = 10;
+
+// Waits for the rows of the cut. Heartbeats run meanwhile.
+absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
+  Mutex mutex;
+  CondVar ended;
+  absl::optional<absl::Status> status;
+  engine->Load(folder, [&](absl::Status result) {
+    MutexLock lock(&mutex);
+    status = std::move(result);
+    ended.NotifyAll();
+  });
+  MutexLock lock(&mutex);
+  while (!status.has_value()) ended.Wait(&mutex);
+  return *status;
+}
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
-  // Saves and loads block on files, so they get a thread of their own. One runs at a time.
-  ThreadPoolExecutor disk_executor(1);
+  // Cuts and loads block on files, so they get threads of their own, as many as serve.
+  ThreadPoolExecutor disk_executor(runtime.job().embedding_ps().threads(), kDiskNiceness);
   PsEngine::Options options;
   options.envelope = runtime.envelope();
   options.index = runtime.index();
   options.executor = runtime.executor();
   options.disk_executor = &disk_executor;
+  options.kill_points = runtime.kill_points();
+  options.first_step = runtime.position().step();
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
-  // Before Serve: Preload must not run beside calls.
-  engine->Preload();
+  // Before Serve: neither may run beside calls. A cut has the preloaded rows, too.
+  if (runtime.cut_folder().empty()) {
+    engine->Preload();
+  } else {
+    RETURN_IF_ERROR(LoadCut(runtime.cut_folder(), engine.get()));
+  }
   RETURN_IF_ERROR(runtime.Serve({{kMethods, engine.get()}}));
   RETURN_IF_ERROR(runtime.Join());
   PsMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
   runtime.WaitForFinish();
-  // A save or load may still be running; it uses the engine, which is destroyed at the return.
+  // A cut or load may still be under way; it uses the engine, which is destroyed at the return.
   disk_executor.Stop();
   return absl::OkStatus();
 }

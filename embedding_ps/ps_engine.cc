@@ -11,8 +11,6 @@
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
-#include "embedding_ps/checkpoint/load_tables.h"
-#include "embedding_ps/checkpoint/save_tables.h"
 #include "embedding_ps/decoded_lookup.h"
 #include "embedding_ps/preload.h"
 
@@ -23,6 +21,30 @@ rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int
                                            rpc::Keeping keeping) {
   return {absl::StrCat("embedding_ps ", options.index), options.envelope,
           static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000, keeping};
+}
+
+// Of the calls that rank 0 alone makes.
+rpc::CallReceiver::Options RankZero(const PsEngine::Options& options) {
+  return ReceiverOptions(options, /*num_senders=*/1, rpc::Keeping::kUntilClosed);
+}
+
+CutWriter::Options CutOptions(const JobConfig& job, const PsEngine::Options& options,
+                              absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
+  CutWriter::Options cut;
+  for (const auto& table : tables) cut.tables.push_back(table.get());
+  cut.copy_bytes = job.checkpoint().copy_bytes();
+  cut.threads = job.embedding_ps().threads();
+  cut.executor = options.disk_executor;
+  cut.file_system = options.file_system;
+  cut.kill_points = options.kill_points;
+  return cut;
+}
+
+template <typename Answer>
+rpc::Message Done() {
+  Answer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  return rpc::MessageOf(answer);
 }
 
 rpc::Message UpdateDone() {
@@ -71,6 +93,10 @@ absl::StatusOr<std::unique_ptr<PsEngine>> PsEngine::Create(const JobConfig& job,
     table_options.shards = job.embedding_ps().shards();
     table_options.reserve_rows = config.reserve_rows() / job.embedding_ps().replicas();
     table_options.new_optimizer = options.new_optimizer;
+    const TableOwnership::Partitions owned =
+        TableOwnership::PartitionsOf(options.index, job.embedding_ps().replicas());
+    table_options.first_partition = owned.first;
+    table_options.last_partition = owned.last;
     ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingTable> table,
                      EmbeddingTable::Create(config, table_options));
     tables.push_back(std::move(table));
@@ -92,7 +118,13 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       update_receiver_(
           ReceiverOptions(options, job.nn_worker().replicas(), rpc::Keeping::kUntilClosed),
           options.executor),
-      collector_(job.nn_worker().replicas()) {
+      begin_cut_receiver_(RankZero(options), options.executor),
+      await_cut_receiver_(RankZero(options), options.executor),
+      abandon_cut_receiver_(RankZero(options), options.executor),
+      load_receiver_(RankZero(options), options.executor),
+      cuts_(CutOptions(job, options, tables_)),
+      collector_(job.nn_worker().replicas(), options.first_step),
+      applied_steps_(options.first_step) {
   CHECK(options_.executor != nullptr && options_.disk_executor != nullptr);
 }
 
@@ -118,19 +150,40 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
         });
     return;
   }
-  absl::StatusOr<rpc::Message> (PsEngine::*serve)(const rpc::Message&) = nullptr;
-  if (method == rpc::kSaveTables) serve = &PsEngine::SaveTables;
-  if (method == rpc::kLoadTables) serve = &PsEngine::LoadTables;
-  if (method == rpc::kTableStats) serve = &PsEngine::AnswerStats;
-  if (serve == nullptr) {
+  if (method == rpc::kBeginCut) {
+    begin_cut_receiver_.Receive<BeginCutRequest>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, BeginCutRequest header, Buffer) {
+          options_.executor->Post(
+              [this, call, header = std::move(header)] { BeginCut(call, header); });
+        });
+  } else if (method == rpc::kAwaitCut) {
+    await_cut_receiver_.Receive<AwaitCutRequest>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, const AwaitCutRequest& header, Buffer) {
+          cuts_.Await(header.cut(), [call](absl::StatusOr<AwaitCutAnswer> answer) {
+            if (!answer.ok()) return call.Finish(answer.status());
+            call.Finish(rpc::MessageOf(*answer));
+          });
+        });
+  } else if (method == rpc::kAbandonCut) {
+    abandon_cut_receiver_.Receive<AbandonCutRequest>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, const AbandonCutRequest& header, Buffer) {
+          cuts_.Abandon(header.cut(), [call] { call.Finish(Done<AbandonCutAnswer>()); });
+        });
+  } else if (method == rpc::kLoadTables) {
+    HandleLoadTables(std::move(request), std::move(respond));
+  } else if (method == rpc::kSaveTables) {
+    SaveTables(request, std::move(respond));
+  } else if (method == rpc::kTableStats) {
+    options_.executor->Post(
+        [this, request = std::move(request), respond = std::move(respond)]() mutable {
+          respond(AnswerStats(request));
+        });
+  } else {
     respond(absl::UnimplementedError(absl::StrCat("the embedding PS has no method ", method.path)));
-    return;
   }
-  const bool is_disk_work = method == rpc::kSaveTables || method == rpc::kLoadTables;
-  (is_disk_work ? options_.disk_executor : options_.executor)
-      ->Post([this, serve, request = std::move(request), respond = std::move(respond)]() mutable {
-        respond((this->*serve)(request));
-      });
 }
 
 absl::Status PsEngine::CheckEnvelope(const Envelope& envelope) const {
@@ -191,33 +244,45 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
 }
 
 void PsEngine::Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
-  bool loading;
+  bool refused;
   {
     MutexLock lock(&mutex_);
-    loading = loads_ > 0;
     ++open_updates_;
+    touched_ = true;
+    refused = loading_ || load_failed_;
+    if (!refused && holding_cut_ != 0) {
+      held_updates_.push_back(
+          [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
+            RunUpdate(call, std::move(header), std::move(payload));
+          });
+      return;
+    }
   }
-  if (loading) {
+  if (refused) {
     FinishUpdate(call, absl::InvalidArgumentError(
                            "Update refused: the tables are being loaded, or failed to load"));
     return;
   }
+  options_.executor->Post(
+      [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
+        RunUpdate(call, std::move(header), std::move(payload));
+      });
+}
+
+void PsEngine::RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
+  absl::StatusOr<DecodedUpdate> update = DecodeUpdate(header, payload, ownership_);
+  absl::Status invalid = update.status();
+  if (invalid.ok()) invalid = CheckStep(header.step());
   if (header.ordered() != ordered_) {
-    FinishUpdate(call, absl::InvalidArgumentError("ordered: differs from the job's mode"));
-    return;
+    invalid = absl::InvalidArgumentError("ordered: differs from the job's mode");
   }
-  options_.executor->Post([this, call, header = std::move(header), payload = std::move(payload)] {
-    absl::StatusOr<DecodedUpdate> update = DecodeUpdate(header, payload, ownership_);
-    absl::Status invalid = update.status();
-    if (invalid.ok()) invalid = CheckStep(header.step());
-    if (!invalid.ok()) {
-      FinishUpdate(call, invalid);
-    } else if (ordered_) {
-      UpdateOrdered(call, header, *std::move(update));
-    } else {
-      UpdateUnordered(call, header, *update);
-    }
-  });
+  if (!invalid.ok()) {
+    FinishUpdate(call, invalid);
+  } else if (ordered_) {
+    UpdateOrdered(call, header, *std::move(update));
+  } else {
+    UpdateUnordered(call, header, *update);
+  }
 }
 
 void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeader& header,
@@ -293,59 +358,10 @@ void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint6
   update_keys_ += keys.size();
 }
 
-absl::StatusOr<rpc::Message> PsEngine::SaveTables(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const SaveTablesRequest header,
-                   rpc::ParseHeader<SaveTablesRequest>(request.header));
-  RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
-  // Updates may run meanwhile; each row is saved as it was before or after one. A model of one
-  // moment needs a caller that trains nothing until all PSs have answered, as rank 0 does.
-  MutexLock lock(&disk_mutex_);
-  SaveTablesAnswer answer;
-  for (const auto& table : tables_) {
-    ASSIGN_OR_RETURN(
-        const std::vector<SavedFile> files,
-        satrap::SaveTable(*table, options_.index, ownership_.num_ps, header.directory()));
-    for (const SavedFile& file : files) *answer.add_files() = file;
-  }
-  return rpc::MessageOf(answer);
-}
-
-absl::StatusOr<rpc::Message> PsEngine::LoadTables(const rpc::Message& request) {
-  ASSIGN_OR_RETURN(const LoadTablesRequest header,
-                   rpc::ParseHeader<LoadTablesRequest>(request.header));
-  RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
-  // Loads and Updates exclude each other without a lock held during either: whichever comes second
-  // is refused. loads_ is raised under the same lock that finds no open Update, so an Update that
-  // is admitted later sees it.
-  {
-    MutexLock lock(&mutex_);
-    if (open_updates_ > 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("LoadTables refused: ", open_updates_, " Updates are not answered yet"));
-    }
-    ++loads_;
-  }
-  // After an error the tables may hold part of a model. loads_ then stays raised, so that no Update
-  // ever builds on it.
-  RETURN_IF_ERROR(Load(header.directory()));
-  {
-    MutexLock lock(&mutex_);
-    --loads_;
-  }
-  return rpc::MessageOf(LoadTablesAnswer());
-}
-
 void PsEngine::Preload() {
   std::vector<EmbeddingTable*> tables;
   for (const auto& table : tables_) tables.push_back(table.get());
   PreloadRows(job_, options_.index, tables);
-}
-
-absl::Status PsEngine::Load(const std::string& directory) {
-  MutexLock lock(&disk_mutex_);
-  std::vector<EmbeddingTable*> tables;
-  for (const auto& table : tables_) tables.push_back(table.get());
-  return satrap::LoadTables(directory, options_.index, ownership_.num_ps, tables);
 }
 
 absl::StatusOr<rpc::Message> PsEngine::AnswerStats(const rpc::Message& request) {
@@ -358,8 +374,8 @@ absl::StatusOr<rpc::Message> PsEngine::AnswerStats(const rpc::Message& request) 
 }
 
 PsEngine::Counts PsEngine::counts() const {
-  return {lookup_keys_.load(), absent_keys_.load(), updates_.load(), update_keys_.load(),
-          rows_created_.load()};
+  return {lookup_keys_.load(), absent_keys_.load(),  updates_.load(),
+          update_keys_.load(), rows_created_.load(), cuts_.counts()};
 }
 
 std::vector<TableStats> PsEngine::Stats() const {

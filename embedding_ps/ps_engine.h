@@ -1,5 +1,5 @@
 // The PsEngine serves the rows of the partitions that one embedding PS owns: Lookup and Update for
-// embedding workers, SaveTables, LoadTables and TableStats for rank 0. docs/consistency.md has the
+// embedding workers, cuts, LoadTables and TableStats for rank 0. docs/consistency.md has the
 // rules.
 //
 //   Lookup  window of the embedding worker -> (executor) values of rows; absent rows give their
@@ -8,15 +8,22 @@
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
 //                      order and applied (executor), then all are answered
-//   SaveTables, LoadTables  (disk executor) so that a long save delays no Lookup and no Update.
-//           A load is refused with FAILED_PRECONDITION while Updates are outstanding. An Update
-//           that arrives during a load, or after one that failed, is refused with INVALID_ARGUMENT.
+//   BeginCut   window of rank 0 -> (executor) marks all rows, then writes them in the background
+//           (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once the tables
+//           hold the rows of another moment than the training (see LoadTables). With hold_updates
+//           Updates wait until the rows are written.
+//   AwaitCut, AbandonCut  windows of rank 0 -> answered when the cut has ended
+//   LoadTables window of rank 0 -> (disk executor) replaces all rows. Refused with
+//           FAILED_PRECONDITION while Updates are outstanding. An Update that arrives during a load,
+//           or after one that failed and left no rows, is refused with INVALID_ARGUMENT. A load
+//           that is not the first thing that happens to the tables is one for an evaluation of other
+//           rows: no cut is begun any more.
+//   SaveTables (disk executor) the rows of one moment, outside of any cut
 //
 // A request that breaks the contract is refused with INVALID_ARGUMENT, one from another job or
 // generation with FAILED_PRECONDITION. Neither changes anything.
 //
-// Thread-safe. Lookup and Update never block; SaveTables and LoadTables hold a thread of the disk
-// executor while they work.
+// Thread-safe. Nothing blocks but tasks of the disk executor, on files; none waits for another.
 
 #ifndef SATRAP_EMBEDDING_PS_PS_ENGINE_H_
 #define SATRAP_EMBEDDING_PS_PS_ENGINE_H_
@@ -27,14 +34,19 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "common/checkpoint/file_system.h"
+#include "common/role/kill_points.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "common/thread/executor.h"
 #include "common/thread/mutex.h"
+#include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/decoded_update.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "embedding_ps/ps_cuts.h"
 #include "embedding_ps/step_collector.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "embedding_ps/table_ownership.h"
@@ -50,7 +62,11 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
-    Executor* disk_executor = nullptr;  // for tasks that block on files; may be the same
+    // For tasks that block on files, `threads` of the job at a time; may be the same.
+    Executor* disk_executor = nullptr;
+    FileSystem* file_system = DiskFileSystem();
+    KillPoints* kill_points = nullptr;  // may be null
+    uint64_t first_step = 0;            // the number of steps that are counted already
     rpc::RpcTimeouts timeouts;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
@@ -61,6 +77,7 @@ class PsEngine final : public rpc::Handler {
     uint64_t updates = 0;      // applied
     uint64_t update_keys = 0;
     uint64_t rows_created = 0;
+    PsCuts::Counts cuts;
   };
 
   // INVALID_ARGUMENT as EmbeddingTable::Create. The executors are not owned; they must
@@ -70,9 +87,9 @@ class PsEngine final : public rpc::Handler {
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  // Replaces all rows by those of the saved model in `directory`. Errors as LoadTables of
-  // checkpoint/load_tables.h. REQUIRES: no Update is running
-  absl::Status Load(const std::string& directory);
+  // Begins with the rows of the cut in `directory`. `done` gets OK, or an error of checkpoint/
+  // load_tables.h; it runs in a task of the disk executor. REQUIRES: before any call is served
+  void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
 
   // Creates the rows that FeatureConfig.preload_ids asks for, as far as this PS owns them.
   // REQUIRES: before any call is served
@@ -97,8 +114,15 @@ class PsEngine final : public rpc::Handler {
   void FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer);
   void Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
              absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
-  absl::StatusOr<rpc::Message> SaveTables(const rpc::Message& request);
-  absl::StatusOr<rpc::Message> LoadTables(const rpc::Message& request);
+  void RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
+  void BeginCut(const rpc::PendingAnswer& call, const BeginCutRequest& request);
+  absl::Status TryBeginCut(const BeginCutRequest& request);
+  void ReleaseUpdates(uint64_t cut);
+  void SaveTables(const rpc::Message& request, rpc::Callback respond);
+  void HandleLoadTables(rpc::Message request, rpc::Callback respond);
+  // `done` gets the answer of a LoadTables.
+  void LoadTables(const std::string& directory, rpc::Callback done);
+  void OnLoaded(const LoadResult& result, bool is_first);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
 
   const JobConfig job_;
@@ -109,16 +133,26 @@ class PsEngine final : public rpc::Handler {
   rpc::CallReceiver lookup_receiver_;                          // of embedding workers
   rpc::CallReceiver update_receiver_;  // of ranks, whose numbers embedding workers pass on
 
-  Mutex disk_mutex_;  // one save or load at a time
+  rpc::CallReceiver begin_cut_receiver_;  // this and the next three: of rank 0
+  rpc::CallReceiver await_cut_receiver_;
+  rpc::CallReceiver abandon_cut_receiver_;
+  rpc::CallReceiver load_receiver_;
+  PsCuts cuts_;
 
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
   // Ordered steps whose values are in the tables: collector_.step(), less the step that is being
   // applied.
-  uint64_t applied_steps_ GUARDED_BY(mutex_) = 0;
-  // A load may begin while no Update is open, and an Update while no load runs.
+  uint64_t applied_steps_ GUARDED_BY(mutex_);
+  // A load or a cut may begin while no Update is open, and an Update while no load runs.
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted by a window and not yet answered
-  int loads_ GUARDED_BY(mutex_) = 0;             // running, and those that failed
+  bool loading_ GUARDED_BY(mutex_) = false;
+  bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
+  bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by an Update, a cut or a load
+  bool restored_ GUARDED_BY(mutex_) = false;     // by a load after they were touched
+  // While the cut of this number is written, Updates wait; 0: they do not.
+  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;
+  std::vector<Task> held_updates_ GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> lookup_keys_{0};
   std::atomic<uint64_t> absent_keys_{0};

@@ -37,14 +37,19 @@ JobConfig PsTestJob(JobConfig::Mode mode, int ranks, int num_ps) {
   return job;
 }
 
-Pss::Pss(const JobConfig& job, Executor* disk_executor, SparseOptimizerFactory new_optimizer) {
+Pss::Pss(const JobConfig& job, Executor* disk_executor, SparseOptimizerFactory new_optimizer)
+    : Pss(job, disk_executor, [&] {
+        PsEngine::Options options;
+        options.new_optimizer = new_optimizer;
+        return options;
+      }()) {}
+
+Pss::Pss(const JobConfig& job, Executor* disk_executor, PsEngine::Options options) {
   for (int i = 0; i < job.embedding_ps().replicas(); ++i) {
-    PsEngine::Options options;
     options.envelope = ThisRun();
     options.index = i;
     options.executor = &executor_;
     options.disk_executor = disk_executor != nullptr ? disk_executor : &executor_;
-    options.new_optimizer = new_optimizer;
     auto engine = PsEngine::Create(job, options);
     CHECK(engine.ok()) << engine.status().ToString();
     engines_.push_back(*std::move(engine));

@@ -36,6 +36,8 @@ class Pss {
   // `disk_executor` is not owned; the calls' own if null.
   explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr,
                SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
+  // Engines with `options`, but for envelope, index and executors.
+  Pss(const JobConfig& job, Executor* disk_executor, PsEngine::Options options);
 
   PsEngine& engine(int i = 0) { return *engines_[i]; }
   ManualExecutor& executor() { return executor_; }

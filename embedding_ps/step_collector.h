@@ -27,8 +27,9 @@ class StepCollector {
     rpc::PendingAnswer call;
   };
 
-  // REQUIRES: num_parts >= 1
-  explicit StepCollector(int num_parts) : parts_(num_parts) {}
+  // Begins with step `first_step`. REQUIRES: num_parts >= 1
+  explicit StepCollector(int num_parts, uint64_t first_step = 0)
+      : parts_(num_parts), step_(first_step) {}
 
   // The step that is being collected. All steps before it have been taken.
   uint64_t step() const { return step_; }
@@ -52,7 +53,7 @@ class StepCollector {
   std::vector<absl::optional<Part>> parts_;
   int arrived_ = 0;
   StepHeader header_;  // of the first part that arrived
-  uint64_t step_ = 0;
+  uint64_t step_;
 };
 
 // The sum of one table's gradients over `parts`, in their order. Keys are in the order of their

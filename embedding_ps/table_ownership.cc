@@ -16,6 +16,14 @@ TableOwnership TableOwnership::Of(const JobConfig& job, int ps_index) {
   return ownership;
 }
 
+TableOwnership::Partitions TableOwnership::PartitionsOf(int ps_index, int num_ps) {
+  // The first partition p with p * num_ps / kNumPartitions >= i.
+  const auto first_of = [&](int64_t i) {
+    return static_cast<int>((i * kNumPartitions + num_ps - 1) / num_ps);
+  };
+  return {first_of(ps_index), first_of(ps_index + 1) - 1};
+}
+
 absl::StatusOr<int> TableOwnership::PositionOf(uint32_t table_id) const {
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i].id == table_id) return static_cast<int>(i);

@@ -27,6 +27,14 @@ struct TableOwnership {
   // For embedding PS `ps_index` of `job`. needs_sample_counts is left false: only the tables know.
   static TableOwnership Of(const JobConfig& job, int ps_index);
 
+  // The partitions of embedding PS `ps_index` of `num_ps`: one range, both ends inclusive. Empty,
+  // with last < first, only if there are more PSs than partitions.
+  struct Partitions {
+    int first;
+    int last;
+  };
+  static Partitions PartitionsOf(int ps_index, int num_ps);
+
   // Position of the table in `tables`. INVALID_ARGUMENT if the job has no table with this id.
   absl::StatusOr<int> PositionOf(uint32_t table_id) const;
   // INVALID_ARGUMENT, naming the key and its owner, if another PS owns one of `keys`.

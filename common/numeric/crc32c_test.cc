@@ -28,6 +28,17 @@ TEST(Crc32cTest, InstructionsAndTableAgreeAtEveryLengthAndAlignment) {
   }
 }
 
+// Long inputs go through several streams side by side.
+TEST(Crc32cTest, InstructionsAndTableAgreeOnLongInputs) {
+  std::string bytes(20000, '\0');
+  SplitMix64 random(3);
+  for (char& c : bytes) c = static_cast<char>(random.Next());
+  for (size_t length = 3000; length < bytes.size() - 8; length += 97) {
+    const absl::string_view view = absl::string_view(bytes).substr(length % 8, length);
+    ASSERT_EQ(ExtendCrc32c(17, view), internal::ExtendCrc32cByTable(17, view)) << length;
+  }
+}
+
 TEST(Crc32cTest, ExtendsOverAnyCut) {
   const std::string text = "a row of an embedding table";
   for (size_t cut = 0; cut <= text.size(); ++cut) {

@@ -37,6 +37,15 @@ class ManualExecutor final : public Executor {
     }
   }
 
+  // Runs the task that has been ready longest; false if none is.
+  bool RunOne() {
+    if (ready_.empty()) return false;
+    Task task = std::move(ready_.front());
+    ready_.pop_front();
+    task();
+    return true;
+  }
+
   // Advances the clock by `us`. Stops at each timer on the way and runs everything that is ready
   // then.
   void AdvanceBy(int64_t us) {

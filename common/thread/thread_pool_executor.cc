@@ -1,5 +1,7 @@
 #include "common/thread/thread_pool_executor.h"
 
+#include <sys/resource.h>
+
 #include <deque>
 #include <map>
 #include <thread>
@@ -27,8 +29,10 @@ struct ThreadPoolExecutor::Rep {
   // Touched by the constructor and Stop only.
   std::vector<std::thread> threads;
 
-  void RunTasks() {
+  void RunTasks(int niceness) {
     SetFlushToZero();
+    // Linux keeps the niceness of each thread. It stays as it is where the change is refused.
+    if (niceness > 0) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + niceness);
     while (true) {
       Task task;
       {
@@ -63,10 +67,10 @@ struct ThreadPoolExecutor::Rep {
   }
 };
 
-ThreadPoolExecutor::ThreadPoolExecutor(int num_threads) : rep_(new Rep) {
+ThreadPoolExecutor::ThreadPoolExecutor(int num_threads, int niceness) : rep_(new Rep) {
   CHECK(num_threads >= 1) << num_threads;
   for (int i = 0; i < num_threads; ++i) {
-    rep_->threads.emplace_back([rep = rep_.get()] { rep->RunTasks(); });
+    rep_->threads.emplace_back([rep = rep_.get(), niceness] { rep->RunTasks(niceness); });
   }
   rep_->threads.emplace_back([rep = rep_.get()] { rep->RunTimers(); });
 }

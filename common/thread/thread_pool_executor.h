@@ -16,8 +16,9 @@ namespace satrap {
 
 class ThreadPoolExecutor final : public Executor {
  public:
-  // REQUIRES: num_threads >= 1
-  explicit ThreadPoolExecutor(int num_threads);
+  // `niceness`: what the threads add to the process's, so that the kernel prefers other threads.
+  // REQUIRES: num_threads >= 1, niceness >= 0
+  explicit ThreadPoolExecutor(int num_threads, int niceness = 0);
   ~ThreadPoolExecutor() override;
 
   void Post(Task task) override;

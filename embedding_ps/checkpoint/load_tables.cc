@@ -1,172 +1,203 @@
 #include "embedding_ps/checkpoint/load_tables.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <map>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
-#include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
-#include "embedding_ps/checkpoint/save_tables.h"
+#include "common/thread/mutex.h"
+#include "embedding_ps/checkpoint/row_file.h"
 
 namespace satrap {
 namespace {
-
-// Reads a file from start to end and keeps track of the offset, for errors.
-class RowFile {
- public:
-  static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path) {
-    FILE* file = std::fopen(path.c_str(), "rbe");
-    struct stat status;
-    if (file == nullptr || fstat(fileno(file), &status) != 0) {
-      const std::string error = std::strerror(errno);
-      if (file != nullptr) std::fclose(file);
-      return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", error));
-    }
-    return std::unique_ptr<RowFile>(new RowFile(path, file, static_cast<uint64_t>(status.st_size)));
-  }
-  ~RowFile() { std::fclose(file_); }
-
-  // DATA_LOSS, before anything is allocated, if fewer than `size` bytes are left.
-  absl::Status Read(size_t size, std::string* bytes) {
-    if (size > size_bytes_ - std::min(offset_, size_bytes_)) return Damaged("the file ends early");
-    bytes->resize(size);
-    const size_t got = std::fread(bytes->data(), 1, size, file_);
-    if (got != size) {
-      return absl::DataLossError(
-          absl::StrCat("cannot read ", path_, " beyond offset ", offset_,
-                       ": the disk failed, or the file was truncated while it was read"));
-    }
-    offset_ += size;
-    crc32c_ = ExtendCrc32c(crc32c_, *bytes);
-    return absl::OkStatus();
-  }
-  absl::Status Damaged(absl::string_view what) const {
-    return absl::DataLossError(absl::StrCat(path_, " is damaged at offset ", offset_, ": ", what));
-  }
-  bool AtEnd() { return std::fgetc(file_) == EOF; }
-  // Of the bytes read so far.
-  uint32_t crc32c() const { return crc32c_; }
-
- private:
-  RowFile(std::string path, FILE* file, uint64_t size_bytes)
-      : path_(std::move(path)), file_(file), size_bytes_(size_bytes) {}
-
-  const std::string path_;
-  FILE* const file_;
-  const uint64_t size_bytes_;
-  uint64_t offset_ = 0;
-  uint32_t crc32c_ = 0;
-};
-
-template <typename T>
-T Get(const std::string& bytes, size_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
-}
-
-// Writes those rows of one block that this PS owns into `table`.
-void KeepOwned(const std::string& body, size_t rows, int ps_index, int num_ps,
-               EmbeddingTable* table) {
-  const size_t floats = table->layout().num_floats();
-  const char* values = body.data() + rows * sizeof(uint64_t);
-  std::vector<uint64_t> keys;
-  std::vector<float> kept;
-  for (size_t i = 0; i < rows; ++i) {
-    const auto key = Get<uint64_t>(body, i * sizeof(uint64_t));
-    if (PsOfPartition(PartitionOf(key), num_ps) != ps_index) continue;
-    keys.push_back(key);
-    kept.resize(keys.size() * floats);
-    std::memcpy(kept.data() + kept.size() - floats, values + i * floats * sizeof(float),
-                floats * sizeof(float));
-  }
-  table->WriteRows(keys, kept);
-}
-
-absl::Status LoadFile(const std::string& path, const SavedFile& saved, int ps_index, int num_ps,
-                      EmbeddingTable* table) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<RowFile> file, RowFile::Open(path));
-  std::string bytes;
-  RETURN_IF_ERROR(file->Read(kRowFileHeaderBytes, &bytes));
-  if (bytes.compare(0, 8, kRowFileMagic) != 0) return file->Damaged("not a file of saved rows");
-  if (Get<uint32_t>(bytes, 40) != Crc32c(absl::string_view(bytes).substr(0, 40))) {
-    return file->Damaged("the header's checksum does not match");
-  }
-  const size_t floats = table->layout().num_floats();
-  if (Get<uint32_t>(bytes, 8) != saved.table() || Get<uint32_t>(bytes, 20) != floats ||
-      Get<uint64_t>(bytes, 24) != TableFingerprint(table->config()) ||
-      Get<uint64_t>(bytes, 32) != saved.rows()) {
-    return file->Damaged("the header does not match the manifest");
-  }
-  uint64_t left = saved.rows();
-  while (left > 0) {
-    RETURN_IF_ERROR(file->Read(kRowBlockHeaderBytes, &bytes));
-    const auto rows = Get<uint32_t>(bytes, 0);
-    const auto crc = Get<uint32_t>(bytes, 4);
-    // The checksum covers the row count, too, but can only be tested once the rows are read. Until
-    // then the count is not trusted with more memory than a block of this file may take.
-    if (rows == 0 || rows > left || rows > kMaxRowsPerBlock) {
-      return file->Damaged("the row count of a block is out of range");
-    }
-    const uint32_t crc_of_count = Crc32c(absl::string_view(bytes).substr(0, sizeof(uint32_t)));
-    RETURN_IF_ERROR(file->Read(rows * (sizeof(uint64_t) + floats * sizeof(float)), &bytes));
-    if (ExtendCrc32c(crc_of_count, bytes) != crc) {
-      return file->Damaged("the block that ends here does not match its checksum");
-    }
-    KeepOwned(bytes, rows, ps_index, num_ps, table);
-    left -= rows;
-  }
-  if (!file->AtEnd()) return file->Damaged("bytes follow the last block");
-  if (file->crc32c() != saved.crc32c()) {
-    return absl::DataLossError(
-        absl::StrCat(path, " is intact but belongs to another save: its checksum is ",
-                     file->crc32c(), ", and the manifest has ", saved.crc32c()));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckSavedTable(const CheckpointManifest& manifest, const EmbeddingTable& table,
                              const std::string& directory) {
   for (const SavedTable& saved : manifest.tables()) {
     if (saved.id() != table.config().id()) continue;
-    if (saved.fingerprint() == TableFingerprint(table.config())) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("table ", table.config().name(), " (id ", saved.id(), ") in ", directory,
-                     " has segments, dims or optimizers that differ from this job's"));
+    if (saved.fingerprint() != TableFingerprint(table.config())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("table ", table.config().name(), " (id ", saved.id(), ") in ", directory,
+                       " has segments, dims or optimizers that differ from this job's"));
+    }
+    if (!saved.has_rows()) return absl::OkStatus();
+    // Ranges without rows have no file, so only the sum shows that one is not listed.
+    uint64_t rows = 0;
+    for (const SavedFile& file : manifest.table_files()) {
+      if (file.table() == saved.id()) rows += file.rows();
+    }
+    if (rows == saved.rows()) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
+                                            " has ", saved.rows(), " rows, and its files have ",
+                                            rows));
   }
   return absl::FailedPreconditionError(absl::StrCat("the model in ", directory, " has no table ",
                                                     table.config().name(), " (id ",
                                                     table.config().id(), ")"));
 }
 
+// One load: first tasks that read files into the arenas, one file each, then tasks that index what
+// was read, one shard each. Both kinds are numbered and taken in turn.
+class Load : public std::enable_shared_from_this<Load> {
+ public:
+  Load(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done)
+      : options_(options), done_(std::move(done)) {}
+
+  void Start() {
+    Post([this] {
+      result_.status = Prepare();
+      if (!result_.status.ok()) return done_(result_);
+      result_.replaced = true;
+      for (EmbeddingTable* table : options_.tables) table->Clear();
+      Begin(&Load::ReadFile, files_.size());
+    });
+  }
+
+ private:
+  struct File {
+    EmbeddingTable* table;
+    SavedFile saved;
+    EmbeddingTable::Run run;
+  };
+  struct Shard {
+    EmbeddingTable* table;
+    int shard;
+  };
+  using Step = absl::Status (Load::*)(size_t i);
+
+  template <typename Run>
+  void Post(Run run) {
+    options_.executor->Post([self = shared_from_this(), run = std::move(run)] { run(); });
+  }
+
+  // Finds the files to read, by table and partition.
+  absl::Status Prepare() {
+    ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                     ReadManifest(options_.directory, options_.file_system));
+    for (EmbeddingTable* table : options_.tables) {
+      RETURN_IF_ERROR(CheckSavedTable(manifest, *table, options_.directory));
+      // The model may have been saved by another number of PSs: read every file whose range
+      // overlaps the partitions of this one.
+      std::map<uint32_t, const SavedFile*> by_partition;
+      for (const SavedFile& saved : manifest.table_files()) {
+        if (saved.table() != table->config().id()) continue;
+        if (static_cast<int>(saved.first_partition()) > table->last_partition() ||
+            static_cast<int>(saved.last_partition()) < table->first_partition()) {
+          continue;
+        }
+        if (!by_partition.emplace(saved.first_partition(), &saved).second) {
+          return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: ", saved.name(),
+                                                  " begins where another file does"));
+        }
+      }
+      for (const auto& [first, saved] : by_partition) files_.push_back({table, *saved, {}});
+      for (int i = 0; i < table->num_shards(); ++i) shards_.push_back({table, i});
+    }
+    return absl::OkStatus();
+  }
+
+  // Runs step(0) to step(n - 1), `threads` at a time, then what follows.
+  void Begin(Step step, size_t n) {
+    step_ = step;
+    const size_t workers =
+        std::max<size_t>(1, std::min(n, static_cast<size_t>(std::max(options_.threads, 1))));
+    {
+      MutexLock lock(&mutex_);
+      next_ = 0;
+      end_ = n;
+      workers_ = workers;
+    }
+    for (size_t i = 0; i < workers; ++i) Post([this] { Work(); });
+  }
+
+  void Work() {
+    size_t i;
+    bool ended;
+    {
+      MutexLock lock(&mutex_);
+      ended = next_ == end_ || !result_.status.ok();
+      if (ended && --workers_ > 0) return;
+      i = next_;
+      if (!ended) ++next_;
+    }
+    if (ended) return End();
+    const absl::Status status = (this->*step_)(i);
+    if (!status.ok()) {
+      MutexLock lock(&mutex_);
+      if (result_.status.ok()) result_.status = status;
+    }
+    Post([this] { Work(); });
+  }
+
+  // The last worker has ended: nothing runs beside this.
+  void End() {
+    if (result_.status.ok() && step_ == &Load::ReadFile) {
+      return Begin(&Load::IndexShard, shards_.size());
+    }
+    if (!result_.status.ok()) {
+      for (EmbeddingTable* table : options_.tables) table->Clear();
+    }
+    done_(result_);
+  }
+
+  absl::Status ReadFile(size_t i) {
+    EmbeddingTable* const table = files_[i].table;
+    const size_t floats = table->layout().num_floats();
+    return ReadRowFile(options_.directory, files_[i].saved, *table, options_.file_system,
+                       [&](absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
+                         // The table's partitions are one range, and the keys ascend.
+                         size_t begin = 0, end = keys.size();
+                         while (begin < end && PartitionOf(keys[begin]) < table->first_partition())
+                           ++begin;
+                         while (begin < end && PartitionOf(keys[end - 1]) > table->last_partition())
+                           --end;
+                         table->AppendRows(keys.subspan(begin, end - begin),
+                                           rows.subspan(begin * floats, (end - begin) * floats),
+                                           &files_[i].run);
+                       });
+  }
+
+  absl::Status IndexShard(size_t i) {
+    std::vector<const EmbeddingTable::Run*> runs;
+    for (const File& file : files_) {
+      if (file.table == shards_[i].table) runs.push_back(&file.run);
+    }
+    if (shards_[i].table->IndexShard(shards_[i].shard, runs).ok()) {
+      // 16 bytes a row, which would else stay until the last shard is indexed.
+      for (File& file : files_) {
+        if (file.table == shards_[i].table && !file.run.empty()) {
+          std::vector<TableShard::AppendedRow>().swap(file.run[shards_[i].shard]);
+        }
+      }
+      return absl::OkStatus();
+    }
+    return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: files of table ",
+                                            shards_[i].table->config().name(),
+                                            " have the same partitions"));
+  }
+
+  const LoadOptions options_;
+  absl::AnyInvocable<void(const LoadResult&)> done_;
+  std::vector<File> files_;
+  std::vector<Shard> shards_;
+  Step step_ = nullptr;
+
+  Mutex mutex_;
+  size_t next_ GUARDED_BY(mutex_) = 0;
+  size_t end_ GUARDED_BY(mutex_) = 0;
+  size_t workers_ GUARDED_BY(mutex_) = 0;  // that have not ended
+  // Written under mutex_ while workers run.
+  LoadResult result_;
+};
+
 }  // namespace
 
-absl::Status LoadTables(const std::string& directory, int ps_index, int num_ps,
-                        absl::Span<EmbeddingTable* const> tables) {
-  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(directory));
-  // The model may have been saved by another number of PSs: read every file whose range overlaps
-  // the partitions of this one, and keep the rows that it owns.
-  for (EmbeddingTable* table : tables) {
-    RETURN_IF_ERROR(CheckSavedTable(manifest, *table, directory));
-    table->Clear();
-    for (const SavedFile& saved : manifest.table_files()) {
-      if (saved.table() != table->config().id()) continue;
-      if (PsOfPartition(saved.first_partition(), num_ps) > ps_index ||
-          PsOfPartition(saved.last_partition(), num_ps) < ps_index) {
-        continue;
-      }
-      RETURN_IF_ERROR(LoadFile(directory + "/" + saved.name(), saved, ps_index, num_ps, table));
-    }
-  }
-  return absl::OkStatus();
+void LoadTables(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done) {
+  std::make_shared<Load>(options, std::move(done))->Start();
 }
 
 }  // namespace satrap

@@ -1,26 +1,44 @@
-// Loading saved rows (save_tables.h has the format) on any number of embedding PSs.
+// Loading the saved rows of a cut or model (row_file.h) on any number of embedding PSs.
 
 #ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_
 #define SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_
 
 #include <string>
+#include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "absl/types/span.h"
+#include "common/checkpoint/file_system.h"
+#include "common/thread/executor.h"
 #include "embedding_ps/table/embedding_table.h"
 
 namespace satrap {
 
-// Replaces the rows of `tables` by those of the model in `directory` that PS `ps_index` of `num_ps`
-// owns.
-//
-// NOT_FOUND if the directory holds no complete model; FAILED_PRECONDITION if a table is missing
-// from the model or has another fingerprint; DATA_LOSS, naming file and offset, if a file is
-// missing, truncated or damaged, or naming the file if it is intact but belongs to another save.
-// After an error the tables are empty or partly filled, and no Update may build on them. A Lookup
-// that runs meanwhile finds some of the rows or none. REQUIRES: no Update of the tables is running
-absl::Status LoadTables(const std::string& directory, int ps_index, int num_ps,
-                        absl::Span<EmbeddingTable* const> tables);
+struct LoadOptions {
+  std::vector<EmbeddingTable*> tables;
+  std::string directory;  // of a manifest
+  int threads = 1;        // files read at the same time
+  Executor* executor = nullptr;
+  FileSystem* file_system = nullptr;
+};
+
+struct LoadResult {
+  // NOT_FOUND if the directory holds no complete model; FAILED_PRECONDITION if a table is missing
+  // from the model or has another fingerprint; DATA_LOSS, naming the manifest, if its files do not
+  // have the rows of the tables, naming file and offset, if a file is missing, truncated or
+  // damaged, or naming the file if it is intact but belongs to another save.
+  absl::Status status;
+  // Whether the rows from before the load are gone. After an error the tables are then empty, and
+  // no Update may build on them.
+  bool replaced = false;
+};
+
+// Replaces the rows of `tables` by those of the model that they may hold (their partitions), and
+// calls `done`, once, in a task of the executor. Files are read side by side, each by one task;
+// tasks never wait for each other. Nothing is owned; all must outlive the call to `done`. A Lookup
+// that runs meanwhile finds all rows of a shard or none.
+// REQUIRES: until `done`, nothing else changes the tables
+void LoadTables(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done);
 
 }  // namespace satrap
 

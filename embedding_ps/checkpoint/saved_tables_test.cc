@@ -13,7 +13,8 @@
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
 #include "embedding_ps/checkpoint/load_tables.h"
-#include "embedding_ps/checkpoint/save_tables.h"
+#include "embedding_ps/checkpoint/row_file.h"
+#include "embedding_ps/checkpoint/saved_tables_test_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -30,8 +31,9 @@ TableConfig Config(int dim = 3) {
   return config;
 }
 
-std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config = Config()) {
-  auto table = EmbeddingTable::Create(config, {});
+std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config = Config(),
+                                         const EmbeddingTable::Options& options = {}) {
+  auto table = EmbeddingTable::Create(config, options);
   CHECK_OK(table.status());
   return *std::move(table);
 }
@@ -49,25 +51,23 @@ class SavedTablesTest : public testing::Test {
 
   // Trains the keys of each of `num_ps` PSs into a table of its own and saves them all.
   void Save(int num_ps, int updates = 1) {
-    CheckpointManifest manifest;
-    manifest.set_version(kManifestVersion);
-    SavedTable* saved = manifest.add_tables();
-    saved->set_id(5);
-    saved->set_fingerprint(TableFingerprint(Config()));
+    std::vector<SavedFile> files;
+    const auto any = NewTable();
     for (int ps = 0; ps < num_ps; ++ps) {
-      const auto table = NewTable();
+      const auto table = NewTable(Config(), OptionsOfPs(ps, num_ps));
       std::vector<uint64_t> keys = OwnedKeys(ps, num_ps);
       std::vector<float> gradients;
       for (const uint64_t key : keys) {
         for (int d = 0; d < 3; ++d) gradients.push_back(static_cast<float>(key % 11) + d - 4);
       }
       for (int i = 0; i < updates; ++i) table->Update(keys, gradients, {}, StepContext());
-      const auto files = SaveTable(*table, ps, num_ps, directory_);
-      CHECK_OK(files.status());
-      for (const SavedFile& file : *files) *manifest.add_table_files() = file;
+      const CutWriter::Result saved = SaveNow({table.get()}, directory_);
+      CHECK_OK(saved.status);
+      files.insert(files.end(), saved.files.begin(), saved.files.end());
     }
-    CHECK_OK(WriteManifest(directory_, manifest));
-    file_ = directory_ + "/" + manifest.table_files(0).name();
+    manifest_ = ManifestOf({any.get()}, files);
+    CHECK_OK(WriteManifest(directory_, manifest_));
+    file_ = directory_ + "/" + manifest_.table_files(0).name();
   }
   std::vector<uint64_t> OwnedKeys(int ps, int num_ps) const {
     std::vector<uint64_t> owned;
@@ -77,31 +77,31 @@ class SavedTablesTest : public testing::Test {
     return owned;
   }
   // All rows, values and state, of the model loaded on `num_ps` PSs.
-  std::map<uint64_t, std::vector<float>> LoadOn(int num_ps) {
-    std::map<uint64_t, std::vector<float>> all;
+  TableContent LoadOn(int num_ps, int shards = 16) {
+    TableContent all;
     for (int ps = 0; ps < num_ps; ++ps) {
-      const auto table = NewTable();
-      EmbeddingTable* tables[] = {table.get()};
-      CHECK_OK(LoadTables(directory_, ps, num_ps, tables));
-      const std::vector<uint64_t> keys = table->Keys(0, kNumPartitions - 1);
-      const size_t floats = table->layout().num_floats();
-      std::vector<float> rows(keys.size() * floats);
-      table->ReadRows(keys, absl::MakeSpan(rows));
-      for (size_t i = 0; i < keys.size(); ++i) {
-        EXPECT_EQ(PsOfPartition(PartitionOf(keys[i]), num_ps), ps);
-        all[keys[i]] =
-            std::vector<float>(rows.begin() + i * floats, rows.begin() + (i + 1) * floats);
-      }
+      const auto table = NewTable(Config(), OptionsOfPs(ps, num_ps, shards));
+      CHECK_OK(LoadNow({table.get()}, directory_).status);
+      const TableContent content = ContentOf(*table);
+      EXPECT_EQ(table->rows(), static_cast<int64_t>(content.size()));
+      for (const auto& [key, row] : content) EXPECT_EQ(PsOfPartition(PartitionOf(key), num_ps), ps);
+      all.insert(content.begin(), content.end());
     }
     return all;
   }
+  // Whatever goes wrong leaves an empty table, or the rows from before.
   absl::Status LoadStatus(const TableConfig& config = Config()) {
     const auto table = NewTable(config);
-    EmbeddingTable* tables[] = {table.get()};
-    return LoadTables(directory_, 0, 1, tables);
+    table->CreateRows({1, 2, 3});
+    const LoadResult loaded = LoadNow({table.get()}, directory_);
+    if (!loaded.status.ok()) {
+      EXPECT_EQ(table->rows(), loaded.replaced ? 0 : 3);
+    }
+    return loaded.status;
   }
 
   std::string directory_, file_;
+  CheckpointManifest manifest_;
   std::vector<uint64_t> keys_;
 };
 
@@ -112,6 +112,71 @@ TEST_F(SavedTablesTest, LoadOnAnyNumberOfEmbeddingPss) {
   EXPECT_NE(rows.at(keys_[0]).back(), 0) << "the optimizer's state is there";
   EXPECT_EQ(LoadOn(3), rows);
   EXPECT_EQ(LoadOn(5), rows);
+  EXPECT_EQ(LoadOn(2, /*shards=*/1), rows);
+  EXPECT_EQ(LoadOn(7, /*shards=*/700), rows);
+}
+
+TEST_F(SavedTablesTest, ALoadedTableGoesOnAsTheSavedOne) {
+  const auto saved = NewTable();
+  std::vector<float> gradients(keys_.size() * 3, 1);
+  saved->Update(keys_, gradients, {}, StepContext());
+  const CutWriter::Result result = SaveNow({saved.get()}, directory_);
+  CHECK_OK(result.status);
+  CHECK_OK(WriteManifest(directory_, ManifestOf({saved.get()}, result.files)));
+  EmbeddingTable::Options options;
+  options.shards = 3;
+  const auto loaded = NewTable(Config(), options);
+  loaded->CreateRows({77, 78});  // rows that are not in the model go
+  CHECK_OK(LoadNow({loaded.get()}, directory_).status);
+  // Old rows and new ones, with growth of every shard.
+  std::vector<uint64_t> more = keys_;
+  for (uint64_t i = 0; i < 40000; ++i) more.push_back(KeyOf(i, 5));
+  gradients.resize(more.size() * 3, 2);
+  for (EmbeddingTable* table : {saved.get(), loaded.get()}) {
+    table->Update(more, gradients, {}, StepContext());
+  }
+  EXPECT_EQ(ContentOf(*loaded), ContentOf(*saved));
+}
+
+TEST_F(SavedTablesTest, TheDigestDoesNotDependOnTheNumberOfEmbeddingPss) {
+  Save(1);
+  const uint64_t digest = ModelDigest(manifest_);
+  const size_t files = static_cast<size_t>(manifest_.table_files_size());
+  Save(3);
+  EXPECT_EQ(ModelDigest(manifest_), digest);
+  EXPECT_NE(static_cast<size_t>(manifest_.table_files_size()), files);
+  Save(1, /*updates=*/2);
+  EXPECT_NE(ModelDigest(manifest_), digest);
+}
+
+TEST_F(SavedTablesTest, AManifestThatLacksAFileIsDataLoss) {
+  Save(1);
+  manifest_.mutable_table_files()->DeleteSubrange(3, 1);
+  CHECK_OK(WriteManifest(directory_, manifest_));
+  const absl::Status status = LoadStatus();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find("manifest"), absl::string_view::npos) << status;
+}
+
+TEST_F(SavedTablesTest, FilesOfTheSamePartitionsAreDataLoss) {
+  Save(1);
+  CheckpointManifest twice = manifest_;
+  *twice.add_table_files() = manifest_.table_files(0);
+  twice.mutable_tables(0)->set_rows(manifest_.tables(0).rows() + manifest_.table_files(0).rows());
+  CHECK_OK(WriteManifest(directory_, twice));
+  EXPECT_EQ(LoadStatus().code(), absl::StatusCode::kDataLoss);
+  // Files of two saves by different numbers of PSs: their ranges overlap and begin apart.
+  Save(3);
+  CheckpointManifest overlapping = manifest_;
+  Save(1);
+  for (const SavedFile& file : manifest_.table_files()) {
+    if (file.first_partition() == 1280) *overlapping.add_table_files() = file;
+  }
+  uint64_t rows = 0;
+  for (const SavedFile& file : overlapping.table_files()) rows += file.rows();
+  overlapping.mutable_tables(0)->set_rows(rows);
+  CHECK_OK(WriteManifest(directory_, overlapping));
+  EXPECT_EQ(LoadStatus().code(), absl::StatusCode::kDataLoss);
 }
 
 // The worked example of docs/formats.md, "Saved rows".
@@ -127,16 +192,17 @@ TEST_F(SavedTablesTest, AFileHasTheBytesOfTheFormat) {
   const auto table = NewTable(config);
   const std::vector<uint64_t> keys = {KeyOf(42, Xxh64("C1"))};
   table->Update(keys, std::vector<float>{2}, {}, StepContext());
-  ASSERT_TRUE(SaveTable(*table, 0, 1, directory_).ok());
+  ASSERT_TRUE(SaveNow({table.get()}, directory_).status.ok());
   const auto file = ReadWholeFile(directory_ + "/table_0_partitions_3328_3583.rows");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(absl::BytesToHexString(*file),
-            "53415452524f573200000000000d0000"
+            "53415452524f573300000000000d0000"
             "ff0d000002000000638a1d521b33588e"
-            "010000000000000039b4bc0300000000"
+            "29ac7e24000000000000000000000000"
             "00000000000000000000000000000000"
             "010000005c676f781cddb60f21d5c4de"
-            "cdcccc3e00008040");
+            "cdcccc3e00008040"
+            "000000007ac85c620100000000000000");
 }
 
 TEST_F(SavedTablesTest, AChangedByteIsDataLossNamingFileAndOffset) {
@@ -222,8 +288,9 @@ TEST_F(SavedTablesTest, WhatCannotBeWrittenIsNamed) {
   const auto table = NewTable();
   const std::vector<uint64_t> keys = {1};
   table->Update(keys, std::vector<float>{1, 1, 1}, {}, StepContext());
-  const auto files = SaveTable(*table, 0, 1, directory_ + "/nowhere");
-  EXPECT_EQ(files.status().code(), absl::StatusCode::kNotFound);
+  const absl::Status status = SaveNow({table.get()}, directory_ + "/nowhere").status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("nowhere"), absl::string_view::npos) << status;
 }
 
 }  // namespace

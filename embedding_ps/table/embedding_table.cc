@@ -19,6 +19,9 @@ absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const Tab
   problems.Range("shards", options.shards, 1, kMaxShards);
   problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
                           std::numeric_limits<int64_t>::max());
+  problems.Range("first_partition", options.first_partition, 0, kNumPartitions - 1);
+  problems.Range("last_partition", options.last_partition, options.first_partition,
+                 kNumPartitions - 1);
   RETURN_IF_ERROR(problems.First());
   ASSIGN_OR_RETURN(RowUpdater updater,
                    RowUpdater::Create(config, options.seed, options.new_optimizer));
@@ -27,16 +30,24 @@ absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const Tab
 
 EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options,
                                RowUpdater updater)
-    : config_(config), updater_(std::move(updater)) {
+    : config_(config),
+      updater_(std::move(updater)),
+      first_partition_(options.first_partition),
+      last_partition_(options.last_partition),
+      shard_of_partition_(kNumPartitions, static_cast<uint16_t>(options.shards)) {
   // Keys spread over shards like balls over bins, so some shards hold a little more than the mean.
   const int64_t mean_rows = options.reserve_rows / options.shards;
   const size_t shard_rows = static_cast<size_t>(mean_rows + mean_rows / 32);
+  const int owned = last_partition_ - first_partition_ + 1;
   for (int i = 0; i < options.shards; ++i) {
     const double phase = static_cast<double>(i) / options.shards;
-    shards_.push_back(std::make_unique<TableShard>(&updater_, shard_rows, phase));
+    // The shard has every options.shards-th of the partitions.
+    const int partitions = (owned - i + options.shards - 1) / options.shards;
+    const KeyOrder order(first_partition_ + i, options.shards, std::max(partitions, 0));
+    shards_.push_back(std::make_unique<TableShard>(&updater_, order, shard_rows, phase));
   }
-  for (int partition = 0; partition < kNumPartitions; ++partition) {
-    shard_of_partition_.push_back(static_cast<uint16_t>(partition % options.shards));
+  for (int i = 0; i < owned; ++i) {
+    shard_of_partition_[first_partition_ + i] = static_cast<uint16_t>(i % options.shards);
   }
 }
 
@@ -44,9 +55,11 @@ template <typename Visitor>
 void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const {
   // A counting sort of the positions by shard. places[i] is first the number of keys of shard i,
   // then the start of its positions, and once all are written their end.
-  absl::InlinedVector<uint32_t, 64> places_memory(shards_.size());
+  absl::InlinedVector<uint32_t, 64> places_memory(shards_.size() + 1);
   const absl::Span<uint32_t> places = absl::MakeSpan(places_memory);
   for (const uint64_t key : keys) ++places[shard_of_partition_[PartitionOf(key)]];
+  CHECK(places.back() == 0) << "keys of partitions that table " << config_.name()
+                            << " may not hold";
   uint32_t begin = 0;
   for (uint32_t& place : places) begin += std::exchange(place, begin);
   const auto positions = std::make_unique_for_overwrite<uint32_t[]>(keys.size());
@@ -99,8 +112,11 @@ int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {
 
 std::vector<uint64_t> EmbeddingTable::Keys(int first_partition, int last_partition) const {
   std::vector<uint64_t> keys;
-  for (const auto& shard : shards_) shard->AppendKeys(first_partition, last_partition, &keys);
-  std::sort(keys.begin(), keys.end());
+  first_partition = std::max(first_partition, first_partition_);
+  last_partition = std::min(last_partition, last_partition_);
+  for (int partition = first_partition; partition <= last_partition; ++partition) {
+    shards_[shard_of_partition_[partition]]->AppendKeys(NthInShard(partition), &keys);
+  }
   return keys;
 }
 
@@ -120,6 +136,47 @@ void EmbeddingTable::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const
 
 void EmbeddingTable::Clear() {
   for (const auto& shard : shards_) shard->Clear();
+}
+
+uint64_t EmbeddingTable::BeginCut(const std::shared_ptr<CopyBudget>& budget) {
+  const uint64_t cut = ++last_cut_;
+  for (const auto& shard : shards_) shard->BeginCut(cut, budget);
+  return cut;
+}
+
+CutRead EmbeddingTable::ReadCut(uint64_t cut, int partition, size_t max_rows, uint64_t* keys,
+                                float* rows, size_t* num_rows) {
+  TableShard& shard = *shards_[shard_of_partition_[partition]];
+  return shard.ReadCut(cut, NthInShard(partition), max_rows, keys, rows, num_rows);
+}
+
+void EmbeddingTable::EndCut(uint64_t cut) {
+  for (const auto& shard : shards_) shard->EndCut(cut);
+}
+
+void EmbeddingTable::AppendRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows,
+                                Run* run) {
+  const size_t num_floats = layout().num_floats();
+  CHECK(rows.size() == keys.size() * num_floats) << rows.size();
+  run->resize(shards_.size());
+  // Ascending keys: those of one partition, so of one shard, lie together.
+  for (size_t begin = 0, end; begin < keys.size(); begin = end) {
+    const int partition = PartitionOf(keys[begin]);
+    for (end = begin + 1; end < keys.size() && PartitionOf(keys[end]) == partition;) ++end;
+    const uint16_t shard = shard_of_partition_[partition];
+    CHECK(shard < shards_.size()) << "partition " << partition;
+    shards_[shard]->AppendRows(keys.subspan(begin, end - begin), rows.data() + begin * num_floats,
+                               &(*run)[shard]);
+  }
+}
+
+absl::Status EmbeddingTable::IndexShard(int shard, absl::Span<const Run* const> runs) {
+  std::vector<absl::Span<const TableShard::AppendedRow>> of_shard;
+  for (const Run* run : runs) {
+    if (!run->empty()) of_shard.push_back((*run)[shard]);
+  }
+  if (shards_[shard]->IndexRows(of_shard)) return absl::OkStatus();
+  return absl::InvalidArgumentError("the keys do not ascend");
 }
 
 int64_t EmbeddingTable::rows() const {

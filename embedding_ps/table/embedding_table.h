@@ -1,18 +1,28 @@
 // An EmbeddingTable maps 64-bit keys to rows: the values of all segments and their optimizer state.
-// The caller decides which of the job's keys it holds.
+// The caller decides which of the job's keys it holds, by Options; every call REQUIRES such keys.
 //
 // Thread-safe. Keys are spread over shards, each with its own lock. A call locks one shard at a
 // time, each once, so it is atomic for each row but not across rows.
+//
+// A cut is the content of the table at one moment, the mark. It is read while the table changes:
+// whoever changes a row that is not read yet copies it out first (shard_cut.h).
+//
+//   const uint64_t cut = table->BeginCut(budget);   // the mark
+//   for each partition: while (table->ReadCut(cut, partition, ...) == CutRead::kMore) ...
+//   table->EndCut(cut);
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_
 #define SATRAP_EMBEDDING_PS_TABLE_EMBEDDING_TABLE_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/numeric/hash.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
 #include "embedding_ps/table/row_updater.h"
@@ -27,6 +37,9 @@ class EmbeddingTable {
     uint64_t seed = 1;         // of initial values
     int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
     int64_t reserve_rows = 0;  // expected in this process; memory is committed on touch
+    // The partitions of the keys that it may hold, both inclusive.
+    int first_partition = 0;
+    int last_partition = kNumPartitions - 1;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
   // INVALID_ARGUMENT, naming the field, if `config` or `options` is not valid.
@@ -34,6 +47,8 @@ class EmbeddingTable {
                                                                 const Options& options);
 
   const TableConfig& config() const { return config_; }
+  int first_partition() const { return first_partition_; }
+  int last_partition() const { return last_partition_; }
   const RowLayout& layout() const { return updater_.layout(); }
   // Whether Update needs sample counts.
   bool needs_sample_counts() const { return updater_.needs_sample_counts(); }
@@ -64,8 +79,30 @@ class EmbeddingTable {
   // Creates or overwrites the rows of `keys`. REQUIRES: keys are unique, rows.size() == keys.size()
   // * num_floats
   void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
-  // Forgets all rows.
+  // Forgets all rows, and the cut under way.
   void Clear();
+
+  // Marks all rows, in time that does not depend on their number, and returns the number of the
+  // cut. A cut under way is given up. Rows are copied out within `budget`. REQUIRES: no other call
+  // that changes rows is running, or the cut is of one moment for each row only
+  uint64_t BeginCut(const std::shared_ptr<CopyBudget>& budget);
+  // Reads the next rows of a partition, by ascending keys: at most TableShard::kMaxCutRows and at
+  // most `max_rows`, to keys[*num_rows] and rows[*num_rows, num_floats]. kGone if another cut was
+  // begun, the table was cleared, or the budget is exhausted. REQUIRES: calls for one partition do
+  // not overlap; `partition` may hold keys of this table
+  CutRead ReadCut(uint64_t cut, int partition, size_t max_rows, uint64_t* keys, float* rows,
+                  size_t* num_rows);
+  // Frees the copies. Nothing happens if the cut is not under way.
+  void EndCut(uint64_t cut);
+
+  // Loading. AppendRows copies rows of ascending keys into the table, where no call finds them;
+  // any number of threads may append runs of their own. IndexShard then makes the rows of one shard
+  // visible; `runs` by ascending keys. INVALID_ARGUMENT, with nothing changed, if the keys of all
+  // runs together do not ascend. REQUIRES: the table has no other rows, and is not changed meanwhile
+  using Run = std::vector<std::vector<TableShard::AppendedRow>>;  // by shard
+  void AppendRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows, Run* run);
+  absl::Status IndexShard(int shard, absl::Span<const Run* const> runs);
+  int num_shards() const { return static_cast<int>(shards_.size()); }
 
   // Both are approximate while updates run.
   int64_t rows() const;
@@ -81,7 +118,15 @@ class EmbeddingTable {
 
   const TableConfig config_;
   const RowUpdater updater_;
+  int NthInShard(int partition) const {
+    return (partition - first_partition_) / static_cast<int>(shards_.size());
+  }
+
+  const int first_partition_;
+  const int last_partition_;
+  // shards_.size() for a partition that the table may not hold.
   std::vector<uint16_t> shard_of_partition_;
+  std::atomic<uint64_t> last_cut_{0};
   std::vector<std::unique_ptr<TableShard>> shards_;
 };
 

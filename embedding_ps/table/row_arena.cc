@@ -28,16 +28,18 @@ RowArena::RowArena(size_t stride_bytes, double phase)
   CHECK(phase >= 0 && phase < 1) << "phase " << phase;
 }
 
-uint32_t RowArena::Add() {
-  CHECK(end_row_ < kMaxRows) << "a shard of the table is full: raise embedding_ps.shards";
-  if ((end_row_ >> chunk_shift_) == chunks_.size()) {
+uint32_t RowArena::AddRange(uint32_t n) {
+  CHECK(n <= kMaxRows - end_row_) << "a shard of the table is full: raise embedding_ps.shards";
+  const uint32_t first = end_row_;
+  end_row_ += n;
+  while (((end_row_ - 1) >> chunk_shift_) >= chunks_.size()) {
     // Small pages first: a table of few rows would otherwise commit 2 MiB in each shard. They also
     // keep the memory before first_row_ uncommitted.
     const size_t small_bytes = chunks_.empty() ? SmallBytes() : 0;
     chunks_.emplace_back(stride_bytes_ << chunk_shift_, small_bytes);
     bases_.push_back(chunks_.back().data());
   }
-  return end_row_++;
+  return first;
 }
 
 size_t RowArena::SmallBytes() const {

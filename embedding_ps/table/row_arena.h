@@ -32,13 +32,18 @@ class RowArena {
 
   // Makes a row, all zero, and returns its number, which is below kMaxRows. Ends the process when
   // no number is left.
-  uint32_t Add();
+  uint32_t Add() { return AddRange(1); }
+  // Makes `n` rows with consecutive numbers and returns the first. Otherwise as Add.
+  uint32_t AddRange(uint32_t n);
 
   // REQUIRES: `row` was returned by Add since the last Clear
   float* Row(uint32_t row) const {
     return reinterpret_cast<float*>(bases_[row >> chunk_shift_] +
                                     (row & chunk_mask_) * stride_bytes_);
   }
+
+  // How many rows, from `row` on, lie one behind the other without a gap but the stride's.
+  uint32_t RowsInChunk(uint32_t row) const { return chunk_mask_ + 1 - (row & chunk_mask_); }
 
   // Forgets all rows and returns their memory.
   void Clear();

@@ -22,22 +22,12 @@ constexpr double kGrowth = 7.0 / 6;
 
 }  // namespace
 
-RowIndex::RowIndex(size_t reserve_rows, double phase) {
+RowIndex::RowIndex(size_t reserve_rows, double phase, int num_partitions)
+    : num_partitions_(static_cast<uint64_t>(std::max(num_partitions, 1))) {
   next_home_lines_ = kMinHomeLines * std::pow(kGrowth, phase);
   const double reserved_slots = static_cast<double>(reserve_rows) / kMaxLoad;
   const double home_lines = std::max(next_home_lines_, reserved_slots / kLineSlots + 2);
   Allocate(static_cast<size_t>(home_lines), kMinOverflowLines);
-}
-
-// Undoes the steps of Mix64, the last one first.
-uint64_t RowIndex::KeyOf(uint64_t hash) {
-  uint64_t x = hash;
-  x ^= (x >> 31) ^ (x >> 62);
-  x *= 0x319642b2d24d8ec3ULL;  // inverse of 0x94d049bb133111eb
-  x ^= (x >> 27) ^ (x >> 54);
-  x *= 0x96de1b173f119089ULL;  // inverse of 0xbf58476d1ce4e5b9
-  x ^= (x >> 30) ^ (x >> 60);
-  return x - kSalt;
 }
 
 void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
@@ -45,29 +35,66 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
   overflow_lines_ = overflow_lines;
   num_slots_ = (home_lines_ + overflow_lines_) * kLineSlots;
   max_size_ = static_cast<size_t>(static_cast<double>(home_lines_ * kLineSlots) * kMaxLoad);
+  // Rounded down, so that the largest ordinal's home is below home_lines_.
+  lines_per_ordinal_ = home_lines_ * kNumPartitions / num_partitions_;
   block_ = PageBlock(num_slots_ * sizeof(Slot));
   slots_ = reinterpret_cast<Slot*>(block_.data());
+  end_ = 0;
   size_ = 0;
 }
 
-void RowIndex::Insert(uint64_t hash, uint32_t row) {
+void RowIndex::Insert(uint64_t ordinal, uint32_t row, uint8_t mark) {
   if (size_ >= max_size_) Grow();
   while (true) {
-    // Slots are sorted by hash: find the place, then move the run of taken slots behind it up by
+    // Slots are sorted by ordinal: find the place, then move the run of taken slots behind it up by
     // one, into the first empty slot.
-    Slot* place = slots_ + HomeLine(hash) * kLineSlots;
-    while (place->inverse > ~hash) ++place;
+    Slot* place = slots_ + HomeLine(ordinal) * kLineSlots;
+    while (place->inverse > ~ordinal) ++place;
     Slot* empty = place;
     while (empty->row_plus_one != 0) ++empty;
     // The last line must stay empty, because searches stop at an empty slot.
     if (empty + kLineSlots < slots_ + num_slots_) {
-      std::memmove(place + 1, place, static_cast<size_t>(empty - place) * sizeof(Slot));
-      *place = Slot{~hash, row + 1, 0};
+      std::memmove(static_cast<void*>(place + 1), place,
+                   static_cast<size_t>(empty - place) * sizeof(Slot));
+      *place = Slot();
+      place->inverse = ~ordinal;
+      place->row_plus_one = row + 1;
+      place->mark_ = mark;
+      end_ = std::max(end_, static_cast<size_t>(empty - slots_) + 1);
       ++size_;
       return;
     }
     Resize(home_lines_, 2 * overflow_lines_);
   }
+}
+
+void RowIndex::Expect(size_t rows) {
+  if (rows <= max_size_) return;
+  double home_lines = next_home_lines_;
+  while (static_cast<double>(static_cast<size_t>(home_lines) * kLineSlots) * kMaxLoad <
+         static_cast<double>(rows)) {
+    home_lines *= kGrowth;
+  }
+  next_home_lines_ = home_lines;
+  Resize(static_cast<size_t>(home_lines), overflow_lines_);
+}
+
+void RowIndex::Append(uint64_t ordinal, uint32_t row) {
+  if (size_ >= max_size_) Grow();
+  Slot slot = {};
+  slot.inverse = ~ordinal;
+  slot.row_plus_one = row + 1;
+  while (!Place(slot)) Resize(home_lines_, 2 * overflow_lines_);
+}
+
+// Puts the slot of the largest ordinal so far behind all others. False if no room is left.
+bool RowIndex::Place(const Slot& slot) {
+  const size_t at = std::max(end_, HomeLine(slot.ordinal()) * kLineSlots);
+  if (at + kLineSlots >= num_slots_) return false;
+  slots_[at] = slot;
+  end_ = at + 1;
+  ++size_;
+  return true;
 }
 
 // To the next capacity of the phase, also from a reserved one in between.
@@ -78,7 +105,7 @@ void RowIndex::Grow() {
 
 void RowIndex::Resize(size_t home_lines, size_t overflow_lines) {
   for (;; overflow_lines *= 2) {
-    RowIndex resized;
+    RowIndex resized(0, 0, static_cast<int>(num_partitions_));
     resized.Allocate(home_lines, overflow_lines);
     if (CopyTo(&resized)) {
       resized.next_home_lines_ = next_home_lines_;
@@ -88,18 +115,16 @@ void RowIndex::Resize(size_t home_lines, size_t overflow_lines) {
   }
 }
 
-// False if `to` has too few overflow lines.
+// With the marks: a cut goes on while the index grows. False if `to` has too few overflow lines.
 bool RowIndex::CopyTo(RowIndex* to) const {
-  const Slot* const end = to->slots_ + to->num_slots_ - kLineSlots;
-  Slot* next = to->slots_;  // the first slot that may still be empty
-  for (const Slot* slot = slots_; slot != slots_ + num_slots_; ++slot) {
-    if (slot->row_plus_one == 0) continue;
-    next = std::max(next, to->slots_ + to->HomeLine(~slot->inverse) * kLineSlots);
-    if (next == end) return false;
-    *next++ = *slot;
+  for (const Slot* slot = slots_; slot != slots_ + end_; ++slot) {
+    if (slot->row_plus_one != 0 && !to->Place(*slot)) return false;
   }
-  to->size_ = size_;
   return true;
+}
+
+void RowIndex::ClearMarks() {
+  for (Slot* slot = slots_; slot != slots_ + end_; ++slot) slot->mark_ = 0;
 }
 
 }  // namespace satrap

@@ -1,27 +1,22 @@
 #include "embedding_ps/table/row_index.h"
 
-#include <limits>
+#include <algorithm>
 #include <set>
-#include <utility>
 #include <vector>
 
+#include "common/numeric/hash.h"
 #include "common/numeric/random.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
 
-void Put(RowIndex* index, uint64_t key, uint32_t row) {
-  ASSERT_EQ(index->Find(RowIndex::HashOf(key)), RowIndex::kAbsent);
-  index->Insert(RowIndex::HashOf(key), row);
-}
+// The key of an id is its ordinal: one shard holds all partitions.
+uint64_t KeyOfId(uint64_t id) { return KeyOf(id, Xxh64("ids")); }
 
-TEST(RowIndexTest, HashIsUndoneByKeyOf) {
-  SplitMix64 random(1);
-  for (int i = 0; i < 1000; ++i) {
-    const uint64_t key = random.Next();
-    EXPECT_EQ(RowIndex::KeyOf(RowIndex::HashOf(key)), key);
-  }
+void Put(RowIndex* index, uint64_t id, uint32_t row) {
+  ASSERT_EQ(index->Find(KeyOfId(id)), RowIndex::kAbsent);
+  index->Insert(KeyOfId(id), row);
 }
 
 TEST(RowIndexTest, FindsWhatWasInsertedThroughManyGrowths) {
@@ -29,26 +24,30 @@ TEST(RowIndexTest, FindsWhatWasInsertedThroughManyGrowths) {
   for (uint32_t i = 0; i < 100000; ++i) Put(&index, i * 977, i);
   EXPECT_EQ(index.size(), 100000u);
   for (uint32_t i = 0; i < 100000; ++i) {
-    ASSERT_EQ(index.Find(RowIndex::HashOf(i * 977)), i);
-    ASSERT_EQ(index.Find(RowIndex::HashOf(i * 977 + 1)), RowIndex::kAbsent);
+    ASSERT_EQ(index.Find(KeyOfId(i * 977)), i);
+    ASSERT_EQ(index.Find(KeyOfId(i * 977 + 1)), RowIndex::kAbsent);
   }
 }
 
-TEST(RowIndexTest, EveryKeyIsLegal) {
+TEST(RowIndexTest, EveryOrdinalIsLegal) {
   RowIndex index;
-  // The keys whose hashes are the smallest and the largest, and those that look like an empty slot.
-  std::vector<uint64_t> keys = {0, 1, std::numeric_limits<uint64_t>::max(), uint64_t{1} << 63};
-  for (const uint64_t hash : {uint64_t{0}, uint64_t{1}, ~uint64_t{1}, ~uint64_t{0}}) {
-    keys.push_back(RowIndex::KeyOf(hash));
+  const std::vector<uint64_t> ordinals = {0, 1, ~uint64_t{1}, ~uint64_t{0}, uint64_t{1} << 63};
+  for (uint32_t i = 0; i < ordinals.size(); ++i) {
+    ASSERT_EQ(index.Find(ordinals[i]), RowIndex::kAbsent);
+    index.Insert(ordinals[i], i);
   }
-  for (uint32_t i = 0; i < keys.size(); ++i) Put(&index, keys[i], i);
   for (uint32_t i = 0; i < 5000; ++i) Put(&index, 100 + i, 1000 + i);
-  for (uint32_t i = 0; i < keys.size(); ++i) EXPECT_EQ(index.Find(RowIndex::HashOf(keys[i])), i);
+  for (uint32_t i = 0; i < ordinals.size(); ++i) {
+    EXPECT_EQ(index.Find(ordinals[i]), i);
+    ASSERT_NE(index.FindSlot(ordinals[i]), nullptr);
+    EXPECT_EQ(index.FindSlot(ordinals[i])->row(), i);
+  }
+  EXPECT_EQ(index.FindSlot(2), nullptr);
 }
 
 // All keys of a run that ends the array: the overflow lines fill, and the index grows before its
 // load asks for it.
-TEST(RowIndexTest, HashesThatCrowdAtTheEndFindRoom) {
+TEST(RowIndexTest, OrdinalsThatCrowdAtTheEndFindRoom) {
   RowIndex index;
   for (uint32_t i = 0; i < 2000; ++i) index.Insert(~uint64_t{0} - 7 * i, i);
   for (uint32_t i = 0; i < 2000; ++i) ASSERT_EQ(index.Find(~uint64_t{0} - 7 * i), i);
@@ -58,21 +57,87 @@ TEST(RowIndexTest, HashesThatCrowdAtTheEndFindRoom) {
 TEST(RowIndexTest, LargestRowNumberIsKept) {
   RowIndex index;
   Put(&index, 5, RowIndex::kFurther - 1);
-  EXPECT_EQ(index.Find(RowIndex::HashOf(5)), RowIndex::kFurther - 1);
+  EXPECT_EQ(index.Find(KeyOfId(5)), RowIndex::kFurther - 1);
 }
 
-TEST(RowIndexTest, ForEachVisitsEveryKeyOnceInAnOrderOfTheKeysOnly) {
-  RowIndex forwards, backwards;
-  for (uint32_t i = 0; i < 3000; ++i) Put(&forwards, i, i);
-  for (uint32_t i = 3000; i-- > 0;) Put(&backwards, i, i);
-  std::vector<uint64_t> a, b;
-  forwards.ForEach([&](uint64_t key, uint32_t row) {
-    EXPECT_EQ(key, row);
-    a.push_back(key);
+std::vector<uint64_t> Walked(RowIndex* index, uint64_t first, uint64_t last) {
+  std::vector<uint64_t> ordinals;
+  index->Walk(first, last, [&](const RowIndex::Slot& slot) {
+    ordinals.push_back(slot.ordinal());
+    return true;
   });
-  backwards.ForEach([&](uint64_t key, uint32_t) { b.push_back(key); });
-  EXPECT_EQ(a, b);
-  EXPECT_EQ(std::set<uint64_t>(a.begin(), a.end()).size(), 3000u);
+  return ordinals;
+}
+
+TEST(RowIndexTest, WalkVisitsTheOrdinalsOfARangeOnceAscending) {
+  SplitMix64 random(4);
+  for (const int partitions : {1, 3, 256, 4096}) {
+    RowIndex index(0, 0.5, partitions);
+    const uint64_t end = static_cast<uint64_t>(partitions) << 52;  // 0: 2^64
+    std::set<uint64_t> ordinals;
+    for (uint32_t i = 0; i < 3000; ++i) {
+      // Crowded at both ends of the range, too.
+      uint64_t ordinal = i % 3 == 0 ? i : i % 3 == 1 ? end - 1 - i : random.Next();
+      if (end != 0) ordinal %= end;
+      if (!ordinals.insert(ordinal).second) continue;
+      index.Insert(ordinal, i);
+    }
+    for (int range = 0; range < 200; ++range) {
+      const auto any = [&] {
+        const auto at = ordinals.lower_bound(end == 0 ? random.Next() : random.Below(end));
+        const uint64_t ordinal = at == ordinals.end() ? end - 1 : *at;
+        return ordinal > 0 ? ordinal - random.Below(2) : 0;
+      };
+      const uint64_t a = any(), b = any();
+      const uint64_t first = std::min(a, b), last = std::max(a, b);
+      const std::vector<uint64_t> wanted(ordinals.lower_bound(first), ordinals.upper_bound(last));
+      ASSERT_EQ(Walked(&index, first, last), wanted) << partitions << " partitions";
+    }
+    ASSERT_EQ(Walked(&index, 0, end - 1).size(), ordinals.size());
+  }
+}
+
+TEST(RowIndexTest, AnIndexThatIsAppendedInOrderIsTheOneThatInsertsGive) {
+  for (const size_t n : {size_t{0}, size_t{1}, size_t{1000}, size_t{60000}}) {
+    RowIndex inserted(0, 0.3), appended(0, 0.3), unexpected(0, 0.3);
+    std::set<uint64_t> ordinals = {~uint64_t{0}, ~uint64_t{0} - 1};
+    for (uint64_t i = 0; i < n; ++i) ordinals.insert(i % 5 == 0 ? ~uint64_t{0} - i : KeyOfId(i));
+    for (const uint64_t ordinal : ordinals) {
+      inserted.Insert(ordinal, static_cast<uint32_t>(ordinal >> 40));
+    }
+    appended.Expect(ordinals.size());
+    const size_t bytes = appended.bytes();
+    for (const uint64_t ordinal : ordinals) {
+      appended.Append(ordinal, static_cast<uint32_t>(ordinal >> 40));
+      unexpected.Append(ordinal, static_cast<uint32_t>(ordinal >> 40));
+    }
+    if (n < 100) {
+      EXPECT_EQ(appended.bytes(), bytes) << "it did not grow";
+    }
+    for (RowIndex* index : {&appended, &unexpected}) {
+      EXPECT_EQ(index->size(), ordinals.size());
+      EXPECT_EQ(Walked(index, 0, ~uint64_t{0}), Walked(&inserted, 0, ~uint64_t{0}));
+      for (const uint64_t ordinal : ordinals) {
+        ASSERT_EQ(index->Find(ordinal), static_cast<uint32_t>(ordinal >> 40));
+      }
+      // Later inserts find their places.
+      index->Insert(12345, 7);
+      index->Insert(~uint64_t{0} - 3, 8);
+      EXPECT_EQ(index->Find(12345), 7u);
+      EXPECT_EQ(index->Find(~uint64_t{0} - 3), 8u);
+    }
+  }
+}
+
+TEST(RowIndexTest, MarksStayWithTheirKeysWhileTheIndexGrows) {
+  RowIndex index;
+  for (uint32_t i = 0; i < 100; ++i) index.Insert(KeyOfId(i), i, static_cast<uint8_t>(i % 3));
+  for (uint32_t i = 100; i < 20000; ++i) Put(&index, i, i);
+  for (uint32_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(index.FindSlot(KeyOfId(i))->mark(), i < 100 ? i % 3 : 0u) << i;
+  }
+  index.ClearMarks();
+  for (uint32_t i = 0; i < 200; ++i) ASSERT_EQ(index.FindSlot(KeyOfId(i))->mark(), 0);
 }
 
 TEST(RowIndexTest, CostsLessThan24BytesARowOnceItIsLarge) {

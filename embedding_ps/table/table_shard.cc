@@ -4,43 +4,23 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/numeric/hash.h"
+#include "embedding_ps/table/row_lines.h"
 
 namespace satrap {
-namespace {
 
-// Keys go through the stages of a lookup in blocks, and each stage is a short loop of its own. The
-// first touch of a cache line is a load, because the CPU may drop a prefetch that misses the TLB.
-// Loads wait for their data in the reorder buffer, so the fewer instructions lie between two of
-// them, the more are under way at once.
-constexpr size_t kBlock = 128;
-constexpr size_t kCacheLineBytes = 64;
-
-void Touch(const void* address) { (void)*static_cast<const volatile uint8_t*>(address); }
-
-// Calls visit(address) for an address in each cache line of `size` bytes.
-template <typename Visitor>
-void ForEachLine(const float* floats, size_t size, Visitor visit) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(floats);
-  visit(bytes);
-  const size_t in_first_line =
-      kCacheLineBytes - reinterpret_cast<uintptr_t>(bytes) % kCacheLineBytes;
-  for (size_t at = in_first_line; at < size; at += kCacheLineBytes) visit(bytes + at);
-}
-
-}  // namespace
-
-TableShard::TableShard(const RowUpdater* updater, size_t reserve_rows, double phase)
+TableShard::TableShard(const RowUpdater* updater, const KeyOrder& order, size_t reserve_rows,
+                       double phase)
     : updater_(*updater),
+      order_(order),
       phase_(phase),
-      index_(reserve_rows, phase),
+      index_(reserve_rows, phase, order.num_partitions()),
       arena_(updater->layout().stride_bytes(), phase) {}
 
 template <typename Absent, typename Visitor>
 void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                             size_t touched_bytes, const CallerArray& caller_array, Absent absent,
                             Visitor visit) const {
-  uint64_t hashes[kBlock];
+  uint64_t ordinals[kBlock];
   size_t lines[kBlock];
   uint32_t found[kBlock];
   float* rows[kBlock];
@@ -49,26 +29,27 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
     const size_t n = std::min(kBlock, positions.size());
     const uint32_t* const at = positions.data();
     // Index: fetch the home line of each key, then search it. A key whose line is full of smaller
-    // hashes goes on to the next line, which is fetched for all such keys together.
+    // ordinals goes on to the next line, which is fetched for all such keys together.
     for (size_t i = 0; i < n; ++i) {
-      hashes[i] = RowIndex::HashOf(keys[at[i]]);
-      lines[i] = index_.HomeLine(hashes[i]);
+      ordinals[i] = order_.OrdinalOf(keys[at[i]]);
+      lines[i] = index_.HomeLine(ordinals[i]);
     }
     for (size_t i = 0; i < n; ++i) Touch(index_.LineAddress(lines[i]));
     size_t num_further = 0;
     for (size_t i = 0; i < n; ++i) {
-      found[i] = index_.FindInLine(lines[i], hashes[i]);
+      found[i] = index_.FindInLine(lines[i], ordinals[i]);
       further[num_further] = static_cast<uint8_t>(i);
       num_further += found[i] == RowIndex::kFurther;
     }
     for (size_t f = 0; f < num_further; ++f) Touch(index_.LineAddress(++lines[further[f]]));
     for (size_t f = 0; f < num_further; ++f) {
       const size_t i = further[f];
-      while ((found[i] = index_.FindInLine(lines[i], hashes[i])) == RowIndex::kFurther) ++lines[i];
+      while ((found[i] = index_.FindInLine(lines[i], ordinals[i])) == RowIndex::kFurther)
+        ++lines[i];
     }
     // Rows: fetch them, and prefetch the caller's side, which is mostly sequential.
     for (size_t i = 0; i < n; ++i) {
-      rows[i] = found[i] == RowIndex::kAbsent ? absent(hashes[i]) : arena_.Row(found[i]);
+      rows[i] = found[i] == RowIndex::kAbsent ? absent(ordinals[i]) : arena_.Row(found[i]);
     }
     for (size_t i = 0; i < n; ++i) {
       if (rows[i] != nullptr) ForEachLine(rows[i], touched_bytes, Touch);
@@ -82,14 +63,16 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
   }
 }
 
-float* TableShard::AddRow(uint64_t hash, bool init) {
+float* TableShard::AddRow(uint64_t ordinal, bool init) {
   // The same key earlier in the block may have created the row since ForEachRow searched for it.
   // Keys are unique by contract, but a second row would corrupt the table.
-  uint32_t row = index_.Find(hash);
+  uint32_t row = index_.Find(ordinal);
   if (row != RowIndex::kAbsent) return arena_.Row(row);
   row = arena_.Add();
-  index_.Insert(hash, row);
-  if (init) updater_.InitRow(RowIndex::KeyOf(hash), arena_.Row(row));
+  // The cut under way is older than the row: its writer must not take it.
+  const uint8_t mark = cut_ != nullptr && !cut_->IsPassed(ordinal) ? cut_->mark() : 0;
+  index_.Insert(ordinal, row, mark);
+  if (init) updater_.InitRow(order_.KeyOf(ordinal), arena_.Row(row));
   return arena_.Row(row);
 }
 
@@ -119,10 +102,11 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
                            RowUpdater::Step* step) {
   const size_t num_values = updater_.layout().num_values();
   MutexLock lock(&mutex_);
+  if (cut_ != nullptr) CopyOut(keys, positions);
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
-      [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
+      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/true); },
       [&](uint32_t position, float* row) {
         absl::optional<uint32_t> sample_count;
         if (!sample_counts.empty()) sample_count = sample_counts[position];
@@ -137,7 +121,7 @@ int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, updater_.layout().num_floats() * sizeof(float), {nullptr, 0},
-      [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/true); },
+      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/true); },
       [](uint32_t, float*) {});
   return arena_.num_rows() - rows_before;
 }
@@ -159,27 +143,30 @@ void TableShard::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uin
                            const float* rows) {
   const size_t num_floats = updater_.layout().num_floats();
   MutexLock lock(&mutex_);
+  if (cut_ != nullptr) CopyOut(keys, positions);
   ForEachRow(
       keys, positions, num_floats * sizeof(float), {rows, num_floats},
-      [&](uint64_t hash) NO_THREAD_SAFETY_ANALYSIS { return AddRow(hash, /*init=*/false); },
+      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/false); },
       [&](uint32_t position, float* row) {
         std::memcpy(row, rows + position * num_floats, num_floats * sizeof(float));
       });
 }
 
-void TableShard::AppendKeys(int first_partition, int last_partition,
-                            std::vector<uint64_t>* keys) const {
+void TableShard::AppendKeys(int nth_partition, std::vector<uint64_t>* keys) {
+  const uint64_t first = static_cast<uint64_t>(nth_partition) << KeyOrder::kLowBits;
   MutexLock lock(&mutex_);
-  index_.ForEach([&](uint64_t key, uint32_t) {
-    const int partition = PartitionOf(key);
-    if (first_partition <= partition && partition <= last_partition) keys->push_back(key);
+  index_.Walk(first, first | KeyOrder::kLowMask, [&](const RowIndex::Slot& slot) {
+    keys->push_back(order_.KeyOf(slot.ordinal()));
+    return true;
   });
 }
 
 void TableShard::Clear() {
   MutexLock lock(&mutex_);
-  index_ = RowIndex(/*reserve_rows=*/0, phase_);
+  index_ = RowIndex(/*reserve_rows=*/0, phase_, order_.num_partitions());
   arena_.Clear();
+  cut_.reset();
+  last_mark_ = 0;
 }
 
 int64_t TableShard::rows() const {

@@ -2,19 +2,23 @@
 // EmbeddingTable decides which keys belong to which shard.
 //
 // Every call takes the arrays of the whole request and the positions of this shard's keys in them.
-// It locks once, and fetches index lines and rows for a block of keys at a time. Thread-safe.
+// It locks once, and fetches index lines and rows for a block of keys at a time. A cut is read in
+// short calls (shard_cut.h). Thread-safe.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_TABLE_SHARD_H_
 #define SATRAP_EMBEDDING_PS_TABLE_TABLE_SHARD_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "common/thread/mutex.h"
+#include "embedding_ps/table/key_order.h"
 #include "embedding_ps/table/row_arena.h"
 #include "embedding_ps/table/row_index.h"
 #include "embedding_ps/table/row_updater.h"
+#include "embedding_ps/table/shard_cut.h"
 
 namespace satrap {
 
@@ -24,11 +28,27 @@ enum class AbsentRows {
   kZeros,          // evaluation
 };
 
+// What ReadCut has come to.
+enum class CutRead {
+  kMore,   // the partition has more rows, perhaps
+  kEnded,  // all rows of the partition are read
+  kGone,   // the cut is no longer whole or no longer there; what was read is worth nothing
+};
+
 class TableShard {
  public:
-  // `updater` is not owned and outlives the shard. `phase`, in [0, 1), differs between the shards
-  // of a table: see RowIndex and RowArena.
-  TableShard(const RowUpdater* updater, size_t reserve_rows, double phase);
+  // The most rows that one ReadCut gives, so that it holds the lock for some 20 us.
+  static constexpr size_t kMaxCutRows = 512;
+
+  // A row that is in the arena and not yet in the index.
+  struct AppendedRow {
+    uint64_t ordinal;
+    uint32_t row;
+  };
+
+  // `updater` is not owned and outlives the shard. `order` says which keys it may hold. `phase`, in
+  // [0, 1), differs between the shards of a table: see RowIndex and RowArena.
+  TableShard(const RowUpdater* updater, const KeyOrder& order, size_t reserve_rows, double phase);
 
   // As the methods of EmbeddingTable, for the keys at `positions`.
   void Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -43,9 +63,25 @@ class TableShard {
   void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                  const float* rows) EXCLUDES(mutex_);
 
-  // In the order of the index.
-  void AppendKeys(int first_partition, int last_partition, std::vector<uint64_t>* keys) const
-      EXCLUDES(mutex_);
+  // The keys of the nth partition of the shard, ascending.
+  void AppendKeys(int nth_partition, std::vector<uint64_t>* keys) EXCLUDES(mutex_);
+
+  // As the methods of EmbeddingTable.
+  void BeginCut(uint64_t cut, std::shared_ptr<CopyBudget> budget) EXCLUDES(mutex_);
+  void EndCut(uint64_t cut) EXCLUDES(mutex_);
+  // The next rows of the nth partition of the shard: their keys and whole rows, at most kMaxCutRows
+  // and at most `max_rows`. Writes their number to *num_rows.
+  CutRead ReadCut(uint64_t cut, int nth_partition, size_t max_rows, uint64_t* keys, float* rows,
+                  size_t* num_rows) EXCLUDES(mutex_);
+
+  // Copies rows into the arena, where no call finds them, and tells in *appended what IndexRows
+  // needs.
+  void AppendRows(absl::Span<const uint64_t> keys, const float* rows,
+                  std::vector<AppendedRow>* appended) EXCLUDES(mutex_);
+  // Makes the rows of `runs` those of the shard. False, with nothing changed, if the ordinals of
+  // all runs, one after the other, do not ascend. REQUIRES: the shard has no other rows
+  bool IndexRows(absl::Span<const absl::Span<const AppendedRow>> runs) EXCLUDES(mutex_);
+
   void Clear() EXCLUDES(mutex_);
   int64_t rows() const EXCLUDES(mutex_);
   int64_t bytes() const EXCLUDES(mutex_);
@@ -59,19 +95,27 @@ class TableShard {
   };
   // Calls visit(position, row) for each position in turn; row is null if the key is absent. Before
   // that it brings the first `touched_bytes` of the row, and its part of `caller_array`, into the
-  // cache. absent(hash) is called earlier for each absent key; it may create the row and return it.
+  // cache. absent(ordinal) is called earlier for each absent key; it may create the row and return it.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   size_t touched_bytes, const CallerArray& caller_array, Absent absent,
                   Visitor visit) const REQUIRES(mutex_);
   // Creates the row of an absent key: with its initial values and state if `init`, else all zero.
-  float* AddRow(uint64_t hash, bool init) REQUIRES(mutex_);
+  float* AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
+  // Before rows change: copies out those of them that the cut under way still needs.
+  void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
+      REQUIRES(mutex_);
 
   const RowUpdater& updater_;
+  const KeyOrder order_;
   const double phase_;
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
+  std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
+  // Of the newest cut. Slots have no other mark than 0 and those of cuts that were not read whole
+  // since it was 0.
+  uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace satrap

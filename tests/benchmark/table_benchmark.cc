@@ -1,19 +1,31 @@
 // Lookups and Adagrad updates per second of the embedding table on one core, compared with the bare
-// loop of table_probe.h.
+// loop of table_probe.h; and cuts of it, written and loaded on one core.
 //
-//   table_benchmark [--rows=10000000] [--linear] [--call_keys=16384] [--calls=600]
+//   table_benchmark [--rows=10000000] [--linear] [--call_keys=16384] [--calls=600] [--cuts=5]
+//                   [--folder=/tmp]
 //
 // Both hold the same random keys, and each call takes `call_keys` of them at random. The probe's
 // prefetch distance is tuned first; then table and probe take turns, call by call, and the medians
 // are printed as one JSON line. Times are the thread's processor time. With --linear, the rows of
 // the table have a second segment of one value, as in a model with linear weights; the probe's rows
 // keep 16 values.
+//
+// A second JSON line is about cuts: medians of rows per second of the process's processor time, the
+// kernel's for files and memory included. Writing is compared with a loop that gathers the rows in
+// the order of their keys, takes a checksum and writes the same bytes; loading with a loop that
+// reads those bytes, takes a checksum and copies them to fresh memory. Nothing is synced. Files are written below `folder` and
+// removed. With --cuts=0 there are none. A third line says how fast updates are that copy each row
+// out first, because a cut is under way.
 
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +34,14 @@
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/checkpoint/manifest.h"
+#include "common/numeric/crc32c.h"
+#include "common/numeric/hash.h"
 #include "common/numeric/random.h"
+#include "common/thread/clock.h"
+#include "common/thread/executor.h"
+#include "embedding_ps/checkpoint/cut_writer.h"
+#include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "tests/benchmark/table_probe.h"
 
@@ -33,7 +52,9 @@ struct Flags {
   int64_t rows = 10000000;
   int64_t call_keys = 16384;
   int64_t calls = 600;
+  int64_t cuts = 5;
   bool linear = false;
+  std::string folder = "/tmp";
 };
 
 constexpr float kLearningRate = 0.01f;
@@ -43,6 +64,16 @@ double SecondsNow() {
   timespec now;
   CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The same of the whole process, the kernel's share included.
+double ProcessSecondsNow() {
+  rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 double Median(std::vector<double> values) {
@@ -65,6 +96,194 @@ TableConfig Config(bool linear) {
   }
   return config;
 }
+
+// Runs tasks in the benchmark's own thread.
+class OwnThread final : public Executor {
+ public:
+  void Post(Task task) override { tasks_.push_back(std::move(task)); }
+  void PostAfter(int64_t, Task task) override { Post(std::move(task)); }
+  int64_t NowUs() const override { return MonotonicUs(); }
+  void Run() {
+    for (; !tasks_.empty(); tasks_.pop_front()) std::exchange(tasks_.front(), nullptr)();
+  }
+
+ private:
+  std::deque<Task> tasks_;
+};
+
+// The machine's own, but without syncs: they take time of the disk, not of the processor.
+class UnsyncedFiles final : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    return disk_->Open(path);
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    auto file = disk_->Create(path);
+    if (!file.ok()) return file.status();
+    return std::make_unique<File>(*std::move(file));
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return disk_->Rename(from, to);
+  }
+  absl::Status HardLink(const std::string& from, const std::string& to) override {
+    return disk_->HardLink(from, to);
+  }
+  absl::Status CreateLink(const std::string& target, const std::string& path) override {
+    return disk_->CreateLink(target, path);
+  }
+  absl::Status CreateFolders(const std::string& path) override {
+    return disk_->CreateFolders(path);
+  }
+  absl::Status Remove(const std::string& path) override { return disk_->Remove(path); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    return disk_->List(folder);
+  }
+  absl::Status SyncFolder(const std::string&) override { return absl::OkStatus(); }
+
+ private:
+  class File final : public WritableFile {
+   public:
+    explicit File(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+    absl::Status Append(absl::string_view bytes) override { return file_->Append(bytes); }
+    absl::Status Sync() override { return absl::OkStatus(); }
+
+   private:
+    const std::unique_ptr<WritableFile> file_;
+  };
+  FileSystem* const disk_ = DiskFileSystem();
+};
+
+class CutBenchmark {
+ public:
+  CutBenchmark(const Flags& flags, EmbeddingTable* table, absl::Span<const uint64_t> keys)
+      : flags_(flags),
+        table_(table),
+        floats_(static_cast<size_t>(table->layout().num_floats())),
+        folder_(flags.folder + "/table_benchmark_XXXXXX") {
+    CHECK(mkdtemp(folder_.data()) != nullptr) << folder_;
+    // Ordered, as a writer visits them, and in the order of creation, as they lie in memory.
+    std::vector<std::pair<uint64_t, uint32_t>> order;
+    for (size_t i = 0; i < keys.size(); ++i) order.emplace_back(keys[i], i);
+    std::sort(order.begin(), order.end());
+    for (const auto& [key, row] : order) probe_order_.push_back(row);
+    probe_keys_.resize(keys.size());
+    probe_rows_ = PageBlock(keys.size() * floats_ * sizeof(float));
+    std::memset(probe_rows_.data(), 1, probe_rows_.size());
+  }
+  ~CutBenchmark() { CHECK_OK(DiskFileSystem()->Remove(folder_)); }
+
+  void Run() {
+    std::vector<double> writes, probe_writes, loads, probe_reads;
+    for (int64_t i = 0; i < flags_.cuts; ++i) {
+      probe_writes.push_back(Rate([&] { ProbeWrite(); }));
+      writes.push_back(Rate([&] { Write(); }));
+      CHECK_OK(WriteManifest(folder_, manifest_, &files_));
+      probe_reads.push_back(Rate([&] { ProbeRead(); }));
+      loads.push_back(Rate([&] { Load(); }));
+      loaded_.reset();
+    }
+    const double write = Median(writes), load = Median(loads);
+    std::printf(
+        "{\"benchmark\":\"cut\",\"rows\":%lld,\"row_floats\":%zu,\"rows_written_per_second\":%.0f,"
+        "\"probe_writes_per_second\":%.0f,\"write_ratio\":%.3f,\"rows_loaded_per_second\":%.0f,"
+        "\"probe_reads_per_second\":%.0f,\"load_ratio\":%.3f}\n",
+        static_cast<long long>(table_->rows()), floats_, write, Median(probe_writes),
+        write / Median(probe_writes), load, Median(probe_reads), load / Median(probe_reads));
+  }
+
+ private:
+  template <typename Call>
+  double Rate(Call call) {
+    const double start = ProcessSecondsNow();
+    call();
+    return static_cast<double>(table_->rows()) / (ProcessSecondsNow() - start);
+  }
+
+  void Write() {
+    CutWriter::Options options;
+    options.tables = {table_};
+    options.directory = folder_;
+    options.executor = &executor_;
+    options.file_system = &files_;
+    CutWriter::Mark(options)->Start([&](const CutWriter::Result& result) {
+      CHECK_OK(result.status);
+      manifest_.Clear();
+      manifest_.set_version(kManifestVersion);
+      SavedTable* saved = manifest_.add_tables();
+      saved->set_id(table_->config().id());
+      saved->set_fingerprint(TableFingerprint(table_->config()));
+      for (const SavedFile& file : result.files) *manifest_.add_table_files() = file;
+    });
+    executor_.Run();
+  }
+
+  void Load() {
+    EmbeddingTable::Options options;
+    loaded_ = *EmbeddingTable::Create(table_->config(), options);
+    LoadTables({{loaded_.get()}, folder_, 1, &executor_, &files_},
+               [&](const LoadResult& result) { CHECK_OK(result.status); });
+    executor_.Run();
+    CHECK(loaded_->rows() == table_->rows());
+  }
+
+  // A block at a time, as the writer does.
+  static constexpr size_t kBlockRows = 2048;
+
+  void ProbeWrite() {
+    auto file = *files_.Create(folder_ + "/probe");
+    const float* const rows = reinterpret_cast<const float*>(probe_rows_.data());
+    std::vector<float> block(kBlockRows * floats_);
+    for (size_t from = 0; from < probe_order_.size(); from += kBlockRows) {
+      const size_t n = std::min(kBlockRows, probe_order_.size() - from);
+      const uint32_t* const order = probe_order_.data() + from;
+      constexpr size_t kAhead = 16;
+      for (size_t i = 0; i < n; ++i) {
+        if (i + kAhead < n) {
+          const float* const ahead = rows + order[i + kAhead] * floats_;
+          for (size_t at = 0; at < floats_; at += 16) __builtin_prefetch(ahead + at);
+        }
+        std::memcpy(block.data() + i * floats_, rows + order[i] * floats_, floats_ * sizeof(float));
+      }
+      for (const absl::string_view bytes :
+           {absl::string_view(reinterpret_cast<const char*>(probe_keys_.data() + from),
+                              n * sizeof(uint64_t)),
+            absl::string_view(reinterpret_cast<const char*>(block.data()),
+                              n * floats_ * sizeof(float))}) {
+        probe_crc_ = ExtendCrc32c(probe_crc_, bytes);
+        CHECK_OK(file->Append(bytes));
+      }
+    }
+  }
+
+  void ProbeRead() {
+    const size_t row_bytes = sizeof(uint64_t) + floats_ * sizeof(float);
+    std::vector<char> block(kBlockRows * row_bytes);
+    // Fresh memory, as a load needs it.
+    PageBlock rows(table_->rows() * row_bytes + (size_t{16} << 20));
+    uint8_t* to = rows.data();
+    for (const SavedFile& saved : manifest_.table_files()) {
+      auto file = *files_.Open(folder_ + "/" + saved.name());
+      while (const size_t n = *file->Read(absl::MakeSpan(block))) {
+        probe_crc_ = ExtendCrc32c(probe_crc_, {block.data(), n});
+        std::memcpy(to, block.data(), n);
+        to += n;
+      }
+    }
+  }
+
+  const Flags flags_;
+  EmbeddingTable* const table_;
+  const size_t floats_;
+  std::string folder_;
+  OwnThread executor_;
+  UnsyncedFiles files_;
+  CheckpointManifest manifest_;
+  std::unique_ptr<EmbeddingTable> loaded_;
+  std::vector<uint32_t> probe_order_;
+  std::vector<uint64_t> probe_keys_;
+  PageBlock probe_rows_;
+  uint32_t probe_crc_ = 0;
+};
 
 class TableBenchmark {
  public:
@@ -105,6 +324,27 @@ class TableBenchmark {
         static_cast<long long>(flags_.call_keys), lookup, bare_lookup, lookup / bare_lookup, update,
         bare_update, update / bare_update, lookup_ahead, update_ahead, inserts_per_second_,
         static_cast<long long>(table_->bytes()), OverheadBytesPerRow(), CpuName().c_str());
+  }
+
+  // Updates with and without a cut under way that is not read, so that each row is copied out once;
+  // then the same rows again.
+  void RunCuts() {
+    if (flags_.cuts == 0) return;
+    probe_.reset();
+    std::vector<double> plain, copying;
+    for (int64_t call = 0; call < 100; ++call) {
+      plain.push_back(TableUpdate());
+      const auto budget = std::make_shared<CopyBudget>(int64_t{1} << 40);
+      const uint64_t cut = table_->BeginCut(budget);
+      copying.push_back(TableUpdate());
+      CHECK(budget->rows() == flags_.call_keys) << budget->rows();
+      table_->EndCut(cut);
+    }
+    std::printf(
+        "{\"benchmark\":\"cut_updates\",\"updates_per_second\":%.0f,"
+        "\"copying_updates_per_second\":%.0f}\n",
+        Median(plain), Median(copying));
+    CutBenchmark(flags_, table_.get(), keys_).Run();
   }
 
  private:
@@ -197,7 +437,7 @@ class TableBenchmark {
 
 bool ParseFlag(absl::string_view argument, absl::string_view name, int64_t* value) {
   if (argument.substr(0, name.size()) != name) return false;
-  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value > 0;
+  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value >= 0;
 }
 
 int Main(int argc, char** argv) {
@@ -206,14 +446,19 @@ int Main(int argc, char** argv) {
     const absl::string_view argument = argv[i];
     if (argument == "--linear") {
       flags.linear = true;
+    } else if (argument.substr(0, 9) == "--folder=") {
+      flags.folder = std::string(argument.substr(9));
     } else if (!ParseFlag(argument, "--rows=", &flags.rows) &&
                !ParseFlag(argument, "--call_keys=", &flags.call_keys) &&
-               !ParseFlag(argument, "--calls=", &flags.calls)) {
+               !ParseFlag(argument, "--calls=", &flags.calls) &&
+               !ParseFlag(argument, "--cuts=", &flags.cuts)) {
       std::fprintf(stderr, "table_benchmark: bad argument %s\n", argv[i]);
       return 1;
     }
   }
-  TableBenchmark(flags).Run();
+  TableBenchmark benchmark(flags);
+  if (flags.calls > 0) benchmark.Run();
+  benchmark.RunCuts();
   return 0;
 }
 

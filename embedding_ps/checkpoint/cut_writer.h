@@ -1,0 +1,114 @@
+// A CutWriter marks the rows of all tables of an embedding PS and writes the content of that moment
+// to files, while the tables go on changing.
+//
+//   const auto writer = CutWriter::Mark(options);      // the mark; returns at once
+//   writer->Start([](const CutWriter::Result& result) { ... });
+//
+// The files are those of row_file.h: one for each table and each aligned range of kPartitionsPerFile
+// partitions that has rows, restricted to the partitions that the table may hold. Up to `threads`
+// files are written at the same time, each by tasks that write one block, so that the executor may
+// have a single thread. A shard's lock is held only while some hundred rows are copied. Files are
+// synced when all rows are read, as far as possible: until then rows that change have to be copied
+// out, and a sync takes long.
+//
+// Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
+// outlive the tasks.
+
+#ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_CUT_WRITER_H_
+#define SATRAP_EMBEDDING_PS_CHECKPOINT_CUT_WRITER_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "common/checkpoint/file_system.h"
+#include "common/role/kill_points.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
+#include "embedding_ps/checkpoint/row_file.h"
+#include "embedding_ps/table/embedding_table.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+inline constexpr int kPartitionsPerFile = 256;
+
+class CutWriter : public std::enable_shared_from_this<CutWriter> {
+ public:
+  struct Options {
+    std::vector<EmbeddingTable*> tables;
+    std::string directory;   // exists
+    int64_t copy_bytes = 0;  // memory for rows that are copied out, over all tables
+    int threads = 1;         // files written at the same time
+    Executor* executor = nullptr;
+    FileSystem* file_system = nullptr;
+    KillPoints* kill_points = nullptr;  // may be null
+  };
+  struct Result {
+    // OK: `files` are durable. Otherwise why the cut is abandoned: what Abandon was given, the
+    // error of a file, which names it, or that other marks or a load took the tables.
+    absl::Status status;
+    bool copy_limit = false;       // abandoned because copies needed more than copy_bytes
+    std::vector<SavedFile> files;  // by table and partition
+    int64_t copied_rows = 0;
+    int64_t copied_bytes = 0;  // of memory, over the whole time
+    int64_t bytes_written = 0;
+    double seconds = 0;  // from the mark on
+  };
+  using Done = absl::AnyInvocable<void(const Result&)>;
+
+  // Marks all rows. REQUIRES: no row is being changed
+  static std::shared_ptr<CutWriter> Mark(const Options& options);
+
+  // Begins to write. `done` runs once, in a task of the executor, when nothing is written any more
+  // and the copies are freed. REQUIRES: called once
+  void Start(Done done);
+
+  // Ends the writing soon, unless it has ended: no file is begun or made durable any more.
+  void Abandon(absl::Status why);
+
+ private:
+  struct Range {
+    size_t table;  // in options_.tables
+    int first_partition;
+    int last_partition;
+  };
+  // A file being written, and the next block of it.
+  struct Work;
+
+  explicit CutWriter(const Options& options);
+  enum class Next { kBlock, kCommit, kNone };
+
+  void Post(std::shared_ptr<Work> work);
+  void RunTask(std::shared_ptr<Work> work);
+  Next TakeNext(Work* work);
+  absl::Status WriteBlock(Work* work);
+  absl::Status GatherBlock(Work* work);
+  void EndRange(Work* work);
+  absl::Status CommitFile(Work* work);
+  void EndWork();
+  void EndCuts();
+
+  const Options options_;
+  const std::shared_ptr<CopyBudget> budget_;
+  const int64_t begun_us_;
+  std::vector<uint64_t> cuts_;  // of each table
+  std::vector<Range> ranges_;
+
+  Mutex mutex_;
+  absl::Status status_ GUARDED_BY(mutex_);
+  size_t next_range_ GUARDED_BY(mutex_) = 0;
+  size_t ranges_read_ GUARDED_BY(mutex_) = 0;
+  std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // whole, not durable
+  int works_ GUARDED_BY(mutex_) = 0;                                        // that have not ended
+  Result result_ GUARDED_BY(mutex_);
+  Done done_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_CHECKPOINT_CUT_WRITER_H_

@@ -1,0 +1,224 @@
+#include "embedding_ps/checkpoint/row_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "common/numeric/crc32c.h"
+#include "common/numeric/hash.h"
+
+namespace satrap {
+namespace {
+
+// Of the header, without its checksum.
+constexpr size_t kCheckedHeaderBytes = 32;
+
+// Appends the bytes of `value`. The formats are little-endian, as is every machine this runs on.
+template <typename T>
+void Put(const T& value, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+template <typename T>
+T Get(absl::Span<const char> bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+template <typename T>
+absl::string_view BytesOf(absl::Span<const T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::string HeaderOf(const EmbeddingTable& table, uint32_t first, uint32_t last) {
+  std::string bytes(kRowFileMagic, 8);
+  Put<uint32_t>(table.config().id(), &bytes);
+  Put(first, &bytes);
+  Put(last, &bytes);
+  Put<uint32_t>(table.layout().num_floats(), &bytes);
+  Put(TableFingerprint(table.config()), &bytes);
+  Put(Crc32c(bytes), &bytes);
+  bytes.resize(kRowFileHeaderBytes, '\0');
+  return bytes;
+}
+
+// Reads a file from start to end and keeps track of the offset, for errors.
+class Input {
+ public:
+  static absl::StatusOr<Input> Open(const std::string& path, FileSystem* file_system) {
+    absl::StatusOr<std::unique_ptr<ReadableFile>> file = file_system->Open(path);
+    if (file.ok()) return Input(path, *std::move(file));
+    return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", file.status().message()));
+  }
+
+  // DATA_LOSS, before anything is allocated, if fewer than `size` bytes are left. `*bytes` is good
+  // until the next call.
+  absl::Status Read(size_t size, absl::Span<const char>* bytes) {
+    const uint64_t size_bytes = file_->size_bytes();
+    if (size > size_bytes - std::min(offset_, size_bytes)) return Damaged("the file ends early");
+    if (buffer_.size() < size) buffer_.resize(size);
+    const absl::StatusOr<size_t> got = file_->Read(absl::MakeSpan(buffer_).first(size));
+    if (!got.ok() || *got != size) {
+      return absl::DataLossError(
+          absl::StrCat("cannot read ", path_, " beyond offset ", offset_,
+                       ": the disk failed, or the file was truncated while it was read",
+                       got.ok() ? "" : absl::StrCat(" (", got.status().message(), ")")));
+    }
+    offset_ += size;
+    *bytes = absl::MakeConstSpan(buffer_).first(size);
+    crc32c_ = ExtendCrc32c(crc32c_, {bytes->data(), bytes->size()});
+    return absl::OkStatus();
+  }
+  absl::Status Damaged(absl::string_view what) const {
+    return absl::DataLossError(absl::StrCat(path_, " is damaged at offset ", offset_, ": ", what));
+  }
+  absl::Status DamagedIf(bool damaged, absl::string_view what) const {
+    return damaged ? Damaged(what) : absl::OkStatus();
+  }
+  bool AtEnd() const { return offset_ == file_->size_bytes(); }
+  const std::string& path() const { return path_; }
+  // Of the bytes read so far.
+  uint32_t crc32c() const { return crc32c_; }
+
+ private:
+  Input(std::string path, std::unique_ptr<ReadableFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  std::unique_ptr<ReadableFile> file_;
+  std::vector<char> buffer_;  // aligned for any number
+  uint64_t offset_ = 0;
+  uint32_t crc32c_ = 0;
+};
+
+absl::Status CheckHeader(absl::Span<const char> header, const SavedFile& saved,
+                         const EmbeddingTable& table, const Input& file) {
+  const absl::string_view bytes(header.data(), header.size());
+  RETURN_IF_ERROR(file.DamagedIf(bytes.substr(0, 8) != kRowFileMagic, "not a file of saved rows"));
+  RETURN_IF_ERROR(file.DamagedIf(
+      Get<uint32_t>(header, kCheckedHeaderBytes) != Crc32c(bytes.substr(0, kCheckedHeaderBytes)),
+      "the header's checksum does not match"));
+  const bool matches =
+      Get<uint32_t>(header, 8) == saved.table() &&
+      Get<uint32_t>(header, 12) == saved.first_partition() &&
+      Get<uint32_t>(header, 16) == saved.last_partition() &&
+      Get<uint32_t>(header, 20) == static_cast<uint32_t>(table.layout().num_floats()) &&
+      Get<uint64_t>(header, 24) == TableFingerprint(table.config());
+  return file.DamagedIf(!matches, "the header does not match the manifest");
+}
+
+// Whether `keys` ascend, from above `before` (if any) on.
+bool Ascend(absl::Span<const uint64_t> keys, bool any_before, uint64_t before) {
+  if (any_before && keys[0] <= before) return false;
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i] <= keys[i - 1]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RowFileWriter::RowFileWriter(SavedFile saved, std::unique_ptr<DurableFile> file)
+    : saved_(std::move(saved)), file_(std::move(file)) {}
+
+absl::StatusOr<std::unique_ptr<RowFileWriter>> RowFileWriter::Create(const EmbeddingTable& table,
+                                                                     int first_partition,
+                                                                     int last_partition,
+                                                                     const std::string& directory,
+                                                                     FileSystem* file_system) {
+  SavedFile saved;
+  saved.set_name(absl::StrFormat("table_%d_partitions_%04d_%04d.rows", table.config().id(),
+                                 first_partition, last_partition));
+  saved.set_table(table.config().id());
+  saved.set_first_partition(static_cast<uint32_t>(first_partition));
+  saved.set_last_partition(static_cast<uint32_t>(last_partition));
+  ASSIGN_OR_RETURN(std::unique_ptr<DurableFile> file,
+                   DurableFile::Create(absl::StrCat(directory, "/", saved.name()), file_system));
+  RETURN_IF_ERROR(file->Append(HeaderOf(table, saved.first_partition(), saved.last_partition())));
+  return std::unique_ptr<RowFileWriter>(new RowFileWriter(std::move(saved), std::move(file)));
+}
+
+absl::Status RowFileWriter::Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
+  const size_t num_floats = rows.size() / keys.size();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    // A sum over rows, so that it does not depend on how rows are spread over files and PSs.
+    rows_digest_ += Xxh64(BytesOf(rows.subspan(i * num_floats, num_floats)), keys[i]);
+  }
+  saved_.set_rows(saved_.rows() + keys.size());
+  std::string head;
+  Put<uint32_t>(static_cast<uint32_t>(keys.size()), &head);
+  Put(ExtendCrc32c(ExtendCrc32c(Crc32c(head), BytesOf(keys)), BytesOf(rows)), &head);
+  RETURN_IF_ERROR(file_->Append(head));
+  RETURN_IF_ERROR(file_->Append(BytesOf(keys)));
+  return file_->Append(BytesOf(rows));
+}
+
+absl::StatusOr<SavedFile> RowFileWriter::Commit() {
+  std::string rows, end;
+  Put<uint64_t>(saved_.rows(), &rows);
+  Put<uint32_t>(0, &end);
+  Put(ExtendCrc32c(Crc32c(end), rows), &end);
+  RETURN_IF_ERROR(file_->Append(end + rows));
+  RETURN_IF_ERROR(file_->Commit());
+  saved_.set_bytes(file_->size_bytes());
+  saved_.set_crc32c(file_->crc32c());
+  saved_.set_rows_digest(rows_digest_);
+  return saved_;
+}
+
+absl::Status ReadRowFile(
+    const std::string& directory, const SavedFile& saved, const EmbeddingTable& table,
+    FileSystem* file_system,
+    absl::FunctionRef<void(absl::Span<const uint64_t> keys, absl::Span<const float> rows)> visit) {
+  ASSIGN_OR_RETURN(Input file,
+                   Input::Open(absl::StrCat(directory, "/", saved.name()), file_system));
+  absl::Span<const char> bytes;
+  RETURN_IF_ERROR(file.Read(kRowFileHeaderBytes, &bytes));
+  RETURN_IF_ERROR(CheckHeader(bytes, saved, table, file));
+  const size_t floats = table.layout().num_floats();
+  uint64_t num_rows = 0, last_key = 0;
+  while (true) {
+    RETURN_IF_ERROR(file.Read(kRowBlockHeaderBytes, &bytes));
+    const auto n = Get<uint32_t>(bytes, 0);
+    const auto crc = Get<uint32_t>(bytes, 4);
+    const uint32_t crc_of_count = Crc32c({bytes.data(), sizeof(uint32_t)});
+    // The checksum covers the row count, too, but can only be tested once the rows are read. Until
+    // then the count is not trusted with more memory than a block may take.
+    RETURN_IF_ERROR(file.DamagedIf(n > kMaxRowsPerBlock || n > saved.rows() - num_rows,
+                                   "the row count of a block is out of range"));
+    RETURN_IF_ERROR(file.Read(
+        n == 0 ? sizeof(uint64_t) : n * (sizeof(uint64_t) + floats * sizeof(float)), &bytes));
+    RETURN_IF_ERROR(file.DamagedIf(ExtendCrc32c(crc_of_count, {bytes.data(), bytes.size()}) != crc,
+                                   "the block that ends here does not match its checksum"));
+    const auto* const words = reinterpret_cast<const uint64_t*>(bytes.data());
+    if (n == 0) {
+      RETURN_IF_ERROR(file.DamagedIf(words[0] != num_rows || num_rows != saved.rows(),
+                                     "the number of rows does not match"));
+      break;
+    }
+    const absl::Span<const uint64_t> keys(words, n);
+    RETURN_IF_ERROR(
+        file.DamagedIf(!Ascend(keys, num_rows > 0, last_key) ||
+                           PartitionOf(keys.front()) < static_cast<int>(saved.first_partition()) ||
+                           PartitionOf(keys.back()) > static_cast<int>(saved.last_partition()),
+                       "the keys do not ascend within the file's partitions"));
+    last_key = keys.back();
+    num_rows += n;
+    visit(keys, {reinterpret_cast<const float*>(words + n), n * floats});
+  }
+  RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
+  if (file.crc32c() != saved.crc32c()) {
+    return absl::DataLossError(
+        absl::StrCat(file.path(), " is intact but belongs to another save: its checksum is ",
+                     file.crc32c(), ", and the manifest has ", saved.crc32c()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace satrap

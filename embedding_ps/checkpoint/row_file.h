@@ -1,0 +1,75 @@
+// A file of saved rows: the rows of one table in a range of partitions, written and read from start
+// to end. All numbers are little-endian (docs/formats.md, "Saved rows"):
+//
+//     header, 64 bytes:  "SATRROW3"  u32 table  u32 first partition  u32 last partition
+//                        u32 floats a row  u64 table fingerprint  u32 CRC32C of the 32 bytes before
+//                        zeros
+//     blocks:            u32 rows n, 1 to 16384  u32 CRC32C of n and of what follows
+//                        u64 key [n]  f32 row [n, floats a row]
+//     end, 16 bytes:     u32 0  u32 CRC32C of 0 and of what follows  u64 rows of the file
+//
+// Keys ascend through the file.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_FILE_H_
+#define SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/durable_file.h"
+#include "common/checkpoint/file_system.h"
+#include "embedding_ps/table/embedding_table.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+inline constexpr char kRowFileMagic[] = "SATRROW3";
+inline constexpr size_t kRowFileHeaderBytes = 64;
+inline constexpr size_t kRowBlockHeaderBytes = 8;
+// The most that a reader takes. A writer makes smaller blocks (cut_writer.cc).
+inline constexpr size_t kMaxRowsPerBlock = 16384;
+
+// Writes a file. Without Commit nothing of it stays.
+class RowFileWriter {
+ public:
+  // A file of `table`, whose name says table and partitions, in `directory`. Errors as DurableFile.
+  // `file_system` is not owned.
+  static absl::StatusOr<std::unique_ptr<RowFileWriter>> Create(const EmbeddingTable& table,
+                                                               int first_partition,
+                                                               int last_partition,
+                                                               const std::string& directory,
+                                                               FileSystem* file_system);
+
+  // Appends a block. REQUIRES: 1 to kMaxRowsPerBlock keys, above those before; rows.size() ==
+  // keys.size() * num_floats
+  absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
+
+  // Makes the file durable and says what it is. REQUIRES: no call after it, or after an error
+  absl::StatusOr<SavedFile> Commit();
+
+ private:
+  RowFileWriter(SavedFile saved, std::unique_ptr<DurableFile> file);
+
+  SavedFile saved_;
+  const std::unique_ptr<DurableFile> file_;
+  uint64_t rows_digest_ = 0;
+};
+
+// Reads the file that `saved`, from a manifest, says is in `directory`, and calls visit(keys, rows)
+// for each block once its checksum was found right. DATA_LOSS, naming the file and, if it is
+// damaged, the offset: it is missing or cut, a byte has changed, its keys do not ascend within its
+// partitions, or it is not the file that `saved` describes.
+absl::Status ReadRowFile(
+    const std::string& directory, const SavedFile& saved, const EmbeddingTable& table,
+    FileSystem* file_system,
+    absl::FunctionRef<void(absl::Span<const uint64_t> keys, absl::Span<const float> rows)> visit);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_FILE_H_

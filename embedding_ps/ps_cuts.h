@@ -1,0 +1,86 @@
+// PsCuts keeps the cuts of an embedding PS by their numbers: it begins, awaits and abandons them as
+// rank 0 asks (BeginCut, AwaitCut, AbandonCut in proto/control.proto). CutWriter does the work.
+//
+// Numbers ascend. A number is begun once; a higher one abandons an unfinished cut, and a lower one
+// is refused, as is one that was abandoned before it began: it is a late copy.
+//
+// Thread-safe. Callbacks run outside the lock.
+
+#ifndef SATRAP_EMBEDDING_PS_PS_CUTS_H_
+#define SATRAP_EMBEDDING_PS_PS_CUTS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/thread/mutex.h"
+#include "embedding_ps/checkpoint/cut_writer.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+class PsCuts {
+ public:
+  struct Counts {
+    uint64_t begun = 0;
+    uint64_t abandoned = 0;
+    uint64_t rows_copied = 0;  // before an Update changed them; of cuts that have ended
+    uint64_t bytes_copied = 0;
+    uint64_t bytes_written = 0;  // to files that were made durable
+    double seconds = 0;          // from marks to the ends of writing
+  };
+
+  // `options`: all but the directory. Tables, executor, file system and kill points must outlive
+  // this object, and this object the tasks of the executor.
+  explicit PsCuts(CutWriter::Options options) : options_(std::move(options)) {}
+
+  // Whether Begin(cut) would mark the rows: false if the cut is begun already.
+  // FAILED_PRECONDITION: a higher number was begun or abandoned, or this one was abandoned before it
+  // began. INVALID_ARGUMENT: 0.
+  absl::StatusOr<bool> IsNew(uint64_t cut) const;
+  // Marks all rows and begins to write them to `directory`. `ended` runs when nothing is written
+  // any more. REQUIRES: IsNew(cut), and no row is being changed
+  void Begin(uint64_t cut, const std::string& directory, absl::AnyInvocable<void()> ended);
+  // Answers when the cut has ended, as proto/control.proto says. An older cut than the newest has
+  // been abandoned. FAILED_PRECONDITION: no cut of this number or a higher one is known.
+  using Awaited = absl::AnyInvocable<void(absl::StatusOr<AwaitCutAnswer>)>;
+  void Await(uint64_t cut, Awaited answer);
+  // Answers when nothing of the cut is written any more, and none of it ever will.
+  void Abandon(uint64_t cut, absl::AnyInvocable<void()> answer);
+
+  // Abandons what is being written: the tables are about to be replaced.
+  void AbandonAll(const absl::Status& why);
+
+  // Writes the rows as they are now, under no number. A cut under way is abandoned.
+  void Save(const std::string& directory, CutWriter::Done done);
+
+  Counts counts() const;
+
+ private:
+  struct Running {
+    std::shared_ptr<CutWriter> writer;
+    absl::AnyInvocable<void()> ended;
+    std::vector<Awaited> awaited;
+    std::vector<absl::AnyInvocable<void()>> abandoned;
+  };
+  std::shared_ptr<CutWriter> Mark(const std::string& directory);
+  void End(uint64_t cut, const CutWriter::Result& result);
+
+  const CutWriter::Options options_;
+  mutable Mutex mutex_;
+  uint64_t newest_ GUARDED_BY(mutex_) = 0;                    // begun or abandoned
+  bool begun_ GUARDED_BY(mutex_) = false;                     // the newest
+  absl::optional<AwaitCutAnswer> answer_ GUARDED_BY(mutex_);  // of the newest, once it has ended
+  std::map<uint64_t, Running> running_ GUARDED_BY(mutex_);
+  std::weak_ptr<CutWriter> save_ GUARDED_BY(mutex_);
+  Counts counts_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_PS_CUTS_H_

@@ -1,0 +1,137 @@
+// The part of PsEngine that saves and restores the tables for rank 0.
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/control_methods.h"
+#include "common/rpc/header.h"
+#include "embedding_ps/ps_engine.h"
+
+namespace satrap {
+
+void PsEngine::BeginCut(const rpc::PendingAnswer& call, const BeginCutRequest& request) {
+  const absl::Status status = TryBeginCut(request);
+  if (!status.ok()) return call.Finish(status);
+  BeginCutAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  call.Finish(rpc::MessageOf(answer));
+}
+
+absl::Status PsEngine::TryBeginCut(const BeginCutRequest& request) {
+  const uint64_t cut = request.cut();
+  // Marks are made under the lock that finds no open Update, and an Update is admitted under it: no
+  // row changes while the tables are marked one after another.
+  MutexLock lock(&mutex_);
+  ASSIGN_OR_RETURN(const bool is_new, cuts_.IsNew(cut));
+  if (!is_new) return absl::OkStatus();
+  if (open_updates_ > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cut ", cut, " refused: ", open_updates_, " Updates are not answered yet"));
+  }
+  if (loading_ || load_failed_ || restored_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cut ", cut, " refused: the tables hold the rows of another cut, or are being loaded"));
+  }
+  touched_ = true;
+  if (request.hold_updates()) holding_cut_ = cut;
+  cuts_.Begin(cut, request.directory(), [this, cut] { ReleaseUpdates(cut); });
+  return absl::OkStatus();
+}
+
+void PsEngine::ReleaseUpdates(uint64_t cut) {
+  std::vector<Task> held;
+  {
+    MutexLock lock(&mutex_);
+    if (holding_cut_ != cut) return;
+    holding_cut_ = 0;
+    held.swap(held_updates_);
+  }
+  for (Task& update : held) options_.executor->Post(std::move(update));
+}
+
+void PsEngine::SaveTables(const rpc::Message& request, rpc::Callback respond) {
+  const auto header = rpc::ParseHeader<SaveTablesRequest>(request.header);
+  absl::Status status = header.status();
+  if (status.ok()) status = CheckEnvelope(header->envelope());
+  if (!status.ok()) return respond(status);
+  cuts_.Save(header->directory(),
+             [respond = std::move(respond)](const CutWriter::Result& result) mutable {
+               if (!result.status.ok()) return respond(result.status);
+               SaveTablesAnswer answer;
+               for (const SavedFile& file : result.files) *answer.add_files() = file;
+               respond(rpc::MessageOf(answer));
+             });
+}
+
+void PsEngine::HandleLoadTables(rpc::Message request, rpc::Callback respond) {
+  const auto header = rpc::ParseHeader<LoadTablesRequest>(request.header);
+  if (header.ok() && !header->has_call()) {
+    // A caller that makes one long attempt and never repeats it.
+    const absl::Status status = CheckEnvelope(header->envelope());
+    if (!status.ok()) return respond(status);
+    return LoadTables(header->directory(), std::move(respond));
+  }
+  load_receiver_.Receive<LoadTablesRequest>(
+      std::move(request), std::move(respond),
+      [this](const rpc::PendingAnswer& call, const LoadTablesRequest& load, Buffer) {
+        LoadTables(load.directory(),
+                   [call](absl::StatusOr<rpc::Message> answer) { call.Finish(std::move(answer)); });
+      });
+}
+
+void PsEngine::LoadTables(const std::string& directory, rpc::Callback done) {
+  // Loads and Updates exclude each other without a lock held during either: whichever comes second
+  // is refused. loading_ is set under the same lock that finds no open Update, so an Update that is
+  // admitted later sees it.
+  absl::Status refused;
+  bool is_first = false;
+  {
+    MutexLock lock(&mutex_);
+    if (open_updates_ > 0) {
+      refused = absl::FailedPreconditionError(
+          absl::StrCat("LoadTables refused: ", open_updates_, " Updates are not answered yet"));
+    } else if (loading_) {
+      refused = absl::FailedPreconditionError("LoadTables refused: another load is running");
+    } else {
+      loading_ = true;
+      is_first = !touched_;
+    }
+  }
+  if (!refused.ok()) return done(refused);
+  LoadOptions load;
+  for (const auto& table : tables_) load.tables.push_back(table.get());
+  load.directory = directory;
+  load.threads = job_.embedding_ps().threads();
+  load.executor = options_.disk_executor;
+  load.file_system = options_.file_system;
+  cuts_.AbandonAll(absl::AbortedError("the tables were loaded"));
+  satrap::LoadTables(load,
+                     [this, is_first, done = std::move(done)](const LoadResult& result) mutable {
+                       OnLoaded(result, is_first);
+                       if (!result.status.ok()) return done(result.status);
+                       LoadTablesAnswer answer;
+                       answer.set_outcome(OUTCOME_DONE);
+                       done(rpc::MessageOf(answer));
+                     });
+}
+
+void PsEngine::OnLoaded(const LoadResult& result, bool is_first) {
+  MutexLock lock(&mutex_);
+  loading_ = false;
+  // A load that failed before it took anything from the tables changes nothing.
+  if (!result.replaced) return;
+  touched_ = true;
+  // After an error no Update may build on the tables, until another load fills them.
+  load_failed_ = !result.status.ok();
+  if (!is_first) restored_ = true;
+}
+
+void PsEngine::Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done) {
+  LoadTables(directory, [done = std::move(done)](absl::StatusOr<rpc::Message> answer) mutable {
+    done(answer.status());
+  });
+}
+
+}  // namespace satrap

@@ -1,0 +1,105 @@
+// What a shard knows of a cut that is being written: how far the writer has come in each of its
+// partitions, and the rows that were copied out because they changed before it came to them.
+//
+// A row belongs to the cut as it was when the cut began. Until the writer has passed it, whoever
+// changes it copies it out first and sets its mark (RowIndex::Slot::mark) to the cut's; a row that
+// is created ahead of the writer gets the same mark, because it belongs to no cut yet. The writer
+// takes rows without the mark from the table and rows with it from the copies, if they are there,
+// and sets the marks that it passes to 0. Behind the writer rows change freely.
+//
+// Not thread-safe: the shard's lock guards it. A CopyBudget is thread-safe.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_SHARD_CUT_H_
+#define SATRAP_EMBEDDING_PS_TABLE_SHARD_CUT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "embedding_ps/table/key_order.h"
+#include "embedding_ps/table/row_arena.h"
+
+namespace satrap {
+
+// The memory that the copies of one cut may take, over all tables and shards.
+class CopyBudget {
+ public:
+  explicit CopyBudget(int64_t limit_bytes) : left_bytes_(limit_bytes) {}
+
+  // False if fewer than `bytes` are left: the budget is then exhausted for good, and the cut with
+  // it.
+  bool Take(int64_t bytes);
+  void Return(int64_t bytes) { left_bytes_ += bytes; }
+  bool exhausted() const { return exhausted_; }
+
+  // Copied out so far.
+  int64_t rows() const { return rows_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::atomic<int64_t> left_bytes_;
+  std::atomic<bool> exhausted_{false};
+  std::atomic<int64_t> rows_{0};
+  std::atomic<int64_t> bytes_{0};
+};
+
+class ShardCut {
+ public:
+  struct Copy {
+    uint64_t ordinal;
+    uint32_t place;  // of the copy
+  };
+  // The partition that is the nth of the shard.
+  struct Partition {
+    uint64_t next = 0;  // low bits of the first ordinal that the writer has not passed; 2^52: ended
+    uint32_t newest = RowArena::kMaxRows;  // place of the newest copy that is not sorted; none
+    std::vector<Copy> sorted;  // copies that are not written yet, the smallest ordinal last
+  };
+
+  ShardCut(uint64_t number, uint8_t mark, int num_partitions, size_t row_bytes, size_t stride_bytes,
+           std::shared_ptr<CopyBudget> budget);
+
+  uint64_t number() const { return number_; }
+  uint8_t mark() const { return mark_; }
+  const CopyBudget& budget() const { return *budget_; }
+
+  bool IsPassed(uint64_t ordinal) const {
+    return (ordinal & KeyOrder::kLowMask) < partitions_[ordinal >> KeyOrder::kLowBits].next;
+  }
+  // Keeps `row` as it is. False if the budget is exhausted.
+  bool CopyOut(uint64_t ordinal, const float* row);
+
+  // The nth partition, all its copies sorted.
+  Partition& Sorted(int nth);
+  const float* RowOf(const Copy& copy) const { return copies_.Row(copy.place) + kHeadFloats; }
+  // The writer has taken the copy: its memory is free.
+  void Release(const Copy& copy);
+
+  // Whether the writer has passed every row.
+  bool IsRead() const;
+
+ private:
+  // What lies before the row in a place of copies_. Copies of a partition, and free places, are
+  // linked: a list for each partition, and no memory beside the places.
+  struct Head {
+    uint64_t ordinal;
+    uint32_t next;  // place, or RowArena::kMaxRows
+  };
+  static constexpr size_t kHeadFloats = sizeof(Head) / sizeof(float);
+  Head* HeadOf(uint32_t place) const { return reinterpret_cast<Head*>(copies_.Row(place)); }
+
+  const uint64_t number_;
+  const uint8_t mark_;
+  const size_t row_bytes_;
+  const int64_t place_bytes_;
+  const std::shared_ptr<CopyBudget> budget_;
+  std::vector<Partition> partitions_;
+  RowArena copies_;
+  uint32_t free_ = RowArena::kMaxRows;  // the first of the places that copies have left
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_SHARD_CUT_H_
