@@ -135,6 +135,8 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   cut_options.embedding_ps = ChannelsTo(EMBEDDING_PS, runtime);
   cut_options.coordinator = runtime.coordinator_channel();
   ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts, CutEngine::Create(cut_options));
+  // Its tasks use the engine.
+  const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   std::unique_ptr<PredictionWriter> predictions;
   if (job.action() == JobConfig::PREDICT) {
     ASSIGN_OR_RETURN(predictions, PredictionWriter::Create(job.run_dir(), runtime.index()));
@@ -191,7 +193,7 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
   // says so.
   if (leads) RETURN_IF_ERROR(EndRun(runtime, cuts.get(), finished.get_future().get()));
-  runtime.WaitForFinish([&disk_executor] { disk_executor.Stop(); });
+  runtime.WaitForFinish();
   return absl::OkStatus();
 }
 
