@@ -364,7 +364,8 @@ class FakeCluster::Observer final : public RankObserver {
   const int rank_;
 };
 
-FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork network)
+FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork network,
+                         KillPoints* kill_points)
     : options_(std::move(options)), network_(network), random_(network.seed) {
   for (int w = 0; w < num_workers; ++w) {
     workers_.push_back(std::make_unique<Worker>(this, 1000 * (w + 1)));
@@ -386,7 +387,7 @@ FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork netwo
     rank->engine = std::make_unique<RankEngine>(
         rank_options, &executor, channels, rank->trainer.get(), rank->observer.get(),
         [this](absl::Status status) { failures.push_back(std::move(status)); },
-        [this](const RunResult& result) { results.push_back(result); });
+        [this](const RunResult& result) { results.push_back(result); }, kill_points);
     ranks_.push_back(std::move(rank));
   }
 }

@@ -55,7 +55,8 @@ struct FakeCut {
 class FakeCluster {
  public:
   // The options of rank 0; the others' differ by the rank only.
-  FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork());
+  FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork(),
+              KillPoints* kill_points = nullptr);
   ~FakeCluster();
 
   // Queues a part at an embedding worker (ordered: the worker it belongs to).

@@ -213,8 +213,9 @@ absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine:
     options.cuts->Begin(
         std::move(plan), std::move(states), options.network->Save(), [cut = cut] { cut->Mark(); },
         [cut = cut, ended = std::move(ended)](absl::StatusOr<CutOutcome> outcome) mutable {
-          absl::StatusOr<bool> committed = outcome.status();
-          if (outcome.ok()) committed = outcome->committed;
+          const bool ok = outcome.ok();
+          absl::StatusOr<bool> committed = ok && outcome->committed;
+          if (!ok) committed = outcome.status();
           // The engine learns of the end before AwaitCut is answered.
           ended(std::move(outcome));
           cut->End(std::move(committed));
