@@ -1,22 +1,23 @@
 // The process of an NN worker: one rank of the dense network. It serves nothing.
 
 #include <algorithm>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
+#include "common/thread/thread_pool_executor.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
-#include "nn_worker/checkpoint/model_store.h"
+#include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
@@ -69,13 +70,16 @@ uint64_t ExpectedSamples(const JobConfig& job) {
   return samples == 0 ? of_max_steps : std::min(samples, of_max_steps);
 }
 
+absl::StatusOr<std::vector<TableStats>> StatsOf(PsControlClient* embedding_ps) {
+  std::promise<absl::StatusOr<std::vector<TableStats>>> stats;
+  embedding_ps->TableStats([&stats](auto result) { stats.set_value(std::move(result)); });
+  return stats.get_future().get();
+}
+
 // Runs on rank 0 when its engine has finished: completes the result and ends the run.
-absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
+absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, RunResult result) {
   const JobConfig& job = runtime.job();
   if (job.action() == JobConfig::TRAIN && result.samples() == 0) {
-    // The saved model is the one that the run began with: no result of this run.
-    std::error_code error;
-    std::filesystem::remove_all(job.run_dir() + "/models", error);
     return absl::FailedPreconditionError(
         "no training samples: the training data has no records, or none of them is good");
   }
@@ -84,12 +88,20 @@ absl::Status EndRun(RoleRuntime& runtime, ModelStore* store, RunResult result) {
                                          job.data_loader().replicas(),
                                          runtime.envelope().generation()));
   }
-  result.set_model_dir(store->last_saved());
+  if (job.action() == JobConfig::TRAIN) {
+    const Ledger::Totals consumed = cuts->consumed();
+    result.set_bad_records(consumed.bad_records);
+    result.set_empty_lines(consumed.empty_lines);
+    // A generation that only had the test pass to make has no cut of its own.
+    result.set_model_dir(result.model_dir().empty() ? runtime.cut_folder()
+                                                    : absl::StrCat(CheckpointsDir(job.run_dir()),
+                                                                   "/", result.model_dir()));
+  }
   if (!result.model_dir().empty()) {
     ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(result.model_dir()));
     result.set_model_digest(ModelDigest(manifest));
   }
-  ASSIGN_OR_RETURN(const std::vector<TableStats> tables, store->Stats());
+  ASSIGN_OR_RETURN(const std::vector<TableStats> tables, StatsOf(cuts->embedding_ps()));
   for (const TableStats& table : tables) *result.add_tables() = table;
   return runtime.Finish(result);
 }
@@ -111,7 +123,21 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   network_options.collective = collective;
   ASSIGN_OR_RETURN(const std::unique_ptr<Network> network, Network::Create(network_options));
 
-  ModelStore store(job, runtime.envelope(), ChannelsTo(EMBEDDING_PS, runtime));
+  SerialExecutor cut_executor(runtime.executor());
+  ThreadPoolExecutor disk_executor(1);
+  CutEngine::Options cut_options;
+  cut_options.job = job;
+  cut_options.envelope = runtime.envelope();
+  cut_options.order_fingerprint = runtime.order_fingerprint();
+  cut_options.ledger = runtime.ledger();
+  cut_options.executor = &cut_executor;
+  cut_options.disk_executor = &disk_executor;
+  cut_options.kill_points = runtime.kill_points();
+  cut_options.embedding_ps = ChannelsTo(EMBEDDING_PS, runtime);
+  cut_options.coordinator = runtime.coordinator_channel();
+  ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts, CutEngine::Create(cut_options));
+  // Its tasks use the engine.
+  const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   std::unique_ptr<PredictionWriter> predictions;
   if (job.action() == JobConfig::PREDICT) {
     ASSIGN_OR_RETURN(predictions, PredictionWriter::Create(job.run_dir(), runtime.index()));
@@ -124,10 +150,16 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   trainer_options.network = network.get();
   trainer_options.collective = collective;
   trainer_options.pool = &pool;
-  trainer_options.store = leads ? &store : nullptr;
+  trainer_options.cuts = leads ? cuts.get() : nullptr;
+  trainer_options.run_dir = job.run_dir();
   trainer_options.predictions = predictions.get();
   NetworkTrainer trainer(trainer_options);
-  if (!job.init_from().empty()) RETURN_IF_ERROR(trainer.StartFrom(job.init_from()));
+  // A run begins from another model once; later generations begin from its own cuts.
+  if (!runtime.cut_folder().empty()) {
+    RETURN_IF_ERROR(trainer.StartFromCut(runtime.cut_folder()));
+  } else if (!job.init_from().empty()) {
+    RETURN_IF_ERROR(trainer.StartFromModel(job.init_from()));
+  }
 
   std::unique_ptr<MetricsFile> metrics_file;
   if (leads) {
@@ -137,22 +169,31 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); },
       [&metrics_file](const std::string& line) {
         if (metrics_file != nullptr) metrics_file->Append(line);
-      });
+      },
+      runtime.envelope().generation(), runtime.position());
   progress.SetExpectedSamples(ExpectedSamples(job));
-  RankMetrics metrics(runtime.metrics(), &progress);
+  RankMetrics metrics(runtime.metrics(), runtime.executor(), &progress);
   const auto registration =
-      runtime.SetProgressSource([&progress, leads](HeartbeatRequest* heartbeat) {
-        if (leads) *heartbeat->mutable_train() = progress.Snapshot();
+      runtime.SetProgressSource([&progress, &metrics, leads](HeartbeatRequest* heartbeat) {
+        if (!leads) return;
+        metrics.UpdateAges();
+        *heartbeat->mutable_train() = progress.Snapshot();
+        *heartbeat->mutable_cuts() = progress.Cuts();
       });
 
   SerialExecutor executor(runtime.executor());
   std::promise<RunResult> finished;
-  RankEngine engine(MakeRankOptions(job, runtime.index(), runtime.envelope()), &executor,
-                    ChannelsTo(EMBEDDING_WORKER, runtime), &trainer, &metrics,
-                    runtime.failure_sink(),
-                    [&finished](const RunResult& result) { finished.set_value(result); });
+  RankEngine engine(
+      MakeRankOptions(job, runtime.index(), runtime.envelope(), runtime.position()), &executor,
+      ChannelsTo(EMBEDDING_WORKER, runtime), &trainer, &metrics, runtime.failure_sink(),
+      [&finished](const RunResult& result) { finished.set_value(result); }, runtime.kill_points());
+  if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
+  // The engine goes before the runtime.
+  const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
   engine.Start();
-  if (leads) RETURN_IF_ERROR(EndRun(runtime, &store, finished.get_future().get()));
+  // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
+  // says so.
+  if (leads) RETURN_IF_ERROR(EndRun(runtime, cuts.get(), finished.get_future().get()));
   runtime.WaitForFinish();
   return absl::OkStatus();
 }

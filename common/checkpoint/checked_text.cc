@@ -6,9 +6,16 @@
 #include "common/base/status_macros.h"
 #include "common/config/text_format.h"
 #include "common/numeric/crc32c.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
 
 namespace satrap {
 namespace {
+
+// Without one the parser would report to stderr what it leaves out.
+class NoErrors final : public google::protobuf::io::ErrorCollector {
+  void AddError(int, int, const std::string&) override {}
+};
 
 std::string LastLine(absl::string_view text) {
   return absl::StrFormat("# crc32c %08x\n", Crc32c(text));
@@ -22,7 +29,7 @@ std::string CheckedText(const google::protobuf::Message& message) {
 }
 
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
-                             google::protobuf::Message* message) {
+                             google::protobuf::Message* message, UnknownFields unknown) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(path, file_system));
   // The checksum is tested before the text is parsed, so that damage is reported as damage and not
   // as a syntax error.
@@ -30,6 +37,14 @@ absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
   if (last_line == std::string::npos ||
       content.substr(last_line) != LastLine(absl::string_view(content).substr(0, last_line))) {
     return absl::DataLossError(absl::StrCat(path, " is damaged: its checksum does not match"));
+  }
+  if (unknown == UnknownFields::kLeftOut) {
+    google::protobuf::TextFormat::Parser parser;
+    parser.AllowUnknownField(true);
+    NoErrors no_errors;
+    parser.RecordErrorsTo(&no_errors);
+    if (parser.ParseFromString(content, message)) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(path, " is not the text that it should be"));
   }
   const absl::Status status = ParseText(content, path, message);
   return status.ok() ? status : absl::DataLossError(status.message());

@@ -18,8 +18,10 @@ std::string CheckedText(const google::protobuf::Message& message);
 
 // NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if its checksum does not match or
 // it holds something else than `message`.
+enum class UnknownFields { kRefused, kLeftOut };
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
-                             google::protobuf::Message* message);
+                             google::protobuf::Message* message,
+                             UnknownFields unknown = UnknownFields::kRefused);
 
 }  // namespace satrap
 

@@ -28,18 +28,27 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system) {
   const std::string path = PathIn(directory);
+  // Leniently first, for the versions: a newer build may have added fields.
   CheckpointManifest manifest;
-  const absl::Status status = ReadCheckedText(path, file_system, &manifest);
+  const absl::Status status =
+      ReadCheckedText(path, file_system, &manifest, UnknownFields::kLeftOut);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(
         absl::StrCat(directory, " holds no saved model: it has no manifest"));
   }
   RETURN_IF_ERROR(status);
+  if (manifest.min_reader_version() > kManifestVersion) {
+    return absl::UnimplementedError(absl::StrCat(
+        path, " needs a newer build: it is for readers of version ", manifest.min_reader_version(),
+        " and later, and this one is of version ", kManifestVersion));
+  }
+  if (manifest.version() > kManifestVersion) return manifest;
   if (manifest.version() != kManifestVersion) {
     return absl::DataLossError(absl::StrCat(path, ": the model has format version ",
                                             manifest.version(), ", and this build reads only ",
                                             kManifestVersion, ": use the build that saved it"));
   }
+  RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest));
   return manifest;
 }
 

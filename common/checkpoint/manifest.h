@@ -1,6 +1,8 @@
-// The manifest of a saved model: the file "manifest" in its folder, protobuf text of a
-// CheckpointManifest followed by a last line "# crc32c XXXXXXXX" over all bytes before it.
-// docs/formats.md, "Saved model".
+// The manifest of a cut: the file "manifest" in its folder, a CheckpointManifest as checked text
+// (checked_text.h). docs/formats.md, "Cut".
+//
+// A build reads the manifests of its own version, and of newer ones that say that it may
+// (min_reader_version); what it does not know of those it leaves out.
 //
 // Thread-safe: functions of their arguments.
 
@@ -17,14 +19,14 @@
 
 namespace satrap {
 
-inline constexpr uint32_t kManifestVersion = 2;
+inline constexpr uint32_t kManifestVersion = 3;
 
-// Commits the model in `directory`. Errors as DurableFile. REQUIRES: its other files are durable
+// Makes the folder `directory` a whole cut. Errors as DurableFile. REQUIRES: its other files are durable
 absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
                            FileSystem* file_system = DiskFileSystem());
 
-// NOT_FOUND if the folder has no manifest, so no complete model; DATA_LOSS, naming the file, if the
-// manifest is damaged or has another version.
+// NOT_FOUND if the folder has no manifest, so no whole cut; DATA_LOSS, naming the file, if the
+// manifest is damaged or has an older version; UNIMPLEMENTED if it needs a newer build.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system = DiskFileSystem());
 

@@ -3,7 +3,10 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/config/text_format.h"
+#include "common/numeric/crc32c.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -17,6 +20,9 @@ class ManifestTest : public testing::Test {
     manifest_.set_version(kManifestVersion);
     manifest_.set_step(7);
     manifest_.add_table_files()->set_name("table_0_000.rows");
+  }
+  static std::string Checked(const std::string& text) {
+    return absl::StrCat(text, absl::StrFormat("# crc32c %08x\n", Crc32c(text)));
   }
   void Rewrite(const std::string& content) { std::ofstream(directory_ + "/manifest") << content; }
   std::string directory_;
@@ -45,14 +51,35 @@ TEST_F(ManifestTest, AChangedOrCutManifestIsDataLoss) {
   EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(ManifestTest, AnotherVersionIsRefused) {
-  manifest_.set_version(99);
+TEST_F(ManifestTest, AnOlderVersionIsRefused) {
+  manifest_.set_version(2);
   ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
   const absl::Status status = ReadManifest(directory_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(status.message().find("version 99, and this build reads only 2"),
+  EXPECT_NE(status.message().find("version 2, and this build reads only 3"),
             absl::string_view::npos)
       << status;
+}
+
+TEST_F(ManifestTest, ANewerOneThatThisBuildMustNotReadNeedsANewerBuildWhateverFieldsItHas) {
+  Rewrite(Checked("version: 5\nmin_reader_version: 4\nfolds { name: \"x\" }\nages: [1, 2]\n"));
+  const absl::Status status = ReadManifest(directory_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_NE(status.message().find("/manifest needs a newer build: it is for readers of version 4"),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST_F(ManifestTest, ANewerOneThatThisBuildMayReadIsReadWithoutWhatItDoesNotKnow) {
+  Rewrite(Checked("version: 5\nmin_reader_version: 3\nstep: 9\nfolds { name: \"x\" }\n"));
+  const auto read = ReadManifest(directory_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->step(), 9u);
+}
+
+TEST_F(ManifestTest, AFieldThatThisVersionDoesNotHaveIsDataLoss) {
+  Rewrite(Checked("version: 3\nmin_reader_version: 3\nstep: 9\nfolds { name: \"x\" }\n"));
+  EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(ModelDigest, NoticesARowOrTheDenseNetworkButNotHowRowsLieInFiles) {

@@ -14,13 +14,21 @@ namespace satrap {
 
 class BestModel {
  public:
-  explicit BestModel(const EvaluationConfig& config)
-      : metric_(config.metric()), patience_(config.patience()) {}
+  // `best` are the values of the best validation before, and `without_best` counts those since.
+  explicit BestModel(const EvaluationConfig& config,
+                     const absl::optional<MetricValues>& best = absl::nullopt, int without_best = 0)
+      : metric_(config.metric()), patience_(config.patience()), without_best_(without_best) {
+    if (best.has_value()) {
+      has_best_ = true;
+      best_ = ValueOf(*best);
+    }
+  }
 
   // True if these values are the best so far: better than all before, or the first.
   bool Offer(const MetricValues& values) {
-    const double value = metric_ == AUC ? values.auc() : -values.logloss();
-    if (values.samples() > 0 && value == value && (!best_ || value > *best_)) {
+    const double value = ValueOf(values);
+    if (values.samples() > 0 && value == value && (!has_best_ || value > best_)) {
+      has_best_ = true;
       best_ = value;
       without_best_ = 0;
       return true;
@@ -31,12 +39,19 @@ class BestModel {
 
   // The last `patience` validations were no new best.
   bool out_of_patience() const { return patience_ > 0 && without_best_ >= patience_; }
+  // Validations since the best one.
+  int without_best() const { return without_best_; }
 
  private:
+  double ValueOf(const MetricValues& values) const {
+    return metric_ == AUC ? values.auc() : -values.logloss();
+  }
+
   const Metric metric_;
   const int patience_;
-  absl::optional<double> best_;
-  int without_best_ = 0;
+  bool has_best_ = false;
+  double best_ = 0;
+  int without_best_;
 };
 
 }  // namespace satrap

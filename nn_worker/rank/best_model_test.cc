@@ -36,6 +36,16 @@ TEST(BestModelTest, ALowerLoglossIsBetter) {
   EXPECT_TRUE(best.Offer(Values(.1, .4)));
 }
 
+TEST(BestModelTest, GoesOnFromWhatACutSays) {
+  BestModel best(Config(AUC, 2), Values(.7, .5), /*without_best=*/1);
+  EXPECT_FALSE(best.out_of_patience());
+  EXPECT_FALSE(best.Offer(Values(.7, .5)));
+  EXPECT_EQ(best.without_best(), 2);
+  EXPECT_TRUE(best.out_of_patience());
+  EXPECT_TRUE(best.Offer(Values(.8, .5)));
+  EXPECT_EQ(best.without_best(), 0);
+}
+
 TEST(BestModelTest, PatienceCountsValidationsInARowWithoutABest) {
   BestModel best(Config(AUC, 2));
   best.Offer(Values(.5, 1));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/batch/part_placement.h"
+#include "common/checkpoint/run_log.h"
 #include "common/rpc/hot_methods.h"
 #include "nn_worker/rank/step_normalizer.h"
 
@@ -14,6 +15,24 @@ std::string NameOf(const PartId& id) {
   return absl::StrCat(id.stream() == TRAIN_STREAM ? "" : Stream_Name(id.stream()) + ":", id.epoch(),
                       ".", id.lane(), ".", id.seq(), ".", id.part());
 }
+
+namespace {
+
+ProvenanceRange ProvenanceOf(const FakePart& part) {
+  ProvenanceRange range;
+  range.set_split(part.id.lane() * 100 + part.id.part());
+  range.set_block(part.id.seq());
+  range.set_to(part.samples);
+  range.set_block_rows(part.samples);
+  return range;
+}
+
+std::string Describe(const CutPlan& plan) {
+  return absl::StrCat(plan.position.step(), plan.best ? " best" : "", plan.last ? " last" : "",
+                      plan.wish > 0 ? " wished" : "", plan.leave ? " leave" : "");
+}
+
+}  // namespace
 
 // An embedding worker: queues of parts, waiting requests, exactly-once windows.
 class FakeCluster::Worker {
@@ -98,7 +117,8 @@ class FakeCluster::Worker {
   bool Serve(const Waiting& waiting) {
     const Key key = {waiting.header.stream(), waiting.header.epoch()};
     // A later epoch is not begun before the current one has ended.
-    for (uint32_t earlier = 0; earlier < key.second; ++earlier) {
+    const uint32_t first = key.first == TRAIN_STREAM ? cluster_->options_.position.epoch() : 0;
+    for (uint32_t earlier = first; earlier < key.second; ++earlier) {
       if (!Ended({key.first, earlier})) return false;
     }
     auto& queue = parts_[key];
@@ -119,7 +139,7 @@ class FakeCluster::Worker {
 
   void HandOut(const Waiting& waiting, const FakePart& part) {
     const int rank = static_cast<int>(waiting.header.call().sender());
-    CHECK(cluster_->handed_out_.insert(NameOf(part.id)).second);
+    CHECK(cluster_->handed_out_.insert(NameOf(part.id)).second || cluster_->allow_twice);
     if (part.id.stream() == TRAIN_STREAM) {
       CHECK(cluster_->outstanding_[rank] < cluster_->AllowedParts())
           << "rank " << rank << " is too stale";
@@ -128,7 +148,8 @@ class FakeCluster::Worker {
         for (const auto& [step, count] : cluster_->pushes_of_step_) {
           CHECK(step < waiting.header.step() && count == cluster_->options_.num_ranks);
         }
-        CHECK(cluster_->pushes_of_step_.size() == waiting.header.step());
+        CHECK(cluster_->options_.position.step() + cluster_->pushes_of_step_.size() ==
+              waiting.header.step());
       }
     } else {
       for (const int outstanding : cluster_->outstanding_) CHECK(outstanding == 0);
@@ -143,6 +164,7 @@ class FakeCluster::Worker {
     header.mutable_part()->set_last_of_lane(part.last_of_lane);
     // The fakes have no payload: the weight rides where a real part has the position of its batch.
     header.mutable_part()->set_first_sample(static_cast<uint64_t>(part.weight * 1000));
+    if (part.samples > 0) *header.mutable_part()->add_provenance() = ProvenanceOf(part);
     waiting.window->Finish(waiting.header.call().number(),
                            rpc::Message{header.SerializeAsString(), Buffer()});
   }
@@ -155,7 +177,6 @@ class FakeCluster::Worker {
   }
 
   void Push(const PushGradientsHeader& header, rpc::AnswerWindow* window) {
-    CHECK(!cluster_->saving_);
     const HandedOut ended = EndPart(header.handle(), header.call().sender());
     CHECK(header.step().normalizer() > 0);
     ++cluster_->pushes_of_step_[header.step().step()];
@@ -191,7 +212,13 @@ class FakeCluster::Worker {
     const HandedOut ended = found->second;
     CHECK(ended.rank == static_cast<int>(rank));
     handed_out_.erase(found);
-    if (ended.part.id.stream() == TRAIN_STREAM) --cluster_->outstanding_[ended.rank];
+    if (ended.part.id.stream() == TRAIN_STREAM) {
+      --cluster_->outstanding_[ended.rank];
+      cluster_->released_.insert(NameOf(ended.part.id));
+      if (ended.part.samples > 0 && !cluster_->allow_twice) {
+        CHECK_OK(cluster_->ended_parts_.Add(ended.part.id.epoch(), ProvenanceOf(ended.part)));
+      }
+    }
     return ended;
   }
 
@@ -249,7 +276,6 @@ class FakeCluster::Trainer final : public StepTrainer {
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
-    CHECK(!saving_) << "rank 0 joins while it saves";
     Joiner joiner{step, std::move(part), flags, std::move(done), true};
     auto shared = std::make_shared<Joiner>(std::move(joiner));
     cluster_->executor.PostAfter(cluster_->RandomDelayUs(),
@@ -272,29 +298,44 @@ class FakeCluster::Trainer final : public StepTrainer {
     });
   }
 
-  void SaveModel(uint64_t step, const MetricValues&,
-                 absl::AnyInvocable<void(absl::Status)> done) override {
-    CHECK(rank_ == 0);
-    saving_ = cluster_->saving_ = true;
-    cluster_->saved.push_back(absl::StrCat(step));
-    cluster_->executor.PostAfter(200 * 1000, [this, done = std::move(done)]() mutable {
-      saving_ = cluster_->saving_ = false;
-      done(absl::OkStatus());
+  void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override {
+    CHECK(!cluster_->restored_) << "a cut after a restore";
+    auto& planners = cluster_->planners_;
+    planners.push_back({std::move(plan), std::move(done), std::move(ended)});
+    // Rank 0's plan comes first.
+    if (rank_ == 0) std::swap(planners.front(), planners.back());
+    if (static_cast<int>(planners.size()) == cluster_->options_.num_ranks) cluster_->MarkCut();
+  }
+
+  void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override {
+    cluster_->Barrier(rank_, "await", [this, done = std::move(done)]() mutable {
+      AnswerWhenEnded(std::move(done));
     });
   }
 
-  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
-    CHECK(!saving_);
-    cluster_->Barrier(rank_, "restore", [this, done = std::move(done)]() mutable {
-      if (rank_ == 0) cluster_->saved.push_back("restored");
+  void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
+    cluster_->Barrier(rank_, "restore", [this, cut, done = std::move(done)]() mutable {
+      if (rank_ == 0) cluster_->saved.push_back("restored " + cut);
+      cluster_->restored_ = true;
       done(absl::OkStatus());
     });
   }
 
  private:
   FakeCluster* const cluster_;
+  void AnswerWhenEnded(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) {
+    if (cluster_->writing_) {
+      cluster_->executor.PostAfter(
+          1000, [this, done = std::move(done)]() mutable { AnswerWhenEnded(std::move(done)); });
+    } else if (!cluster_->broken_cut.ok()) {
+      done(cluster_->broken_cut);
+    } else {
+      done(cluster_->cuts.back().committed);
+    }
+  }
+
   const int rank_;
-  bool saving_ = false;
 };
 
 class FakeCluster::Observer final : public RankObserver {
@@ -310,13 +351,21 @@ class FakeCluster::Observer final : public RankObserver {
   void OnEvaluation(const EvaluationEvent& event) override {
     if (rank_ == 0) cluster_->evaluations.push_back(event);
   }
+  void OnCutPause(double seconds) override {
+    if (rank_ == 0) cluster_->pauses.push_back(seconds);
+  }
+  void OnCutEnded(const CutOutcome&) override {
+    CHECK(rank_ == 0);
+    ++cluster_->cut_ends;
+  }
 
  private:
   FakeCluster* const cluster_;
   const int rank_;
 };
 
-FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork network)
+FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork network,
+                         KillPoints* kill_points)
     : options_(std::move(options)), network_(network), random_(network.seed) {
   for (int w = 0; w < num_workers; ++w) {
     workers_.push_back(std::make_unique<Worker>(this, 1000 * (w + 1)));
@@ -338,16 +387,27 @@ FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork netwo
     rank->engine = std::make_unique<RankEngine>(
         rank_options, &executor, channels, rank->trainer.get(), rank->observer.get(),
         [this](absl::Status status) { failures.push_back(std::move(status)); },
-        [this](const RunResult& result) { results.push_back(result); });
+        [this](const RunResult& result) { results.push_back(result); }, kill_points);
     ranks_.push_back(std::move(rank));
   }
 }
 
 FakeCluster::~FakeCluster() = default;
 
-void FakeCluster::Put(int worker, const FakePart& part) { workers_[worker]->Put(part); }
+void FakeCluster::Put(int worker, const FakePart& part) {
+  puts_.push_back({worker, part});
+  workers_[worker]->Put(part);
+}
+
+void FakeCluster::PutRest(const FakeCluster& first, const FakeCut& cut) {
+  for (const auto& [worker, part] : first.puts_) {
+    if (cut.released.count(NameOf(part.id)) == 0) Put(worker, part);
+  }
+  for (const auto& [stream, epoch] : first.ends_) End(stream, epoch);
+}
 
 void FakeCluster::End(Stream stream, uint32_t epoch) {
+  ends_.insert({stream, epoch});
   for (auto& worker : workers_) worker->End(stream, epoch);
 }
 
@@ -392,8 +452,9 @@ bool FakeCluster::Run() {
 }
 
 int FakeCluster::AllowedParts() const {
-  const bool warm = options_.staleness_warmup_steps == 0 ||
-                    static_cast<uint64_t>(CountedSteps().size()) >= options_.staleness_warmup_steps;
+  const bool warm =
+      options_.staleness_warmup_steps == 0 ||
+      options_.position.step() + CountedSteps().size() >= options_.staleness_warmup_steps;
   return warm ? options_.max_staleness : 1;
 }
 
@@ -419,6 +480,8 @@ void FakeCluster::FinishStep() {
     CHECK(!joiner.flags.idle || !joiner.part.has_value());
     if (joiner.flags.idle) ++all.idle_ranks;
     if (joiner.flags.stop) all.stop = true;
+    CHECK(!joiner.flags.cut || &joiner == &joiners_[0]) << "another rank than 0 asks for a cut";
+    if (joiner.flags.cut) all.cut = true;
     if (joiner.part.has_value()) {
       const PartDescription& part = joiner.part->header.part();
       all.samples += part.samples();
@@ -444,6 +507,52 @@ void FakeCluster::FinishStep() {
     auto done = std::make_shared<Joiner>(std::move(joiner));
     executor.PostAfter(RandomDelayUs(), [done, result] { done->done(result); });
   }
+}
+
+// All ranks have come. A cut that is being written still ends first.
+void FakeCluster::MarkCut() {
+  if (writing_) {
+    executor.PostAfter(1000, [this] { MarkCut(); });
+    return;
+  }
+  FakeCut cut;
+  cut.plan = planners_[0].plan;
+  cut.name = CutName(options_.envelope.generation(), cut.plan.number);
+  for (const int outstanding : outstanding_) CHECK(outstanding == 0);
+  for (const Planner& planner : planners_) {
+    CHECK(planner.plan.number == cut.plan.number && planner.plan.best == cut.plan.best &&
+          planner.plan.last == cut.plan.last);
+    RunPosition theirs = planner.plan.position;
+    theirs.set_train_seconds(cut.plan.position.train_seconds());
+    CHECK(theirs.SerializeAsString() == cut.plan.position.SerializeAsString())
+        << theirs.ShortDebugString() << " and " << cut.plan.position.ShortDebugString();
+    CHECK_OK(ledger_.Merge(*Ledger::FromState(planner.plan.released)));
+  }
+  CHECK(ledger_.ToState().SerializeAsString() == ended_parts_.ToState().SerializeAsString())
+      << ledger_.ToState().ShortDebugString() << " and "
+      << ended_parts_.ToState().ShortDebugString();
+  cut.released = released_;
+  cut.ledger = ledger_;
+  saved.push_back(Describe(cut.plan));
+  cuts.push_back(std::move(cut));
+  writing_ = true;
+  cut_ended_ = std::move(planners_[0].ended);
+  executor.PostAfter(cut_writing_ms * 1000, [this, i = cuts.size() - 1] { EndCut(i); });
+  std::vector<Planner> planners;
+  planners.swap(planners_);
+  const CutMarked marked = {IsWaitedFor(cuts.back().plan), cuts.back().plan.leave};
+  for (Planner& planner : planners) planner.done(marked);
+}
+
+void FakeCluster::EndCut(size_t cut) {
+  writing_ = false;
+  if (!broken_cut.ok()) return cut_ended_(broken_cut);
+  CutOutcome outcome;
+  outcome.name = cuts[cut].name;
+  outcome.seconds = static_cast<double>(cut_writing_ms) * 1e-3;
+  outcome.committed = cuts[cut].committed = abandoned_cuts.count(cuts[cut].plan.number) == 0;
+  if (!outcome.committed) saved[cut] += " abandoned";
+  cut_ended_(std::move(outcome));
 }
 
 void FakeCluster::Barrier(int rank, const std::string& what, absl::AnyInvocable<void()> done) {

@@ -5,7 +5,9 @@
 //   - an ordered Lookup of step s comes when exactly the steps before s are pushed, by all ranks;
 //   - an evaluation Lookup misses no push of any rank;
 //   - a part is handed out once and ended once, by a push of a step with weight or by an Ack;
-//   - while rank 0 saves a model, nothing is pushed.
+//   - at a cut nothing is outstanding, all ranks plan the same, and what they have released since the
+//     cut before is what was pushed or acknowledged since.
+// Part i of a lane is block i of a split of its own, so a ledger names parts.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_CLUSTER_H_
@@ -18,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/ledger.h"
 #include "common/numeric/random.h"
 #include "common/rpc/answer_window.h"
 #include "common/rpc/rpc.h"
@@ -40,10 +43,20 @@ struct FakePart {
   bool last_of_lane = false;
 };
 
+// A cut, as it was begun.
+struct FakeCut {
+  CutPlan plan;  // of rank 0
+  std::string name;
+  std::set<std::string> released;  // training parts, since the cluster began
+  Ledger ledger;                   // of all ranks, since the cluster began
+  bool committed = false;
+};
+
 class FakeCluster {
  public:
   // The options of rank 0; the others' differ by the rank only.
-  FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork());
+  FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork(),
+              KillPoints* kill_points = nullptr);
   ~FakeCluster();
 
   // Queues a part at an embedding worker (ordered: the worker it belongs to).
@@ -61,6 +74,17 @@ class FakeCluster {
   int64_t global_batch_size = 1;
   // Every call of this method is answered with an error.
   std::string broken_method;
+  // Two parts may have the same records, and the same name.
+  bool allow_twice = false;
+  // How long a cut is written, and which are abandoned, by number.
+  int64_t cut_writing_ms = 200;
+  std::set<uint64_t> abandoned_cuts;
+  // How every cut ends, if not OK.
+  absl::Status broken_cut;
+
+  // Queues what `first` was given and had not released at `cut`, as loaders do that know the cut's
+  // ledger.
+  void PutRest(const FakeCluster& first, const FakeCut& cut);
 
   void Start();
   // Runs for `ms` of simulated time.
@@ -87,7 +111,12 @@ class FakeCluster {
   std::vector<Step> steps;   // every allreduce
   std::vector<Push> pushes;  // in the order in which they were applied
   std::vector<std::string> acks;
-  std::vector<std::string> saved;   // "step" of each save, then "restored" by each restore
+  // "STEP", then "best", "last", "wished", "leave" as the plan says, then "abandoned"; "restored
+  // NAME" by each restore.
+  std::vector<std::string> saved;
+  std::vector<FakeCut> cuts;
+  std::vector<double> pauses;       // of rank 0
+  int cut_ends = 0;                 // told to rank 0
   std::vector<std::string> scored;  // parts
   std::vector<absl::Status> failures;
   std::vector<RunResult> results;            // of each rank that finished
@@ -122,6 +151,8 @@ class FakeCluster {
 
   void JoinStep(int rank, Joiner joiner);
   void FinishStep();
+  void MarkCut();
+  void EndCut(size_t cut);
   void Barrier(int rank, const std::string& what, absl::AnyInvocable<void()> done);
   int64_t RandomDelayUs();
   int AllowedParts() const;  // training parts that a rank may hold now
@@ -140,7 +171,20 @@ class FakeCluster {
   std::set<std::string> handed_out_;
   uint64_t scored_samples_ = 0;
   size_t validations_ = 0;
-  bool saving_ = false;
+  std::vector<std::pair<int, FakePart>> puts_;
+  std::set<std::pair<Stream, uint32_t>> ends_;
+  struct Planner {
+    CutPlan plan;
+    absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done;
+    absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended;
+  };
+  std::vector<Planner> planners_;  // of the ranks that have come to the cut
+  absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> cut_ended_;
+  bool writing_ = false;
+  bool restored_ = false;
+  Ledger ledger_;                   // handed over
+  Ledger ended_parts_;              // pushed or acknowledged
+  std::set<std::string> released_;  // the same, by name
 };
 
 std::string NameOf(const PartId& id);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -27,8 +28,11 @@ class OrderedSchedule {
     uint64_t seq;
   };
 
-  // REQUIRES: lanes >= 1
+  // The beginning of an epoch. REQUIRES: lanes >= 1
   explicit OrderedSchedule(int lanes);
+  // Goes on from the lanes of `position`; without any it is the beginning.
+  // REQUIRES: position has no lanes, or `lanes` and a turn below that
+  OrderedSchedule(int lanes, const RunPosition& position);
 
   // The batch whose turn it is; nothing at the end of the epoch.
   absl::optional<Batch> Next() const;
@@ -36,8 +40,13 @@ class OrderedSchedule {
   // Takes the batch Next(). `last_of_lane` comes with the batch. REQUIRES: not at the end
   void Take(bool last_of_lane);
 
+  // Sets the lanes and whose turn it is.
+  void FillPosition(RunPosition* position) const;
+
  private:
   static constexpr uint64_t kLeft = ~uint64_t{0};
+
+  void PassTurn();
 
   std::vector<uint64_t> next_seqs_;  // by lane; kLeft: it left the rotation
   int lanes_left_;

@@ -29,6 +29,25 @@ TEST(OrderedScheduleTest, AnExhaustedLaneLeavesTheRotation) {
   EXPECT_EQ(OrderOf({1, 3}), "0.0 1.0 1.1 1.2");
 }
 
+TEST(OrderedScheduleTest, GoesOnFromAnyOfItsPositions) {
+  const std::vector<uint64_t> batches = {3, 1, 2};
+  for (int taken = 0; taken <= 6; ++taken) {
+    OrderedSchedule first(3);
+    std::string order;
+    const auto take = [&](OrderedSchedule* schedule) {
+      const auto batch = schedule->Next();
+      absl::StrAppend(&order, " ", batch->lane, ".", batch->seq);
+      schedule->Take(batch->seq + 1 == batches[batch->lane]);
+    };
+    for (int i = 0; i < taken; ++i) take(&first);
+    RunPosition position;
+    first.FillPosition(&position);
+    OrderedSchedule second(3, position);
+    while (second.Next().has_value()) take(&second);
+    EXPECT_EQ(order, " 0.0 1.0 2.0 0.1 2.1 0.2") << taken;
+  }
+}
+
 TEST(OrderedScheduleTest, TheBatchWhoseTurnItIsDoesNotChangeUntilTaken) {
   OrderedSchedule schedule(2);
   EXPECT_EQ(schedule.Next()->lane, 0u);

@@ -64,6 +64,8 @@ class PartPipeline {
   // No request will be made: they were stopped, or no worker has a part left.
   bool no_more_requests() const { return stopped_ || policy_->exhausted(); }
   bool exhausted() const { return policy_->exhausted(); }
+  // As RequestPolicy. REQUIRES: empty()
+  void FillPosition(RunPosition* position) const { policy_->FillPosition(position); }
   // Nothing is requested, held or taken, and all permits of this pipeline are back.
   bool empty() const { return slots_.empty(); }
 

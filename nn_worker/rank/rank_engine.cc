@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
+#include "common/checkpoint/run_log.h"
 
 namespace satrap {
 namespace {
@@ -18,14 +19,24 @@ constexpr int kMinEvaluationParts = 2;
 // An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
 // So training begins with one permit, and CountStep grants the others when the warm-up is over.
 int FirstPermits(const RankOptions& options) {
-  return options.ordered || options.staleness_warmup_steps > 0 ? 1 : options.max_staleness;
+  const bool warm = options.position.step() >= options.staleness_warmup_steps;
+  return options.ordered || !warm ? 1 : options.max_staleness;
+}
+
+// Writing takes at most a fifth of the time, however large the tables are.
+constexpr double kWritingTimesBetweenCuts = 4;
+
+absl::optional<MetricValues> BestValues(const RunPosition& position) {
+  if (!position.has_best()) return absl::nullopt;
+  return position.best().values();
 }
 
 }  // namespace
 
 RankEngine::RankEngine(const RankOptions& options, Executor* executor,
                        std::vector<rpc::Channel*> workers, StepTrainer* trainer,
-                       RankObserver* observer, FailureSink on_failure, FinishedSink on_finished)
+                       RankObserver* observer, FailureSink on_failure, FinishedSink on_finished,
+                       KillPoints* kill_points)
     : options_(options),
       executor_(executor),
       num_workers_(static_cast<int>(workers.size())),
@@ -33,26 +44,86 @@ RankEngine::RankEngine(const RankOptions& options, Executor* executor,
       observer_(observer),
       on_failure_(std::move(on_failure)),
       on_finished_(std::move(on_finished)),
+      kill_points_(kill_points),
       client_(options.rank, options.envelope, options.timeouts, executor, std::move(workers),
               [this](absl::Status status) { Fail(std::move(status)); }),
       permits_(FirstPermits(options)),
       evaluation_permits_(std::max(kMinEvaluationParts, options.max_staleness)),
-      best_(options.evaluation) {}
+      epoch_(options.position.epoch()),
+      step_(options.position.step()),
+      skipped_in_a_row_(options.position.skipped_steps_in_a_row()),
+      best_(options.evaluation, BestValues(options.position),
+            static_cast<int>(options.position.validations_without_best())),
+      last_cut_step_(options.position.step()) {
+  const RunPosition& position = options_.position;
+  if (position.has_validated_step()) validated_step_ = position.validated_step();
+  if (position.has_best()) {
+    best_validation_ = position.best();
+    *result_.mutable_valid() = position.best().values();
+  }
+  result_.set_steps(step_);
+  result_.set_samples(position.samples());
+  result_.set_skipped_steps(position.skipped_steps());
+  if (position.stopped_early()) result_.set_stopped_early(true);
+  trained_us_ = static_cast<int64_t>(position.train_seconds() * 1e6);
+}
 
 RankEngine::~RankEngine() = default;
 
 void RankEngine::Start() {
   executor_->Post([this] {
-    if (options_.train) {
-      BeginEpoch(0);
+    if (absl::Status status = CheckPosition(); !status.ok()) {
+      Fail(std::move(status));
     } else {
-      BeginPass(TEST_STREAM, 0);
+      Begin();
     }
   });
 }
 
+absl::Status RankEngine::CheckPosition() const {
+  const RunPosition& position = options_.position;
+  if (!options_.ordered || position.lanes_size() == 0) return absl::OkStatus();
+  if (position.lanes_size() == options_.lanes &&
+      position.lane_turn() < static_cast<uint32_t>(options_.lanes)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("the cut that training goes on from has ", position.lanes_size(),
+                   " lanes and the turn of lane ", position.lane_turn(), ", and the job has ",
+                   options_.lanes, " lanes"));
+}
+
+void RankEngine::Begin() {
+  const RunPosition& position = options_.position;
+  last_cut_us_ = executor_->NowUs();
+  if (!options_.train) {
+    BeginPass(TEST_STREAM, 0);
+  } else if (position.next() == RunPosition::FINISH) {
+    FinishTraining();
+  } else if (epoch_ >= options_.epochs || (options_.max_steps > 0 && step_ >= options_.max_steps)) {
+    // The job was changed since the cut, and asks for no more training.
+    next_ = Next::kFinish;
+    CutIfDue();
+  } else {
+    BeginEpoch(epoch_);
+  }
+}
+
 void RankEngine::RequestStop() {
   executor_->Post([this] { stop_requested_ = true; });
+}
+
+void RankEngine::RequestCut(const CutWish& wish) {
+  executor_->Post([this, wish] {
+    wish_ = std::max(wish_, wish.number());
+    if (wish.leave()) leave_wish_ = std::max(leave_wish_, wish.number());
+  });
+}
+
+void RankEngine::SetPhase(absl::string_view phase) {
+  if (phase_ == phase) return;
+  phase_ = std::string(phase);
+  observer_->OnPhase(phase);
 }
 
 // Whatever would send a request or join a collective checks failed_ first, so nothing new begins
@@ -95,8 +166,12 @@ PartPipeline::RequestFunction RankEngine::MakeRequestFunction() {
 
 void RankEngine::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
+  epoch_ended_ = false;
+  // Only the epoch that the run begins in begins within its order.
+  const bool first = pipeline_ == nullptr;
+  OrderedSchedule schedule(options_.lanes, first ? options_.position : RunPosition());
   auto policy = options_.ordered
-                    ? MakeOrderedRequests(epoch, num_workers_, options_.lanes, options_.rank)
+                    ? MakeOrderedRequests(epoch, num_workers_, std::move(schedule), options_.rank)
                     : MakeAnyWorkerRequests(TRAIN_STREAM, epoch, num_workers_,
                                             static_cast<uint32_t>(options_.idle_step_ms));
   pipeline_ = std::make_unique<PartPipeline>(std::move(policy), &permits_, MakeRequestFunction(),
@@ -105,7 +180,7 @@ void RankEngine::BeginEpoch(uint32_t epoch) {
 }
 
 void RankEngine::ResumeTraining() {
-  observer_->OnPhase("training");
+  SetPhase("training");
   training_ = true;
   training_since_us_ = last_step_end_us_ = executor_->NowUs();
   pipeline_->ResumeRequests();
@@ -155,10 +230,14 @@ void RankEngine::Join(absl::optional<PartPipeline::TakenPart> part, bool idle) {
   joined_ = std::move(part);
   absl::optional<PartInput> input;
   if (joined_.has_value()) {
+    const PartDescription& description = joined_->input.header.part();
     joined_handle_ = joined_->input.header.handle();
+    joined_epoch_ = description.id().epoch();
+    joined_provenance_ = description.provenance();
     input = std::move(joined_->input);
   }
-  trainer_->JoinStep(step_, std::move(input), StepFlags{idle, stop_requested_},
+  const bool cut_due = IsCutDue(/*has_part=*/input.has_value());
+  trainer_->JoinStep(step_, std::move(input), StepFlags{idle, stop_requested_, cut_due},
                      WhenGood<StepResult>(&RankEngine::OnStepDone));
 }
 
@@ -179,6 +258,10 @@ void RankEngine::OnStepDone(StepResult result) {
   // Before OnAllIdle: if the stop flag came with the allreduce that found all ranks idle, training
   // must end now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
+  if (result.cut && !decided_.cut) {
+    decided_.cut = true;
+    cut_decided_us_ = executor_->NowUs();
+  }
   if (decided_.any()) pipeline_->StopRequests();
   if (all_idle) {
     OnAllIdle();
@@ -241,9 +324,9 @@ void RankEngine::CountSkippedStep() {
 // back when the embedding worker has answered, which is after every PS has applied the Update.
 void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;
-  auto released = [this, slot = joined_->slot] {
-    pipeline_->Release(slot);
-    OnPipelineChanged();
+  auto released = [this, slot = joined_->slot, epoch = joined_epoch_,
+                   provenance = std::move(joined_provenance_)] {
+    OnReleased(slot, epoch, provenance);
   };
   if (result->weight > 0) {
     StepHeader header;
@@ -251,11 +334,28 @@ void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
     header.set_normalizer(result->normalizer);
     header.set_finite(result->finite);
     header.set_learning_rate_factor(result->learning_rate_factor);
-    client_.PushGradients(worker, joined_handle_, header, std::move(result->gradients), released);
+    client_.PushGradients(worker, joined_handle_, header, std::move(result->gradients),
+                          std::move(released));
   } else {
-    client_.Ack(worker, TRAIN_STREAM, joined_handle_, released);
+    client_.Ack(worker, TRAIN_STREAM, joined_handle_, std::move(released));
   }
   joined_.reset();
+}
+
+// What is released is consumed, whether or not its step counted: no later generation may train it.
+void RankEngine::OnReleased(uint64_t slot, uint32_t epoch, const Provenance& provenance) {
+  if (failed_) return;
+  if (options_.keeps_ledger) {
+    for (const ProvenanceRange& range : provenance) {
+      const absl::Status status = released_.Add(epoch, range);
+      if (status.ok()) continue;
+      // A restart would meet the same contradiction, so the code is not one that a restart cures.
+      Fail(absl::DataLossError(absl::StrCat("records were trained twice: ", status.message())));
+      return;
+    }
+  }
+  pipeline_->Release(slot);
+  OnPipelineChanged();
 }
 
 // All ranks are idle, so no part, push or Lookup of the train stream is in flight anywhere: the
@@ -266,6 +366,9 @@ void RankEngine::OnAllIdle() {
   trained_us_ += executor_->NowUs() - training_since_us_;
 
   const bool epoch_end = !decided_.any();
+  cut_due_ = decided_.cut;
+  until_idle_us_ = decided_.cut ? executor_->NowUs() - cut_decided_us_ : 0;
+  epoch_ended_ = epoch_end;
   const bool end = decided_.end || (epoch_end && epoch_ + 1 == options_.epochs);
   const bool due = decided_.evaluate || ((epoch_end || end) && options_.evaluation.at_epoch_end());
   decided_ = Decided();
@@ -276,14 +379,17 @@ void RankEngine::OnAllIdle() {
   if (options_.has_valid && due && validated_step_ != step_) {
     BeginPass(VALID_STREAM, next_pass_++);
   } else {
-    AfterValidation();
+    CutIfDue();
   }
 }
 
 // Evaluation.
 
 void RankEngine::BeginPass(Stream stream, uint32_t pass) {
-  observer_->OnPhase(stream == VALID_STREAM ? "validating" : "testing");
+  SetPhase(stream == VALID_STREAM ? "validating" : "testing");
+  if (stream == TEST_STREAM && kill_points_ != nullptr) {
+    kill_points_->Reach(KillPoint::RANK_IN_TEST_PASS);
+  }
   pass_stream_ = stream;
   pass_pipeline_ = std::make_unique<PartPipeline>(
       MakeAnyWorkerRequests(stream, pass, num_workers_,
@@ -337,15 +443,130 @@ void RankEngine::OnValidated(const MetricValues& values) {
     next_ = Next::kFinish;
     result_.set_stopped_early(true);
   }
-  if (!best) {
-    AfterValidation();
-    return;
+  if (best) {
+    *result_.mutable_valid() = values;
+    best_validation_.emplace();
+    *best_validation_->mutable_values() = values;
+    best_validation_->set_step(step_);
+    new_best_ = true;
   }
-  *result_.mutable_valid() = values;
-  Save([this] { AfterValidation(); });
+  CutIfDue();
 }
 
-void RankEngine::AfterValidation() {
+// Cuts.
+
+// Rank 0 alone decides by clock, by steps and on a wish, and the allreduce tells the others.
+// `has_part`: this step will probably count, so a cut that is due after it comes just in time.
+bool RankEngine::IsCutDue(bool has_part) const {
+  if (options_.rank != 0 || writing_) return false;
+  if (wish_ > fulfilled_wish_) return true;
+  const auto every = static_cast<uint64_t>(options_.checkpoint.every_steps());
+  const uint64_t after = step_ + (has_part ? 1 : 0);
+  if (every > 0 && after / every > last_cut_step_ / every) return true;
+  // A run that waits for data would write the same cut again and again.
+  if (options_.checkpoint.every_seconds() <= 0 || step_ == last_cut_step_) return false;
+  const double since = static_cast<double>(executor_->NowUs() - last_cut_us_) * 1e-6;
+  return since >= std::max(options_.checkpoint.every_seconds(),
+                           kWritingTimesBetweenCuts * last_writing_seconds_);
+}
+
+RunPosition RankEngine::Position() const {
+  RunPosition position;
+  position.set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
+  position.set_step(step_);
+  position.set_samples(result_.samples());
+  position.set_next(next_ == Next::kFinish ? RunPosition::FINISH : RunPosition::RESUME);
+  if (validated_step_.has_value()) position.set_validated_step(*validated_step_);
+  if (best_validation_.has_value()) *position.mutable_best() = *best_validation_;
+  position.set_validations_without_best(static_cast<uint32_t>(best_.without_best()));
+  position.set_stopped_early(result_.stopped_early());
+  position.set_skipped_steps(result_.skipped_steps());
+  position.set_skipped_steps_in_a_row(skipped_in_a_row_);
+  if (pipeline_ == nullptr) {
+    *position.mutable_lanes() = options_.position.lanes();
+    position.set_lane_turn(options_.position.lane_turn());
+  } else if (!epoch_ended_) {
+    pipeline_->FillPosition(&position);
+  }
+  position.set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
+  return position;
+}
+
+void RankEngine::CutIfDue() {
+  if (cut_due_ || new_best_ || next_ == Next::kFinish) {
+    BeginCut();
+  } else {
+    GoOn();
+  }
+}
+
+// Every rank counts the same cuts, so all know the name of each, and the best one's goes into its
+// own position. An abandoned cut is begun again under the next number.
+void RankEngine::BeginCut() {
+  CutPlan plan;
+  plan.number = ++cuts_begun_;
+  last_cut_ = CutName(options_.envelope.generation(), plan.number);
+  plan.best = new_best_;
+  plan.last = next_ == Next::kFinish;
+  if (plan.best) best_validation_->set_cut(last_cut_);
+  plan.position = Position();
+  plan.released = released_.ToState();
+  released_ = Ledger();
+  if (!cut_begun_us_.has_value()) cut_begun_us_ = executor_->NowUs();
+  if (options_.rank == 0) {
+    plan.wish = begun_wish_ = wish_ > fulfilled_wish_ ? wish_ : 0;
+    plan.leave = leave_wish_ > fulfilled_wish_;
+    writing_ = true;
+    last_cut_step_ = step_;
+    last_cut_us_ = executor_->NowUs();
+  }
+  observer_->OnCutBegun();
+  trainer_->BeginCut(std::move(plan), WhenGood<CutMarked>(&RankEngine::OnCutMarked),
+                     [this, number = cuts_begun_](absl::StatusOr<CutOutcome> outcome) {
+                       executor_->Post([this, number, outcome = std::move(outcome)] {
+                         if (!outcome.ok()) Fail(outcome.status());
+                         if (!failed_) OnCutEnded(number, *outcome);
+                       });
+                     });
+}
+
+void RankEngine::OnCutMarked(CutMarked marked) {
+  leaving_ = marked.leave;
+  if (marked.waits) {
+    SetPhase("saving");
+    trainer_->AwaitCut(WhenGood<bool>(&RankEngine::OnCutAwaited));
+  } else {
+    GoOn();
+  }
+}
+
+// On rank 0. A cut that was waited for has ended here before OnCutAwaited.
+void RankEngine::OnCutEnded(uint64_t number, const CutOutcome& outcome) {
+  observer_->OnCutEnded(outcome);
+  if (outcome.committed && begun_wish_ > 0 && number == cuts_begun_) fulfilled_wish_ = begun_wish_;
+  last_writing_seconds_ = outcome.seconds;
+  if (number == cuts_begun_) writing_ = false;
+}
+
+// Tables and position are still those of the abandoned cut, because all ranks have waited. How often
+// in a row a cut may be abandoned is the trainer's to say (CutEngine).
+void RankEngine::OnCutAwaited(bool committed) {
+  if (!committed) {
+    BeginCut();
+  } else if (leaving_) {
+    SetPhase("leaving");
+  } else {
+    GoOn();
+  }
+}
+
+void RankEngine::GoOn() {
+  if (cut_begun_us_.has_value() && next_ != Next::kFinish) {
+    const int64_t pause_us = until_idle_us_ + executor_->NowUs() - *cut_begun_us_;
+    observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);
+  }
+  cut_begun_us_.reset();
+  cut_due_ = new_best_ = false;
   switch (next_) {
     case Next::kResume:
       ResumeTraining();
@@ -361,38 +582,17 @@ void RankEngine::AfterValidation() {
 
 // The end.
 
-// Only rank 0 saves, but every rank records the save, so that all of them know later whether the
-// best model has to be restored. The other ranks go on; they wait for rank 0 in the next
-// collective, which rank 0 joins only when the model is committed.
-void RankEngine::Save(std::function<void()> then) {
-  saved_step_ = step_;
-  result_.set_best_step(step_);
-  if (options_.rank != 0) {
-    then();
-    return;
-  }
-  observer_->OnPhase("saving");
-  trainer_->SaveModel(step_, result_.valid(), WhenOk(std::move(then)));
-}
-
-// Without a validation there is no best model; then the last one is saved.
+// The model of the run is the best cut; without a validation that was the best, the last one.
 void RankEngine::FinishTraining() {
   result_.set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
-  if (saved_step_.has_value()) {
-    BeginTest();
-  } else {
-    Save([this] { BeginTest(); });
-  }
-}
-
-// The test set is scored with the saved model, which is the best one and may not be the last.
-void RankEngine::BeginTest() {
+  result_.set_best_step(best_validation_.has_value() ? best_validation_->step() : step_);
+  result_.set_model_dir(best_validation_.has_value() ? best_validation_->cut() : last_cut_);
   if (!options_.has_test) {
     Finish();
-  } else if (saved_step_ == step_) {
+  } else if (result_.best_step() == step_) {
     BeginPass(TEST_STREAM, 0);
   } else {
-    trainer_->RestoreModel(WhenOk([this] { BeginPass(TEST_STREAM, 0); }));
+    trainer_->RestoreModel(result_.model_dir(), WhenOk([this] { BeginPass(TEST_STREAM, 0); }));
   }
 }
 

@@ -8,34 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "nn_worker/rank/fake_cluster.h"
+#include "nn_worker/rank/rank_engine_testing.h"
 
 namespace satrap {
 namespace {
-
-RankOptions Hybrid(int num_ranks, int max_staleness = 2) {
-  RankOptions options;
-  options.num_ranks = num_ranks;
-  options.max_staleness = max_staleness;
-  options.has_valid = true;
-  options.has_test = true;
-  options.evaluation.set_at_epoch_end(false);
-  return options;
-}
-
-RankOptions Sync(int num_ranks, int lanes) {
-  RankOptions options = Hybrid(num_ranks, 1);
-  options.ordered = true;
-  options.lanes = lanes;
-  return options;
-}
-
-FakePart TrainPart(uint64_t seq, uint32_t samples, double weight) {
-  FakePart part;
-  part.id.set_seq(seq);
-  part.samples = samples;
-  part.weight = weight;
-  return part;
-}
 
 // Parts 0.0.i.0 of PutEpoch.
 std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
@@ -44,13 +20,6 @@ std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
     for (int i = 0; i < parts; ++i) names.insert(absl::StrCat(e, ".0.", i, ".0"));
   }
   return names;
-}
-
-// 0, 1, ... n - 1
-std::vector<uint64_t> Numbers(size_t n) {
-  std::vector<uint64_t> numbers(n);
-  for (size_t i = 0; i < n; ++i) numbers[i] = i;
-  return numbers;
 }
 
 TEST(RankEngineHybridTest, TrainsEveryPartOnceAndFinishes) {
@@ -351,7 +320,8 @@ TEST(RankEngineEvaluationTest, HappensEverySoManyStepsAndOnceAtTheEpochsEnd) {
   EXPECT_EQ(cluster.evaluations[1].steps, 4u);
   EXPECT_EQ(cluster.evaluations[0].values.samples(), 3u);
   EXPECT_EQ(cluster.evaluations[2].stream, TEST_STREAM);
-  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2", "4"}));
+  // The stop after step 4 resumes training before the epoch ends.
+  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2 best", "4 best", "4 last"}));
   EXPECT_EQ(cluster.results[0].best_step(), 4u);
   EXPECT_EQ(cluster.results[0].valid().auc(), .7);
 }
@@ -366,7 +336,9 @@ TEST(RankEngineEvaluationTest, TheTestSetIsScoredOnTheBestModel) {
   cluster.PutEpoch(TEST_STREAM, 0, 1);
   cluster.Start();
   ASSERT_TRUE(cluster.Run());
-  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"1", "2", "restored"}));
+  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"1 best", "2 best", "3 last",
+                                                     "restored " + cluster.cuts[1].name}));
+  EXPECT_EQ(cluster.results[0].model_dir(), cluster.cuts[1].name);
   EXPECT_EQ(cluster.results[1].best_step(), 2u);
   EXPECT_FALSE(cluster.results[0].stopped_early());
 }
@@ -390,7 +362,7 @@ TEST(RankEngineEvaluationTest, PatienceEndsTrainingOnAllRanks) {
   }
 }
 
-TEST(RankEngineEvaluationTest, WithoutAValidationSetTheLastModelIsSaved) {
+TEST(RankEngineEvaluationTest, WithoutAValidationSetTheLastCutIsTheModel) {
   RankOptions options = Hybrid(2);
   options.has_valid = false;
   options.evaluation.set_at_epoch_end(true);
@@ -400,7 +372,8 @@ TEST(RankEngineEvaluationTest, WithoutAValidationSetTheLastModelIsSaved) {
   cluster.Start();
   ASSERT_TRUE(cluster.Run());
   ASSERT_EQ(cluster.saved.size(), 1u);
-  EXPECT_EQ(cluster.saved[0], absl::StrCat(cluster.results[0].steps()));
+  EXPECT_EQ(cluster.saved[0], absl::StrCat(cluster.results[0].steps(), " last"));
+  EXPECT_EQ(cluster.results[0].model_dir(), cluster.cuts[0].name);
   EXPECT_EQ(cluster.evaluations.size(), 1u);
 }
 
@@ -434,6 +407,7 @@ TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {
     options.epochs = 1 + random.Below(3);
     options.evaluation.set_every_steps(random.Below(4));
     options.evaluation.set_at_epoch_end(random.Below(2) == 1);
+    options.checkpoint.set_every_steps(random.Below(5));
     FakeNetwork network;
     network.seed = seed;
     network.loss = .05;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "nn_worker/rank/cut_plan.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 
@@ -36,10 +37,17 @@ struct EvaluationEvent {
 class RankObserver {
  public:
   virtual ~RankObserver() = default;
-  // "training", "validating", "testing" or "saving".
+  // "training", "validating", "testing", "saving" or "leaving": with the last phase this generation
+  // has trained all it will.
   virtual void OnPhase(absl::string_view phase) = 0;
   virtual void OnStep(const StepEvent& event) = 0;
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
+  virtual void OnCutBegun() {}
+  // Training goes on after a cut. It took `seconds` from the decision, in which ranks trained what
+  // they held, without the time of evaluations.
+  virtual void OnCutPause(double /*seconds*/) {}
+  // Rank 0 only: a cut that was begun has ended.
+  virtual void OnCutEnded(const CutOutcome& /*outcome*/) {}
 };
 
 }  // namespace satrap

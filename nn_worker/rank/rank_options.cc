@@ -4,7 +4,8 @@
 
 namespace satrap {
 
-RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope) {
+RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope,
+                            const RunPosition& position) {
   RankOptions options;
   options.rank = rank;
   options.num_ranks = job.nn_worker().replicas();
@@ -21,6 +22,8 @@ RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& enve
   options.evaluation = job.evaluation();
   options.has_valid = HasValidData(job.data());
   options.has_test = HasTestData(job.data()) || !options.train;
+  options.position = position;
+  options.checkpoint = job.checkpoint();
   return options;
 }
 

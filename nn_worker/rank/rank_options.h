@@ -8,6 +8,7 @@
 #include "common/rpc/timeouts.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -29,10 +30,17 @@ struct RankOptions {
   EvaluationConfig evaluation;
   bool has_valid = false;  // the job has a validation set
   bool has_test = false;
+
+  RunPosition position;         // training goes on from here
+  CheckpointConfig checkpoint;  // when cuts are due
+  // Parts carry the provenance of their samples. False: parts of a test, whose ledger stays empty.
+  bool keeps_ledger = true;
 };
 
+// `position` is that of the cut that the generation begins from; empty: it begins from nothing.
 // REQUIRES: `job` is validated (common/config/validate_job.h)
-RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope);
+RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope,
+                            const RunPosition& position = RunPosition());
 
 }  // namespace satrap
 

@@ -1,5 +1,6 @@
 #include "nn_worker/rank/request_policy.h"
 
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -51,6 +52,8 @@ class AnyWorkerRequests final : public RequestPolicy {
 
   bool exhausted() const override { return workers_left_ == 0; }
 
+  void FillPosition(RunPosition*) const override {}
+
  private:
   const Stream stream_;
   const uint32_t epoch_;
@@ -63,8 +66,8 @@ class AnyWorkerRequests final : public RequestPolicy {
 
 class OrderedRequests final : public RequestPolicy {
  public:
-  OrderedRequests(uint32_t epoch, int num_workers, int lanes, int rank)
-      : epoch_(epoch), num_workers_(num_workers), rank_(rank), schedule_(lanes) {}
+  OrderedRequests(uint32_t epoch, int num_workers, OrderedSchedule schedule, int rank)
+      : epoch_(epoch), num_workers_(num_workers), rank_(rank), schedule_(std::move(schedule)) {}
 
   absl::optional<PartRequest> NextRequest() override {
     const auto batch = schedule_.Next();
@@ -91,6 +94,8 @@ class OrderedRequests final : public RequestPolicy {
 
   bool exhausted() const override { return !schedule_.Next().has_value(); }
 
+  void FillPosition(RunPosition* position) const override { schedule_.FillPosition(position); }
+
  private:
   const uint32_t epoch_;
   const int num_workers_;
@@ -105,9 +110,9 @@ std::unique_ptr<RequestPolicy> MakeAnyWorkerRequests(Stream stream, uint32_t epo
   return std::make_unique<AnyWorkerRequests>(stream, epoch, num_workers, park_ms);
 }
 
-std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers, int lanes,
-                                                   int rank) {
-  return std::make_unique<OrderedRequests>(epoch, num_workers, lanes, rank);
+std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers,
+                                                   OrderedSchedule schedule, int rank) {
+  return std::make_unique<OrderedRequests>(epoch, num_workers, std::move(schedule), rank);
 }
 
 }  // namespace satrap

@@ -19,6 +19,7 @@
 #include "absl/types/optional.h"
 #include "nn_worker/rank/ordered_schedule.h"
 #include "proto/hot.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -44,15 +45,18 @@ class RequestPolicy {
 
   // No request can bring a part any more: every worker has ended, or the order is at its end.
   virtual bool exhausted() const = 0;
+
+  // Ordered: sets the lanes of `position`. REQUIRES: every request is answered
+  virtual void FillPosition(RunPosition* position) const = 0;
 };
 
 // REQUIRES: num_workers >= 1, park_ms >= 1
 std::unique_ptr<RequestPolicy> MakeAnyWorkerRequests(Stream stream, uint32_t epoch, int num_workers,
                                                      uint32_t park_ms);
 
-// REQUIRES: num_workers >= 1, lanes >= 1
-std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers, int lanes,
-                                                   int rank);
+// Goes on from `schedule`. REQUIRES: num_workers >= 1
+std::unique_ptr<RequestPolicy> MakeOrderedRequests(uint32_t epoch, int num_workers,
+                                                   OrderedSchedule schedule, int rank);
 
 }  // namespace satrap
 

@@ -61,7 +61,8 @@ TEST_F(AnyWorkerRequestsTest, NamesStreamAndEpoch) {
 }
 
 TEST(OrderedRequestsTest, WantsItsPartOfEachBatchInOrderUntilTheEnd) {
-  auto policy = MakeOrderedRequests(/*epoch=*/1, /*num_workers=*/2, /*lanes=*/2, /*rank=*/3);
+  auto policy = MakeOrderedRequests(/*epoch=*/1, /*num_workers=*/2, OrderedSchedule(/*lanes=*/2),
+                                    /*rank=*/3);
   const bool last_of_lane[] = {false, true, true};
   const int lanes[] = {0, 1, 0};
   const int seqs[] = {0, 0, 1};

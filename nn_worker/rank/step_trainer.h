@@ -13,11 +13,13 @@
 #define SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "nn_worker/rank/cut_plan.h"
 #include "nn_worker/rank/part_messages.h"
 #include "proto/control.pb.h"
 
@@ -27,6 +29,7 @@ namespace satrap {
 struct StepFlags {
   bool idle = false;  // it has no part, and gets none before a stop or the end of the epoch
   bool stop = false;  // it wants training to end
+  bool cut = false;   // a cut is due: rank 0 only
 };
 
 // The result of a step's allreduce: the same on every rank, except for `gradients`.
@@ -40,6 +43,7 @@ struct StepResult {
   int idle_ranks = 0;
   bool finite = true;  // the dense and embedding gradients of all ranks are
   bool stop = false;   // a rank wants training to end
+  bool cut = false;    // a cut is due
   float learning_rate_factor = 1;
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
 };
@@ -61,14 +65,22 @@ class StepTrainer {
   // bits on every rank.
   virtual void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) = 0;
 
-  // Saves tables and network after `step` steps as the best model. `done` runs when every embedding
-  // PS has answered and the model is committed. Called on rank 0 only, which joins no collective
-  // until then, so no row changes in the meantime.
-  virtual void SaveModel(uint64_t step, const MetricValues& valid,
-                         absl::AnyInvocable<void(absl::Status)> done) = 0;
+  // Collective. Begins a cut: hands rank 0 what every rank has released, has every embedding PS mark
+  // its rows and copies the dense state. `done` runs when all ranks know that every PS has marked,
+  // or that the cut could not begin. The cut is then written while training goes on, and when that
+  // has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, in whatever order with
+  // the `done` of this call. If a cut is being written still, the next one begins after it.
+  virtual void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                        absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) = 0;
 
-  // Collective. Brings tables and network back to what SaveModel saved last.
-  virtual void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) = 0;
+  // Collective. Waits until the cut that was begun last has ended. `done` gets whether it is
+  // committed; if it is not, it was abandoned.
+  virtual void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) = 0;
+
+  // Collective. Brings tables and network to those of the cut RUN/checkpoints/`cut`, to score with
+  // them. No step and no cut follows.
+  virtual void RestoreModel(const std::string& cut,
+                            absl::AnyInvocable<void(absl::Status)> done) = 0;
 };
 
 }  // namespace satrap

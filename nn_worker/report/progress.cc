@@ -18,8 +18,15 @@ std::string Number(double value) {
 }  // namespace
 
 Progress::Progress(const Executor* clock, std::function<double()> window_auc,
-                   std::function<void(const std::string&)> write_line)
-    : clock_(clock), window_auc_(std::move(window_auc)), write_line_(std::move(write_line)) {
+                   std::function<void(const std::string&)> write_line, uint64_t generation,
+                   const RunPosition& position)
+    : clock_(clock),
+      window_auc_(std::move(window_auc)),
+      write_line_(std::move(write_line)),
+      generation_(generation) {
+  progress_.set_epoch(position.epoch());
+  progress_.set_step(position.step());
+  progress_.set_samples(position.samples());
   progress_.set_phase("starting");
   progress_.set_seconds_left(-1);
 }
@@ -68,11 +75,11 @@ std::string Progress::EndWindow(int64_t now_us) {
   progress_.set_staleness_mean(
       window_.parts == 0 ? 0 : static_cast<double>(window_.staleness_sum) / window_.parts);
   const TrainProgress& p = progress_;
-  std::string line =
-      absl::StrCat("{\"event\":\"train\",\"epoch\":", p.epoch(), ",\"step\":", p.step(),
-                   ",\"samples\":", p.samples(), ",\"seconds\":", Number(seconds),
-                   ",\"samples_per_second\":", Number(p.samples_per_second()),
-                   ",\"loss\":", Number(p.window_loss()), ",\"auc\":", Number(p.window_auc()));
+  std::string line = absl::StrCat(
+      "{\"event\":\"train\",\"generation\":", generation_, ",\"epoch\":", p.epoch(),
+      ",\"step\":", p.step(), ",\"samples\":", p.samples(), ",\"seconds\":", Number(seconds),
+      ",\"samples_per_second\":", Number(p.samples_per_second()),
+      ",\"loss\":", Number(p.window_loss()), ",\"auc\":", Number(p.window_auc()));
   absl::StrAppend(&line, ",\"staleness_max\":", p.staleness_max(),
                   ",\"staleness_mean\":", Number(p.staleness_mean()), "}");
   window_ = Window();
@@ -87,14 +94,36 @@ void Progress::OnEvaluation(const EvaluationEvent& event) {
     *progress_.mutable_last_valid() = event.values;
   }
   const MetricValues& values = event.values;
-  std::string line =
-      absl::StrCat("{\"event\":\"", valid ? "valid" : "test", "\",\"epoch\":", event.epoch,
-                   ",\"step\":", event.steps, ",\"samples\":", values.samples(),
-                   ",\"auc\":", Number(values.auc()), ",\"logloss\":", Number(values.logloss()));
+  std::string line = absl::StrCat(
+      "{\"event\":\"", valid ? "valid" : "test", "\",\"generation\":", generation_,
+      ",\"epoch\":", event.epoch, ",\"step\":", event.steps, ",\"samples\":", values.samples(),
+      ",\"auc\":", Number(values.auc()), ",\"logloss\":", Number(values.logloss()));
   absl::StrAppend(&line, ",\"normalised_entropy\":", Number(values.normalised_entropy()),
                   ",\"calibration\":", Number(values.calibration()),
                   ",\"best\":", event.best ? "true" : "false", "}");
   write_line_(line);
+}
+
+void Progress::OnCutBegun() {
+  MutexLock lock(&mutex_);
+  cuts_.set_begun(cuts_.begun() + 1);
+  cuts_.set_writing(true);
+}
+
+void Progress::OnCutEnded(const CutOutcome& outcome) {
+  MutexLock lock(&mutex_);
+  if (outcome.committed) {
+    cuts_.set_committed(cuts_.committed() + 1);
+  } else {
+    cuts_.set_abandoned(cuts_.abandoned() + 1);
+    cuts_.set_last_abandoned_cause(outcome.cause);
+  }
+  cuts_.set_writing(cuts_.begun() > cuts_.committed() + cuts_.abandoned());
+}
+
+CutProgress Progress::Cuts() const {
+  MutexLock lock(&mutex_);
+  return cuts_;
 }
 
 void Progress::SetExpectedSamples(uint64_t samples) {

@@ -2,7 +2,8 @@
 // and into the lines of metrics.jsonl.
 //
 // metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
-// {"event":"valid"|"test",...} for each evaluation. docs/formats.md lists the fields.
+// {"event":"valid"|"test",...} for each evaluation. docs/formats.md lists the fields. The file goes
+// on over generations; steps that were lost with one come again in the next.
 //
 // Thread-safe.
 
@@ -18,6 +19,7 @@
 #include "common/thread/mutex.h"
 #include "nn_worker/rank/rank_observer.h"
 #include "proto/control.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -27,18 +29,24 @@ class Progress final : public RankObserver {
 
   // `window_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
   // gets each line of metrics.jsonl, without the newline. `clock` is not owned.
+  // Counts go on from `position`.
   Progress(const Executor* clock, std::function<double()> window_auc,
-           std::function<void(const std::string&)> write_line);
+           std::function<void(const std::string&)> write_line, uint64_t generation = 1,
+           const RunPosition& position = RunPosition());
 
   void OnPhase(absl::string_view phase) override;
   void OnStep(const StepEvent& event) override;
   void OnEvaluation(const EvaluationEvent& event) override;
+  void OnCutBegun() override;
+  void OnCutEnded(const CutOutcome& outcome) override;
 
   // The samples of the whole run, from which the time left is estimated. 0: not known.
   void SetExpectedSamples(uint64_t samples);
 
   // The figures of the last full window, and the totals up to now.
   TrainProgress Snapshot() const;
+  // Of this generation. Rank 0 only.
+  CutProgress Cuts() const;
 
  private:
   struct Window {
@@ -58,10 +66,12 @@ class Progress final : public RankObserver {
   const Executor* const clock_;
   const std::function<double()> window_auc_;
   const std::function<void(const std::string&)> write_line_;
+  const uint64_t generation_;
 
   mutable Mutex mutex_;
   TrainProgress progress_ GUARDED_BY(mutex_);
   Window window_ GUARDED_BY(mutex_);
+  CutProgress cuts_ GUARDED_BY(mutex_);
 };
 
 }  // namespace satrap

@@ -44,10 +44,11 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
   EXPECT_DOUBLE_EQ(p.samples_per_second(), 300);
   EXPECT_DOUBLE_EQ(p.window_loss(), .2);
   EXPECT_DOUBLE_EQ(p.window_auc(), .75);
-  EXPECT_EQ(lines_[0],
-            "{\"event\":\"train\",\"epoch\":0,\"step\":1,\"samples\":100,\"seconds\":1,"
-            "\"samples_per_second\":100,\"loss\":0.3,\"auc\":0.75,\"staleness_max\":1,"
-            "\"staleness_mean\":1}");
+  EXPECT_EQ(
+      lines_[0],
+      "{\"event\":\"train\",\"generation\":1,\"epoch\":0,\"step\":1,\"samples\":100,\"seconds\":1,"
+      "\"samples_per_second\":100,\"loss\":0.3,\"auc\":0.75,\"staleness_max\":1,"
+      "\"staleness_mean\":1}");
 }
 
 TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
@@ -80,10 +81,48 @@ TEST_F(ProgressTest, NanIsNullInALine) {
   event.values.set_auc(std::numeric_limits<double>::quiet_NaN());
   event.values.set_logloss(.5);
   progress_.OnEvaluation(event);
-  EXPECT_EQ(
-      lines_[0],
-      "{\"event\":\"valid\",\"epoch\":0,\"step\":7,\"samples\":3,\"auc\":null,\"logloss\":0.5,"
-      "\"normalised_entropy\":0,\"calibration\":0,\"best\":false}");
+  EXPECT_EQ(lines_[0],
+            "{\"event\":\"valid\",\"generation\":1,\"epoch\":0,\"step\":7,\"samples\":3,\"auc\":"
+            "null,\"logloss\":0.5,"
+            "\"normalised_entropy\":0,\"calibration\":0,\"best\":false}");
+}
+
+TEST_F(ProgressTest, CountsGoOnFromTheCutAndLinesNameTheGeneration) {
+  RunPosition position;
+  position.set_epoch(2);
+  position.set_step(70);
+  position.set_samples(7000);
+  Progress later(
+      &clock_, [] { return .5; }, [this](const std::string& line) { lines_.push_back(line); }, 3,
+      position);
+  EXPECT_EQ(later.Snapshot().epoch(), 2u);
+  EXPECT_EQ(later.Snapshot().step(), 70u);
+  later.OnPhase("training");
+  StepEvent event;
+  event.steps = 71;
+  event.samples = 100;
+  later.OnStep(event);
+  EXPECT_EQ(later.Snapshot().samples(), 7100u);
+  later.OnEvaluation(EvaluationEvent());
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_EQ(lines_[0].find("{\"event\":\"valid\",\"generation\":3,"), 0u) << lines_[0];
+}
+
+TEST_F(ProgressTest, CutsAreCountedByHowTheyEnd) {
+  progress_.OnCutBegun();
+  EXPECT_TRUE(progress_.Cuts().writing());
+  CutOutcome outcome;
+  outcome.committed = true;
+  progress_.OnCutEnded(outcome);
+  EXPECT_FALSE(progress_.Cuts().writing());
+  progress_.OnCutBegun();
+  outcome.committed = false;
+  outcome.cause = "disk full";
+  progress_.OnCutEnded(outcome);
+  EXPECT_EQ(progress_.Cuts().begun(), 2u);
+  EXPECT_EQ(progress_.Cuts().committed(), 1u);
+  EXPECT_EQ(progress_.Cuts().abandoned(), 1u);
+  EXPECT_EQ(progress_.Cuts().last_abandoned_cause(), "disk full");
 }
 
 TEST_F(ProgressTest, TimeLeftFollowsFromWhatIsExpected) {

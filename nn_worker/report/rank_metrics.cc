@@ -1,9 +1,28 @@
 #include "nn_worker/report/rank_metrics.h"
 
+#include <vector>
+
 namespace satrap {
 
-RankMetrics::RankMetrics(MetricsRegistry* registry, RankObserver* next)
-    : next_(next),
+namespace {
+
+constexpr char kAbandoned[] = "satrap_cuts_abandoned_total";
+constexpr char kAbandonedHelp[] =
+    "Cuts that were abandoned: the copies of updated rows reached checkpoint.copy_bytes, or a file "
+    "could not be written";
+
+// Upper ends of buckets in seconds: 1 ms to 17 minutes, doubling.
+std::vector<double> WritingBounds() {
+  std::vector<double> bounds;
+  for (double bound = .001; bound < 1100; bound *= 2) bounds.push_back(bound);
+  return bounds;
+}
+
+}  // namespace
+
+RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankObserver* next)
+    : clock_(clock),
+      next_(next),
       steps_(registry->AddCounter("satrap_train_steps_total", "Global steps that counted")),
       samples_(
           registry->AddCounter("satrap_train_samples_total", "Samples trained, over all ranks")),
@@ -16,7 +35,25 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, RankObserver* next)
           registry->AddCounter("satrap_saturated_values_total",
                                "Values of gradients that were too large for an F16 on the wire")),
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
-      valid_auc_(registry->AddGauge("satrap_valid_auc", "AUC of the last validation")) {}
+      valid_auc_(registry->AddGauge("satrap_valid_auc", "AUC of the last validation")),
+      cuts_begun_(registry->AddCounter("satrap_cuts_begun_total", "Cuts that were begun")),
+      cuts_committed_(
+          registry->AddCounter("satrap_cuts_committed_total", "Cuts that were committed")),
+      cuts_abandoned_copy_limit_(
+          registry->AddCounter(kAbandoned, kAbandonedHelp, {{"cause", "copy_limit"}})),
+      cuts_abandoned_write_(registry->AddCounter(kAbandoned, kAbandonedHelp, {{"cause", "write"}})),
+      cut_bytes_(registry->AddCounter("satrap_cut_bytes_total", "Bytes of committed cuts")),
+      cut_copied_bytes_(
+          registry->AddCounter("satrap_cut_copied_bytes_total",
+                               "Bytes of rows that were copied before they were updated")),
+      cut_pause_seconds_(registry->AddHistogram("satrap_cut_pause_seconds",
+                                                "From the decision for a cut to training going on",
+                                                LatencyBounds())),
+      cut_writing_seconds_(registry->AddHistogram(
+          "satrap_cut_writing_seconds", "From the mark of a cut to its end", WritingBounds())),
+      cut_age_seconds_(registry->AddGauge(
+          "satrap_cut_age_seconds", "Since the last cut was committed, or this process began")),
+      last_cut_us_(clock->NowUs()) {}
 
 void RankMetrics::OnPhase(absl::string_view phase) { next_->OnPhase(phase); }
 
@@ -31,6 +68,33 @@ void RankMetrics::OnStep(const StepEvent& event) {
   saturated_values_->Increment(static_cast<double>(event.saturated_values));
   if (event.had_part) staleness_->Observe(event.staleness);
   next_->OnStep(event);
+}
+
+void RankMetrics::OnCutBegun() {
+  cuts_begun_->Increment();
+  next_->OnCutBegun();
+}
+
+void RankMetrics::OnCutPause(double seconds) {
+  cut_pause_seconds_->Observe(seconds);
+  next_->OnCutPause(seconds);
+}
+
+void RankMetrics::OnCutEnded(const CutOutcome& outcome) {
+  cut_writing_seconds_->Observe(outcome.seconds);
+  cut_copied_bytes_->Increment(static_cast<double>(outcome.copied_bytes));
+  if (outcome.committed) {
+    cuts_committed_->Increment();
+    cut_bytes_->Increment(static_cast<double>(outcome.bytes));
+    last_cut_us_ = clock_->NowUs();
+  } else {
+    (outcome.copy_limit ? cuts_abandoned_copy_limit_ : cuts_abandoned_write_)->Increment();
+  }
+  next_->OnCutEnded(outcome);
+}
+
+void RankMetrics::UpdateAges() {
+  cut_age_seconds_->Set(static_cast<double>(clock_->NowUs() - last_cut_us_) * 1e-6);
 }
 
 void RankMetrics::OnEvaluation(const EvaluationEvent& event) {

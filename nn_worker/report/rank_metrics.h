@@ -1,24 +1,36 @@
 // The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness,
-// saturated gradients, the loss, and the AUC of the last validation. Called as RankObserver says.
+// saturated gradients, the loss, the AUC of the last validation, and rank 0's of cuts. Called as
+// RankObserver says, and UpdateAges on any thread at any time.
 
 #ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 #define SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 
+#include <atomic>
+#include <cstdint>
+
 #include "common/metrics/metrics.h"
+#include "common/thread/executor.h"
 #include "nn_worker/rank/rank_observer.h"
 
 namespace satrap {
 
 class RankMetrics final : public RankObserver {
  public:
-  // Passes every event on to `next`. Neither argument is owned.
-  RankMetrics(MetricsRegistry* registry, RankObserver* next);
+  // Passes every event on to `next`. Nothing is owned.
+  RankMetrics(MetricsRegistry* registry, const Executor* clock, RankObserver* next);
 
   void OnPhase(absl::string_view phase) override;
   void OnStep(const StepEvent& event) override;
   void OnEvaluation(const EvaluationEvent& event) override;
+  void OnCutBegun() override;
+  void OnCutPause(double seconds) override;
+  void OnCutEnded(const CutOutcome& outcome) override;
+
+  // Sets the gauges that grow with time.
+  void UpdateAges();
 
  private:
+  const Executor* const clock_;
   RankObserver* const next_;
   prometheus::Counter* const steps_;
   prometheus::Counter* const samples_;
@@ -27,6 +39,16 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const saturated_values_;
   prometheus::Gauge* const loss_;
   prometheus::Gauge* const valid_auc_;
+  prometheus::Counter* const cuts_begun_;
+  prometheus::Counter* const cuts_committed_;
+  prometheus::Counter* const cuts_abandoned_copy_limit_;
+  prometheus::Counter* const cuts_abandoned_write_;
+  prometheus::Counter* const cut_bytes_;
+  prometheus::Counter* const cut_copied_bytes_;
+  prometheus::Histogram* const cut_pause_seconds_;
+  prometheus::Histogram* const cut_writing_seconds_;
+  prometheus::Gauge* const cut_age_seconds_;
+  std::atomic<int64_t> last_cut_us_;  // when the last cut was committed, or the process began
 };
 
 }  // namespace satrap

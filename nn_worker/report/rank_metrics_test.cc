@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -13,13 +14,17 @@ class CountingObserver final : public RankObserver {
   void OnPhase(absl::string_view) override { ++events; }
   void OnStep(const StepEvent&) override { ++events; }
   void OnEvaluation(const EvaluationEvent&) override { ++events; }
+  void OnCutBegun() override { ++events; }
+  void OnCutPause(double) override { ++events; }
+  void OnCutEnded(const CutOutcome&) override { ++events; }
   int events = 0;
 };
 
 TEST(RankMetricsTest, CountsAndHandsOn) {
   MetricsRegistry registry("nn_worker", 1);
   CountingObserver next;
-  RankMetrics metrics(&registry, &next);
+  ManualExecutor clock;
+  RankMetrics metrics(&registry, &clock, &next);
   StepEvent step;
   step.samples = 100;
   step.weight = 50;
@@ -44,6 +49,42 @@ TEST(RankMetricsTest, CountsAndHandsOn) {
   EXPECT_TRUE(absl::StrContains(text, "satrap_saturated_values_total" + labels + "14")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_loss" + labels + "0.5")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_valid_auc" + labels + "0.75")) << text;
+}
+
+TEST(RankMetricsTest, CountsCutsByHowTheyEnd) {
+  MetricsRegistry registry("nn_worker", 0);
+  CountingObserver next;
+  ManualExecutor clock;
+  RankMetrics metrics(&registry, &clock, &next);
+  CutOutcome outcome;
+  outcome.committed = true;
+  outcome.bytes = 1000;
+  outcome.copied_bytes = 10;
+  outcome.seconds = 2;
+  metrics.OnCutBegun();
+  metrics.OnCutPause(.25);
+  metrics.OnCutEnded(outcome);
+  clock.AdvanceBy(3'000'000);
+  outcome.committed = false;
+  outcome.copy_limit = true;
+  metrics.OnCutEnded(outcome);
+  outcome.copy_limit = false;
+  metrics.OnCutEnded(outcome);
+  metrics.OnCutEnded(outcome);
+  metrics.UpdateAges();
+
+  EXPECT_EQ(next.events, 6);
+  const std::string text = registry.Text();
+  const std::string labels = "{index=\"0\",role=\"nn_worker\"} ";
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cuts_begun_total" + labels + "1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cuts_committed_total" + labels + "1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "cause=\"copy_limit\"} 1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "cause=\"write\"} 2")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cut_bytes_total" + labels + "1000")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cut_copied_bytes_total" + labels + "40")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cut_pause_seconds_sum" + labels + "0.25")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cut_writing_seconds_sum" + labels + "8")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_cut_age_seconds" + labels + "3")) << text;
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 #include "nn_worker/trainer/network_trainer.h"
 
 #include <cmath>
+#include <future>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/run_log.h"
 #include "common/thread/mutex.h"
+#include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/metrics/binary_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/step_normalizer.h"
@@ -18,7 +21,7 @@ namespace satrap {
 namespace {
 
 // The sums behind the dense gradient in a step's allreduce.
-enum ExtraSum { kSamples, kWeight, kLoss, kIdle, kNotFinite, kStop, kNumExtraSums };
+enum ExtraSum { kSamples, kWeight, kLoss, kIdle, kNotFinite, kStop, kCut, kNumExtraSums };
 static_assert(kNumExtraSums <= Network::kExtraSums);
 
 // The AUC of the progress line covers this many of this rank's last samples.
@@ -30,6 +33,39 @@ std::vector<float> AsFloats(absl::Span<const uint8_t> mask) {
 
 }  // namespace
 
+// How far a cut is, for the thread that waits for it.
+class CutWatch {
+ public:
+  void Mark() {
+    MutexLock lock(&mutex_);
+    marked_ = true;
+    changed_.NotifyAll();
+  }
+  void End(absl::StatusOr<bool> committed) {
+    MutexLock lock(&mutex_);
+    committed_ = std::move(committed);
+    changed_.NotifyAll();
+  }
+  // Returns when the cut is marked or has ended. An error is the cut's.
+  absl::Status AwaitMark() {
+    MutexLock lock(&mutex_);
+    while (!marked_ && !committed_.has_value()) changed_.Wait(&mutex_);
+    return committed_.has_value() ? committed_->status() : absl::OkStatus();
+  }
+  // Whether the cut is committed.
+  absl::StatusOr<bool> AwaitEnd() {
+    MutexLock lock(&mutex_);
+    while (!committed_.has_value()) changed_.Wait(&mutex_);
+    return *committed_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool marked_ GUARDED_BY(mutex_) = false;
+  absl::optional<absl::StatusOr<bool>> committed_ GUARDED_BY(mutex_);
+};
+
 struct NetworkTrainer::Rep {
   explicit Rep(const NetworkTrainerOptions& options)
       : options(options), exchange(options.layout, options.network, options.pool) {}
@@ -39,7 +75,12 @@ struct NetworkTrainer::Rep {
   absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite);
   absl::Status Score(const PartInput& part);
   absl::StatusOr<MetricValues> Merge();
-  absl::Status Load(const std::string& directory);
+  absl::StatusOr<CutMarked> BeginCut(CutPlan plan, CutEngine::Ended ended);
+  absl::StatusOr<bool> AwaitCut();
+  absl::Status LoadTables(const std::string& directory);
+  absl::Status LoadFromRank0(absl::StatusOr<std::string> dense, Network::LoadScope scope);
+  absl::StatusOr<std::string> FromRank0(absl::string_view bytes);
+  bool leads() const { return options.collective->rank() == 0; }
   absl::StatusOr<PartView> Read(const PartInput& part);
   int64_t FirstSampleOfStep(const PartView& view) const;
 
@@ -49,6 +90,8 @@ struct NetworkTrainer::Rep {
 
   Mutex window_mutex;
   WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
+
+  std::shared_ptr<CutWatch> cut;  // rank 0: the one that was begun last
 
   WorkThread thread;  // last, so that it ends first: its tasks use the others
 };
@@ -105,6 +148,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kIdle] = flags.idle ? 1 : 0;
   sums[kNotFinite] = finite ? 0 : 1;
   sums[kStop] = flags.stop ? 1 : 0;
+  sums[kCut] = flags.cut ? 1 : 0;
   RETURN_IF_ERROR(options.network->AllReduce(sums));
   StepResult result;
   result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
@@ -113,6 +157,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
   result.finite = sums[kNotFinite] == 0;
   result.stop = sums[kStop] > 0;
+  result.cut = sums[kCut] > 0;
   if (result.weight > 0) {
     result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
   }
@@ -149,24 +194,87 @@ absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
   return values;
 }
 
-// Rank 0 reads the file and tells the others, who may not see its disk.
-absl::Status NetworkTrainer::Rep::Load(const std::string& directory) {
-  std::string dense;
-  if (options.collective->rank() == 0) {
-    ASSIGN_OR_RETURN(const std::string model, FindSavedModel(directory));
-    ASSIGN_OR_RETURN(dense, options.store->Load(model));
+// Only rank 0 knows how the embedding PSs fare, and the second collective tells the others. Its
+// bytes are what CutMarked says.
+absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine::Ended ended) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> released,
+                   options.collective->AllGatherBytes(plan.released.SerializeAsString()));
+  std::string marked_bytes;
+  if (leads()) {
+    std::vector<LedgerState> states(released.size());
+    for (size_t rank = 0; rank < released.size(); ++rank) {
+      if (!states[rank].ParseFromString(released[rank])) {
+        return absl::DataLossError(
+            absl::StrCat("the ledger of nn_worker ", rank, " is no message"));
+      }
+    }
+    marked_bytes = {IsWaitedFor(plan) ? '1' : '0', plan.leave ? '1' : '0'};
+    cut = std::make_shared<CutWatch>();
+    options.cuts->Begin(
+        std::move(plan), std::move(states), options.network->Save(), [cut = cut] { cut->Mark(); },
+        [cut = cut, ended = std::move(ended)](absl::StatusOr<CutOutcome> outcome) mutable {
+          const bool ok = outcome.ok();
+          absl::StatusOr<bool> committed = ok && outcome->committed;
+          if (!ok) committed = outcome.status();
+          // The engine learns of the end before AwaitCut is answered.
+          ended(std::move(outcome));
+          cut->End(std::move(committed));
+        });
+    RETURN_IF_ERROR(cut->AwaitMark());
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> from_ranks,
-                   options.collective->AllGatherBytes(dense));
-  return options.network->Load(from_ranks[0], Network::LoadScope::kModel);
+  ASSIGN_OR_RETURN(const std::string told, FromRank0(marked_bytes));
+  if (told.size() != 2) return absl::InternalError("rank 0 did not say what the cut is for");
+  return CutMarked{told[0] == '1', told[1] == '1'};
+}
+
+absl::StatusOr<bool> NetworkTrainer::Rep::AwaitCut() {
+  bool committed = false;
+  if (leads()) {
+    ASSIGN_OR_RETURN(committed, cut->AwaitEnd());
+  }
+  ASSIGN_OR_RETURN(const std::string told, FromRank0(committed ? "1" : ""));
+  return !told.empty();
+}
+
+absl::StatusOr<std::string> NetworkTrainer::Rep::FromRank0(absl::string_view bytes) {
+  ASSIGN_OR_RETURN(std::vector<std::string> from_ranks, options.collective->AllGatherBytes(bytes));
+  return std::move(from_ranks[0]);
+}
+
+absl::Status NetworkTrainer::Rep::LoadTables(const std::string& directory) {
+  std::promise<absl::Status> loaded;
+  options.cuts->embedding_ps()->LoadTables(
+      directory, [&loaded](absl::Status status) { loaded.set_value(std::move(status)); });
+  return loaded.get_future().get();
+}
+
+// Rank 0 reads the file and tells the others, who may not see its disk.
+absl::Status NetworkTrainer::Rep::LoadFromRank0(absl::StatusOr<std::string> dense,
+                                                Network::LoadScope scope) {
+  RETURN_IF_ERROR(dense.status());
+  ASSIGN_OR_RETURN(const std::string from_rank_0, FromRank0(*dense));
+  return options.network->Load(from_rank_0, scope);
 }
 
 NetworkTrainer::NetworkTrainer(const NetworkTrainerOptions& options)
     : rep_(std::make_unique<Rep>(options)) {}
 NetworkTrainer::~NetworkTrainer() = default;
 
-absl::Status NetworkTrainer::StartFrom(const std::string& directory) {
-  return rep_->Load(directory);
+absl::Status NetworkTrainer::StartFromModel(const std::string& path) {
+  absl::StatusOr<std::string> dense = "";
+  if (rep_->leads()) {
+    ASSIGN_OR_RETURN(const std::string directory, FindSavedModel(path));
+    dense = ReadDense(directory);
+    RETURN_IF_ERROR(dense.status());
+    RETURN_IF_ERROR(rep_->LoadTables(directory));
+  }
+  return rep_->LoadFromRank0(std::move(dense), Network::LoadScope::kModel);
+}
+
+absl::Status NetworkTrainer::StartFromCut(const std::string& directory) {
+  absl::StatusOr<std::string> dense = "";
+  if (rep_->leads()) dense = ReadDense(directory);
+  return rep_->LoadFromRank0(std::move(dense), Network::LoadScope::kAll);
 }
 
 void NetworkTrainer::JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
@@ -185,17 +293,24 @@ void NetworkTrainer::MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<Metr
   rep_->thread.Post([rep = rep_.get(), done = std::move(done)]() mutable { done(rep->Merge()); });
 }
 
-void NetworkTrainer::SaveModel(uint64_t step, const MetricValues& valid,
-                               absl::AnyInvocable<void(absl::Status)> done) {
-  rep_->thread.Post([rep = rep_.get(), step, valid, done = std::move(done)]() mutable {
-    done(rep->options.store->Save(step, valid, rep->options.network->Save()));
+void NetworkTrainer::BeginCut(CutPlan plan,
+                              absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                              absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) {
+  rep_->thread.Post([rep = rep_.get(), plan = std::move(plan), done = std::move(done),
+                     ended = std::move(ended)]() mutable {
+    done(rep->BeginCut(std::move(plan), std::move(ended)));
   });
 }
 
-void NetworkTrainer::RestoreModel(absl::AnyInvocable<void(absl::Status)> done) {
-  rep_->thread.Post([rep = rep_.get(), done = std::move(done)]() mutable {
-    const ModelStore* store = rep->options.store;
-    done(rep->Load(store == nullptr ? "" : store->last_saved()));
+void NetworkTrainer::AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) {
+  rep_->thread.Post(
+      [rep = rep_.get(), done = std::move(done)]() mutable { done(rep->AwaitCut()); });
+}
+
+void NetworkTrainer::RestoreModel(const std::string& cut,
+                                  absl::AnyInvocable<void(absl::Status)> done) {
+  rep_->thread.Post([this, cut, done = std::move(done)]() mutable {
+    done(StartFromModel(absl::StrCat(CheckpointsDir(rep_->options.run_dir), "/", cut)));
   });
 }
 

@@ -4,8 +4,8 @@
 // A step costs one allreduce (Network::AllReduce: the dense gradient and a few sums), besides those
 // of layers (batch norm over the global batch).
 //
-// Everything runs on one thread of this object. It blocks in collectives, saving and loading, and
-// runs the `done` callbacks. The destructor waits for a running call: abort the collective first if
+// Everything runs on one thread of this object. It blocks in collectives, while embedding PSs mark or
+// load their rows, and in AwaitCut, and runs the `done` callbacks. The destructor waits for a running call: abort the collective first if
 // ranks may be missing.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/fork_join_pool.h"
-#include "nn_worker/checkpoint/model_store.h"
+#include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/rank/step_trainer.h"
@@ -35,7 +35,8 @@ struct NetworkTrainerOptions {
   Network* network = nullptr;
   Collective* collective = nullptr;
   ForkJoinPool* pool = nullptr;             // may be that of the network's backend
-  ModelStore* store = nullptr;              // rank 0 only
+  CutEngine* cuts = nullptr;                // rank 0 only
+  std::string run_dir;                      // that of the cuts; rank 0 only
   PredictionWriter* predictions = nullptr;  // of the one test pass; null: none are written
 };
 
@@ -45,18 +46,21 @@ class NetworkTrainer final : public StepTrainer {
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
 
-  // Collective, blocking. Loads tables and network, but not the state of the dense optimizer, from
-  // the model at `directory` (FindSavedModel), to train on or to score. REQUIRES: before the first
-  // JoinStep
-  absl::Status StartFrom(const std::string& directory);
+  // Collective, blocking; before the first JoinStep. Loads tables and network, but not the state of
+  // the dense optimizer, from the model at `path` (FindSavedModel), to train on or to score.
+  absl::Status StartFromModel(const std::string& path);
+  // The same for the network and the state of its optimizer from the cut in `directory`, to go on as
+  // if nothing had happened. The embedding PSs have loaded the tables themselves.
+  absl::Status StartFromCut(const std::string& directory);
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
-  void SaveModel(uint64_t step, const MetricValues& valid,
-                 absl::AnyInvocable<void(absl::Status)> done) override;
-  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override;
+  void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override;
+  void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override;
+  void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override;
 
   // An estimate of the AUC over this rank's last training samples, each predicted before the step
   // that it was trained in. NaN unless both classes occur. Thread-safe.

@@ -1,19 +1,30 @@
 #include "nn_worker/trainer/network_trainer.h"
 
+#include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <future>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/manifest.h"
 #include "common/config/text_format.h"
 #include "common/numeric/random.h"
+#include "common/rpc/header.h"
+#include "common/thread/mutex.h"
+#include "common/thread/serial_executor.h"
+#include "common/thread/thread_pool_executor.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/deferred_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/checkpoint/cut_engine.h"
+#include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/trainer/fake_tables.h"
 
@@ -128,7 +139,8 @@ std::vector<FakeSample> Batch(uint64_t step) {
 class Ranks {
  public:
   explicit Ranks(int num_ranks, const JobConfig& job = Job(), int64_t global_batch_size = kBatch,
-                 bool ordered = true, bool deferred = false)
+                 bool ordered = true, bool deferred = false, CutEngine* cuts = nullptr,
+                 const std::string& run_dir = "")
       : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),
@@ -157,6 +169,8 @@ class Ranks {
       trainer.network = networks_.back().get();
       trainer.collective = collectives_[r].get();
       trainer.pool = pools_.back().get();
+      trainer.cuts = r == 0 ? cuts : nullptr;
+      trainer.run_dir = r == 0 ? run_dir : "";
       trainers_.push_back(std::make_unique<NetworkTrainer>(trainer));
     }
   }
@@ -220,6 +234,7 @@ class Ranks {
   }
   // As a model holds it: weights, running statistics, the optimizer's state.
   std::string Saved(int rank) { return networks_[rank]->Save(); }
+  int size() const { return static_cast<int>(trainers_.size()); }
   void Load(int rank, const std::string& saved) {
     CHECK_OK(networks_[rank]->Load(saved, Network::LoadScope::kAll));
   }
@@ -462,6 +477,135 @@ TEST(NetworkTrainerTest, WithLocalBatchNormAnyRankScoresAlikeAndAsTheSavedModel)
   EXPECT_NE(four.Score(Batch(99), {60, 60, 60, 60}).logloss(), spread.logloss());
   four.Load(0, saved);
   EXPECT_NEAR(four.Score(Batch(99), {60, 60, 60, 60}).logloss(), spread.logloss(), 1e-12);
+}
+
+// Answers each call at once: an embedding PS without rows, or a coordinator.
+class WillingPeer final : public rpc::Channel {
+ public:
+  void Call(const rpc::Method& method, rpc::Message, int64_t, rpc::Callback done) override {
+    MutexLock lock(&mutex_);
+    calls_.push_back(method.path);
+    done(rpc::MessageOf(BeginCutAnswer()));
+  }
+  std::vector<std::string> calls() {
+    MutexLock lock(&mutex_);
+    return calls_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::string> calls_ GUARDED_BY(mutex_);
+};
+
+class NetworkTrainerCutTest : public testing::Test {
+ protected:
+  NetworkTrainerCutTest()
+      : run_(testing::TempDir() + "/" +
+             testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(run_);
+    std::filesystem::create_directories(run_);
+    CutEngine::Options options;
+    options.job.set_run_dir(run_);
+    options.envelope.set_generation(1);
+    options.executor = &serial_;
+    options.disk_executor = &pool_;
+    options.embedding_ps = {&ps_};
+    options.coordinator = &coordinator_;
+    cuts_ = CutEngine::Create(options).value();
+  }
+  ~NetworkTrainerCutTest() override {
+    pool_.Stop();
+    std::filesystem::remove_all(run_);
+  }
+
+  // All ranks begin a cut, each with a block of its own released, and wait for it.
+  void Cut(Ranks* ranks, bool last) {
+    std::vector<std::future<absl::StatusOr<CutMarked>>> marked;
+    std::vector<std::future<absl::StatusOr<bool>>> committed;
+    for (int r = 0; r < ranks->size(); ++r) {
+      CutPlan plan;
+      plan.number = ++number_of_rank_[r];
+      plan.last = last;
+      ProvenanceRange range;
+      range.set_split(static_cast<uint32_t>(plan.number));
+      range.set_block(static_cast<uint64_t>(r));
+      range.set_to(5);
+      range.set_block_rows(5);
+      Ledger released;
+      CHECK_OK(released.Add(0, range));
+      plan.released = released.ToState();
+      auto promise = std::make_shared<std::promise<absl::StatusOr<CutMarked>>>();
+      marked.push_back(promise->get_future());
+      ranks->trainer(r)->BeginCut(
+          plan, [promise](absl::StatusOr<CutMarked> result) { promise->set_value(result); },
+          [this, r](absl::StatusOr<CutOutcome> outcome) {
+            CHECK(r == 0);
+            CHECK_OK(outcome.status());
+            ++ended_;
+          });
+      auto committed_promise = std::make_shared<std::promise<absl::StatusOr<bool>>>();
+      committed.push_back(committed_promise->get_future());
+      ranks->trainer(r)->AwaitCut([committed_promise](absl::StatusOr<bool> result) {
+        committed_promise->set_value(result);
+      });
+    }
+    for (auto& result : marked) EXPECT_EQ(result.get()->waits, last);
+    for (auto& result : committed) EXPECT_TRUE(*result.get());
+  }
+
+  const std::string run_;
+  ThreadPoolExecutor pool_{2};
+  SerialExecutor serial_{&pool_};
+  WillingPeer ps_, coordinator_;
+  std::unique_ptr<CutEngine> cuts_;
+  std::map<int, uint64_t> number_of_rank_;
+  std::atomic<int> ended_{0};
+};
+
+TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
+  Ranks ranks(3, Job(), kBatch, true, false, cuts_.get(), run_);
+  for (uint64_t step = 0; step < 5; ++step) ranks.Step(step, Batch(step), {20, 40, 60});
+  const std::string before = ranks.Saved(0);
+  Cut(&ranks, /*last=*/false);
+  ranks.Step(5, Batch(5), {20, 40, 60});
+  Cut(&ranks, /*last=*/true);
+  EXPECT_EQ(ended_, 2);
+
+  const std::string folder = run_ + "/checkpoints/cut_0001_000001";
+  EXPECT_EQ(*ReadDense(folder), before);
+  const auto manifest = ReadManifest(run_ + "/checkpoints/cut_0001_000002");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(Ledger::FromState(manifest->ledger())->OfAll().rows, 2 * 3 * 5u);
+
+  // Another generation, with another number of ranks, goes on with every bit.
+  Ranks others(2, Job(), kBatch, true, false, cuts_.get(), run_);
+  std::thread second([&] { CHECK_OK(others.trainer(1)->StartFromCut("/not/visible/here")); });
+  ASSERT_TRUE(others.trainer(0)->StartFromCut(folder).ok());
+  second.join();
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(others.Saved(r), before);
+}
+
+TEST_F(NetworkTrainerCutTest, ARestoredCutIsLoadedByAllPssAndRanksWithoutOptimizerState) {
+  Ranks ranks(2, Job(), kBatch, true, false, cuts_.get(), run_);
+  for (uint64_t step = 0; step < 5; ++step) ranks.Step(step, Batch(step), {30, 60});
+  const std::vector<float> weights = ranks.Weights(0);
+  const std::string before = ranks.Saved(0);
+  Cut(&ranks, /*last=*/true);
+  ranks.Step(5, Batch(5), {30, 60});
+  std::vector<std::future<absl::Status>> restored;
+  for (int r = 0; r < 2; ++r) {
+    auto promise = std::make_shared<std::promise<absl::Status>>();
+    restored.push_back(promise->get_future());
+    ranks.trainer(r)->RestoreModel("cut_0001_000001", [promise](absl::Status status) {
+      promise->set_value(std::move(status));
+    });
+  }
+  for (auto& status : restored) EXPECT_TRUE(status.get().ok());
+  EXPECT_EQ(ps_.calls().back(), "/satrap.EmbeddingPsControl/LoadTables");
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(ranks.Weights(r), weights);
+    EXPECT_NE(ranks.Saved(r), before) << "the optimizer's state is a later one";
+  }
 }
 
 TEST(NetworkTrainerTest, APartThatIsNotOfThisJobIsRefused) {

@@ -209,12 +209,20 @@ class LaterRowsKept final : public rpc::Handler {
       UpdateHeader update;
       CHECK(update.ParseFromString(request.header));
       envelope_ = update.envelope();
-      for (const uint64_t key : KeysOfRows(update.tables(), request.payload)) later_.insert(key);
+      for (const uint64_t key : KeysOfRows(update.tables(), request.payload)) {
+        for (auto& [directory, later] : later_) later.insert(key);
+      }
     } else if (method == rpc::kSaveTables) {
-      later_.clear();
+      SaveTablesRequest save;
+      CHECK(save.ParseFromString(request.header));
+      later_[save.directory()].clear();
     } else if (method == rpc::kLoadTables) {
-      respond = [this, respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-        rows_.Make(envelope_, {later_.begin(), later_.end()});
+      LoadTablesRequest load;
+      CHECK(load.ParseFromString(request.header));
+      respond = [this, respond = std::move(respond),
+                 directory = load.directory()](absl::StatusOr<rpc::Message> answer) mutable {
+        const std::set<uint64_t>& later = later_[directory];
+        rows_.Make(envelope_, {later.begin(), later.end()});
         respond(std::move(answer));
       };
     }
@@ -225,7 +233,7 @@ class LaterRowsKept final : public rpc::Handler {
   rpc::Handler* const ps_;
   RowMaker rows_;
   Envelope envelope_;
-  std::set<uint64_t> later_;
+  std::map<std::string, std::set<uint64_t>> later_;  // than a saved folder
 };
 
 class OtherKeys final : public rpc::Handler {

@@ -56,24 +56,33 @@ class PlantedTrainer final : public StepTrainer {
         });
   }
 
-  void SaveModel(uint64_t step, const MetricValues& valid,
-                 absl::AnyInvocable<void(absl::Status)> done) override {
-    const bool answers_now =
-        plant_ == Plant::kOnWhileSaving || (plant_ == Plant::kBestNotSaved && saves_ > 0);
-    const bool saves = plant_ != Plant::kBestNotSaved || saves_ == 0;
-    ++saves_;
-    if (answers_now) {
-      loop_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
-      done = [](absl::Status) {};
+  void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override {
+    if (plan.best && ++bests_ > 1 && plant_ == Plant::kBestNotSaved) {
+      CutOutcome outcome;
+      outcome.committed = true;
+      if (rank_ == 0) ended(std::move(outcome));
+      loop_->Post([done = std::move(done)]() mutable { done(CutMarked()); });
+      return;
     }
     const bool is_disguised = plant_ == Plant::kTieIsBest || plant_ == Plant::kNanIsBest;
-    if (saves) {
-      trainer_->SaveModel(step, is_disguised ? Undisguised(valid) : valid, std::move(done));
+    if (is_disguised && plan.position.has_best()) {
+      MetricValues* values = plan.position.mutable_best()->mutable_values();
+      *values = Undisguised(*values);
+    }
+    trainer_->BeginCut(std::move(plan), std::move(done), std::move(ended));
+  }
+
+  void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override {
+    if (plant_ == Plant::kOnWhileSaving) {
+      loop_->Post([done = std::move(done)]() mutable { done(true); });
+    } else {
+      trainer_->AwaitCut(std::move(done));
     }
   }
 
-  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
-    trainer_->RestoreModel(std::move(done));
+  void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
+    trainer_->RestoreModel(cut, std::move(done));
   }
 
  private:
@@ -83,7 +92,7 @@ class PlantedTrainer final : public StepTrainer {
   StepTrainer* const trainer_;
   SimLoop* const loop_;
   int merges_ = 0;
-  int saves_ = 0;
+  int bests_ = 0;
 };
 
 class UndisguisedObserver final : public RankObserver {

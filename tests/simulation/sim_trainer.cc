@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/run_log.h"
 #include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
@@ -40,27 +41,19 @@ class SimTraining::Trainer final : public StepTrainer {
                        [this, done = std::move(done)]() mutable { done(training_->merged_); });
   }
 
-  void SaveModel(uint64_t step, const MetricValues& values,
-                 absl::AnyInvocable<void(absl::Status)> done) override {
-    if (rank_ != 0) training_->surroundings_.violated(absl::StrCat("rank ", rank_, " saves"));
-    training_->Save(step, values, [done = std::make_shared<decltype(done)>(std::move(done))] {
-      (*done)(absl::OkStatus());
-    });
+  void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override {
+    training_->CheckNotSaving(rank_, "begins a cut");
+    training_->PlanCut(rank_, std::move(plan), std::move(done), std::move(ended));
   }
 
-  void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
+  void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override {
+    training_->AwaitCut(rank_, [done = std::move(done)]() mutable { done(true); });
+  }
+
+  void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
     training_->CheckNotSaving(rank_, "restores");
-    training_->restored_ = true;
-    training_->tables_ = training_->saved_;
-    auto shared = std::make_shared<decltype(done)>(std::move(done));
-    auto restored = [this, shared] {
-      training_->Barrier(rank_, [shared] { (*shared)(absl::OkStatus()); });
-    };
-    if (rank_ == 0) {
-      training_->surroundings_.restore(restored);
-    } else {
-      restored();
-    }
+    training_->Restore(rank_, cut, [done = std::move(done)]() mutable { done(absl::OkStatus()); });
   }
 
  private:
@@ -75,7 +68,8 @@ SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings su
       joiners_(shape.ranks),
       barrier_(shape.ranks),
       at_barrier_(shape.ranks),
-      pushes_(shape.ranks) {
+      pushes_(shape.ranks),
+      planners_(shape.ranks) {
   tables_.pushes.resize(shape.ranks);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     trainers_.push_back(std::make_unique<Trainer>(this, rank));
@@ -118,6 +112,7 @@ StepResult SimTraining::SumUp(const std::vector<SimPart>& parts) {
   for (int rank = 0; rank < shape_.ranks; ++rank) {
     sum.idle_ranks += joiners_[rank].flags.idle ? 1 : 0;
     sum.stop = sum.stop || joiners_[rank].flags.stop;
+    sum.cut = sum.cut || joiners_[rank].flags.cut;
     for (const SimSample& sample : parts[rank].samples) {
       sum.samples += 1;
       sum.weight += sample.weight;
@@ -184,6 +179,7 @@ void SimTraining::FinishStep() {
     result.normalizer = sum.normalizer;
     result.idle_ranks = sum.idle_ranks;
     result.stop = sum.stop;
+    result.cut = sum.cut;
     result.finite = finite;
     if (counts && joiners[rank].part.has_value()) {
       // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
@@ -355,24 +351,77 @@ void SimTraining::Score(int rank, const PartInput& input) {
   CheckValues(part, /*absent=*/0);
 }
 
-void SimTraining::Save(uint64_t step, const MetricValues& values, std::function<void()> done) {
-  if (step != counted_steps_) {
+void SimTraining::PlanCut(int rank, CutPlan plan,
+                          absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                          absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) {
+  if (plan.position.step() != counted_steps_) {
     surroundings_.violated(
-        absl::StrCat("the model of step ", step, " is saved after ", counted_steps_));
+        absl::StrCat("a cut of step ", plan.position.step(), " is taken after ", counted_steps_));
   }
-  if (values.samples() > 0 && values.SerializeAsString() != merged_.SerializeAsString()) {
-    surroundings_.violated("the model is saved with the metrics of another one");
+  if (plan.best &&
+      plan.position.best().values().SerializeAsString() != merged_.SerializeAsString()) {
+    surroundings_.violated("a best cut has the metrics of another one");
   }
-  saved_ = tables_;
-  saved_step_ = counted_steps_;
+  if (restored_) surroundings_.violated("a cut is taken after a model was restored");
+  if (!updates_due_.empty()) {
+    surroundings_.violated(
+        absl::StrCat("a cut is taken while ", updates_due_.size(), " Updates are to be applied"));
+  }
+  planners_[rank] = Planner{std::move(plan), std::move(done), std::move(ended)};
+  for (const auto& planner : planners_) {
+    if (!planner.has_value()) return;
+  }
+  auto planners = std::make_shared<std::vector<absl::optional<Planner>>>(shape_.ranks);
+  planners->swap(planners_);
+  const bool waits = IsWaitedFor((*planners)[0]->plan);
+  const CutPlan& cut = (*planners)[0]->plan;
+  const std::string name = CutName(1, cut.number);
+  if (cut.best || !best_is_saved_) saved_step_ = counted_steps_;
+  best_is_saved_ = best_is_saved_ || cut.best;
+  saved_[name] = tables_;
+  const auto mark = [planners, waits] {
+    for (auto& planner : *planners) planner->done(CutMarked{waits, false});
+  };
   saving_ = true;
+  if (waits) loop_->Post(mark);
   loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(5000)),
-                   [this, done = std::move(done)] {
-                     surroundings_.save([this, done] {
+                   [this, planners, name, waits, mark] {
+                     surroundings_.save(name, [this, planners, name, waits, mark] {
                        saving_ = false;
-                       done();
+                       CutOutcome outcome;
+                       outcome.name = name;
+                       outcome.committed = true;
+                       (*planners)[0]->ended(std::move(outcome));
+                       if (!waits) mark();
+                       AwaitCut(-1, nullptr);
                      });
                    });
+}
+
+// Ranks wait for each other, and for the cut. Rank -1: the cut has ended.
+void SimTraining::AwaitCut(int rank, absl::AnyInvocable<void()> done) {
+  if (rank >= 0) awaiting_.push_back(std::move(done));
+  if (saving_ || static_cast<int>(awaiting_.size()) < shape_.ranks) return;
+  std::vector<absl::AnyInvocable<void()>> awaiting;
+  awaiting.swap(awaiting_);
+  for (auto& waiting : awaiting) loop_->Post(std::move(waiting));
+}
+
+void SimTraining::Restore(int rank, const std::string& cut, absl::AnyInvocable<void()> done) {
+  const auto saved = saved_.find(cut);
+  if (saved == saved_.end()) {
+    surroundings_.violated(absl::StrCat("the cut ", cut, " is restored, which was never saved"));
+    return;
+  }
+  restored_ = true;
+  tables_ = saved->second;
+  auto shared = std::make_shared<decltype(done)>(std::move(done));
+  auto restored = [this, rank, shared] { Barrier(rank, [shared] { (*shared)(); }); };
+  if (rank == 0) {
+    surroundings_.restore(cut, restored);
+  } else {
+    restored();
+  }
 }
 
 void SimTraining::CheckNotSaving(int rank, const char* what) {

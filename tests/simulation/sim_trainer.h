@@ -21,6 +21,7 @@
 #include <tuple>
 #include <vector>
 
+#include "nn_worker/rank/cut_plan.h"
 #include "nn_worker/rank/step_trainer.h"
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
@@ -35,7 +36,7 @@ class SimTraining {
   struct Surroundings {
     std::function<void(std::string)> violated;    // called for each broken promise
     std::function<void(uint64_t steps)> counted;  // after each step that counted
-    std::function<void(std::function<void()> done)> save, restore;
+    std::function<void(const std::string&cut, std::function<void()> done)> save, restore;
   };
   // What the tables must hold.
   struct Tables {
@@ -70,7 +71,7 @@ class SimTraining {
   const Tables& tables() const { return tables_; }
   // Updates that an embedding PS must still apply.
   size_t updates_due() const { return updates_due_.size(); }
-  // Counted steps of the model that was saved last; and whether it was restored.
+  // Counted steps of the run's model: of the best cut, or the last; and whether it was restored.
   absl::optional<uint64_t> saved_step() const { return saved_step_; }
   bool restored() const { return restored_; }
 
@@ -107,7 +108,13 @@ class SimTraining {
   // Records what the Updates of a push, made in a step that counts, must do.
   void NotePush(int rank, const SimPart& part, bool finite, double normalizer);
   void Score(int rank, const PartInput& input);
-  void Save(uint64_t step, const MetricValues& values, std::function<void()> done);
+  // The collectives of a cut. An embedding PS saves its rows while training stands, so a cut that is
+  // not waited for has ended when training goes on.
+  void PlanCut(int rank, CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+               absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended);
+  void Save(std::function<void()> done);
+  void AwaitCut(int rank, absl::AnyInvocable<void()> done);
+  void Restore(int rank, const std::string& cut, absl::AnyInvocable<void()> done);
   void CheckNotSaving(int rank, const char* what);
   void Barrier(int rank, absl::AnyInvocable<void()> done);
 
@@ -135,7 +142,15 @@ class SimTraining {
   std::set<std::tuple<int, int, uint64_t>> updates_due_;  // embedding PS, rank, call number
   std::set<uint64_t> touched_;                            // keys of all pushes made
   Tables tables_;
-  Tables saved_;
+  struct Planner {
+    CutPlan plan;
+    absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done;
+    absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended;
+  };
+  std::vector<absl::optional<Planner>> planners_;  // by rank
+  std::vector<absl::AnyInvocable<void()>> awaiting_;
+  std::map<std::string, Tables> saved_;  // by name of the cut
+  bool best_is_saved_ = false;
   absl::optional<uint64_t> saved_step_;
   bool saving_ = false;
   bool restored_ = false;

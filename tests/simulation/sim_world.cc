@@ -115,8 +115,12 @@ class World {
       CheckQueueCapacity();
       WishForStop(steps);
     };
-    surroundings.save = [this](std::function<void()> done) { SaveTables(std::move(done)); };
-    surroundings.restore = [this](const std::function<void()>& done) { LoadTables(done); };
+    surroundings.save = [this](const std::string& cut, std::function<void()> done) {
+      SaveTables(cut, std::move(done));
+    };
+    surroundings.restore = [this](const std::string& cut, const std::function<void()>& done) {
+      LoadTables(cut, done);
+    };
     return surroundings;
   }
 
@@ -140,16 +144,17 @@ class World {
     });
   }
 
-  std::string ModelFolder() const { return absl::StrCat(folder_.path(), "/model-", saves_); }
+  std::string FolderOf(const std::string& cut) const {
+    return absl::StrCat(folder_.path(), "/", cut);
+  }
 
-  // What the model store of rank 0 does (nn_worker/checkpoint/model_store.h), without the dense
-  // network. Folders are never reused, as in a run, so a load can only see a save that is whole.
-  void SaveTables(std::function<void()> done) {
-    ++saves_;
-    CHECK(mkdir(ModelFolder().c_str(), 0700) == 0) << ModelFolder();
+  // Stands for rank 0's CutEngine (nn_worker/checkpoint/cut_engine.h), without the dense network.
+  void SaveTables(const std::string& cut, std::function<void()> done) {
+    const std::string folder = FolderOf(cut);
+    CHECK(mkdir(folder.c_str(), 0700) == 0) << folder;
     SaveTablesRequest request;
     *request.mutable_envelope() = envelope_;
-    request.set_directory(ModelFolder());
+    request.set_directory(folder);
     auto manifest = std::make_shared<CheckpointManifest>();
     manifest->set_version(kManifestVersion);
     for (const TableConfig& config : job_.tables()) {
@@ -165,15 +170,15 @@ class World {
           CHECK(answer.ParseFromString(message.header));
           for (const SavedFile& file : answer.files()) *manifest->add_table_files() = file;
         },
-        [this, manifest, done = std::move(done)] {
-          CHECK_OK(WriteManifest(ModelFolder(), *manifest));
+        [manifest, folder, done = std::move(done)] {
+          CHECK_OK(WriteManifest(folder, *manifest));
           done();
         });
   }
-  void LoadTables(const std::function<void()>& done) {
+  void LoadTables(const std::string& cut, const std::function<void()>& done) {
     LoadTablesRequest request;
     *request.mutable_envelope() = envelope_;
-    request.set_directory(ModelFolder());
+    request.set_directory(FolderOf(cut));
     CallPss(
         rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, done);
   }
@@ -305,6 +310,7 @@ class World {
       options.timeouts = SimTimeouts();
       options.has_valid = shape_.has_valid;
       options.has_test = true;
+      options.keeps_ledger = false;
       planting_.ChangeOptions(&options);
       ranks_.push_back(std::make_unique<RankEngine>(
           options, &loop_, planting_.ChannelsOf(i, ChannelsToWorkers()),
@@ -402,7 +408,6 @@ class World {
   std::vector<std::unique_ptr<LoaderEngine>> loaders_;
   std::vector<std::unique_ptr<RankEngine>> ranks_;
   std::vector<RunResult> results_;
-  int saves_ = 0;
   absl::optional<uint64_t> stop_wished_at_;
 };
 

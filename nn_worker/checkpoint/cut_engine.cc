@@ -1,0 +1,332 @@
+#include "nn_worker/checkpoint/cut_engine.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/durable_file.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/role/coordinator_client.h"
+#include "common/rpc/control_methods.h"
+#include "nn_worker/checkpoint/saved_model.h"
+#include "proto/checkpoint.pb.h"
+
+namespace satrap {
+namespace {
+
+constexpr uint32_t kSender = 0;  // rank 0
+constexpr int kMostAbandonedInARow = 3;
+// After so many cuts in a row that needed more than checkpoint.copy_bytes, Updates are held.
+constexpr int kCopyLimitsUntilHeld = 2;
+
+void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
+  for (const TableConfig& table : job.tables()) {
+    SavedTable* saved = manifest->add_tables();
+    saved->set_name(table.name());
+    saved->set_id(table.id());
+    saved->set_fingerprint(TableFingerprint(table));
+    uint64_t rows = 0;
+    for (const SavedFile& file : manifest->table_files()) {
+      if (file.table() == table.id()) rows += file.rows();
+    }
+    saved->set_rows(rows);
+  }
+}
+
+}  // namespace
+
+struct CutEngine::Cut {
+  CutPlan plan;
+  std::vector<LedgerState> released;
+  std::string dense;
+  Marked marked;
+  Ended ended;
+
+  std::string folder;
+  CutOutcome outcome;
+  CheckpointManifest manifest;
+  int64_t marked_us = 0;
+  bool told_ps = false;  // BeginCut was sent
+  size_t ps_missing = 0;
+  uint64_t dense_bytes = 0;
+  uint32_t dense_crc32c = 0;
+  bool dense_written = false;
+  int disk_tasks = 0;  // under way
+  bool abandoned = false;
+  bool ps_abandoned = false;  // no PS writes anything any more
+};
+
+absl::StatusOr<std::unique_ptr<CutEngine>> CutEngine::Create(const Options& options) {
+  ASSIGN_OR_RETURN(Ledger ledger, Ledger::FromState(options.ledger));
+  return std::unique_ptr<CutEngine>(new CutEngine(options, std::move(ledger)));
+}
+
+CutEngine::CutEngine(const Options& options, Ledger ledger)
+    : options_(options),
+      embedding_ps_(options.envelope, options.timeouts, options.executor, options.embedding_ps),
+      commit_({kCommitCut, options.envelope, kSender, options.timeouts}, options.executor,
+              {rpc::Peer{"coordinator", options.coordinator}}),
+      ledger_(std::move(ledger)),
+      consumed_(ledger_.OfAll()) {}
+
+CutEngine::~CutEngine() = default;
+
+Ledger::Totals CutEngine::consumed() const {
+  MutexLock lock(&mutex_);
+  return consumed_;
+}
+
+void CutEngine::Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense,
+                      Marked marked, Ended ended) {
+  auto cut = std::make_shared<Cut>();
+  cut->plan = std::move(plan);
+  cut->released = std::move(released);
+  cut->dense = std::move(dense);
+  cut->marked = std::move(marked);
+  cut->ended = std::move(ended);
+  options_.executor->Post([this, cut = std::move(cut)]() mutable {
+    waiting_.push_back(std::move(cut));
+    if (cut_ == nullptr) StartNext();
+  });
+}
+
+// Answers and tasks of a cut that has ended come late, and find another cut or none.
+template <typename T>
+absl::AnyInvocable<void(T)> CutEngine::InCut(std::function<void(T)> then) {
+  return [this, number = cut_->plan.number, then = std::move(then)](T result) mutable {
+    options_.executor->Post(
+        [this, number, then = std::move(then), result = std::move(result)]() mutable {
+          if (cut_ != nullptr && cut_->plan.number == number) then(std::move(result));
+        });
+  };
+}
+
+void CutEngine::OnDisk(std::function<absl::Status()> work, void (CutEngine::*then)(absl::Status)) {
+  ++cut_->disk_tasks;
+  auto done = InCut<absl::Status>([this, then](absl::Status status) {
+    --cut_->disk_tasks;
+    (this->*then)(std::move(status));
+  });
+  options_.disk_executor->Post(
+      [work = std::move(work), done = std::move(done)]() mutable { done(work()); });
+}
+
+void CutEngine::Reach(KillPoint::Point point) {
+  if (options_.kill_points != nullptr) options_.kill_points->Reach(point);
+}
+
+void CutEngine::StartNext() {
+  cut_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  cut_->outcome.name = CutName(options_.envelope.generation(), cut_->plan.number);
+  cut_->folder = absl::StrCat(CheckpointsDir(options_.job.run_dir()), "/", cut_->outcome.name);
+  cut_->marked_us = options_.executor->NowUs();
+  if (!broken_.ok()) return End(broken_);
+  if (absl::Status status = MergeLedgers(); !status.ok()) return End(std::move(status));
+  Reach(KillPoint::RANK_BEFORE_MARK);
+  OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->CreateFolders(folder); },
+         &CutEngine::OnFolder);
+}
+
+// The ledger keeps what was handed over even if this cut is abandoned: no rank tells it again.
+absl::Status CutEngine::MergeLedgers() {
+  for (size_t rank = 0; rank < cut_->released.size(); ++rank) {
+    absl::StatusOr<Ledger> released = Ledger::FromState(cut_->released[rank]);
+    const absl::Status status = released.ok() ? ledger_.Merge(*released) : released.status();
+    if (!status.ok()) {
+      // A restart would meet the same contradiction, so the code is not one that a restart cures.
+      return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name, ": what nn_worker ", rank,
+                                              " has trained: ", status.message()));
+    }
+  }
+  ledger_.CloseEpochsBefore(cut_->plan.position.epoch());
+  *cut_->manifest.mutable_ledger() = ledger_.ToState();
+  MutexLock lock(&mutex_);
+  consumed_ = ledger_.OfAll();
+  return absl::OkStatus();
+}
+
+void CutEngine::OnFolder(absl::Status status) {
+  if (!status.ok()) return Abandon(std::string(status.message()), /*copy_limit=*/false);
+  BeginCutRequest request;
+  request.set_cut(cut_->plan.number);
+  request.set_directory(cut_->folder);
+  if (copy_limits_in_a_row_ >= kCopyLimitsUntilHeld) request.set_hold_updates(true);
+  cut_->told_ps = true;
+  embedding_ps_.CallAll(rpc::kBeginCut, request, InCut<absl::Status>([this](absl::Status status) {
+                          OnMarked(std::move(status));
+                        }));
+}
+
+void CutEngine::OnMarked(absl::Status status) {
+  if (!status.ok()) return End(std::move(status));
+  cut_->marked_us = options_.executor->NowUs();
+  Reach(KillPoint::RANK_AFTER_MARK);
+  cut_->marked();
+  AwaitCutRequest request;
+  request.set_cut(cut_->plan.number);
+  cut_->ps_missing = embedding_ps_.num_ps();
+  for (size_t ps = 0; ps < embedding_ps_.num_ps(); ++ps) {
+    embedding_ps_.Call(
+        ps, rpc::kAwaitCut, request,
+        InCut<absl::StatusOr<rpc::Message>>([this, ps](absl::StatusOr<rpc::Message> answer) {
+          OnFilesOfPs(ps, std::move(answer));
+        }));
+  }
+  OnDisk(
+      [cut = cut_, fs = options_.file_system]() -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,
+                         DurableFile::Create(absl::StrCat(cut->folder, "/", kDenseFile), fs));
+        RETURN_IF_ERROR(file->Append(cut->dense));
+        RETURN_IF_ERROR(file->Commit());
+        cut->dense_bytes = file->size_bytes();
+        cut->dense_crc32c = file->crc32c();
+        return absl::OkStatus();
+      },
+      &CutEngine::OnDense);
+}
+
+void CutEngine::OnFilesOfPs(size_t ps, absl::StatusOr<rpc::Message> answer) {
+  if (!answer.ok()) return End(answer.status());
+  AwaitCutAnswer files;
+  if (!files.ParseFromString(answer->header)) {
+    return End(absl::InvalidArgumentError(
+        absl::StrCat("AwaitCut to embedding_ps ", ps, ": the answer cannot be parsed")));
+  }
+  cut_->outcome.copied_bytes += files.copied_bytes();
+  if (files.has_abandoned()) {
+    return Abandon(absl::StrCat("embedding_ps ", ps, ": ", files.abandoned()), files.copy_limit());
+  }
+  for (SavedFile& file : *files.mutable_files()) {
+    cut_->outcome.bytes += file.bytes();
+    *cut_->manifest.add_table_files() = std::move(file);
+  }
+  --cut_->ps_missing;
+  WriteManifestWhenWhole();
+}
+
+void CutEngine::OnDense(absl::Status status) {
+  if (!status.ok()) return Abandon(std::string(status.message()), /*copy_limit=*/false);
+  cut_->outcome.bytes += cut_->dense_bytes;
+  cut_->manifest.set_dense_file(kDenseFile);
+  cut_->manifest.set_dense_bytes(cut_->dense_bytes);
+  cut_->manifest.set_dense_crc32c(cut_->dense_crc32c);
+  cut_->dense_written = true;
+  WriteManifestWhenWhole();
+}
+
+void CutEngine::WriteManifestWhenWhole() {
+  if (cut_->abandoned) return RemoveFolderWhenIdle();
+  if (cut_->ps_missing > 0 || !cut_->dense_written) return;
+  CheckpointManifest& manifest = cut_->manifest;
+  manifest.set_version(kManifestVersion);
+  manifest.set_min_reader_version(kManifestVersion);
+  manifest.set_job_name(options_.job.name());
+  manifest.set_step(cut_->plan.position.step());
+  DescribeTables(options_.job, &manifest);
+  if (cut_->plan.best) *manifest.mutable_valid() = cut_->plan.position.best().values();
+  *manifest.mutable_position() = cut_->plan.position;
+  manifest.set_generation(options_.envelope.generation());
+  manifest.set_cut(cut_->plan.number);
+  manifest.set_order_fingerprint(options_.order_fingerprint);
+  OnDisk(
+      [cut = cut_, fs = options_.file_system, run_dir = options_.job.run_dir()]() -> absl::Status {
+        RETURN_IF_ERROR(WriteManifest(cut->folder, cut->manifest, fs));
+        // The files are durable, but the folder's name may not be, nor, for the first cut of a run,
+        // that of the folder above it.
+        RETURN_IF_ERROR(fs->SyncFolder(CheckpointsDir(run_dir)));
+        return fs->SyncFolder(run_dir);
+      },
+      &CutEngine::OnManifest);
+}
+
+void CutEngine::OnManifest(absl::Status status) {
+  if (!status.ok()) return Abandon(std::string(status.message()), /*copy_limit=*/false);
+  Reach(KillPoint::RANK_BEFORE_COMMIT);
+  const double seconds = static_cast<double>(options_.executor->NowUs() - cut_->marked_us) * 1e-6;
+  CommitCutRequest request;
+  request.set_cut(cut_->outcome.name);
+  request.set_best(cut_->plan.best);
+  request.set_last(cut_->plan.last);
+  request.set_wish(cut_->plan.wish);
+  request.set_leave(cut_->plan.leave);
+  request.set_seconds(seconds);
+  commit_.Call(0, {request.SerializeAsString(), Buffer()},
+               InCut<absl::StatusOr<rpc::Message>>([this](absl::StatusOr<rpc::Message> answer) {
+                 OnCommitted(std::move(answer));
+               }));
+}
+
+// An error does not say whether the coordinator has appended the cut to its log. If it has, the cut
+// is the next generation's beginning; so nothing of it may be removed here.
+void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
+  if (!answer.ok()) {
+    const absl::Status& status = answer.status();
+    const bool is_over = absl::IsFailedPrecondition(status);
+    return End(absl::Status(is_over ? absl::StatusCode::kAborted : status.code(),
+                            absl::StrCat("cut ", cut_->outcome.name, ": ", status.message())));
+  }
+  Reach(KillPoint::RANK_AFTER_COMMIT);
+  abandoned_in_a_row_ = copy_limits_in_a_row_ = 0;
+  cut_->outcome.committed = true;
+  End(std::move(cut_->outcome));
+}
+
+void CutEngine::Abandon(std::string cause, bool copy_limit) {
+  if (!cut_->abandoned) {
+    cut_->abandoned = true;
+    cut_->outcome.cause = std::move(cause);
+    cut_->outcome.copy_limit = copy_limit;
+    cut_->ps_abandoned = !cut_->told_ps;
+    if (cut_->told_ps) {
+      AbandonCutRequest request;
+      request.set_cut(cut_->plan.number);
+      embedding_ps_.CallAll(rpc::kAbandonCut, request,
+                            InCut<absl::Status>([this](absl::Status status) {
+                              if (!status.ok()) return End(std::move(status));
+                              cut_->ps_abandoned = true;
+                              RemoveFolderWhenIdle();
+                            }));
+    }
+  }
+  RemoveFolderWhenIdle();
+}
+
+// Not before: a file that is still being written would appear in the folder again.
+void CutEngine::RemoveFolderWhenIdle() {
+  if (!cut_->abandoned || !cut_->ps_abandoned || cut_->disk_tasks > 0) return;
+  OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->Remove(folder); },
+         &CutEngine::OnRemoved);
+}
+
+// What could not be removed costs space, until the coordinator of the next generation removes it.
+void CutEngine::OnRemoved(absl::Status) {
+  ++abandoned_in_a_row_;
+  copy_limits_in_a_row_ = cut_->outcome.copy_limit ? copy_limits_in_a_row_ + 1 : 0;
+  if (cut_->plan.last) {
+    return End(absl::FailedPreconditionError(
+        absl::StrCat("the last cut of the run, ", cut_->outcome.name, ", could not be written: ",
+                     cut_->outcome.cause, ". Mend that, and go on with `satrap resume`")));
+  }
+  if (abandoned_in_a_row_ >= kMostAbandonedInARow) {
+    return End(absl::FailedPreconditionError(
+        absl::StrCat(abandoned_in_a_row_, " cuts in a row could not be written; the last of them, ",
+                     cut_->outcome.name, ": ", cut_->outcome.cause,
+                     ". Mend that, and go on with `satrap resume`")));
+  }
+  End(std::move(cut_->outcome));
+}
+
+void CutEngine::End(absl::StatusOr<CutOutcome> outcome) {
+  if (outcome.ok()) {
+    outcome->seconds = static_cast<double>(options_.executor->NowUs() - cut_->marked_us) * 1e-6;
+  } else if (broken_.ok()) {
+    broken_ = outcome.status();
+  }
+  const std::shared_ptr<Cut> cut = std::move(cut_);
+  cut->ended(std::move(outcome));
+  if (!waiting_.empty()) StartNext();
+}
+
+}  // namespace satrap

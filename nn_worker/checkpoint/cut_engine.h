@@ -1,0 +1,135 @@
+// Rank 0's half of a cut: makes its folder, has the embedding PSs mark and write their rows, writes
+// the dense network and the manifest, and asks the coordinator to commit it.
+// docs/consistency.md, "Cuts"; docs/formats.md, "Cut".
+//
+//     RUN/checkpoints/cut_GGGG_NNNNNN/   number N of generation G (common/checkpoint/run_log.h)
+//       table_*.rows                     by the embedding PSs
+//       dense.bin                        by this engine, as is the manifest, which comes last
+//       manifest
+//
+// A cut ends in one of three ways:
+//   committed   the coordinator has it in its log, and the next generation begins from it or a later
+//               one;
+//   abandoned   something could not be written. Every PS is told, and then the folder is removed.
+//               The run goes on without it, unless it was the last cut of the run or the third in a
+//               row that was abandoned: those are errors;
+//   an error    a peer is lost, or this generation is over: nobody knows here whether the cut is
+//               committed, so its folder stays for the coordinator to judge.
+//
+// The engine keeps the ledger of the whole run: what the cut that the generation began from holds,
+// and what ranks have handed over since, also for cuts that were abandoned.
+//
+// One cut is written at a time; a Begin that comes earlier waits. Everything runs on `executor`,
+// except for the file operations, which run on `disk_executor`. Public methods are thread-safe.
+
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_CUT_ENGINE_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_CUT_ENGINE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/ledger.h"
+#include "common/role/kill_points.h"
+#include "common/rpc/numbered_client.h"
+#include "common/rpc/rpc.h"
+#include "common/rpc/timeouts.h"
+#include "common/thread/executor.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/checkpoint/ps_control_client.h"
+#include "nn_worker/rank/cut_plan.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class CutEngine {
+ public:
+  // Nothing is owned; all must outlive the engine, and the engine its calls and tasks.
+  struct Options {
+    JobConfig job;  // resolved
+    Envelope envelope;
+    uint64_t order_fingerprint = 0;
+    LedgerState ledger;  // of the cut that this generation begins from
+    rpc::RpcTimeouts timeouts;
+    Executor* executor = nullptr;  // runs one task at a time
+    Executor* disk_executor = nullptr;
+    FileSystem* file_system = DiskFileSystem();
+    KillPoints* kill_points = nullptr;  // may be null
+    std::vector<rpc::Channel*> embedding_ps;
+    rpc::Channel* coordinator = nullptr;
+  };
+  using Marked = absl::AnyInvocable<void()>;
+  using Ended = absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)>;
+
+  // DATA_LOSS if the ledger contradicts itself.
+  static absl::StatusOr<std::unique_ptr<CutEngine>> Create(const Options& options);
+  ~CutEngine();
+
+  // Begins the cut of `plan`. `released` is what each rank has released since the cut before, and
+  // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked, unless the
+  // cut ends before; then `ended` runs once. After an error the engine ends every further cut with
+  // it. Errors: DATA_LOSS if a record was trained twice; FAILED_PRECONDITION if too many cuts in a
+  // row, or the last one, were abandoned; those of calls to the PSs and of CommitCut, the latter's
+  // FAILED_PRECONDITION as ABORTED, because it says that this generation is over.
+  // REQUIRES: until `marked` no Update is under way
+  void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
+             Ended ended);
+
+  // What the ledger holds as of the last Begin.
+  Ledger::Totals consumed() const;
+
+  PsControlClient* embedding_ps() { return &embedding_ps_; }
+
+ private:
+  struct Cut;
+  CutEngine(const Options& options, Ledger ledger);
+
+  // Runs `work` on the disk executor and `then` with its result on the executor, if the cut is still
+  // the current one.
+  void OnDisk(std::function<absl::Status()> work, void (CutEngine::*then)(absl::Status));
+  // A callback for any thread: runs `then` on the executor if the cut is still the current one.
+  template <typename T>
+  absl::AnyInvocable<void(T)> InCut(std::function<void(T)> then);
+
+  void StartNext();
+  absl::Status MergeLedgers();
+  void OnFolder(absl::Status status);
+  void OnMarked(absl::Status status);
+  void OnFilesOfPs(size_t ps, absl::StatusOr<rpc::Message> answer);
+  void OnDense(absl::Status status);
+  void WriteManifestWhenWhole();
+  void OnManifest(absl::Status status);
+  void OnCommitted(absl::StatusOr<rpc::Message> answer);
+  void Abandon(std::string cause, bool copy_limit);
+  void RemoveFolderWhenIdle();
+  void OnRemoved(absl::Status status);
+  void Reach(KillPoint::Point point);
+  void End(absl::StatusOr<CutOutcome> outcome);
+
+  const Options options_;
+  PsControlClient embedding_ps_;
+  rpc::NumberedClient commit_;
+
+  // Used on the executor only.
+  Ledger ledger_;
+  absl::Status broken_;       // the first error
+  std::shared_ptr<Cut> cut_;  // shared with tasks on the disk executor
+  std::deque<std::shared_ptr<Cut>> waiting_;
+  int abandoned_in_a_row_ = 0;
+  int copy_limits_in_a_row_ = 0;
+
+  mutable Mutex mutex_;
+  Ledger::Totals consumed_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_CUT_ENGINE_H_

@@ -1,0 +1,151 @@
+#include "nn_worker/checkpoint/ps_control_client.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/rpc/control_methods.h"
+#include "common/rpc/header.h"
+#include "common/thread/mutex.h"
+
+namespace satrap {
+namespace {
+
+constexpr uint32_t kSender = 0;  // rank 0
+constexpr int64_t kRetryUs = 100'000;
+
+// Runs `done` when `count` calls are answered, or at the first error.
+class Together {
+ public:
+  Together(size_t count, PsControlClient::StatusDone done)
+      : missing_(count), done_(std::move(done)) {}
+
+  void Answered(absl::Status status) {
+    PsControlClient::StatusDone done;
+    {
+      MutexLock lock(&mutex_);
+      if (missing_ == 0) return;
+      missing_ = status.ok() ? missing_ - 1 : 0;
+      if (missing_ > 0) return;
+      done = std::move(done_);
+    }
+    done(std::move(status));
+  }
+
+ private:
+  Mutex mutex_;
+  size_t missing_ GUARDED_BY(mutex_);
+  PsControlClient::StatusDone done_ GUARDED_BY(mutex_);
+};
+
+void AddTo(const TableStats& stats, std::vector<TableStats>* sums) {
+  const auto sum = std::find_if(sums->begin(), sums->end(),
+                                [&](const TableStats& s) { return s.name() == stats.name(); });
+  if (sum == sums->end()) {
+    sums->push_back(stats);
+    return;
+  }
+  sum->set_rows(sum->rows() + stats.rows());
+  sum->set_bytes(sum->bytes() + stats.bytes());
+}
+
+bool MayBeRepeated(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+PsControlClient::PsControlClient(const Envelope& envelope, const rpc::RpcTimeouts& timeouts,
+                                 Executor* executor, std::vector<rpc::Channel*> embedding_ps)
+    : envelope_(envelope),
+      timeouts_(timeouts),
+      executor_(executor),
+      embedding_ps_(std::move(embedding_ps)) {
+  const std::vector<rpc::Peer> peers = rpc::PeersOf("embedding_ps", embedding_ps_);
+  for (const rpc::Method& method :
+       {rpc::kBeginCut, rpc::kAwaitCut, rpc::kAbandonCut, rpc::kLoadTables}) {
+    for (const rpc::Peer& peer : peers) {
+      clients_[method.path].emplace_back(
+          rpc::NumberedClient::Options{method, envelope, kSender, timeouts}, executor,
+          std::vector<rpc::Peer>{peer});
+    }
+  }
+}
+
+void PsControlClient::Call(size_t ps, const rpc::Method& method,
+                           const google::protobuf::MessageLite& request, Done done) {
+  const auto clients = clients_.find(method.path);
+  CHECK(clients != clients_.end()) << method.path;
+  clients->second[ps].Call(0, {request.SerializeAsString(), Buffer()}, std::move(done));
+}
+
+void PsControlClient::CallAll(const rpc::Method& method,
+                              const google::protobuf::MessageLite& request, StatusDone done) {
+  auto together = std::make_shared<Together>(num_ps(), std::move(done));
+  for (size_t ps = 0; ps < num_ps(); ++ps) {
+    Call(ps, method, request,
+         [together](absl::StatusOr<rpc::Message> answer) { together->Answered(answer.status()); });
+  }
+}
+
+void PsControlClient::LoadTables(const std::string& directory, StatusDone done) {
+  LoadTablesRequest request;
+  request.set_directory(directory);
+  CallAll(rpc::kLoadTables, request, std::move(done));
+}
+
+struct PsControlClient::StatsCall {
+  StatsCall(size_t num_ps,
+            absl::AnyInvocable<void(absl::StatusOr<std::vector<satrap::TableStats>>)> done)
+      : together(num_ps, [this, done = std::move(done)](absl::Status status) mutable {
+          if (!status.ok()) return done(std::move(status));
+          MutexLock lock(&mutex);
+          done(std::move(sums));
+        }) {}
+
+  int64_t give_up_us = 0;
+  Mutex mutex;
+  std::vector<satrap::TableStats> sums GUARDED_BY(mutex);
+  Together together;
+};
+
+void PsControlClient::TableStats(
+    absl::AnyInvocable<void(absl::StatusOr<std::vector<satrap::TableStats>>)> done) {
+  auto call = std::make_shared<StatsCall>(num_ps(), std::move(done));
+  call->give_up_us = executor_->NowUs() + timeouts_.silence_timeout_ms * 1000;
+  executor_->Post([this, call] {
+    for (size_t ps = 0; ps < num_ps(); ++ps) AskForStats(call, ps);
+  });
+}
+
+void PsControlClient::AskForStats(std::shared_ptr<StatsCall> call, size_t ps) {
+  TableStatsRequest request;
+  *request.mutable_envelope() = envelope_;
+  embedding_ps_[ps]->Call(
+      rpc::kTableStats, rpc::MessageOf(request), timeouts_.attempt_timeout_ms,
+      [this, call, ps](absl::StatusOr<rpc::Message> answer) {
+        if (MayBeRepeated(answer.status()) && executor_->NowUs() < call->give_up_us) {
+          executor_->PostAfter(kRetryUs, [this, call, ps] { AskForStats(call, ps); });
+          return;
+        }
+        TableStatsAnswer stats;
+        if (!answer.ok()) {
+          call->together.Answered(absl::Status(
+              answer.status().code(),
+              absl::StrCat("TableStats to embedding_ps ", ps, ": ", answer.status().message())));
+        } else if (!stats.ParseFromString(answer->header)) {
+          call->together.Answered(absl::InvalidArgumentError(
+              absl::StrCat("TableStats to embedding_ps ", ps, ": the answer cannot be parsed")));
+        } else {
+          {
+            MutexLock lock(&call->mutex);
+            for (const satrap::TableStats& table : stats.tables()) AddTo(table, &call->sums);
+          }
+          call->together.Answered(absl::OkStatus());
+        }
+      });
+}
+
+}  // namespace satrap

@@ -1,0 +1,30 @@
+// Reads cuts as models: where one is, and its dense network. docs/formats.md, "Cut".
+//
+// Thread-safe: functions of their arguments and the disk.
+
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/file_system.h"
+
+namespace satrap {
+
+// The file of the dense network in the folder of a cut.
+inline constexpr char kDenseFile[] = "dense.bin";
+
+// The folder of the cut at `path`: `path` itself, or for the folder of a run, or its `checkpoints`,
+// the best cut if there is one and the newest otherwise. Links are resolved, so the answer stays
+// the same cut. NOT_FOUND, saying what was looked for, if there is none; errors as ReadManifest.
+absl::StatusOr<std::string> FindSavedModel(const std::string& path);
+
+// The dense network (nn_worker/graph/dense_checkpoint.h) of the cut in `directory`. Errors as
+// ReadManifest; DATA_LOSS, naming the file, if it is missing or damaged.
+absl::StatusOr<std::string> ReadDense(const std::string& directory,
+                                      FileSystem* file_system = DiskFileSystem());
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_

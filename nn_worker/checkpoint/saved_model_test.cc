@@ -1,0 +1,91 @@
+#include "nn_worker/checkpoint/saved_model.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/checkpoint/manifest.h"
+#include "common/numeric/crc32c.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SavedModelTest : public testing::Test {
+ protected:
+  SavedModelTest()
+      : run_(testing::TempDir() + "/" +
+             testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(run_);
+    fs::create_directories(run_ + "/checkpoints");
+  }
+
+  std::string WriteCut(const std::string& name) {
+    const std::string folder = run_ + "/checkpoints/" + name;
+    fs::create_directories(folder);
+    CheckpointManifest manifest;
+    manifest.set_version(kManifestVersion);
+    manifest.set_dense_file(kDenseFile);
+    manifest.set_dense_bytes(3);
+    manifest.set_dense_crc32c(Crc32c("abc"));
+    std::ofstream(folder + "/dense.bin") << "abc";
+    EXPECT_TRUE(WriteManifest(folder, manifest).ok());
+    return fs::canonical(folder).string();
+  }
+  void Link(const std::string& name, const std::string& cut) {
+    fs::create_directory_symlink(cut, run_ + "/checkpoints/" + name);
+  }
+
+  const std::string run_;
+};
+
+TEST_F(SavedModelTest, ACutIsFoundByItsFolderAndByThatOfItsRun) {
+  const std::string one = WriteCut("cut_0001_000001");
+  const std::string two = WriteCut("cut_0001_000002");
+  EXPECT_EQ(*FindSavedModel(one), one);
+  Link("latest", "cut_0001_000002");
+  EXPECT_EQ(*FindSavedModel(run_), two);
+  EXPECT_EQ(*FindSavedModel(run_ + "/checkpoints"), two);
+  Link("best", "cut_0001_000001");
+  EXPECT_EQ(*FindSavedModel(run_), one);
+  EXPECT_EQ(*FindSavedModel(run_ + "/checkpoints"), one);
+  EXPECT_EQ(*FindSavedModel(run_ + "/checkpoints/latest"), two);
+}
+
+TEST_F(SavedModelTest, WhereNoneIsTheErrorSaysWhatWasLookedFor) {
+  WriteCut("cut_0001_000001");  // no link names it
+  const absl::Status status = FindSavedModel(run_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  for (const char* part : {run_.c_str(), "manifest", "checkpoints/best", "checkpoints/latest"}) {
+    EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
+  }
+}
+
+TEST_F(SavedModelTest, AFolderWithoutAManifestIsNoCut) {
+  fs::create_directories(run_ + "/checkpoints/cut_0001_000009");
+  Link("best", "cut_0001_000009");
+  EXPECT_EQ(FindSavedModel(run_).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SavedModelTest, ADamagedBestCutIsNotPassedOver) {
+  WriteCut("cut_0001_000001");
+  WriteCut("cut_0001_000002");
+  Link("best", "cut_0001_000001");
+  Link("latest", "cut_0001_000002");
+  std::ofstream(run_ + "/checkpoints/best/manifest") << "version: 3\n";
+  EXPECT_EQ(FindSavedModel(run_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SavedModelTest, ADenseNetworkThatIsMissingOrDamagedIsDataLoss) {
+  const std::string cut = WriteCut("cut_0001_000001");
+  EXPECT_EQ(*ReadDense(cut), "abc");
+  std::ofstream(cut + "/dense.bin") << "abd";
+  EXPECT_EQ(ReadDense(cut).status().code(), absl::StatusCode::kDataLoss);
+  fs::remove(cut + "/dense.bin");
+  EXPECT_EQ(ReadDense(cut).status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace satrap

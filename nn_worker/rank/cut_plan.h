@@ -1,0 +1,52 @@
+// What a RankEngine says of a cut, and what it is told (docs/consistency.md, "Cuts").
+
+#ifndef SATRAP_NN_WORKER_RANK_CUT_PLAN_H_
+#define SATRAP_NN_WORKER_RANK_CUT_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+// Every rank makes the same plan, except for the fields of rank 0 and `released`.
+struct CutPlan {
+  uint64_t number = 0;   // from 1 in each generation, ascending; a number is used once
+  RunPosition position;  // where training goes on after it
+  bool best = false;     // of the best validation so far
+  bool last = false;     // training has ended with it
+  // What this rank has released since its last plan: pushed and answered, or acknowledged in a step
+  // of weight 0.
+  LedgerState released;
+
+  // Of rank 0.
+  uint64_t wish = 0;   // the CutWish that it fulfils, and all before; 0: none
+  bool leave = false;  // training ends for this generation with it
+};
+
+// Whether ranks wait until the cut is committed. Asked of rank 0's plan.
+inline bool IsWaitedFor(const CutPlan& plan) {
+  return plan.best || plan.last || plan.leave || plan.wish > 0;
+}
+
+// What rank 0's plan says, told to every rank when all embedding PSs have marked.
+struct CutMarked {
+  bool waits = false;  // IsWaitedFor
+  bool leave = false;
+};
+
+// How a cut ended.
+struct CutOutcome {
+  std::string name;  // of its folder in RUN/checkpoints
+  bool committed = false;
+  std::string cause;          // why it was abandoned
+  bool copy_limit = false;    // abandoned because an embedding PS reached checkpoint.copy_bytes
+  uint64_t bytes = 0;         // of all files
+  uint64_t copied_bytes = 0;  // rows that embedding PSs copied out before an Update changed them
+  double seconds = 0;         // from the mark until it ended
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_CUT_PLAN_H_

@@ -1,0 +1,438 @@
+// Cuts of a RankEngine, and engines that begin from them. FakeCluster checks at every cut that
+// nothing is outstanding, that all ranks plan the same, and what they have released.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "nn_worker/rank/fake_cluster.h"
+#include "nn_worker/rank/rank_engine_testing.h"
+
+namespace satrap {
+namespace {
+
+TEST(RankEngineCutTest, AreTakenEverySoManyStepsAndAtTheEnd) {
+  RankOptions options = Sync(2, 1);
+  options.has_valid = false;
+  options.checkpoint.set_every_steps(2);
+  FakeCluster cluster(options, 1);
+  cluster.cut_writing_ms = 0;
+  cluster.PutOrderedEpoch(0, {5});
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2", "4", "5 last"}));
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(5));
+  EXPECT_EQ(cluster.cut_ends, 3);
+  EXPECT_EQ(cluster.pauses.size(), 2u);
+}
+
+TEST(RankEngineCutTest, TrainingGoesOnWhileOneIsWrittenAndNoOtherBeginsMeanwhile) {
+  RankOptions options = Sync(2, 1);
+  options.has_valid = false;
+  options.checkpoint.set_every_steps(1);
+  FakeNetwork network;
+  network.max_delay_us = 10000;
+  FakeCluster cluster(options, 1, network);
+  cluster.cut_writing_ms = 100;
+  cluster.PutOrderedEpoch(0, {40});
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.saved[0], "1");
+  EXPECT_GT(cluster.cuts[1].plan.position.step(), 3u);
+  EXPECT_LT(cluster.cuts.size(), 20u);
+  EXPECT_GT(cluster.cuts.size(), 4u);
+}
+
+TEST(RankEngineCutTest, AreTakenByTheClockButNoSoonerThanFourTimesTheLastWriting) {
+  RankOptions options = Sync(1, 1);
+  options.has_valid = false;
+  options.checkpoint.set_every_seconds(1);
+  FakeNetwork network;
+  network.max_delay_us = 20000;
+  FakeCluster cluster(options, 1, network);
+  cluster.cut_writing_ms = 500;
+  cluster.PutOrderedEpoch(0, {1000});
+  cluster.End(TEST_STREAM, 0);
+  std::vector<int64_t> begun_ms;
+  cluster.Start();
+  for (int ms = 0; ms < 6000; ms += 10) {
+    cluster.RunFor(10);
+    if (cluster.cuts.size() > begun_ms.size()) begun_ms.push_back(ms);
+  }
+  ASSERT_GE(begun_ms.size(), 3u);
+  EXPECT_GE(begun_ms[0], 990);
+  EXPECT_LE(begun_ms[0], 1200);
+  EXPECT_GE(begun_ms[1] - begun_ms[0], 1980);
+  EXPECT_LE(begun_ms[1] - begun_ms[0], 2300);
+}
+
+TEST(RankEngineCutTest, ARunThatWaitsForDataDoesNotRepeatTheSameCut) {
+  RankOptions options = Hybrid(2);
+  options.checkpoint.set_every_seconds(1);
+  FakeCluster cluster(options, 1);
+  cluster.Put(0, TrainPart(0, 1, 1));
+  cluster.Start();
+  cluster.RunFor(20000);
+  EXPECT_EQ(cluster.saved, std::vector<std::string>{"1"});
+}
+
+TEST(RankEngineCutTest, AValidationComesFirstAndANewBestIsACutThatIsWaitedFor) {
+  RankOptions options = Sync(2, 1);
+  options.evaluation.set_every_steps(2);
+  options.checkpoint.set_every_steps(2);
+  FakeCluster cluster(options, 1);
+  cluster.aucs = {.6, .5, .7};
+  cluster.cut_writing_ms = 0;
+  cluster.PutOrderedEpoch(0, {6});
+  for (int pass = 0; pass < 4; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2 best", "4", "6 best", "6 last"}));
+  const RunPosition& second = cluster.cuts[1].plan.position;
+  EXPECT_EQ(second.validated_step(), 4u);
+  EXPECT_EQ(second.best().step(), 2u);
+  EXPECT_EQ(second.best().cut(), cluster.cuts[0].name);
+  EXPECT_EQ(second.best().values().auc(), .6);
+  EXPECT_EQ(second.validations_without_best(), 1u);
+  EXPECT_EQ(cluster.cuts[2].plan.position.best().cut(), cluster.cuts[2].name);
+  EXPECT_EQ(cluster.cuts[3].plan.position.best().cut(), cluster.cuts[2].name);
+  EXPECT_EQ(cluster.cuts[3].plan.position.next(), RunPosition::FINISH);
+}
+
+TEST(RankEngineCutTest, ABestOneThatIsAbandonedIsBegunAgainWithTheSameRows) {
+  RankOptions options = Hybrid(2);
+  options.evaluation.set_every_steps(3);
+  FakeCluster cluster(options, 1);
+  cluster.abandoned_cuts = {1};
+  cluster.PutEpoch(TRAIN_STREAM, 0, 20);
+  for (int pass = 0; pass < 9; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_GE(cluster.cuts.size(), 2u);
+  const std::string step = absl::StrCat(cluster.cuts[0].plan.position.step());
+  EXPECT_EQ(cluster.saved[0], step + " best abandoned");
+  EXPECT_EQ(cluster.saved[1], step + " best");
+  EXPECT_EQ(cluster.results[0].model_dir(), cluster.cuts[1].name);
+}
+
+TEST(RankEngineCutTest, AWishIsFulfilledOnceByACutThatIsWaitedFor) {
+  FakeCluster cluster(Hybrid(2), 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 50);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  CutWish wish;
+  wish.set_number(4);
+  cluster.rank(0)->RequestCut(wish);
+  cluster.rank(0)->RequestCut(wish);
+  cluster.rank(1)->RequestCut(wish);  // ignored
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.cuts.size(), 2u);
+  EXPECT_EQ(cluster.cuts[0].plan.wish, 4u);
+  EXPECT_LE(cluster.cuts[0].plan.position.step(), 4u);
+  EXPECT_EQ(cluster.cuts[1].plan.wish, 0u);
+}
+
+TEST(RankEngineCutTest, AWishWhoseCutIsAbandonedGetsAnother) {
+  FakeCluster cluster(Hybrid(1), 1);
+  cluster.abandoned_cuts = {1, 2};
+  cluster.PutEpoch(TRAIN_STREAM, 0, 50);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  CutWish wish;
+  wish.set_number(1);
+  cluster.rank(0)->RequestCut(wish);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.cuts.size(), 4u);
+  EXPECT_EQ(cluster.cuts[2].plan.wish, 1u);
+  EXPECT_TRUE(cluster.cuts[2].committed);
+  EXPECT_EQ(cluster.cuts[3].plan.wish, 0u);
+}
+
+TEST(RankEngineCutTest, AfterACutToLeaveNothingIsTrainedAndNothingFinishes) {
+  for (const bool ordered : {false, true}) {
+    FakeCluster cluster(ordered ? Sync(2, 1) : Hybrid(2), 1);
+    if (ordered) {
+      cluster.PutOrderedEpoch(0, {50});
+    } else {
+      cluster.PutEpoch(TRAIN_STREAM, 0, 100);
+    }
+    cluster.PutEpoch(TEST_STREAM, 0, 1);
+    CutWish wish;
+    wish.set_number(1);
+    wish.set_leave(true);
+    cluster.executor.PostAfter(1, [&] { cluster.rank(0)->RequestCut(wish); });
+    cluster.Start();
+    cluster.RunFor(60000);
+    // Without delays a run may end before the wish comes; RunFor(0) is where it came.
+    ASSERT_FALSE(cluster.cuts.empty());
+    if (cluster.cuts[0].plan.last) continue;
+    EXPECT_EQ(cluster.cuts.size(), 1u);
+    EXPECT_TRUE(cluster.cuts[0].plan.leave);
+    EXPECT_EQ(cluster.cuts[0].plan.position.next(), RunPosition::RESUME);
+    EXPECT_TRUE(cluster.results.empty());
+    EXPECT_TRUE(cluster.failures.empty());
+    EXPECT_EQ(cluster.phases.back(), "leaving");
+    EXPECT_EQ(cluster.cuts[0].released.size(), cluster.pushes.size());
+  }
+}
+
+TEST(RankEngineCutTest, AWishToLeaveBeforeTheFirstStepLeavesWithTheFirst) {
+  FakeCluster cluster(Hybrid(2), 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 100);
+  CutWish wish;
+  wish.set_number(1);
+  wish.set_leave(true);
+  cluster.rank(0)->RequestCut(wish);
+  cluster.Start();
+  cluster.RunFor(60000);
+  ASSERT_EQ(cluster.cuts.size(), 1u);
+  EXPECT_TRUE(cluster.cuts[0].plan.leave);
+  EXPECT_TRUE(cluster.results.empty());
+  EXPECT_LE(cluster.pushes.size(), 4u);
+  EXPECT_EQ(cluster.phases.back(), "leaving");
+}
+
+TEST(RankEngineCutTest, TheLastSaysFinishHoweverTrainingEnds) {
+  for (const std::string end : {"max_steps", "patience", "stop", "data"}) {
+    SCOPED_TRACE(end);
+    RankOptions options = Hybrid(2);
+    options.epochs = 3;
+    if (end == "max_steps") options.max_steps = 5;
+    if (end == "patience") {
+      options.evaluation.set_every_steps(4);
+      options.evaluation.set_patience(1);
+    }
+    FakeCluster cluster(options, 1);
+    cluster.aucs = {.7, .6};
+    for (int e = 0; e < 3; ++e) cluster.PutEpoch(TRAIN_STREAM, e, 20);
+    for (int pass = 0; pass < 9; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
+    cluster.PutEpoch(TEST_STREAM, 0, 1);
+    if (end == "stop") cluster.rank(1)->RequestStop();
+    cluster.Start();
+    ASSERT_TRUE(cluster.Run());
+    ASSERT_FALSE(cluster.cuts.empty());
+    const CutPlan& last = cluster.cuts.back().plan;
+    EXPECT_TRUE(last.last);
+    EXPECT_EQ(last.position.next(), RunPosition::FINISH);
+    EXPECT_EQ(last.position.step(), cluster.results[0].steps());
+    EXPECT_EQ(last.position.epoch(), end == "data" ? 3u : 0u);
+    EXPECT_EQ(last.position.stopped_early(), end == "patience");
+    for (size_t i = 0; i + 1 < cluster.cuts.size(); ++i) EXPECT_FALSE(cluster.cuts[i].plan.last);
+  }
+}
+
+TEST(RankEngineCutTest, AFinishedTrainingAsksForNoPartAndTestsTheBestCut) {
+  RankOptions options = Sync(2, 2);
+  options.position.set_next(RunPosition::FINISH);
+  options.position.set_epoch(1);
+  options.position.set_step(30);
+  options.position.set_samples(60);
+  options.position.set_stopped_early(true);
+  options.position.mutable_best()->set_step(20);
+  options.position.mutable_best()->set_cut("cut_0001_000002");
+  options.position.mutable_best()->mutable_values()->set_auc(.75);
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 3);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_TRUE(cluster.steps.empty());
+  EXPECT_EQ(cluster.saved, std::vector<std::string>{"restored cut_0001_000002"});
+  ASSERT_EQ(cluster.results.size(), 2u);
+  const RunResult& result = cluster.results[0];
+  EXPECT_EQ(result.steps(), 30u);
+  EXPECT_EQ(result.samples(), 60u);
+  EXPECT_EQ(result.best_step(), 20u);
+  EXPECT_EQ(result.valid().auc(), .75);
+  EXPECT_EQ(result.test().samples(), 3u);
+  EXPECT_EQ(result.model_dir(), "cut_0001_000002");
+  EXPECT_TRUE(result.stopped_early());
+}
+
+TEST(RankEngineCutTest, AFinishedTrainingWhoseCutIsTheBestRestoresNothing) {
+  RankOptions options = Hybrid(1);
+  options.position.set_next(RunPosition::FINISH);
+  options.position.set_step(30);
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 3);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_TRUE(cluster.saved.empty());
+  EXPECT_EQ(cluster.results[0].model_dir(), "");
+  EXPECT_EQ(cluster.results[0].best_step(), 30u);
+}
+
+TEST(RankEngineCutTest, AJobThatAsksForNoMoreStepsThanTheCutHasEndsWithALastCut) {
+  RankOptions options = Hybrid(1);
+  options.position.set_step(30);
+  options.max_steps = 20;
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 3);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cluster.saved, std::vector<std::string>{"30 last"});
+}
+
+TEST(RankEngineCutTest, AnotherNumberOfLanesIsRefused) {
+  RankOptions options = Sync(1, 2);
+  options.position.add_lanes();
+  FakeCluster cluster(options, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.failures.size(), 1u);
+  EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(RankEngineCutTest, ACutThatCannotBeCommittedEndsTheRunWithItsError) {
+  RankOptions options = Hybrid(2);
+  options.checkpoint.set_every_steps(3);
+  FakeCluster cluster(options, 1);
+  cluster.broken_cut = absl::AbortedError("another generation");
+  cluster.PutEpoch(TRAIN_STREAM, 0, 50);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_FALSE(cluster.failures.empty());
+  EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(cluster.results.empty());
+}
+
+TEST(RankEngineCutTest, PartsOfStepsOfWeightZeroAreConsumed) {
+  RankOptions options = Hybrid(1, 1);
+  FakeCluster cluster(options, 1);
+  cluster.Put(0, TrainPart(0, 4, 0));
+  cluster.Put(0, TrainPart(1, 4, 4));
+  cluster.End(TRAIN_STREAM, 0);
+  cluster.End(TEST_STREAM, 0);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.cuts.size(), 1u);
+  EXPECT_EQ(cluster.cuts[0].ledger.OfAll().rows, 8u);
+}
+
+TEST(RankEngineCutTest, ARecordThatIsTrainedTwiceEndsTheRunForGood) {
+  FakeCluster cluster(Hybrid(1, 1), 2);
+  FakePart part = TrainPart(0, 4, 4);
+  part.id.set_seq(0);
+  cluster.Put(0, part);
+  part.samples = 3;  // another part of the same block
+  part.id.set_epoch(0);
+  cluster.Put(0, part);
+  cluster.End(TRAIN_STREAM, 0);
+  cluster.allow_twice = true;
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  ASSERT_EQ(cluster.failures.size(), 1u);
+  EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(cluster.failures[0].message().find("records were trained twice: "), 0u)
+      << cluster.failures[0];
+}
+
+// A run that is cut after every step, and from each of its cuts a run that goes on: both together
+// train every part once, in sync in the very same steps.
+class RankEngineHalvesTest : public testing::TestWithParam<bool> {};
+
+TEST_P(RankEngineHalvesTest, AnyCutIsWhereAnotherGenerationGoesOn) {
+  const bool ordered = GetParam();
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    SplitMix64 random(seed);
+    const int num_ranks = 1 + random.Below(3);
+    const int lanes = 1 + random.Below(3);
+    RankOptions options = ordered ? Sync(num_ranks, lanes) : Hybrid(num_ranks, 1 + random.Below(3));
+    options.staleness_warmup_steps = random.Below(6);
+    options.epochs = 1 + random.Below(3);
+    options.evaluation.set_every_steps(random.Below(4));
+    options.evaluation.set_at_epoch_end(random.Below(2) == 1);
+    options.checkpoint.set_every_steps(1);
+    FakeNetwork network;
+    network.seed = seed;
+    network.max_delay_us = 1000;
+    const int workers = 1 + static_cast<int>(random.Below(3));
+    FakeCluster first(options, workers, network);
+    first.cut_writing_ms = 0;
+    size_t parts = 0;
+    for (uint32_t e = 0; e < options.epochs; ++e) {
+      if (ordered) {
+        std::vector<int> batches;
+        for (int lane = 0; lane < lanes; ++lane) {
+          batches.push_back(1 + static_cast<int>(random.Below(4)));
+          parts += batches.back() * num_ranks;
+        }
+        first.PutOrderedEpoch(e, batches);
+      } else {
+        const int count = static_cast<int>(random.Below(12));
+        first.PutEpoch(TRAIN_STREAM, e, count);
+        parts += count;
+      }
+    }
+    for (int pass = 0; pass < 60; ++pass) first.PutEpoch(VALID_STREAM, pass, random.Below(4));
+    first.PutEpoch(TEST_STREAM, 0, 5);
+    first.Start();
+    ASSERT_TRUE(first.Run());
+    ASSERT_TRUE(first.failures.empty()) << first.failures[0];
+    if (ordered) {
+      std::set<uint64_t> steps;
+      for (const FakeCut& cut : first.cuts) steps.insert(cut.plan.position.step());
+      EXPECT_EQ(steps.size(), first.results[0].steps()) << "not cut at every step";
+    }
+    for (const FakeCut& cut : first.cuts) {
+      SCOPED_TRACE(cut.plan.position.ShortDebugString());
+      RankOptions rest = options;
+      rest.envelope.set_generation(2);
+      rest.position = cut.plan.position;
+      rest.checkpoint.set_every_steps(0);
+      FakeCluster second(rest, workers, network);
+      second.PutRest(first, cut);
+      second.Start();
+      ASSERT_TRUE(second.Run());
+      ASSERT_TRUE(second.failures.empty()) << second.failures[0];
+      EXPECT_EQ(cut.released.size() + second.pushes.size(), parts);
+      std::set<std::string> all = cut.released;
+      for (const std::string& part : second.PushedParts()) all.insert(part);
+      EXPECT_EQ(all.size(), parts);
+      EXPECT_EQ(second.results[0].samples(), parts);
+      EXPECT_EQ(second.results[0].test().samples(), 5u);
+      if (!ordered) continue;
+      EXPECT_EQ(second.results[0].steps(), first.results[0].steps());
+      std::vector<std::vector<std::string>> steps_of_first, steps_of_second;
+      for (const auto& step : first.steps) {
+        if (step.weight > 0 && step.number >= cut.plan.position.step()) {
+          steps_of_first.push_back(step.parts);
+        }
+      }
+      for (const auto& step : second.steps) {
+        if (step.weight > 0) steps_of_second.push_back(step.parts);
+      }
+      EXPECT_EQ(steps_of_first, steps_of_second);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, RankEngineHalvesTest, testing::Bool(),
+                         [](const auto& param) { return param.param ? "Sync" : "Hybrid"; });
+
+TEST(RankEngineCutTest, TheTestPassReachesItsKillPointOnce) {
+  RankOptions options = Hybrid(1);
+  options.evaluation.set_at_epoch_end(true);
+  JobConfig job;
+  job.add_kill_points()->set_point(KillPoint::RANK_IN_TEST_PASS);
+  std::vector<size_t> cuts_by_then;
+  FakeCluster* running = nullptr;
+  KillPoints kill_points(job, 0, 1, [&] { cuts_by_then.push_back(running->cuts.size()); });
+  FakeCluster cluster(options, 1, FakeNetwork(), &kill_points);
+  running = &cluster;
+  cluster.PutEpoch(TRAIN_STREAM, 0, 5);
+  cluster.PutEpoch(VALID_STREAM, 0, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 1);
+  cluster.Start();
+  ASSERT_TRUE(cluster.Run());
+  EXPECT_EQ(cuts_by_then, std::vector<size_t>{1});
+}
+
+}  // namespace
+}  // namespace satrap
