@@ -19,12 +19,13 @@
 #include "common/base/check.h"
 #include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
-#include "common/config/job_config.h"
 #include "common/metrics/metrics.h"
 #include "common/numeric/denormals.h"
+#include "common/role/protocol_fingerprint.h"
 #include "common/role/random_id.h"
 #include "common/rpc/endpoints.h"
 #include "common/rpc/grpc_channel.h"
+#include "common/rpc/header.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
@@ -41,6 +42,8 @@ constexpr int64_t kHeartbeatAttemptMs = 3000;
 constexpr int64_t kStartingHeartbeatPeriodMs = 100;
 // After FINISHED a role has this long to call WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;
+// After stop_seconds the coordinator has this long to say that the run has stopped.
+constexpr int64_t kStopGraceMs = 2000;
 constexpr int64_t kServerDrainMs = 500;
 // While heartbeats run, the control thread wakes up at least this often. A wake-up that is late by
 // as much means that this process was suspended, so the coordinator's silence does not count.
@@ -49,16 +52,12 @@ constexpr int64_t kMaxWaitMs = 1000;
 }  // namespace
 
 struct RoleRuntime::Rep {
-  Rep(Role role, const RoleFlags& flags, JobConfig job, Logger logger)
+  Rep(Role role, const RoleFlags& flags, Logger logger)
       : role(role),
         flags(flags),
         name(MemberName(role, flags.role_index)),
-        job(std::move(job)),
         logger(std::move(logger)),
-        metrics(std::string(RoleName(role)), flags.role_index),
-        executor(ThreadsOf(role, this->job)) {
-    endpoint_options.max_message_bytes = this->job.max_message_bytes();
-  }
+        metrics(std::string(RoleName(role)), flags.role_index) {}
   ~Rep();
 
   absl::Status Register();
@@ -74,14 +73,17 @@ struct RoleRuntime::Rep {
   int64_t WaitMs(int64_t now_ms);
   void HandleSignal();
   void HandleFailure();
+  void ExitAfterFailure(const FailAnswer& answer);
+  void SendStopWish();
+  void HandleStopWish();
   void SendHeartbeat();
   void HandleHeartbeat(const absl::StatusOr<rpc::Message>& message);
+  void ExitIfOver(const HeartbeatAnswer& answer);
   void CheckSilence(int64_t now_ms);
 
   const Role role;
   const RoleFlags flags;
   const std::string name;
-  const JobConfig job;
   const Logger logger;
   MetricsRegistry metrics;
   std::unique_ptr<MetricsServer> metrics_server;
@@ -91,7 +93,7 @@ struct RoleRuntime::Rep {
   RegisterAnswer registration;
   std::unique_ptr<KillPoints> kill_points;
   rpc::EndpointOptions endpoint_options;
-  ThreadPoolExecutor executor;
+  std::unique_ptr<ThreadPoolExecutor> executor;
   std::unique_ptr<rpc::GrpcServer> server;
 
   int signal_fd = -1;
@@ -103,6 +105,9 @@ struct RoleRuntime::Rep {
   int64_t next_heartbeat_ms = 0;
   int64_t finished_ms = 0;
   bool heartbeat_in_flight = false;
+  int64_t stop_deadline_ms = 0;  // 0: nobody has asked this process to stop
+  bool stop_wish_open = false;   // the coordinator does not know it yet
+  bool stop_wish_in_flight = false;
 
   Mutex mutex;
   CondVar changed;
@@ -113,6 +118,7 @@ struct RoleRuntime::Rep {
   RunState state GUARDED_BY(mutex) = STARTING;
   absl::Status failure GUARDED_BY(mutex);
   absl::optional<absl::StatusOr<rpc::Message>> heartbeat_answer GUARDED_BY(mutex);
+  absl::optional<absl::Status> stop_wish_answer GUARDED_BY(mutex);
   std::vector<Member> members GUARDED_BY(mutex);
   uint64_t order_fingerprint GUARDED_BY(mutex) = 0;
   std::map<std::string, std::unique_ptr<rpc::GrpcChannel>> channels GUARDED_BY(mutex);
@@ -136,7 +142,7 @@ RoleRuntime::Rep::~Rep() {
     control.join();
   }
   if (server != nullptr) server->Shutdown(0);
-  executor.Stop();
+  if (executor != nullptr) executor->Stop();
   coordinator_channel.reset();
   if (signal_fd >= 0) close(signal_fd);
   if (wake_fd >= 0) close(wake_fd);
@@ -159,8 +165,8 @@ absl::Status RoleRuntime::Rep::Register() {
   member->set_address(flags.advertise);
   member->set_metrics_address(metrics_server->address());
   member->set_pid(getpid());
-  request.set_job_fingerprint(JobFingerprint(job));
   request.set_incarnation(incarnation);
+  request.set_protocol(ProtocolFingerprint());
   CoordinatorClient client(coordinator_channel.get(), Envelope(), kRegisterTimeoutMs);
   ASSIGN_OR_RETURN(const RegisterAnswer answer, client.Register(request));
   if (answer.envelope().run_id() == 0) {
@@ -169,8 +175,11 @@ absl::Status RoleRuntime::Rep::Register() {
   }
   envelope = answer.envelope();
   registration = answer;
+  const JobConfig& job = registration.job();
   kill_points =
       std::make_unique<KillPoints>(job, flags.role_index, envelope.generation(), KillThisProcess);
+  endpoint_options.max_message_bytes = job.max_message_bytes();
+  executor = std::make_unique<ThreadPoolExecutor>(ThreadsOf(role, job));
   coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get(), envelope);
   {
     // The control thread reads the envelope only once it has seen `registered`.
@@ -179,6 +188,8 @@ absl::Status RoleRuntime::Rep::Register() {
   }
   Wake();
   logger.Info("registered", {{"run", absl::StrCat(absl::Hex(envelope.run_id(), absl::kZeroPad16))},
+                             {"generation", absl::StrCat(envelope.generation())},
+                             {"cut", registration.cut()},
                              {"coordinator", flags.coordinator},
                              {"metrics", metrics_server->address()}});
   return absl::OkStatus();
@@ -251,6 +262,7 @@ void RoleRuntime::Rep::Control() {
     }
     if (!heartbeats_run) last_answer_ms = now_ms;
     CheckSilence(now_ms);
+    if (stop_deadline_ms > 0) HandleStopWish();
     if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
     // Not read from the clock again: a suspension since `now_ms` must be discounted, too.
     before_ms = now_ms;
@@ -260,7 +272,59 @@ void RoleRuntime::Rep::Control() {
 void RoleRuntime::Rep::HandleSignal() {
   signalfd_siginfo info;
   if (read(signal_fd, &info, sizeof(info)) != sizeof(info)) return;
-  ExitNow(0, absl::StrCat("stopped by ", strsignal(static_cast<int>(info.ssi_signo))));
+  const std::string signal = strsignal(static_cast<int>(info.ssi_signo));
+  bool in_run;
+  {
+    MutexLock lock(&mutex);
+    in_run = registered && state != FINISHED;
+  }
+  if (!in_run || info.ssi_signo != SIGTERM || stop_deadline_ms > 0) {
+    ExitNow(0, absl::StrCat("stopped by ", signal));
+  }
+  const auto stop_ms = static_cast<int64_t>(registration.job().stop_seconds() * 1000);
+  stop_deadline_ms = MonotonicMs() + stop_ms + kStopGraceMs;
+  stop_wish_open = true;
+  logger.Info(absl::StrCat(signal, ": asking the run to stop, and serving until it has"));
+  SendStopWish();
+}
+
+void RoleRuntime::Rep::SendStopWish() {
+  WishRequest request;
+  request.set_run_id(envelope.run_id());
+  request.set_kind(WishRequest::STOP);
+  rpc::Message message;
+  message.header = request.SerializeAsString();
+  stop_wish_in_flight = true;
+  coordinator_channel->Call(kWish, std::move(message), kHeartbeatAttemptMs,
+                            [this](const absl::StatusOr<rpc::Message>& answer) {
+                              {
+                                MutexLock lock(&mutex);
+                                stop_wish_answer = answer.status();
+                              }
+                              Wake();
+                            });
+}
+
+void RoleRuntime::Rep::HandleStopWish() {
+  absl::optional<absl::Status> answer;
+  {
+    MutexLock lock(&mutex);
+    answer.swap(stop_wish_answer);
+  }
+  if (answer.has_value()) {
+    stop_wish_in_flight = false;
+    const bool lost = absl::IsUnavailable(*answer) || absl::IsDeadlineExceeded(*answer) ||
+                      absl::IsCancelled(*answer);
+    // A refusal means that the run ends or restarts anyhow, which heartbeats will tell.
+    if (!lost) stop_wish_open = false;
+    if (!lost && !answer->ok()) logger.Warning(answer->message());
+  }
+  const int64_t now_ms = MonotonicMs();
+  if (now_ms > stop_deadline_ms) {
+    ExitNow(kExitStartAgain, "the run did not stop within stop_seconds; exiting without waiting");
+  }
+  // A lost wish goes out again with the next heartbeat.
+  if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
 }
 
 void RoleRuntime::Rep::HandleFailure() {
@@ -272,17 +336,34 @@ void RoleRuntime::Rep::HandleFailure() {
     tell = registered;
   }
   if (status.ok()) return;
+  // A peer of a later generation: this process is what is left of one that is over, and its failure
+  // must not reach that peer's coordinator.
+  if (rpc::IsOfAnotherRun(status)) ExitNow(kExitStartAgain, status.message());
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
   // A role that never registered is not part of the run: whoever started it sees its exit.
-  if (tell) {
-    CoordinatorClient client(coordinator_channel.get(), envelope, kFailTimeoutMs);
-    const absl::StatusOr<std::string> cause = client.Fail(role, flags.role_index, status.message());
-    // A peer that fails first breaks its connections, and this failure may be no more than that.
-    if (cause.ok() && !cause->empty() && !absl::StartsWith(*cause, absl::StrCat(name, ":"))) {
-      logger.Error(absl::StrCat(kRunHasFailed, *cause));
-    }
+  if (!tell) _exit(1);
+  CoordinatorClient client(coordinator_channel.get(), envelope, kFailTimeoutMs);
+  const absl::StatusOr<FailAnswer> answer = client.Fail(role, flags.role_index, status);
+  if (!answer.ok()) ExitNow(kExitStartAgain, answer.status().message());
+  ExitAfterFailure(*answer);
+}
+
+// The coordinator was told of this role's failure.
+void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer) {
+  const std::string& cause = answer.stop_reason();
+  // A peer that fails first breaks its connections, and this failure may be no more than that.
+  const bool echo = !cause.empty() && !absl::StartsWith(cause, absl::StrCat(name, ":"));
+  switch (answer.state()) {
+    case FAILED:
+      if (echo) logger.Error(absl::StrCat(kRunHasFailed, cause));
+      _exit(1);
+    case FINISHED:
+    case STOPPED:
+      ExitNow(0, absl::StrCat("the run had ended before: ", cause));
+    default:
+      if (echo) logger.Error(absl::StrCat(kGenerationIsOver, cause));
+      _exit(kExitStartAgain);
   }
-  _exit(1);
 }
 
 void RoleRuntime::Rep::SendHeartbeat() {
@@ -323,17 +404,16 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
     return;  // CheckSilence decides how long that may go on
   }
   if (!message.ok()) {
-    ExitNow(1, absl::StrCat("the coordinator at ", flags.coordinator, " refuses ", name, ": ",
-                            message.status().message()));
+    const int code = absl::IsFailedPrecondition(message.status()) ? kExitStartAgain : 1;
+    ExitNow(code, absl::StrCat("the coordinator at ", flags.coordinator, " refuses ", name, ": ",
+                               message.status().message()));
   }
   HeartbeatAnswer answer;
   if (!answer.ParseFromString(message->header)) {
     ExitNow(1, "the coordinator's heartbeat answer is malformed");
   }
   last_answer_ms = MonotonicMs();
-  if (answer.state() == FAILED) {
-    ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
-  }
+  ExitIfOver(answer);
   if (answer.wish().number() > 0) {
     MutexLock lock(&progress_mutex);
     if (wish_sink) wish_sink(answer.wish());
@@ -346,10 +426,23 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   changed.NotifyAll();
 }
 
+void RoleRuntime::Rep::ExitIfOver(const HeartbeatAnswer& answer) {
+  switch (answer.state()) {
+    case FAILED:
+      ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
+    case RESTARTING:
+      ExitNow(kExitStartAgain, absl::StrCat(kGenerationIsOver, answer.stop_reason()));
+    case STOPPED:
+      ExitNow(0, absl::StrCat("the run has stopped: ", answer.stop_reason()));
+    default:
+      break;
+  }
+}
+
 void RoleRuntime::Rep::CheckSilence(int64_t now_ms) {
   if (now_ms - last_answer_ms > kHeartbeatTimeoutMs) {
-    ExitNow(1, absl::StrCat("the coordinator at ", flags.coordinator, kCoordinatorIsSilent,
-                            kHeartbeatTimeoutMs / 1000, " s"));
+    ExitNow(kExitStartAgain, absl::StrCat("the coordinator at ", flags.coordinator,
+                                          kCoordinatorIsSilent, kHeartbeatTimeoutMs / 1000, " s"));
   }
   MutexLock lock(&mutex);
   if (state == FINISHED && !waiting_for_finish && now_ms - finished_ms > kFinishGraceMs) {
@@ -369,13 +462,7 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   ASSIGN_OR_RETURN(Logger logger,
                    Logger::Create(absl::StrCat(RoleName(role), "/", flags.role_index),
                                   LogLevel::kInfo, /*file=*/""));
-  ASSIGN_OR_RETURN(JobConfig job, LoadResolvedJob(flags.config));
-  if (flags.role_index >= ReplicasOf(role, job)) {
-    return absl::InvalidArgumentError(absl::StrCat("--role_index=", flags.role_index,
-                                                   ": the job has ", ReplicasOf(role, job), " ",
-                                                   RoleName(role), " processes"));
-  }
-  auto rep = std::make_unique<Rep>(role, flags, std::move(job), std::move(logger));
+  auto rep = std::make_unique<Rep>(role, flags, std::move(logger));
   ASSIGN_OR_RETURN(rep->metrics_server, MetricsServer::Start(&rep->metrics));
   ASSIGN_OR_RETURN(rep->coordinator_channel,
                    rpc::GrpcChannel::Create(flags.coordinator, rep->endpoint_options));
@@ -392,7 +479,7 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
 RoleRuntime::RoleRuntime(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 RoleRuntime::~RoleRuntime() = default;
 
-const JobConfig& RoleRuntime::job() const { return rep_->job; }
+const JobConfig& RoleRuntime::job() const { return rep_->registration.job(); }
 const RoleFlags& RoleRuntime::flags() const { return rep_->flags; }
 int RoleRuntime::index() const { return rep_->flags.role_index; }
 const Envelope& RoleRuntime::envelope() const { return rep_->envelope; }
@@ -410,7 +497,7 @@ void RoleRuntime::SetWishSink(std::function<void(const CutWish&)> sink) {
 }
 const Logger& RoleRuntime::logger() const { return rep_->logger; }
 MetricsRegistry* RoleRuntime::metrics() { return &rep_->metrics; }
-Executor* RoleRuntime::executor() { return &rep_->executor; }
+Executor* RoleRuntime::executor() { return rep_->executor.get(); }
 rpc::Channel* RoleRuntime::coordinator_channel() { return rep_->coordinator_channel.get(); }
 CoordinatorClient* RoleRuntime::coordinator() { return rep_->coordinator.get(); }
 
@@ -445,12 +532,16 @@ RoleRuntime::ProgressRegistration::~ProgressRegistration() {
 }
 
 absl::Status RoleRuntime::Join() {
+  bool over;
   {
     MutexLock lock(&rep_->mutex);
     CHECK(!rep_->ready) << "Join is called once";
     rep_->ready = true;  // the next heartbeat says so
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
+    over = rep_->state == FINISHED;
   }
+  // The coordinator was started again, or this role, after the end.
+  if (over) rep_->ExitNow(0, "the run has finished already");
   rep_->logger.Info("every role is ready");
   return absl::OkStatus();
 }
@@ -497,7 +588,7 @@ void RoleRuntime::WaitForFinish(const std::function<void()>& stop_engine) {
     channels.swap(rep_->channels);
   }
   if (rep_->server != nullptr) rep_->server->Shutdown(kServerDrainMs);
-  rep_->executor.Stop();
+  rep_->executor->Stop();
   channels.clear();
 }
 
@@ -505,12 +596,15 @@ int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body) {
   KeepFreedMemory();
   SetFlushToZero();  // the main thread makes model values too: rows, initial weights
-  const auto flags = ParseRoleFlags(role, std::vector<std::string>(argv + 1, argv + argc));
+  const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc));
   // To stderr, because Start may fail before there is a log.
   const auto start_failed = [role](const absl::Status& status) {
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
-    return 1;
+    // There is no coordinator, or it is another generation's: the next one may be right.
+    const bool again = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+                       absl::IsFailedPrecondition(status);
+    return again ? kExitStartAgain : 1;
   };
   if (!flags.ok()) return start_failed(flags.status());
   auto runtime = RoleRuntime::Start(role, *flags);

@@ -25,11 +25,21 @@
 //
 // Endings. FINISHED at the coordinator lets WaitForFinish return, and the process exits with 0.
 // Every other ending logs its reason in one line and exits the process from the runtime's control
-// thread, whatever other threads are doing, without running destructors. Exit code 1: a failure
-// given to failure_sink (the coordinator is told first), FAILED at the coordinator, 8 s without an
-// answer from the coordinator, a coordinator that belongs to another run or has another process
-// registered under this role's index. Exit code 0: SIGTERM and SIGINT. So write a file that must
-// not be left half written under another name, and rename it.
+// thread, whatever other threads are doing, without running destructors. So write a file that must
+// not be left half written under another name, and rename it. The exit codes:
+//   0   STOPPED at the coordinator; a run that has finished before this process joined it.
+//   1   FAILED at the coordinator; a failure given to failure_sink that ends the run; a process
+//       that was built from other sources than the coordinator.
+//   75  (kExitStartAgain) RESTARTING at the coordinator; a failure given to failure_sink that ends
+//       the generation only; 8 s without an answer from the coordinator; a coordinator or a peer of
+//       another run or generation, or one that does not know this process.
+// A failure is told to the coordinator first, whose answer says which it is (FailAnswer.state).
+//
+// Signals. The first SIGTERM is a wish: the runtime asks the coordinator to stop the run, and this
+// process serves on until that has taken its last cut, or stop_seconds and a little have passed
+// (exit code 75). So pods that are ended one and all lose nothing. A second SIGTERM, a SIGINT, and
+// a SIGTERM before the process has registered exit with 0 at once. Whoever wants to end a role at
+// once, as the local launcher does, sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -62,10 +72,11 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Loads the job, starts log, metrics endpoint and executor, and registers at the coordinator,
-  // which may start up to a minute later. FAILED_PRECONDITION if the coordinator refuses: another
-  // job, an index out of range, or one that another process has taken. The runtime handles SIGTERM
-  // and SIGINT from here on. REQUIRES: no other thread has been started in this process
+  // Starts log and metrics endpoint, registers at the coordinator, which may start up to a minute
+  // later, and starts the executor of the job that it names. UNAVAILABLE or DEADLINE_EXCEEDED if
+  // there is no coordinator; FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if
+  // this process was built from other sources. The runtime handles SIGTERM and SIGINT from here on.
+  // REQUIRES: no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
@@ -90,7 +101,8 @@ class RoleRuntime {
   Executor* executor();
   const Logger& logger() const;
   MetricsRegistry* metrics();
-  // For engines: a call with an error ends the job. Never blocks; the first error counts.
+  // For engines: a call with an error ends this process (see above). Never blocks; the first error
+  // counts.
   std::function<void(absl::Status)> failure_sink();
   // Returns if `status` is OK. Otherwise ends the process as an error returned from the body would,
   // but without unwinding: the coordinator is told before the caller's objects are destroyed. For a
@@ -151,7 +163,7 @@ class RoleRuntime {
 
 // Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
 // logs the error, tells it to the coordinator unless the run has finished, and exits the process
-// with 1; the objects of `body` are destroyed before that (ExitUnlessOk avoids it).
+// as above; the objects of `body` are destroyed before that (ExitUnlessOk avoids it).
 // REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);
