@@ -77,6 +77,7 @@ class RunLog {
   FileSystem* file_system_;
   uint64_t writer_;
   std::vector<RunLogEntry> entries_;
+  bool synced_ = false;  // the folder, with all of entries_
 };
 
 // "cut_0003_000012"
@@ -85,7 +86,7 @@ std::string CutName(uint64_t generation, uint64_t cut);
 std::string CheckpointsDir(const std::string& run_dir);
 // The folder of a cut that an entry of the log names: RUN/checkpoints/NAME, or a path as it is.
 // Empty for "".
-std::string CutFolder(const std::string& run_dir, const std::string& cut);
+std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
 
 // Causes of generations that began because somebody asked for them (GenerationEntry.cause).
 inline constexpr char kCauseStart[] = "start";    // the first of a run

@@ -84,10 +84,21 @@ TEST_F(RunLogTest, ADraftIsSyncedBeforeItIsLinkedAndTheFolderBeforeAppendReturns
   ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
   const std::string draft = "/runs/a/log/00000001.00000000000000ab.partial";
   EXPECT_THAT(disk_.TakeOperations(),
-              ElementsAre("folders /runs/a/log", "sync_folder /runs/a", "create " + draft,
-                          "append " + draft, "sync " + draft,
+              ElementsAre("folders /runs/a/log", "sync_folder /runs/a", "sync_folder /runs/a/log",
+                          "create " + draft, "append " + draft, "sync " + draft,
                           "hard_link " + draft + " /runs/a/log/00000001", "remove " + draft,
                           "sync_folder /runs/a/log"));
+}
+
+TEST_F(RunLogTest, WhatAnotherProcessHasLinkedIsSyncedBeforeAnythingFollowsIt) {
+  RunLog dead = Open(1);
+  ASSERT_TRUE(dead.Append(Generation(1, "start")).ok());
+  RunLog next = Open(2);
+  disk_.TakeOperations();
+  ASSERT_TRUE(next.Append(Generation(2, "x")).ok());
+  EXPECT_EQ(disk_.TakeOperations()[0], "sync_folder /runs/a/log");
+  ASSERT_TRUE(next.Append(Cut(2, 1)).ok());
+  EXPECT_NE(disk_.TakeOperations()[0], "sync_folder /runs/a/log") << "once is enough";
 }
 
 TEST_F(RunLogTest, OfTwoWritersOneGetsTheNumber) {
@@ -210,10 +221,10 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   EXPECT_EQ(log.restarts_without_cut(), 1);
 }
 
-TEST(CutFolder, IsBelowTheRunUnlessItIsAPath) {
-  EXPECT_EQ(CutFolder("/runs/a", CutName(3, 12)), "/runs/a/checkpoints/cut_0003_000012");
-  EXPECT_EQ(CutFolder("/runs/a", "/other/cut"), "/other/cut");
-  EXPECT_EQ(CutFolder("/runs/a", ""), "");
+TEST(FolderOfCut, IsBelowTheRunUnlessItIsAPath) {
+  EXPECT_EQ(FolderOfCut("/runs/a", CutName(3, 12)), "/runs/a/checkpoints/cut_0003_000012");
+  EXPECT_EQ(FolderOfCut("/runs/a", "/other/cut"), "/other/cut");
+  EXPECT_EQ(FolderOfCut("/runs/a", ""), "");
 }
 
 }  // namespace

@@ -75,8 +75,10 @@ absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args) {
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args) {
   CoordinatorFlags flags;
   std::vector<std::string> with_values = args;
+  std::string role_index;  // there is one coordinator; launchers give every process its index
   flags.next_job = std::erase(with_values, "--next_job") > 0;
   RETURN_IF_ERROR(TakeFlags(with_values, {{"config", &flags.config},
+                                          {"role_index", &role_index},
                                           {"listen", &flags.listen},
                                           {"from", &flags.from},
                                           {"cause", &flags.cause}}));

@@ -46,8 +46,8 @@ TEST(ParseRoleFlags, NamesTheFlagThatIsWrong) {
 }
 
 TEST(ParseCoordinatorFlags, TakesAJobAndWhereToListen) {
-  const auto flags =
-      ParseCoordinatorFlags({"--config=a", "--listen", "unix:/c", "--cause=a PS was killed"});
+  const auto flags = ParseCoordinatorFlags(
+      {"--config=a", "--listen", "unix:/c", "--role_index=0", "--cause=a PS was killed"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->config, "a");
   EXPECT_EQ(flags->listen, "unix:/c");
@@ -68,8 +68,8 @@ TEST(ParseCoordinatorFlags, NamesTheFlagThatIsWrong) {
   EXPECT_THAT(CoordinatorErrorOf({"--config=a"}), HasSubstr("--listen is missing"));
   EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--from=c"}),
               HasSubstr("--from needs --next_job"));
-  EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--role_index=0"}),
-              HasSubstr("unknown flag --role_index"));
+  EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--coordinator=0"}),
+              HasSubstr("unknown flag --coordinator"));
 }
 
 }  // namespace

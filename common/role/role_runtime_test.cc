@@ -8,14 +8,15 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "common/config/job_config.h"
+#include "common/config/text_format.h"
+#include "common/role/protocol_fingerprint.h"
 #include "common/rpc/endpoints.h"
+#include "common/rpc/header.h"
 #include "common/testing/denormal_probe.h"
 #include "common/thread/mutex.h"
 #include "gmock/gmock.h"
@@ -39,8 +40,14 @@ class FakeCoordinator final : public rpc::Handler {
       incarnation_ = call.incarnation();
       if (incarnation_ == 0) abort();
       RegisterAnswer registered;
+      if (register_error_.has_value()) return respond(*register_error_);
+      if (call.protocol() != ProtocolFingerprint()) abort();
       registered.mutable_envelope()->set_run_id(kRunId);
       registered.mutable_envelope()->set_generation(3);
+      *registered.mutable_job() = job_;
+      registered.set_cut("/run/checkpoints/cut_0002_000004");
+      registered.mutable_position()->set_step(40);
+      registered.mutable_ledger()->add_epochs()->set_rows(5);
       answer.header = registered.SerializeAsString();
     } else if (method == kHeartbeat) {
       if (silent()) return KeepUnanswered(std::move(respond));
@@ -58,6 +65,7 @@ class FakeCoordinator final : public rpc::Handler {
       changed_.NotifyAll();
       beat.set_state(state_);
       beat.set_stop_reason("somebody else broke");
+      beat.set_order_fingerprint(99);
       *beat.add_members() = member_;
       answer.header = beat.SerializeAsString();
     } else if (method == kFail) {
@@ -68,9 +76,18 @@ class FakeCoordinator final : public rpc::Handler {
       FailAnswer told;
       MutexLock lock(&mutex_);
       told.set_stop_reason(first_cause_.empty() ? "nn_worker 0: " + call.reason() : first_cause_);
+      const bool cured =
+          static_cast<absl::StatusCode>(call.code()) == absl::StatusCode::kUnavailable;
+      told.set_state(cured ? RESTARTING : FAILED);
       answer.header = told.SerializeAsString();
     } else if (method == kFinish) {
       SetState(FINISHED);
+    } else if (method == kWish) {
+      WishRequest call;
+      call.ParseFromString(request.header);
+      if (call.kind() != WishRequest::STOP || call.run_id() != kRunId) abort();
+      fprintf(stderr, "coordinator was asked to stop\n");
+      answer.header = WishAnswer().SerializeAsString();
     }
     respond(std::move(answer));
   }
@@ -88,6 +105,9 @@ class FakeCoordinator final : public rpc::Handler {
     state_ = STARTING;
     starts_when_ready_ = true;
   }
+  // Before the role starts.
+  void RefuseRegister(const absl::Status& error) { register_error_ = error; }
+  void SetJob(const JobConfig& job) { job_ = job; }
   void RefuseHeartbeats() {
     MutexLock lock(&mutex_);
     refuses_heartbeats_ = true;
@@ -128,6 +148,8 @@ class FakeCoordinator final : public rpc::Handler {
   bool silent_ GUARDED_BY(mutex_) = false;
   bool refuses_heartbeats_ GUARDED_BY(mutex_) = false;
   bool starts_when_ready_ GUARDED_BY(mutex_) = false;
+  absl::optional<absl::Status> register_error_;
+  JobConfig job_;
   int heartbeats_ GUARDED_BY(mutex_) = 0;
   uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
@@ -150,29 +172,33 @@ constexpr char kJob[] = R"(
 )";
 
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
+using Prepare = std::function<void(FakeCoordinator&)>;
 
 // Runs a coordinator and a role with `body` in the process of the test case. Exits with the role's
 // code.
-[[noreturn]] void RunCase(const Body& body, bool run_is_starting = false) {
+[[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr) {
   std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) abort();
-  std::ofstream(dir + "/job.textproto") << kJob;
   // A relative path, because a socket's path must not exceed 107 bytes and the folder's may.
   if (chdir(dir.c_str()) != 0) abort();
   const std::string address = "unix:coordinator";
   FakeCoordinator coordinator;
-  if (run_is_starting) coordinator.StartWhenReady();
+  JobConfig job;
+  if (!ParseText(kJob, "job", &job).ok()) abort();
+  coordinator.SetJob(job);
+  if (prepare) prepare(coordinator);
   // The server's threads start before the role and must not take its signals, so block them here.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const rpc::Method methods[] = {kRegister, kHeartbeat, kFail, kFinish};
+  const rpc::Method methods[] = {kRegister, kHeartbeat, kFail, kFinish, kWish};
   auto server = rpc::GrpcServer::Start(address, rpc::EndpointOptions(),
                                        {rpc::GrpcServer::Service{methods, &coordinator}});
   if (!server.ok()) abort();
-  std::vector<std::string> args = {"nn_worker", "--config=" + dir + "/job.textproto",
-                                   "--coordinator=" + address, "--advertise=127.0.0.1"};
+  std::vector<std::string> args = {"nn_worker", "--coordinator=" + address,
+                                   "--advertise=127.0.0.1"};
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   const int code = RunRole(NN_WORKER, static_cast<int>(argv.size()), argv.data(),
@@ -225,18 +251,111 @@ TEST_F(RoleRuntimeTest, ARoleHasItsRunAndSendsHeartbeatsBeforeItIsReady) {
                     runtime.WaitForFinish();
                     return finished;
                   },
-                  /*run_is_starting=*/true),
+                  [](FakeCoordinator& coordinator) { coordinator.StartWhenReady(); }),
               ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(RoleRuntimeTest, ARoleThatIsRefusedAsOfAnotherRunExits1) {
+TEST_F(RoleRuntimeTest, HasWhatTheCoordinatorSaysOfTheJobAndTheCut) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                if (runtime.job().name() != "tiny") abort();
+                if (runtime.cut_folder() != "/run/checkpoints/cut_0002_000004") abort();
+                if (runtime.position().step() != 40) abort();
+                if (runtime.ledger().epochs(0).rows() != 5) abort();
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                if (runtime.order_fingerprint() != 99) abort();
+                const absl::Status finished = runtime.Finish(RunResult());
+                runtime.WaitForFinish();
+                return finished;
+              }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+// The body is never called.
+absl::Status NoBody(RoleRuntime&, FakeCoordinator&) { abort(); }
+
+TEST_F(RoleRuntimeTest, ARoleThatTheGenerationHasNoPlaceForIsToBeStartedAgain) {
+  EXPECT_EXIT(RunCase(NoBody,
+                      [](FakeCoordinator& coordinator) {
+                        coordinator.RefuseRegister(absl::FailedPreconditionError("has no place"));
+                      }),
+              ::testing::ExitedWithCode(kExitStartAgain), "error: nn_worker: .*has no place");
+}
+
+TEST_F(RoleRuntimeTest, ARoleOfAnotherBuildExits1) {
+  EXPECT_EXIT(RunCase(NoBody,
+                      [](FakeCoordinator& coordinator) {
+                        coordinator.RefuseRegister(absl::InvalidArgumentError("other sources"));
+                      }),
+              ::testing::ExitedWithCode(1), "error: nn_worker: .*other sources");
+}
+
+TEST_F(RoleRuntimeTest, ARoleThatComesAfterTheEndExits0) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator&) {
+                    const absl::Status joined = runtime.Join();
+                    abort();
+                    return joined;
+                  },
+                  [](FakeCoordinator& coordinator) { coordinator.SetState(FINISHED); }),
+              ::testing::ExitedWithCode(0), "the run has finished already");
+}
+
+TEST_F(RoleRuntimeTest, TheEndOfTheGenerationExits75WhateverTheProcessIsDoing) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetState(RESTARTING);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(kExitStartAgain),
+              "this generation is over: somebody else broke");
+}
+
+TEST_F(RoleRuntimeTest, AStoppedRunExits0) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetState(STOPPED);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(0), "the run has stopped");
+}
+
+TEST_F(RoleRuntimeTest, AFailureThatARestartMayCureExits75) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                runtime.failure_sink()(absl::UnavailableError("the peer is away"));
+                runtime.WaitForFinish();
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(kExitStartAgain), "coordinator was told: the peer is away");
+}
+
+TEST_F(RoleRuntimeTest, ARefusalByAPeerOfAnotherGenerationExits75AndIsNotTold) {
+  EXPECT_EXIT(
+      RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+        const absl::Status joined = runtime.Join();
+        if (!joined.ok()) return joined;
+        coordinator.SetFirstCause("nobody asked");
+        Envelope other = runtime.envelope();
+        other.set_generation(4);
+        runtime.failure_sink()(rpc::CheckEnvelope(runtime.envelope(), other, "embedding_ps 0"));
+        runtime.WaitForFinish();
+        return absl::OkStatus();
+      }),
+      ::testing::ExitedWithCode(kExitStartAgain), "^[^$]*belongs to another run[^\n]*\n$");
+}
+
+TEST_F(RoleRuntimeTest, ARoleThatIsRefusedAsOfAnotherRunExits75) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();
                 if (!joined.ok()) return joined;
                 coordinator.RefuseHeartbeats();
                 while (true) pause();
               }),
-              ::testing::ExitedWithCode(1),
+              ::testing::ExitedWithCode(kExitStartAgain),
               "the coordinator at unix:coordinator refuses nn_worker 0: .*another run");
 }
 
@@ -263,15 +382,14 @@ struct ExitsWhenItGoes {
 };
 
 TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
-  EXPECT_EXIT(
-      RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
-        const absl::Status joined = runtime.Join();
-        if (!joined.ok()) return joined;
-        coordinator.SetFirstCause("nn_worker 1: the model is damaged");
-        return absl::UnavailableError("connection closed by peer");
-      }),
-      ::testing::ExitedWithCode(1),
-      "connection closed by peer.*\n.*the run has failed: nn_worker 1: the model is damaged");
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetFirstCause("nn_worker 1: the model is damaged");
+                return absl::DataLossError("a row is damaged");
+              }),
+              ::testing::ExitedWithCode(1),
+              "a row is damaged.*\n.*the run has failed: nn_worker 1: the model is damaged");
 }
 
 TEST_F(RoleRuntimeTest, AnErrorIsToldBeforeAnythingOfTheBodyGoes) {
@@ -379,28 +497,69 @@ TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
                 coordinator.FallSilent();
                 while (true) pause();
               }),
-              ::testing::ExitedWithCode(1), "has not answered for 8 s");
+              ::testing::ExitedWithCode(kExitStartAgain), "has not answered for 8 s");
 }
 
-TEST_F(RoleRuntimeTest, TerminationIsAnEndWithoutAnError) {
-  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+TEST_F(RoleRuntimeTest, TheFirstSigtermIsAWishAndTheRoleServesUntilTheRunHasStopped) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();
                 if (!joined.ok()) return joined;
+                kill(getpid(), SIGTERM);
+                coordinator.AwaitHeartbeats(2);
+                coordinator.SetState(STOPPED);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(0), "coordinator was asked to stop(.|\n)*has stopped");
+}
+
+TEST_F(RoleRuntimeTest, TheSecondSigtermIsTheEnd) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                kill(getpid(), SIGTERM);
+                coordinator.AwaitHeartbeats(2);
                 kill(getpid(), SIGTERM);
                 while (true) pause();
               }),
               ::testing::ExitedWithCode(0), "stopped by Terminated");
 }
 
-// A process whose job file is not there.
-[[noreturn]] void RunWithoutJob() {
-  std::string args[] = {"nn_worker", "--config=/no/such/job", "--coordinator=unix:/c"};
-  char* argv[] = {args[0].data(), args[1].data(), args[2].data()};
-  exit(RunRole(NN_WORKER, 3, argv, [](RoleRuntime&) { return absl::OkStatus(); }));
+TEST_F(RoleRuntimeTest, AnInterruptIsTheEndAtOnce) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                kill(getpid(), SIGINT);
+                while (true) pause();
+              }),
+              ::testing::ExitedWithCode(0), "stopped by Interrupt");
 }
 
-TEST_F(RoleRuntimeTest, AWrongJobFileIsOneMessage) {
-  EXPECT_EXIT(RunWithoutJob(), ::testing::ExitedWithCode(1), "error: nn_worker: .*/no/such/job");
+TEST_F(RoleRuntimeTest, ARunThatDoesNotStopInTimeIsNotWaitedFor) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator&) {
+                    const absl::Status joined = runtime.Join();
+                    if (!joined.ok()) return joined;
+                    kill(getpid(), SIGTERM);
+                    while (true) pause();
+                  },
+                  [](FakeCoordinator& coordinator) {
+                    JobConfig job;
+                    job.set_stop_seconds(0.1);
+                    coordinator.SetJob(job);
+                  }),
+              ::testing::ExitedWithCode(kExitStartAgain), "did not stop within stop_seconds");
+}
+
+// A process whose command line names no coordinator.
+[[noreturn]] void RunWithoutCoordinator() {
+  std::string args[] = {"nn_worker", "--role_index=0"};
+  char* argv[] = {args[0].data(), args[1].data()};
+  exit(RunRole(NN_WORKER, 2, argv, [](RoleRuntime&) { return absl::OkStatus(); }));
+}
+
+TEST_F(RoleRuntimeTest, AWrongCommandLineIsOneMessage) {
+  EXPECT_EXIT(RunWithoutCoordinator(), ::testing::ExitedWithCode(1),
+              "error: nn_worker: --coordinator is missing");
 }
 
 }  // namespace

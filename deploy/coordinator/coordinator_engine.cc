@@ -165,7 +165,7 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
                      " was built from other sources than the coordinator: the processes of a run "
                      "must be of one build"));
   }
-  RETURN_IF_ERROR(members.Register(request));
+  RETURN_IF_ERROR(members.Register(request, executor->NowUs()));
   RegisterAnswer answer;
   *answer.mutable_envelope() = envelope;
   *answer.mutable_job() = job;

@@ -125,7 +125,7 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep) {
   }
   if (log.last_cut() != nullptr) {
     ASSIGN_OR_RETURN(const CheckpointManifest manifest,
-                     ReadManifest(CutFolder(run_dir_, log.last_cut()->cut()), file_system_));
+                     ReadManifest(FolderOfCut(run_dir_, log.last_cut()->cut()), file_system_));
     kept.insert(manifest.position().best().cut());
   }
   const std::set<std::string> committed = CommittedCuts(log);

@@ -140,7 +140,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   claimed.generation = entry.generation().generation();
   claimed.job = entry.generation().job();
   if (finished) return claimed;
-  claimed.cut_folder = CutFolder(run_dir, entry.generation().cut());
+  claimed.cut_folder = FolderOfCut(run_dir, entry.generation().cut());
   RETURN_IF_ERROR(ReadCut(file_system, &claimed));
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));

@@ -36,7 +36,7 @@ Members::Entry* Members::Find(Role role, uint32_t index) {
   return nullptr;
 }
 
-absl::Status Members::Register(const RegisterRequest& request) {
+absl::Status Members::Register(const RegisterRequest& request, int64_t now_us) {
   const Member& member = request.member();
   const std::string name = MemberName(member.role(), static_cast<int>(member.index()));
   if (request.incarnation() == 0) {
@@ -51,6 +51,10 @@ absl::Status Members::Register(const RegisterRequest& request) {
   }
   entry->registered.push_back({member, request.incarnation()});
   if (entry->registered.size() > kMaxRegistered) entry->registered.pop_front();
+  if (!entry->heard()) {
+    entry->last_heard_us = now_us;
+    entry->told = false;
+  }
   return absl::OkStatus();
 }
 
@@ -98,12 +102,12 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
 std::string Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
   std::string silent;
   for (Entry& entry : entries_) {
-    if (!entry.heard()) continue;
     // A heartbeat may have come since, and then none of the stall is that member's.
     entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
     if (now_us - entry.last_heard_us <= timeout_us) continue;
     entry.told = true;
-    if (!silent.empty()) continue;
+    // Nobody is lost who was never heard: a copy of Register may outlive its process.
+    if (!silent.empty() || !entry.heard()) continue;
     silent = absl::StrCat(entry.Name(), " (process ", entry.member.pid(),
                           ") is lost: it sent no heartbeat for ", timeout_us / 1000000, " s");
   }
@@ -130,7 +134,7 @@ void Members::SetTold(Role role, uint32_t index) {
 
 bool Members::AllTold() const {
   return std::all_of(entries_.begin(), entries_.end(),
-                     [](const Entry& entry) { return !entry.heard() || entry.told; });
+                     [](const Entry& entry) { return entry.registered.empty() || entry.told; });
 }
 
 void Members::AddTo(HeartbeatAnswer* answer) const {

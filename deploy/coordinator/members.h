@@ -28,7 +28,7 @@ class Members {
 
   // FAILED_PRECONDITION if the job has no such role and index; INVALID_ARGUMENT without an
   // incarnation. The same process may register again.
-  absl::Status Register(const RegisterRequest& request);
+  absl::Status Register(const RegisterRequest& request, int64_t now_us);
 
   // Takes in a heartbeat. FAILED_PRECONDITION if the process has not registered. Sets `conflict` to
   // a message if it is a second process under its index.
@@ -44,7 +44,8 @@ class Members {
 
   // The member has been told how the run goes on, or exits without being told.
   void SetTold(Role role, uint32_t index);
-  // Whether every member that still sends heartbeats has been told.
+  // Whether every member that still sends heartbeats has been told, and every process that has
+  // registered a moment ago.
   bool AllTold() const;
 
   // The members themselves. REQUIRES: AllReady()
@@ -67,7 +68,7 @@ class Members {
     std::deque<Process> registered;  // the newest last
     bool ready = false;
     bool told = false;
-    int64_t last_heard_us = 0;
+    int64_t last_heard_us = 0;  // by a heartbeat, or by Register before the first one
     LoaderProgress loader;
     bool has_loader = false;
   };
