@@ -1,5 +1,4 @@
-// What the coordinator's engine does on disk: commits, the end of a run, the list of files; and the
-// wishes that lead to commits.
+// What the coordinator's engine does on disk: commits, the end of a run, the list of files.
 
 #include <string>
 #include <utility>
@@ -18,59 +17,6 @@ using ::testing::HasSubstr;
 
 class CoordinatorCommitTest : public CoordinatorFixture {
  protected:
-  std::string Folder(uint64_t cut) const { return FolderOfCut(kRun, CutName(generation_, cut)); }
-  // The files of a cut of this generation at step 10 * cut.
-  void MakeCut(uint64_t cut, uint64_t order = 0) {
-    CheckpointManifest manifest;
-    manifest.set_version(kManifestVersion);
-    manifest.set_step(10 * cut);
-    manifest.set_generation(generation_);
-    manifest.set_cut(cut);
-    if (order != 0) manifest.set_order_fingerprint(order);
-    manifest.set_dense_file("dense.bin");
-    manifest.set_dense_bytes(4);
-    manifest.mutable_position()->set_step(10 * cut);
-    EpochLedger* epoch = manifest.mutable_ledger()->add_epochs();
-    epoch->set_epoch(0);
-    epoch->set_rows(5);
-    epoch->add_done_splits(0);
-    epoch->add_done_splits(0);
-    disk_.Put(Folder(cut) + "/dense.bin", "1234");
-    ASSERT_TRUE(WriteManifest(Folder(cut), manifest, &disk_).ok());
-  }
-  // Numbered as rank 0's calls of this generation: `cut` is also the call's number.
-  CommitCutRequest CommitOf(uint64_t cut) const {
-    CommitCutRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.mutable_call()->set_number(cut);
-    request.mutable_call()->set_oldest_open(cut);
-    request.set_cut(CutName(generation_, cut));
-    request.set_seconds(0.5);
-    return request;
-  }
-  absl::Status Commit(const CommitCutRequest& request) {
-    const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
-    return answer.status();
-  }
-  absl::Status MakeAndCommit(uint64_t cut) {
-    MakeCut(cut);
-    return Commit(CommitOf(cut));
-  }
-  absl::StatusOr<uint64_t> Wish(WishRequest::Kind kind, const JobConfig& job = JobConfig()) {
-    WishRequest request;
-    request.set_run_id(kRunId);
-    request.set_kind(kind);
-    if (kind == WishRequest::SCALE) *request.mutable_job() = job;
-    const auto answer = Call<WishAnswer>(kWish, request);
-    if (!answer.ok()) return answer.status();
-    return answer->number();
-  }
-  CutWish Asked() { return Heartbeat(NN_WORKER, 0)->wish(); }
-  JobConfig LargerJob() const {
-    JobConfig job = job_;
-    job.mutable_embedding_ps()->set_replicas(4);
-    return job;
-  }
   // The operation that begins with `prefix` fails.
   void Break(const std::string& prefix) {
     disk_.SetHook([prefix](const std::string& operation) {
@@ -366,133 +312,9 @@ TEST_F(CoordinatorCommitTest, KillPointsLieBeforeAndAfterTheLink) {
   }
 }
 
-// Wishes.
-
-TEST_F(CoordinatorCommitTest, AWishIsHandedToRank0UntilItsCutIsCommitted) {
-  StartRun();
-  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
-  EXPECT_EQ(*Wish(WishRequest::CUT), 1u);
-  EXPECT_EQ(*Wish(WishRequest::CUT), 2u);
-  EXPECT_EQ(Asked().number(), 2u);
-  EXPECT_FALSE(Asked().leave());
-  EXPECT_FALSE(Heartbeat(DATA_LOADER, 0)->has_wish());
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_wish(1);
-  ASSERT_TRUE(Commit(commit).ok());
-  EXPECT_EQ(engine_->Status().fulfilled_wish(), 1u);
-  EXPECT_EQ(Asked().number(), 2u);
-  MakeCut(2);
-  commit = CommitOf(2);
-  commit.set_wish(2);
-  ASSERT_TRUE(Commit(commit).ok());
-  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
-  EXPECT_EQ(state(), RUNNING);
-}
-
-TEST_F(CoordinatorCommitTest, AStopIsALastCutAndThenTheEnd) {
-  StartRun();
-  const uint64_t number = *Wish(WishRequest::STOP);
-  EXPECT_EQ(*Wish(WishRequest::STOP), number) << "a repeated call";
-  EXPECT_TRUE(Asked().leave());
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_wish(number);
-  commit.set_leave(true);
-  ASSERT_TRUE(Commit(commit).ok());
-  EXPECT_EQ(state(), STOPPED);
-  EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
-  executor_.AdvanceBy(60 * 1000 * 1000);
-  EXPECT_EQ(state(), STOPPED);
-  EXPECT_EQ(Wish(WishRequest::CUT).status().code(), absl::StatusCode::kFailedPrecondition);
-}
-
-TEST_F(CoordinatorCommitTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
-  StartRun();
-  ASSERT_TRUE(MakeAndCommit(1).ok());
-  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
-  beat.mutable_train()->set_step(17);
-  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
-  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  Beat(25, COORDINATOR);  // of all members; stop_seconds
-  EXPECT_EQ(state(), STOPPED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
-                              HasSubstr("from cut_0001_000001 at step 10"),
-                              HasSubstr("the 7 steps since are lost")));
-}
-
-TEST_F(CoordinatorCommitTest, ALossDuringAStopIsAStop) {
-  StartRun();
-  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  Fail(EMBEDDING_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
-  EXPECT_EQ(state(), STOPPED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("the peer is away"), HasSubstr("no cut was committed")));
-}
-
-TEST_F(CoordinatorCommitTest, AStopBeforeTheRunHasBegunIsAtOnce) {
-  RegisterAll();
-  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  EXPECT_EQ(state(), STOPPED);
-}
-
-TEST_F(CoordinatorCommitTest, AfterTheLastCutOfTheTrainingAStopIsAtOnceAndNoCutIsTaken) {
-  StartRun();
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_last(true);
-  ASSERT_TRUE(Commit(commit).ok());
-  EXPECT_EQ(state(), RUNNING);
-  EXPECT_EQ(Wish(WishRequest::CUT).status().code(), absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  EXPECT_EQ(state(), STOPPED);
-}
-
-TEST_F(CoordinatorCommitTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJob) {
-  StartRun();
-  const uint64_t number = *Wish(WishRequest::SCALE, LargerJob());
-  EXPECT_EQ(*Wish(WishRequest::SCALE, LargerJob()), number) << "a repeated call";
-  EXPECT_EQ(Wish(WishRequest::STOP).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(Asked().leave());
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_wish(number);
-  commit.set_leave(true);
-  ASSERT_TRUE(Commit(commit).ok());
-  EXPECT_EQ(state(), RESTARTING);
-  const RunLog log = Log();
-  ASSERT_EQ(log.entries().size(), 3u);
-  const GenerationEntry& next = log.entries()[2].generation();
-  EXPECT_EQ(next.generation(), 2u);
-  EXPECT_EQ(next.cut(), "cut_0001_000001");
-  EXPECT_EQ(next.cause(), "scale");
-  EXPECT_EQ(next.job().embedding_ps().replicas(), 4);
-  Begin();
-  EXPECT_EQ(engine_->Status().roles_size(), 7);
-  ASSERT_EQ(engine_->Status().restarts_size(), 1);
-  EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
-}
-
-TEST_F(CoordinatorCommitTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
-  StartRun();
-  JobConfig job = LargerJob();
-  job.set_seed(99);
-  EXPECT_EQ(Wish(WishRequest::SCALE, job).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
-  EXPECT_TRUE(Wish(WishRequest::STOP).ok()) << "nothing is under way";
-}
-
-TEST_F(CoordinatorCommitTest, NobodyLeavesUnasked) {
-  StartRun();
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_leave(true);
-  EXPECT_EQ(Commit(commit).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(state(), RUNNING);
-}
-
 // The list of files.
 
-class CoordinatorSplitsTest : public CoordinatorCommitTest {
+class CoordinatorSplitsTest : public CoordinatorFixture {
  protected:
   absl::StatusOr<SplitList> Fix(int loader, uint64_t bytes) {
     FixSplitsRequest request;

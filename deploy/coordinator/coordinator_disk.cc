@@ -257,14 +257,11 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
 }
 
 void CoordinatorEngine::Rep::LookForOtherCoordinators() {
-  {
-    MutexLock lock(&mutex);
-    if (Ended()) return;
-  }
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  MutexLock lock(&mutex);
+  looks_at_log = false;
   // A folder that cannot be read now may be readable next time.
   if (!foreign.ok() || !*foreign) return;
-  MutexLock lock(&mutex);
   End(RESTARTING, "another coordinator has begun a later generation");
 }
 

@@ -346,7 +346,8 @@ void CoordinatorEngine::Rep::Tick() {
       EndGeneration(absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
                                  " s there is still no ", missing));
     }
-    if (now_us >= next_log_us && !Ended()) {
+    if (now_us >= next_log_us && !looks_at_log && !Ended()) {
+      looks_at_log = true;
       next_log_us = now_us + options.timeouts.log_period_ms * 1000;
       look_at_log = true;
     }

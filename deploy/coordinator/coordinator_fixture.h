@@ -28,36 +28,10 @@ class CoordinatorFixture : public ::testing::Test {
   static constexpr uint64_t kFirst = 0xabc;
   static constexpr uint64_t kRunId = 0x1234567812345678;
 
-  CoordinatorFixture() {
-    job_.set_name("small");
-    job_.set_run_dir(kRun);
-    job_.mutable_data_loader()->set_replicas(1);
-    job_.mutable_embedding_worker()->set_replicas(1);
-    job_.mutable_embedding_ps()->set_replicas(2);
-    job_.mutable_nn_worker()->set_replicas(1);
-    EXPECT_TRUE(disk_.CreateFolders(kRun).ok());
-    options_.executor = &executor_;
-    options_.disk_executor = &disk_executor_;
-    options_.file_system = &disk_;
-    options_.writer = 1;
-    options_.unix_ms = [this] { return executor_.NowUs() / 1000; };
-    options_.warn = [](const std::string& warning) { ADD_FAILURE() << warning; };
-    Begin();
-  }
+  CoordinatorFixture();
 
   // Claims the next generation as another process does, and serves it in place of the last.
-  void Begin(const std::string& cause = "") {
-    engine_.reset();
-    ClaimRequest request;
-    request.job = job_;
-    request.cause = cause;
-    request.writer = ++options_.writer;
-    request.run_id = kRunId;
-    auto claimed = ClaimGeneration(request, &disk_);
-    ASSERT_TRUE(claimed.ok()) << claimed.status();
-    generation_ = claimed->generation;
-    engine_ = std::make_unique<CoordinatorEngine>(*std::move(claimed), options_);
-  }
+  void Begin(const std::string& cause = "");
 
   // Sends a request; `*result` is set when it is answered.
   template <typename Answer, typename Request>
@@ -84,109 +58,36 @@ class CoordinatorFixture : public ::testing::Test {
     return result;
   }
 
-  Envelope ThisRun() const {
-    Envelope envelope;
-    envelope.set_job_fingerprint(JobFingerprint(job_));
-    envelope.set_generation(generation_);
-    envelope.set_run_id(kRunId);
-    return envelope;
-  }
-  Envelope AnotherRun() const {
-    Envelope envelope = ThisRun();
-    envelope.set_run_id(kRunId + 1);
-    return envelope;
-  }
+  Envelope ThisRun() const;
+  Envelope AnotherRun() const;
 
   RegisterRequest RegisterOf(Role role, int index, uint64_t incarnation = kFirst,
-                             int64_t pid = 1) const {
-    RegisterRequest request;
-    request.set_incarnation(incarnation);
-    request.set_protocol(ProtocolFingerprint());
-    request.mutable_member()->set_role(role);
-    request.mutable_member()->set_index(static_cast<uint32_t>(index));
-    request.mutable_member()->set_pid(pid);
-    request.mutable_member()->set_address(MemberAddress(role, index));
-    return request;
-  }
-  absl::Status Register(Role role, int index, uint64_t incarnation = kFirst, int64_t pid = 1) {
-    return Call<RegisterAnswer>(kRegister, RegisterOf(role, index, incarnation, pid)).status();
-  }
-  static std::string MemberAddress(Role role, int index) {
-    return "unix:/run/" + std::to_string(role) + "." + std::to_string(index);
-  }
-  void RegisterAll() {
-    EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
-    EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
-    EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
-    EXPECT_TRUE(Register(EMBEDDING_PS, 1).ok());
-    EXPECT_TRUE(Register(NN_WORKER, 0).ok());
-  }
-  HeartbeatRequest HeartbeatOf(Role role, int index, uint64_t incarnation = kFirst) const {
-    HeartbeatRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.set_role(role);
-    request.set_index(static_cast<uint32_t>(index));
-    request.set_incarnation(incarnation);
-    request.set_ready(true);
-    return request;
-  }
-  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t incarnation = kFirst) {
-    return Call<HeartbeatAnswer>(kHeartbeat, HeartbeatOf(role, index, incarnation));
-  }
+                             int64_t pid = 1) const;
+  absl::Status Register(Role role, int index, uint64_t incarnation = kFirst, int64_t pid = 1);
+  static std::string MemberAddress(Role role, int index);
+  void RegisterAll();
+  HeartbeatRequest HeartbeatOf(Role role, int index, uint64_t incarnation = kFirst) const;
+  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t incarnation = kFirst);
   // Registers all members and reports them as ready.
-  void StartRun() {
-    RegisterAll();
-    BeatAll();
-    EXPECT_EQ(engine_->Status().state(), RUNNING);
-  }
-  void BeatAll() {
-    for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
-      EXPECT_TRUE(Heartbeat(role, 0).ok());
-    }
-    EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
-  }
+  void StartRun();
+  void BeatAll();
   // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
-  void Beat(int seconds, Role silent) {
-    for (int i = 0; i < seconds; ++i) {
-      for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
-        if (role != silent) {
-          EXPECT_TRUE(Heartbeat(role, 0).ok());
-        }
-      }
-      if (silent != EMBEDDING_PS) {
-        EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
-      }
-      executor_.AdvanceBy(1000 * 1000);
-      disk_executor_.RunReady();
-    }
-  }
+  void Beat(int seconds, Role silent);
   FailAnswer Fail(Role role, int index, const std::string& reason,
-                  absl::StatusCode code = absl::StatusCode::kNotFound) {
-    FailRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.set_role(role);
-    request.set_index(static_cast<uint32_t>(index));
-    request.set_reason(reason);
-    request.set_code(static_cast<int>(code));
-    const auto answer = Call<FailAnswer>(kFail, request);
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    return answer.ok() ? *answer : FailAnswer();
-  }
-  FinishRequest FinishOf() const {
-    FinishRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.mutable_result()->set_samples(7);
-    return request;
-  }
+                  absl::StatusCode code = absl::StatusCode::kNotFound);
+  FinishRequest FinishOf() const;
   void Finish() { EXPECT_TRUE(Call<FinishAnswer>(kFinish, FinishOf()).ok()); }
 
+  std::string Folder(uint64_t cut) const { return FolderOfCut(kRun, CutName(generation_, cut)); }
+  // The files of a cut of this generation at step 10 * cut.
+  void MakeCut(uint64_t cut, uint64_t order = 0);
+  // Numbered as rank 0's calls of this generation: `cut` is also the call's number.
+  CommitCutRequest CommitOf(uint64_t cut) const;
+  absl::Status Commit(const CommitCutRequest& request);
+  absl::Status MakeAndCommit(uint64_t cut);
   RunState state() const { return engine_->Status().state(); }
   std::string reason() const { return engine_->Status().stop_reason(); }
-  RunLog Log() {
-    auto log = RunLog::Open(kRun, &disk_, 99);
-    EXPECT_TRUE(log.ok()) << log.status();
-    return *std::move(log);
-  }
+  RunLog Log();
 
   JobConfig job_;
   uint64_t generation_ = 0;

@@ -98,6 +98,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   Mutex mutex;
   int64_t last_tick_us GUARDED_BY(mutex);
   int64_t next_log_us GUARDED_BY(mutex);
+  bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
   RunState state GUARDED_BY(mutex) = STARTING;
   std::string stop_reason GUARDED_BY(mutex);
   struct Ending {
