@@ -1,5 +1,7 @@
 #include "common/checkpoint/checked_text.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -26,6 +28,18 @@ std::string LastLine(absl::string_view text) {
 std::string CheckedText(const google::protobuf::Message& message) {
   const std::string text = ToText(message);
   return text + LastLine(text);
+}
+
+absl::Status WriteCheckedText(const std::string& path, const google::protobuf::Message& message,
+                              FileSystem* file_system) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system->Create(path));
+  absl::Status status = file->Append(CheckedText(message));
+  if (status.ok()) status = file->Sync();
+  file.reset();
+  // A file whose sync has failed is never tried again: its bytes may be lost although a later sync
+  // succeeds.
+  if (!status.ok()) file_system->Remove(path).IgnoreError();
+  return status;
 }
 
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,

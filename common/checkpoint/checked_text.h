@@ -16,6 +16,11 @@ namespace satrap {
 
 std::string CheckedText(const google::protobuf::Message& message);
 
+// Writes `message` to a new file `path` and syncs it; its name is not durable yet. After an error
+// the file is gone. Errors as FileSystem.
+absl::Status WriteCheckedText(const std::string& path, const google::protobuf::Message& message,
+                              FileSystem* file_system);
+
 // NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if its checksum does not match or
 // it holds something else than `message`.
 enum class UnknownFields { kRefused, kLeftOut };

@@ -1,10 +1,10 @@
 #include "common/checkpoint/run_log.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
@@ -14,6 +14,8 @@ namespace satrap {
 namespace {
 
 constexpr size_t kEntryDigits = 8;
+
+constexpr char kDraftSuffix[] = ".partial";
 
 std::string LogDir(const std::string& run_dir) { return run_dir + "/log"; }
 
@@ -71,21 +73,44 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
     RETURN_IF_ERROR(file_system_->CreateFolders(folder));
     RETURN_IF_ERROR(file_system_->SyncFolder(run_dir_));
   }
+  // The process that linked the last entry may have died before it synced the folder. Without this
+  // a loss of power could keep the next entry and lose that one.
+  if (!synced_) RETURN_IF_ERROR(file_system_->SyncFolder(folder));
+  synced_ = true;
   const std::string path = EntryPath(run_dir_, entries_.size() + 1);
   // A name of this writer's own: another coordinator may write its entry at the same time.
   const std::string draft =
-      absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), ".partial");
-  const std::string text = CheckedText(entry);
-  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system_->Create(draft));
-  absl::Status status = file->Append(text);
-  if (status.ok()) status = file->Sync();
-  file.reset();
-  if (status.ok()) status = file_system_->HardLink(draft, path);
+      absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
+  RETURN_IF_ERROR(WriteCheckedText(draft, entry, file_system_));
+  absl::Status status = file_system_->HardLink(draft, path);
+  // Only the owner of a later number removes drafts, so this number is taken.
+  if (absl::IsNotFound(status)) {
+    status = absl::AlreadyExistsError(absl::StrCat(path, ": another coordinator was faster"));
+  }
   // Only the link counts, and a draft that cannot be removed costs a few bytes.
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
   entries_.push_back(entry);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RunLog::HasForeignEntry() const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(LogDir(run_dir_)));
+  const std::vector<size_t> numbers = EntryNumbers(names);
+  return !numbers.empty() && numbers.back() > entries_.size();
+}
+
+absl::Status RunLog::RemoveDrafts() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(LogDir(run_dir_)));
+  for (const std::string& name : names) {
+    if (!absl::EndsWith(name, kDraftSuffix)) continue;
+    // Fixed width, so names compare as their numbers. A draft of the next number may be one that a
+    // living coordinator is about to link.
+    const std::string number = name.substr(0, kEntryDigits);
+    if (number > absl::StrFormat("%0*d", kEntryDigits, entries_.size())) continue;
+    RETURN_IF_ERROR(file_system_->Remove(absl::StrCat(LogDir(run_dir_), "/", name)));
+  }
   return absl::OkStatus();
 }
 
@@ -112,10 +137,38 @@ int RunLog::generations_without_cut() const {
   return generations;
 }
 
+int RunLog::restarts_without_cut() const {
+  int restarts = 0;
+  for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {
+    if (!entries_[i - 1].has_generation()) continue;
+    const std::string& cause = entries_[i - 1].generation().cause();
+    // Whoever starts or resumes a run, or changes its size, gives it all its restarts again.
+    if (cause == kCauseStart || cause == kCauseResume || cause == kCauseScale ||
+        cause == kCauseScaled) {
+      break;
+    }
+    ++restarts;
+  }
+  return restarts;
+}
+
+std::string RunLog::next_start() const {
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+    if (entry->has_cut()) return entry->cut().cut();
+    if (entry->has_generation()) return entry->generation().cut();
+  }
+  return "";
+}
+
 std::string CutName(uint64_t generation, uint64_t cut) {
   return absl::StrFormat("cut_%04d_%06d", generation, cut);
 }
 
 std::string CheckpointsDir(const std::string& run_dir) { return run_dir + "/checkpoints"; }
+
+std::string FolderOfCut(const std::string& run_dir, const std::string& cut) {
+  if (cut.empty() || absl::StrContains(cut, "/")) return cut;
+  return absl::StrCat(CheckpointsDir(run_dir), "/", cut);
+}
 
 }  // namespace satrap

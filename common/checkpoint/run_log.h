@@ -11,6 +11,8 @@
 // synced is an error too, and its outcome is not known: the coordinator ends, and the next one sees
 // what the disk holds.
 //
+// Drafts have other names than entries, so readers do not see them.
+//
 // The folder of a run:
 //     RUN/log/NNNNNNNN                the entries
 //     RUN/checkpoints/cut_GGGG_NNNNNN/   a cut: number N of generation G; whole if the log names it
@@ -43,7 +45,8 @@ class RunLog {
                                      uint64_t writer = 0);
 
   // Appends `entry` as the next number. ALREADY_EXISTS if another process has appended since Open
-  // or the last Append. Errors as FileSystem.
+  // or the last Append. Errors as FileSystem; whether the entry is in the log is then not known, and
+  // the process must not append again. When it returns OK the entry survives a power failure.
   absl::Status Append(const RunLogEntry& entry);
 
   const std::vector<RunLogEntry>& entries() const { return entries_; }
@@ -53,6 +56,18 @@ class RunLog {
   const EndEntry* end() const;
   // GENERATION entries after the last CUT entry.
   int generations_without_cut() const;
+  // Those of them that began because the one before had failed.
+  int restarts_without_cut() const;
+  // The cut that a generation claimed now begins from: the last one committed since the last
+  // GENERATION, or else the one that generation began from. So a run that was taken back to an
+  // older cut stays there. Empty: from nothing.
+  std::string next_start() const;
+
+  // Whether another process has appended since Open or the last Append. Errors as FileSystem.
+  absl::StatusOr<bool> HasForeignEntry() const;
+  // Removes what processes that died in the middle of an Append have left under the numbers that
+  // are taken by now. Errors as FileSystem.
+  absl::Status RemoveDrafts();
 
  private:
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
@@ -62,12 +77,24 @@ class RunLog {
   FileSystem* file_system_;
   uint64_t writer_;
   std::vector<RunLogEntry> entries_;
+  bool synced_ = false;  // the folder, with all of entries_
 };
 
 // "cut_0003_000012"
 std::string CutName(uint64_t generation, uint64_t cut);
 // RUN/checkpoints
 std::string CheckpointsDir(const std::string& run_dir);
+// The folder of a cut that an entry of the log names: RUN/checkpoints/NAME, or a path as it is.
+// Empty for "".
+std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
+
+// Causes of generations that began because somebody asked for them (GenerationEntry.cause).
+inline constexpr char kCauseStart[] = "start";    // the first of a run
+inline constexpr char kCauseResume[] = "resume";  // `satrap resume`
+// The old size's coordinator announces the new job; the next one to claim a generation takes it
+// over, as kCauseScaled.
+inline constexpr char kCauseScale[] = "scale";
+inline constexpr char kCauseScaled[] = "scaled";
 
 }  // namespace satrap
 

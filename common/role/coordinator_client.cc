@@ -118,16 +118,17 @@ absl::Status CoordinatorClient::Finish(const RunResult& result) {
   return Call(kFinish, request, &answer);
 }
 
-absl::StatusOr<std::string> CoordinatorClient::Fail(Role role, int index,
-                                                    absl::string_view reason) {
+absl::StatusOr<FailAnswer> CoordinatorClient::Fail(Role role, int index,
+                                                   const absl::Status& error) {
   FailRequest request;
   *request.mutable_envelope() = envelope_;
   request.set_role(role);
   request.set_index(index);
-  request.set_reason(std::string(reason));
+  request.set_reason(std::string(error.message()));
+  request.set_code(static_cast<int>(error.code()));
   FailAnswer answer;
   RETURN_IF_ERROR(Call(kFail, request, &answer));
-  return answer.stop_reason();
+  return answer;
 }
 
 absl::Status CoordinatorClient::Set(const std::string& key, const std::string& value) {

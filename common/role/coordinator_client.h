@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "common/role/rendezvous_store.h"
 #include "common/rpc/rpc.h"
 #include "proto/control.pb.h"
@@ -48,8 +47,8 @@ class CoordinatorClient final : public RendezvousStore {
                              int64_t timeout_ms = kHeartbeatTimeoutMs)
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
-  // FAILED_PRECONDITION for another job, an index out of range, or one that another process has
-  // taken.
+  // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT for a process that was built
+  // from other sources.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   // FAILED_PRECONDITION only if the client's envelope has a run id and the run is another one.
   absl::StatusOr<StatusAnswer> Status();
@@ -58,8 +57,9 @@ class CoordinatorClient final : public RendezvousStore {
   absl::StatusOr<SplitList> FixSplits(int loader, const SplitList& splits);
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
-  // Returns why the run fails, "ROLE I: ...": for this reason, unless another one came first.
-  absl::StatusOr<std::string> Fail(Role role, int index, absl::string_view reason);
+  // Tells that this role must end because of `error`. The answer says how the run or the generation
+  // ends, and why, "ROLE I: ...": by this error, unless something else came first.
+  absl::StatusOr<FailAnswer> Fail(Role role, int index, const absl::Status& error);
 
   absl::Status Set(const std::string& key, const std::string& value) override;
   absl::StatusOr<std::string> Get(const std::string& key, int64_t timeout_ms) override;

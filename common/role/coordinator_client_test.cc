@@ -136,7 +136,7 @@ TEST_F(CoordinatorClientTest, EachCallCarriesWhatItWasGiven) {
   result.set_samples(5);
   EXPECT_TRUE(client.Finish(result).ok());
   EXPECT_EQ(coordinator_.LastOf<FinishRequest>(kFinish).result().samples(), 5u);
-  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, "no such file").ok());
+  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, absl::NotFoundError("no such file")).ok());
   const auto fail = coordinator_.LastOf<FailRequest>(kFail);
   EXPECT_EQ(fail.role(), DATA_LOADER);
   EXPECT_EQ(fail.index(), 3u);
@@ -155,7 +155,7 @@ TEST_F(CoordinatorClientTest, EachCallOfAMemberNamesItsRun) {
   coordinator_.Answer(kStoreGet, found.SerializeAsString());
   CoordinatorClient client = Client();
   EXPECT_TRUE(client.Finish(RunResult()).ok());
-  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, "no such file").ok());
+  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, absl::NotFoundError("no such file")).ok());
   EXPECT_TRUE(client.Set("rank 0", "127.0.0.1").ok());
   EXPECT_TRUE(client.Get("rank 0", 0).ok());
   EXPECT_TRUE(client.Status().ok());
@@ -187,7 +187,7 @@ TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   StartServer();
   coordinator_.Answer(kFail, "");
   coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late")});
-  EXPECT_TRUE(Client().Fail(NN_WORKER, 0, "x").ok());
+  EXPECT_TRUE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
   EXPECT_EQ(coordinator_.NumCalls(kFail), 3u);
 }
 

@@ -1,75 +1,92 @@
 #include "common/role/role_flags.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 
 namespace satrap {
 namespace {
 
-// Splits args into (name, value), names without their leading dashes.
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SplitFlags(
-    const std::vector<std::string>& args) {
-  std::vector<std::pair<std::string, std::string>> flags;
+// A flag that a program knows: its name without dashes, and where its value goes.
+using KnownFlags = std::vector<std::pair<absl::string_view, std::string*>>;
+
+// The names, for a message.
+std::string NamesOf(const KnownFlags& known) {
+  return absl::StrJoin(known, ", ", [](std::string* text, const auto& flag) {
+    absl::StrAppend(text, "--", flag.first);
+  });
+}
+
+// Takes `--name=value` and `--name value`.
+absl::Status TakeFlags(const std::vector<std::string>& args, const KnownFlags& known) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (!absl::StartsWith(args[i], "--")) {
       return absl::InvalidArgumentError(absl::StrCat("'", args[i], "' is not a flag"));
     }
-    const std::string name = args[i].substr(2);
-    const size_t equals = name.find('=');
-    if (equals != std::string::npos) {
-      flags.emplace_back(name.substr(0, equals), name.substr(equals + 1));
-    } else if (i + 1 < args.size()) {
-      flags.emplace_back(name, args[++i]);
-    } else {
+    const size_t equals = std::min(args[i].find('='), args[i].size());
+    const std::string name = args[i].substr(2, equals - 2);
+    const auto flag = std::find_if(known.begin(), known.end(),
+                                   [&name](const auto& each) { return each.first == name; });
+    if (flag == known.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown flag --", name, "; this program takes ", NamesOf(known)));
+    }
+    if (equals == args[i].size() && i + 1 == args.size()) {
       return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
     }
+    if (!flag->second->empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice"));
+    }
+    *flag->second = equals < args[i].size() ? args[i].substr(equals + 1) : args[++i];
   }
-  return flags;
+  return absl::OkStatus();
+}
+
+absl::Status Missing(absl::string_view name) {
+  return absl::InvalidArgumentError(absl::StrCat("--", name, " is missing"));
 }
 
 }  // namespace
 
-absl::StatusOr<RoleFlags> ParseRoleFlags(Role role, const std::vector<std::string>& args) {
-  auto split = SplitFlags(args);
-  if (!split.ok()) return split.status();
+absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args) {
   RoleFlags flags;
   std::string role_index;
-  const std::pair<absl::string_view, std::string*> known[] = {
-      {"config", &flags.config},           {"role_index", &role_index},
-      {"coordinator", &flags.coordinator}, {"listen", &flags.listen},
-      {"advertise", &flags.advertise},
-  };
-  for (const auto& [name, value] : *split) {
-    std::string* target = nullptr;
-    for (const auto& [known_name, known_target] : known) {
-      if (name == known_name) target = known_target;
-    }
-    if (target == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag --", name,
-                       "; a role takes --config, --role_index, --coordinator, --listen, "
-                       "--advertise"));
-    }
-    if (!target->empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " is given twice"));
-    }
-    *target = value;
-  }
-  if (flags.config.empty()) return absl::InvalidArgumentError("--config is missing");
-  if (flags.coordinator.empty() && role != COORDINATOR) {
-    return absl::InvalidArgumentError("--coordinator is missing");
-  }
+  RETURN_IF_ERROR(TakeFlags(args, {{"role_index", &role_index},
+                                   {"coordinator", &flags.coordinator},
+                                   {"listen", &flags.listen},
+                                   {"advertise", &flags.advertise}}));
+  if (flags.coordinator.empty()) return Missing("coordinator");
   if (!role_index.empty() &&
       (!absl::SimpleAtoi(role_index, &flags.role_index) || flags.role_index < 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--role_index: '", role_index, "' is not a number >= 0"));
   }
   if (flags.advertise.empty()) flags.advertise = flags.listen;
+  return flags;
+}
+
+absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args) {
+  CoordinatorFlags flags;
+  std::vector<std::string> with_values = args;
+  std::string role_index;  // there is one coordinator; launchers give every process its index
+  flags.next_job = std::erase(with_values, "--next_job") > 0;
+  RETURN_IF_ERROR(TakeFlags(with_values, {{"config", &flags.config},
+                                          {"role_index", &role_index},
+                                          {"listen", &flags.listen},
+                                          {"from", &flags.from},
+                                          {"cause", &flags.cause}}));
+  if (flags.config.empty()) return Missing("config");
+  if (flags.listen.empty()) return Missing("listen");
+  if (!flags.from.empty() && !flags.next_job) {
+    return absl::InvalidArgumentError("--from needs --next_job");
+  }
   return flags;
 }
 

@@ -1,9 +1,11 @@
-// The command line of every role, and the names of the roles.
+// The command lines of the roles and of the coordinator, their exit codes, and the names of the
+// roles.
 //
-//   embedding_ps --config=run/job.textproto --role_index=0 --coordinator=unix:/.../coordinator
+//   embedding_ps --role_index=0 --coordinator=unix:/.../coordinator
 //                --listen=unix:/.../embedding_ps_0 --advertise=unix:/.../embedding_ps_0
+//   coordinator --config=run/job.textproto --listen=unix:/.../coordinator
 //
-// Everything else is in the job file. Thread-safe: functions of their arguments.
+// Roles get everything else from the coordinator. Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
 #define SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
@@ -21,12 +23,16 @@ namespace satrap {
 // Phrases in the last error of a role's log. The launcher knows by them that the role ended because
 // of a failure elsewhere, and looks for the cause there.
 inline constexpr char kRunHasFailed[] = "the run has failed: ";
+inline constexpr char kGenerationIsOver[] = "this generation is over: ";
 inline constexpr char kCoordinatorIsSilent[] = " has not answered for ";
 
+// How a process of a run exits, besides with 0 (the run has finished or stopped) and 1 (it has
+// failed): its generation is over, and it is to be started again.
+inline constexpr int kExitStartAgain = 75;
+
 struct RoleFlags {
-  std::string config;       // the resolved job's file; required
   int role_index = 0;       // 0 .. replicas - 1
-  std::string coordinator;  // an address that gRPC takes; required, except for the coordinator
+  std::string coordinator;  // an address that gRPC takes; required
   std::string listen;       // where this role serves; empty for roles that serve nothing
   // Where peers reach this role. Default: `listen`. For the NN worker, which serves nothing, the
   // host name or IP address that collectives bind to.
@@ -35,7 +41,22 @@ struct RoleFlags {
 
 // Takes `--name=value` and `--name value`. INVALID_ARGUMENT names a flag that is unknown, missing,
 // given twice or without a value. `args` does not include the program's name.
-absl::StatusOr<RoleFlags> ParseRoleFlags(Role role, const std::vector<std::string>& args);
+absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args);
+
+struct CoordinatorFlags {
+  // The resolved job's file; required. A run that goes on takes its job from its log, and of this
+  // one only run_dir.
+  std::string config;
+  std::string listen;  // required
+  // The run is resumed: --config is the job of the next generation, which begins from the cut
+  // `from` (a name in RUN/checkpoints, or a path; empty: the newest).
+  bool next_job = false;
+  std::string from;   // only with next_job
+  std::string cause;  // why the generation before ended
+};
+
+// Errors as ParseRoleFlags. --next_job takes no value.
+absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args);
 
 // "data_loader", "embedding_worker", "embedding_ps", "nn_worker", "coordinator".
 absl::string_view RoleName(Role role);

@@ -8,17 +8,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(Role role, const std::vector<std::string>& args) {
-  const auto flags = ParseRoleFlags(role, args);
+std::string ErrorOf(const std::vector<std::string>& args) {
+  const auto flags = ParseRoleFlags(args);
+  return flags.ok() ? "" : std::string(flags.status().message());
+}
+
+std::string CoordinatorErrorOf(const std::vector<std::string>& args) {
+  const auto flags = ParseCoordinatorFlags(args);
   return flags.ok() ? "" : std::string(flags.status().message());
 }
 
 TEST(ParseRoleFlags, TakesBothSpellings) {
   const auto flags = ParseRoleFlags(
-      EMBEDDING_PS, {"--config=a.textproto", "--role_index", "3", "--coordinator=unix:/c",
-                     "--listen", "unix:/p", "--advertise=host:1"});
+      {"--role_index", "3", "--coordinator=unix:/c", "--listen", "unix:/p", "--advertise=host:1"});
   ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_EQ(flags->config, "a.textproto");
   EXPECT_EQ(flags->role_index, 3);
   EXPECT_EQ(flags->coordinator, "unix:/c");
   EXPECT_EQ(flags->listen, "unix:/p");
@@ -26,21 +29,47 @@ TEST(ParseRoleFlags, TakesBothSpellings) {
 }
 
 TEST(ParseRoleFlags, AdvertisesWhereItListensUnlessTold) {
-  const auto flags = ParseRoleFlags(COORDINATOR, {"--config=a", "--listen=unix:/c"});
+  const auto flags = ParseRoleFlags({"--coordinator=a", "--listen=unix:/c"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->advertise, "unix:/c");
   EXPECT_EQ(flags->role_index, 0);
 }
 
 TEST(ParseRoleFlags, NamesTheFlagThatIsWrong) {
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"--config=a", "--coordinater=b"}), HasSubstr("--coordinater"));
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"--config=a"}), HasSubstr("--coordinator is missing"));
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"--coordinator=a"}), HasSubstr("--config is missing"));
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"--config=a", "--config=b"}), HasSubstr("twice"));
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"--config"}), HasSubstr("needs a value"));
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"config=a"}), HasSubstr("'config=a' is not a flag"));
-  EXPECT_THAT(ErrorOf(NN_WORKER, {"--config=a", "--coordinator=b", "--role_index=-1"}),
-              HasSubstr("'-1' is not a number"));
+  EXPECT_THAT(ErrorOf({"--coordinater=b"}), HasSubstr("--coordinater"));
+  EXPECT_THAT(ErrorOf({"--config=a", "--coordinator=b"}), HasSubstr("unknown flag --config"));
+  EXPECT_THAT(ErrorOf({"--role_index=1"}), HasSubstr("--coordinator is missing"));
+  EXPECT_THAT(ErrorOf({"--coordinator=a", "--coordinator=b"}), HasSubstr("twice"));
+  EXPECT_THAT(ErrorOf({"--coordinator"}), HasSubstr("needs a value"));
+  EXPECT_THAT(ErrorOf({"coordinator=a"}), HasSubstr("'coordinator=a' is not a flag"));
+  EXPECT_THAT(ErrorOf({"--coordinator=b", "--role_index=-1"}), HasSubstr("'-1' is not a number"));
+}
+
+TEST(ParseCoordinatorFlags, TakesAJobAndWhereToListen) {
+  const auto flags = ParseCoordinatorFlags(
+      {"--config=a", "--listen", "unix:/c", "--role_index=0", "--cause=a PS was killed"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->config, "a");
+  EXPECT_EQ(flags->listen, "unix:/c");
+  EXPECT_EQ(flags->cause, "a PS was killed");
+  EXPECT_FALSE(flags->next_job);
+}
+
+TEST(ParseCoordinatorFlags, TakesTheNextJobAndTheCutItBeginsFrom) {
+  const auto flags =
+      ParseCoordinatorFlags({"--next_job", "--config=a", "--listen=b", "--from=cut_0001_000002"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_TRUE(flags->next_job);
+  EXPECT_EQ(flags->from, "cut_0001_000002");
+}
+
+TEST(ParseCoordinatorFlags, NamesTheFlagThatIsWrong) {
+  EXPECT_THAT(CoordinatorErrorOf({"--listen=a"}), HasSubstr("--config is missing"));
+  EXPECT_THAT(CoordinatorErrorOf({"--config=a"}), HasSubstr("--listen is missing"));
+  EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--from=c"}),
+              HasSubstr("--from needs --next_job"));
+  EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--coordinator=0"}),
+              HasSubstr("unknown flag --coordinator"));
 }
 
 }  // namespace

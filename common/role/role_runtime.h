@@ -10,26 +10,28 @@
 //       runtime.WaitForFinish();             // afterwards nothing calls the engine any more
 //       return absl::OkStatus();
 //     }
-//     int main(int argc, char** argv) {
-//       return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs);
-//     }
+//     int main(int argc, char** argv) { return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs); }
 //
-// The steps:
-//   Start  registers this process, as a new incarnation, at the coordinator, which answers with the
-//          envelope of the run. Only then can an engine be made: every call it makes carries the
-//          envelope, and every call it serves is checked against it. Heartbeats run from here on.
-//   Join   tells the coordinator, by heartbeat, that this role is ready, and waits until all are.
-//          From here on the addresses of the members are known.
-// A role whose engine needs its peers joins first, makes its channels and engine, and serves then.
-// Calls from peers that come in between find no server and are repeated.
+// Start registers this process, as a new incarnation, at the coordinator, which answers with the
+// envelope that every call carries, the job, and the cut to begin from. Only then can an engine be
+// made. Heartbeats run from here on. Join tells the coordinator, by heartbeat, that this role is
+// ready, and waits until all are; from here on the addresses of the members are known. A role whose
+// engine needs its peers joins first, makes its channels and engine, and serves then. Calls from
+// peers that come in between find no server and are repeated.
 //
 // Endings. FINISHED at the coordinator lets WaitForFinish return, and the process exits with 0.
-// Every other ending logs its reason in one line and exits the process from the runtime's control
-// thread, whatever other threads are doing, without running destructors. Exit code 1: a failure
-// given to failure_sink (the coordinator is told first), FAILED at the coordinator, 8 s without an
-// answer from the coordinator, a coordinator that belongs to another run or has another process
-// registered under this role's index. Exit code 0: SIGTERM and SIGINT. So write a file that must
-// not be left half written under another name, and rename it.
+// Every other ending logs its reason and exits the process from the runtime's control thread,
+// whatever other threads are doing, without destructors: write a file that must not be left half
+// written under another name, and rename it. Exit codes:
+//   0   STOPPED at the coordinator; a run that has finished before this process joined it.
+//   1   FAILED at the coordinator, which is told of a failure given to failure_sink first and says
+//       what that ends; a process built from other sources than the coordinator.
+//   75  (kExitStartAgain) RESTARTING there; 8 s without an answer from there; a coordinator or a
+//       peer of another run or generation, or a coordinator that does not know this process.
+//
+// Signals. The first SIGTERM asks the coordinator to stop the run, and this process serves on until
+// that has its last cut, or stop_seconds and a little have passed (75). A second one, and a SIGINT,
+// exit with 0 at once. The local launcher, which asks the coordinator itself, sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -62,51 +64,42 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Loads the job, starts log, metrics endpoint and executor, and registers at the coordinator,
-  // which may start up to a minute later. FAILED_PRECONDITION if the coordinator refuses: another
-  // job, an index out of range, or one that another process has taken. The runtime handles SIGTERM
+  // Starts log and metrics endpoint, registers at the coordinator, which may start up to a minute
+  // later, and starts the job's executor. Errors as CoordinatorClient::Register. Handles SIGTERM
   // and SIGINT from here on. REQUIRES: no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
   const JobConfig& job() const;
   const RoleFlags& flags() const;
-  int index() const;  // of this replica in its role
-  // What every call of this run carries: run id and generation, as the coordinator gave them.
-  const Envelope& envelope() const;
-  // The folder of the cut that this generation begins from; empty if it begins from nothing, and
-  // then position() and ledger() are empty, too.
+  int index() const;                 // of this replica in its role
+  const Envelope& envelope() const;  // what every call of this generation carries
+  // The folder of the cut that this generation begins from. All empty if it begins from nothing.
   const std::string& cut_folder() const;
   const RunPosition& position() const;
-  const LedgerState& ledger() const;  // data loaders and rank 0 only
-  // Of the run's cuts. REQUIRES: after Join
-  uint64_t order_fingerprint() const;
+  const LedgerState& ledger() const;   // data loaders and rank 0 only
+  uint64_t order_fingerprint() const;  // of the run's cuts. REQUIRES: after Join
   // `sink` gets each wish for a cut that a heartbeat brings, repeatedly, from a thread of the
   // runtime; it must not block. Null removes it, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
-  // Ends this process where the job says so.
-  KillPoints* kill_points();
-  // The role's fixed pool: `threads` of its section in the job. Lives longer than any engine.
-  Executor* executor();
+  KillPoints* kill_points();  // end this process where the job says so
+  Executor* executor();       // `threads` of the role's section in the job; outlives any engine
   const Logger& logger() const;
   MetricsRegistry* metrics();
-  // For engines: a call with an error ends the job. Never blocks; the first error counts.
+  // For engines: a call with an error ends this process. Never blocks; the first error counts.
   std::function<void(absl::Status)> failure_sink();
   // Returns if `status` is OK. Otherwise ends the process as an error returned from the body would,
-  // but without unwinding: the coordinator is told before the caller's objects are destroyed. For a
-  // body that owns something whose loss peers notice at once (a collective): they would report
-  // their broken connections before this role has told the cause.
+  // but without unwinding. For a body that owns something whose loss peers notice at once (a
+  // collective): they would report broken connections before this role has told the cause.
   void ExitUnlessOk(const absl::Status& status);
 
-  // Starts the server at flags().listen. Handlers must live until WaitForFinish has returned.
+  // Starts the server at flags().listen, once. Handlers must live until WaitForFinish has returned.
   // FAILED_PRECONDITION if the address is in use; INVALID_ARGUMENT if there is no --listen.
-  // REQUIRES: at most once
   absl::Status Serve(std::initializer_list<rpc::GrpcServer::Service> services);
 
-  // Fills in a heartbeat's report of this role's progress (`train` or `loader`). Called once a
-  // second from a thread of the runtime; must not block.
+  // Fills in a heartbeat's report of progress, once a second; must not block.
   using ProgressSource = std::function<void(HeartbeatRequest*)>;
-  // Its destructor removes the source, after waiting for a call that is running.
+  // Removes the source when it goes, after waiting for a call that is running.
   class ProgressRegistration {
    public:
     ~ProgressRegistration();
@@ -118,8 +111,7 @@ class RoleRuntime {
     explicit ProgressRegistration(Rep* rep) : rep_(rep) {}
     Rep* const rep_;
   };
-  // The registration must not outlive the runtime, nor anything the source refers to.
-  // REQUIRES: one at a time
+  // It must not outlive the runtime, nor anything the source refers to. REQUIRES: one at a time
   [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
   // Reports this role as ready and waits until every role of the job is. Does not return if the
@@ -132,16 +124,14 @@ class RoleRuntime {
   rpc::Channel* ChannelTo(Role role, int index);
   // For LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();
-  // For blocking calls, among them the rendezvous of collectives.
-  CoordinatorClient* coordinator();
+  CoordinatorClient* coordinator();  // for blocking calls: the rendezvous of collectives
 
-  // Called by rank 0 to end the run: all roles see FINISHED and exit with 0.
+  // For rank 0. All roles then see FINISHED and exit with 0.
   absl::Status Finish(const RunResult& result);
 
-  // Waits for FINISHED, calls `stop_engine` if given, stops the server and the executor and closes
-  // all channels to peers. Afterwards no call, task, timer or callback reaches an engine.
-  // `stop_engine` is for engines that call peers from threads of their own: it must not return
-  // before those threads have stopped. Does not return after any other ending.
+  // Waits for FINISHED, calls `stop_engine` if given, stops server and executor and closes all
+  // channels to peers. Afterwards nothing reaches an engine. `stop_engine` is for engines that call
+  // peers from threads of their own, which must have stopped when it returns.
   void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 
  private:
@@ -149,9 +139,8 @@ class RoleRuntime {
   const std::unique_ptr<Rep> rep_;
 };
 
-// Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
-// logs the error, tells it to the coordinator unless the run has finished, and exits the process
-// with 1; the objects of `body` are destroyed before that (ExitUnlessOk avoids it).
+// Parses the flags, starts the runtime and calls `body`. Returns 0 if that returned OK. Otherwise
+// its error ends the process as above, after the objects of `body` (ExitUnlessOk avoids it).
 // REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body);

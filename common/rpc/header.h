@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/rpc/rpc.h"
@@ -31,6 +32,15 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed ", header.GetTypeName()));
 }
 
+// How the message of CheckEnvelope begins.
+inline constexpr char kOfAnotherRun[] = "the call belongs to another run: ";
+
+// Whether a peer of another run, generation or job has refused a call with CheckEnvelope, however
+// many callers have put words before its message.
+inline bool IsOfAnotherRun(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), kOfAnotherRun);
+}
+
 // FAILED_PRECONDITION unless `call`, the envelope of a request, names the run, the generation and
 // the job of `own`. `receiver` is the process that checks, as in "embedding_ps 3".
 inline absl::Status CheckEnvelope(const Envelope& call, const Envelope& own,
@@ -44,9 +54,8 @@ inline absl::Status CheckEnvelope(const Envelope& call, const Envelope& own,
                         envelope.generation(), ", job ",
                         absl::Hex(envelope.job_fingerprint(), absl::kZeroPad16));
   };
-  return absl::FailedPreconditionError(absl::StrCat("the call belongs to another run: ", receiver,
-                                                    " serves ", text(own), "; the caller is of ",
-                                                    text(call)));
+  return absl::FailedPreconditionError(absl::StrCat(kOfAnotherRun, receiver, " serves ", text(own),
+                                                    "; the caller is of ", text(call)));
 }
 
 }  // namespace satrap::rpc

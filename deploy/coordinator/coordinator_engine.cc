@@ -1,218 +1,211 @@
 #include "deploy/coordinator/coordinator_engine.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/protocol_fingerprint.h"
 #include "common/role/role_flags.h"
-#include "common/rpc/call_receiver.h"
-#include "common/rpc/header.h"
 #include "common/rpc/timeouts.h"
-#include "common/thread/mutex.h"
-#include "deploy/coordinator/split_leases.h"
+#include "deploy/coordinator/coordinator_rep.h"
 
 namespace satrap {
 namespace {
 
-constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
 constexpr int64_t kTickUs = 500 * 1000;
-// A run that loses a member ends, so no run has a second generation yet.
-constexpr uint64_t kFirstGeneration = 1;
 
-struct MemberState {
-  std::string Name() const { return MemberName(member.role(), member.index()); }
-
-  Member member;             // role and index from the start; the rest once registered
-  uint64_t incarnation = 0;  // 0: not registered
-  bool ready = false;
-  bool sends_heartbeats = false;  // at least one came
-  bool told_end = false;          // it has been told, or nobody waits until it is
-  int64_t last_heard_us = 0;
-  LoaderProgress loader;
-  bool has_loader = false;
-
-  bool registered() const { return incarnation != 0; }
-};
-
-Envelope EnvelopeOf(const JobConfig& job, uint64_t run_id) {
-  CHECK(run_id != 0);
+Envelope EnvelopeOf(const ClaimedGeneration& claimed) {
+  CHECK(claimed.run_id != 0);
   Envelope envelope;
-  envelope.set_job_fingerprint(JobFingerprint(job));
-  envelope.set_generation(kFirstGeneration);
-  envelope.set_run_id(run_id);
+  envelope.set_job_fingerprint(JobFingerprint(claimed.job));
+  envelope.set_generation(claimed.generation);
+  envelope.set_run_id(claimed.run_id);
   return envelope;
+}
+
+// The generations after the first, with the steps of the cuts that they began from.
+std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
+  std::map<std::string, uint64_t> step_of_cut;
+  std::vector<Restart> restarts;
+  for (const RunLogEntry& entry : claimed.log.entries()) {
+    if (entry.has_cut()) step_of_cut[entry.cut().cut()] = entry.cut().step();
+    if (!entry.has_generation() || entry.generation().generation() == 1) continue;
+    // It announces the generation that follows, which has an entry of its own.
+    if (entry.generation().cause() == kCauseScale) continue;
+    Restart restart;
+    restart.set_generation(entry.generation().generation());
+    restart.set_cause(entry.generation().cause());
+    const auto step = step_of_cut.find(entry.generation().cut());
+    if (step != step_of_cut.end()) restart.set_from_step(step->second);
+    if (entry.generation().generation() == claimed.generation) {
+      restart.set_from_step(claimed.position.step());
+    }
+    restarts.push_back(std::move(restart));
+  }
+  return restarts;
+}
+
+rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders) {
+  return {"coordinator", envelope, static_cast<uint32_t>(senders),
+          rpc::RpcTimeouts().hold_ms * 1000};
+}
+
+// Whether the next generation may do better.
+bool RestartMayCure(int code) {
+  switch (static_cast<absl::StatusCode>(code)) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kOk:  // no code was given
+      return true;
+    default:
+      return false;
+  }
+}
+
+Ledger LedgerOf(const ClaimedGeneration& claimed) {
+  absl::StatusOr<Ledger> ledger = Ledger::FromState(claimed.ledger);
+  CHECK(ledger.ok()) << ledger.status().ToString();  // ClaimGeneration has checked it
+  return *std::move(ledger);
 }
 
 }  // namespace
 
-struct CoordinatorEngine::Rep {
-  Rep(const JobConfig& job, uint64_t run_id, Executor* executor,
-      const CoordinatorTimeouts& timeouts)
-      : job_name(job.name()),
-        envelope(EnvelopeOf(job, run_id)),
-        epochs(static_cast<uint64_t>(job.epochs())),
-        executor(executor),
-        timeouts(timeouts),
-        leases_of_loaders(
-            {"coordinator", envelope, static_cast<uint32_t>(job.data_loader().replicas()),
-             rpc::RpcTimeouts().hold_ms * 1000},
-            executor),
-        start_us(executor->NowUs()),
-        last_tick_us(start_us) {
-    for (const Role role : kMemberRoles) {
-      for (int index = 0; index < ReplicasOf(role, job); ++index) {
-        MemberState state;
-        state.member.set_role(role);
-        state.member.set_index(index);
-        members.push_back(std::move(state));
-      }
-    }
+CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions& options)
+    : options(options),
+      job(claimed.job),
+      envelope(EnvelopeOf(claimed)),
+      cut_folder(claimed.cut_folder),
+      position(claimed.position),
+      ledger(claimed.ledger),
+      cut_order_fingerprint(claimed.order_fingerprint),
+      restarts(RestartsOf(claimed)),
+      recent_causes(RecentCauses(claimed.log)),
+      executor(options.executor),
+      leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
+      commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
+      start_us(executor->NowUs()),
+      log(std::move(claimed.log)),
+      cut_folders(job.run_dir(), claimed.generation, options.file_system),
+      last_tick_us(start_us),
+      next_log_us(start_us + options.timeouts.log_period_ms * 1000),
+      restarts_without_cut(log.restarts_without_cut()),
+      members(job),
+      leases(LedgerOf(claimed)),
+      disk(options.disk_executor) {
+  if (log.end() != nullptr) {
+    state = FINISHED;
+    result = log.end()->result();
   }
-
-  absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request) REQUIRES(mutex);
-  absl::StatusOr<HeartbeatAnswer> Heartbeat(const HeartbeatRequest& request) REQUIRES(mutex);
-  absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
-  absl::StatusOr<StoreSetAnswer> StoreSet(const StoreSetRequest& request) REQUIRES(mutex);
-  absl::StatusOr<StoreGetAnswer> StoreGet(const StoreGetRequest& request) REQUIRES(mutex);
-  absl::StatusOr<FinishAnswer> Finish(const FinishRequest& request) REQUIRES(mutex);
-  absl::StatusOr<FailAnswer> Fail(const FailRequest& request) REQUIRES(mutex);
-  absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
-
-  absl::Status CheckRun(const Envelope& call) const {
-    return rpc::CheckEnvelope(call, envelope, "the coordinator");
+  if (log.last_cut() == nullptr) return;
+  last_cut = *log.last_cut();
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_cut()) last_cut_unix_ms = static_cast<int64_t>(entry.unix_ms());
   }
-  MemberState* Find(Role role, uint32_t index) REQUIRES(mutex);
-  absl::Status RefuseSecond(MemberState* first, const Member& second) REQUIRES(mutex);
-  void EstimateSamples(TrainProgress* progress) const REQUIRES(mutex);
-  bool Ended() const REQUIRES(mutex) { return state == FINISHED || state == FAILED; }
-  // The run has failed, unless it has ended already.
-  void Fail(std::string reason) REQUIRES(mutex);
-  void Tick() EXCLUDES(mutex);
-
-  const std::string job_name;
-  const Envelope envelope;
-  const uint64_t epochs;
-  Executor* const executor;
-  const CoordinatorTimeouts timeouts;
-  rpc::CallReceiver leases_of_loaders;
-  const int64_t start_us;
-
-  Mutex mutex;
-  int64_t last_tick_us GUARDED_BY(mutex);
-  RunState state GUARDED_BY(mutex) = STARTING;
-  std::string stop_reason GUARDED_BY(mutex);
-  std::vector<MemberState> members GUARDED_BY(mutex);
-  SplitLeases leases GUARDED_BY(mutex);
-  std::map<std::string, std::string> store GUARDED_BY(mutex);
-  TrainProgress train GUARDED_BY(mutex);
-  bool has_result GUARDED_BY(mutex) = false;
-  RunResult result GUARDED_BY(mutex);
-};
-
-MemberState* CoordinatorEngine::Rep::Find(Role role, uint32_t index) {
-  for (MemberState& state : members) {
-    if (state.member.role() == role && state.member.index() == index) return &state;
-  }
-  return nullptr;
 }
 
-void CoordinatorEngine::Rep::Fail(std::string reason) {
+void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
   if (Ended()) return;
-  state = FAILED;
+  if (appending) {
+    if (!put_off.has_value()) put_off = Ending{end, std::move(reason)};
+    return;
+  }
+  state = end;
   stop_reason = std::move(reason);
+}
+
+void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
+  // Whoever stops a run does not want it to begin again for its last cut.
+  if (wishes.stops()) return End(STOPPED, absl::StrCat("stopped, but ", reason, "; ", LostWork()));
+  if (restarts_without_cut < job.max_restarts()) return End(RESTARTING, std::move(reason));
+  if (job.max_restarts() > 0) {
+    absl::StrAppend(&reason, "\n  and the run has restarted ", job.max_restarts(),
+                    " times without a cut between (max_restarts): ", recent_causes);
+  }
+  End(FAILED, std::move(reason));
+}
+
+absl::Status CoordinatorEngine::Rep::EndedError() const {
+  switch (state) {
+    case FINISHED:
+      return absl::FailedPreconditionError("the run has finished");
+    case FAILED:
+      return absl::FailedPreconditionError(kRunHasFailed + stop_reason);
+    default:
+      return absl::FailedPreconditionError(kGenerationIsOver + stop_reason);
+  }
+}
+
+std::string CoordinatorEngine::Rep::LostWork() const {
+  const bool cut_here = last_cut.has_value() && last_cut->generation() == envelope.generation();
+  const uint64_t step = cut_here ? last_cut->step() : position.step();
+  const uint64_t lost = std::max(train.step(), step) - step;
+  if (!cut_here && cut_folder.empty()) {
+    return absl::StrCat("no cut was committed, so all of its ", lost, " steps are lost");
+  }
+  const std::string name =
+      cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);
+  return absl::StrCat("the run goes on from ", name, " at step ", step, ", and the ", lost,
+                      " steps since are lost");
 }
 
 absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
   const Member& member = request.member();
-  const std::string name = MemberName(member.role(), member.index());
-  if (request.incarnation() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " registers without an incarnation"));
+  if (request.has_protocol() && request.protocol() != ProtocolFingerprint()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(MemberName(member.role(), static_cast<int>(member.index())),
+                     " was built from other sources than the coordinator: the processes of a run "
+                     "must be of one build"));
   }
-  if (request.job_fingerprint() != envelope.job_fingerprint()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        name, " belongs to another job: its fingerprint is ", absl::Hex(request.job_fingerprint()),
-        ", that of '", job_name, "' is ", absl::Hex(envelope.job_fingerprint())));
-  }
-  MemberState* known = Find(member.role(), member.index());
-  if (known == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("job '", job_name, "' has no ", name));
-  }
-  if (known->registered() && known->incarnation != request.incarnation()) {
-    return RefuseSecond(known, member);
-  }
-  known->member = member;
-  known->incarnation = request.incarnation();
-  // A process repeats Register until it has the answer, and then sends heartbeats. After those a
-  // Register is a late copy from the network and says nothing about the process.
-  if (!known->sends_heartbeats) known->last_heard_us = executor->NowUs();
+  RETURN_IF_ERROR(members.Register(request, executor->NowUs()));
   RegisterAnswer answer;
   *answer.mutable_envelope() = envelope;
+  *answer.mutable_job() = job;
+  answer.set_cut(cut_folder);
+  *answer.mutable_position() = position;
+  const bool rank0 = member.role() == NN_WORKER && member.index() == 0;
+  if (rank0 || member.role() == DATA_LOADER) *answer.mutable_ledger() = ledger;
   return answer;
-}
-
-// Another process than `first` registers under the same index.
-absl::Status CoordinatorEngine::Rep::RefuseSecond(MemberState* first, const Member& second) {
-  if (state == FINISHED) return absl::FailedPreconditionError("the run has finished");
-  if (state == FAILED) return absl::FailedPreconditionError(kRunHasFailed + stop_reason);
-  Fail(absl::StrCat(first->Name(), " (process ", first->member.pid(),
-                    ") was started again, as process ", second.pid(), " at '", second.address(),
-                    "', and what the first process held is lost: begin again from the last saved "
-                    "model with --init_from. If both processes are alive, two were started with "
-                    "the same --role_index"));
-  // Nobody waits for a process that is most likely dead. If it lives, its next heartbeat tells it.
-  first->told_end = true;
-  return absl::FailedPreconditionError(stop_reason);
 }
 
 absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
   RETURN_IF_ERROR(CheckRun(request.envelope()));
-  MemberState* member = Find(request.role(), request.index());
-  if (member == nullptr || !member->registered() || member->incarnation != request.incarnation()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this process is not the ", MemberName(request.role(), request.index()),
-                     " that has registered with job '", job_name, "'"));
-  }
-  member->last_heard_us = executor->NowUs();
-  member->sends_heartbeats = true;
-  // Heartbeats of one process may overtake each other, and readiness never ends.
-  if (request.ready()) member->ready = true;
-  const bool complete = std::all_of(members.begin(), members.end(),
-                                    [](const MemberState& each) { return each.ready; });
-  if (state == STARTING && complete) state = RUNNING;
+  std::string conflict;
+  RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
+  if (!conflict.empty()) EndGeneration(std::move(conflict));
+  if (state == STARTING && members.AllReady()) state = RUNNING;
   if (request.has_train()) train = request.train();
-  if (request.has_loader()) {
-    member->loader = request.loader();
-    member->has_loader = true;
-  }
+  if (request.has_cuts()) cuts = request.cuts();
   HeartbeatAnswer answer;
   answer.set_state(state);
   answer.set_stop_reason(stop_reason);
-  if (state != STARTING) {
-    for (const MemberState& each : members) *answer.add_members() = each.member;
+  if (state != STARTING) members.AddTo(&answer);
+  if (state != STARTING && order_fingerprint.has_value()) {
+    answer.set_order_fingerprint(*order_fingerprint);
   }
-  if (Ended()) member->told_end = true;
+  const absl::optional<CutWish> wish = wishes.Open();
+  const bool rank0 = request.role() == NN_WORKER && request.index() == 0;
+  if (state == RUNNING && rank0 && wish.has_value()) *answer.mutable_wish() = *wish;
+  if (Ended()) members.SetTold(request.role(), request.index());
   return answer;
 }
 
 absl::StatusOr<LeaseSplitAnswer> CoordinatorEngine::Rep::LeaseSplit(
     const LeaseSplitRequest& request) {
-  absl::StatusOr<absl::optional<uint32_t>> split =
-      leases.Lease(request.epoch(), request.num_splits());
-  if (!split.ok()) return split.status();
+  ASSIGN_OR_RETURN(const absl::optional<uint32_t> split,
+                   leases.Lease(request.epoch(), request.num_splits()));
   LeaseSplitAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
-  if (split->has_value()) {
-    answer.set_split(**split);
+  if (split.has_value()) {
+    answer.set_split(*split);
   } else {
     answer.set_ended(true);
   }
@@ -237,43 +230,68 @@ absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRe
   return answer;
 }
 
-absl::StatusOr<FinishAnswer> CoordinatorEngine::Rep::Finish(const FinishRequest& request) {
-  RETURN_IF_ERROR(CheckRun(request.envelope()));
-  if (!Ended()) {
-    state = FINISHED;
-    result = request.result();
-    has_result = true;
-  }
-  return FinishAnswer();
-}
-
 absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& request) {
   RETURN_IF_ERROR(CheckRun(request.envelope()));
-  Fail(absl::StrCat(MemberName(request.role(), request.index()), ": ", request.reason()));
+  std::string reason = absl::StrCat(MemberName(request.role(), static_cast<int>(request.index())),
+                                    ": ", request.reason());
+  if (RestartMayCure(request.code())) {
+    EndGeneration(std::move(reason));
+  } else {
+    End(FAILED, std::move(reason));
+  }
   // It exits now, so nobody waits until it has been told.
-  MemberState* member = Find(request.role(), request.index());
-  if (member != nullptr) member->told_end = true;
+  members.SetTold(request.role(), request.index());
   FailAnswer answer;
-  answer.set_stop_reason(stop_reason);
+  answer.set_state(put_off.has_value() ? put_off->state : state);
+  answer.set_stop_reason(put_off.has_value() ? put_off->reason : stop_reason);
   return answer;
+}
+
+absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& request) {
+  if (request.has_run_id() && request.run_id() != envelope.run_id()) {
+    return absl::FailedPreconditionError("the wish is for another run");
+  }
+  if (Ended()) return EndedError();
+  const bool takes_cuts = job.action() == JobConfig::TRAIN && !training_is_over;
+  if (!takes_cuts && request.kind() != WishRequest::STOP) {
+    return absl::FailedPreconditionError(job.action() == JobConfig::TRAIN
+                                             ? "training is over: the run takes no cut any more"
+                                             : "only a training takes cuts");
+  }
+  const bool stopped_before = wishes.stops();
+  ASSIGN_OR_RETURN(const uint64_t number, wishes.Add(request, job));
+  WishAnswer answer;
+  answer.set_number(number);
+  if (request.kind() != WishRequest::STOP || stopped_before) return answer;
+  if (state == STARTING || !takes_cuts) {
+    // Nothing was trained since the cut that the next generation begins from.
+    wishes.FulfilAll();
+    End(STOPPED, "stopped on request; nothing is lost");
+    return answer;
+  }
+  std::weak_ptr<Rep> weak = weak_from_this();
+  executor->PostAfter(static_cast<int64_t>(job.stop_seconds() * 1e6), [weak] {
+    const std::shared_ptr<Rep> rep = weak.lock();
+    if (rep != nullptr) rep->StopInTime();
+  });
+  return answer;
+}
+
+void CoordinatorEngine::Rep::StopInTime() {
+  MutexLock lock(&mutex);
+  End(STOPPED, absl::StrCat("stopped on request, without a last cut: none was committed within ",
+                            job.stop_seconds(), " s (stop_seconds); ", LostWork()));
 }
 
 // Rank 0 knows the number of samples only where the job says it. Otherwise each loader estimates an
 // epoch's from what it has read, and the run's is their mean times the number of epochs.
 void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
   if (progress->expected_samples() > 0) return;
-  uint64_t sum = 0;
-  uint64_t loaders = 0;
-  for (const MemberState& member : members) {
-    if (member.loader.expected_train_samples() == 0) continue;
-    sum += member.loader.expected_train_samples();
-    ++loaders;
-  }
-  if (loaders == 0) return;
-  const uint64_t expected = sum / loaders * epochs;
+  const uint64_t expected = members.ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs());
+  if (expected == 0) return;
   progress->set_expected_samples(expected);
   if (progress->samples_per_second() <= 0) return;
-  const uint64_t left = expected - std::min(expected, progress->samples());
+  const uint64_t left = std::max(expected, progress->samples()) - progress->samples();
   progress->set_seconds_left(static_cast<double>(left) / progress->samples_per_second());
 }
 
@@ -285,54 +303,56 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   }
   const int64_t now_us = executor->NowUs();
   StatusAnswer answer;
-  answer.set_job_name(job_name);
+  answer.set_job_name(job.name());
   answer.set_state(state);
   answer.set_stop_reason(stop_reason);
   *answer.mutable_train() = train;
   EstimateSamples(answer.mutable_train());
-  for (const MemberState& member : members) {
-    RoleStatus* role = answer.add_roles();
-    *role->mutable_member() = member.member;
-    role->set_ready(member.ready);
-    if (member.registered()) {
-      role->set_seconds_since_heartbeat(static_cast<double>(now_us - member.last_heard_us) * 1e-6);
-    }
-    if (member.has_loader) *role->mutable_loader() = member.loader;
-  }
-  if (has_result) *answer.mutable_result() = result;
+  members.AddTo(&answer, now_us);
+  if (result.has_value()) *answer.mutable_result() = *result;
   answer.set_seconds(static_cast<double>(now_us - start_us) * 1e-6);
   answer.set_run_id(envelope.run_id());
   answer.set_generation(envelope.generation());
+  for (const Restart& restart : restarts) *answer.add_restarts() = restart;
+  if (last_cut.has_value()) {
+    CutStatus* cut = answer.mutable_last_cut();
+    cut->set_cut(last_cut->cut());
+    cut->set_step(last_cut->step());
+    cut->set_bytes(last_cut->bytes());
+    cut->set_seconds(last_cut->seconds());
+    const int64_t age_ms = std::max<int64_t>(options.unix_ms() - last_cut_unix_ms, 0);
+    cut->set_age_seconds(static_cast<double>(age_ms) * 1e-3);
+  }
+  *answer.mutable_cuts() = cuts;
+  answer.set_fulfilled_wish(wishes.fulfilled());
   return answer;
 }
 
 void CoordinatorEngine::Rep::Tick() {
-  MutexLock lock(&mutex);
-  const int64_t now_us = executor->NowUs();
-  // A tick this late means that this process was suspended, and heartbeats could not arrive. That
-  // time does not count as silence of the members.
-  const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
-  last_tick_us = now_us;
-  std::string missing;
-  for (MemberState& member : members) {
-    if (!member.registered()) {
-      absl::StrAppend(&missing, missing.empty() ? "" : ", ", member.Name());
-      continue;
+  bool look_at_log = false;
+  {
+    MutexLock lock(&mutex);
+    const int64_t now_us = executor->NowUs();
+    // A tick this late means that this process was suspended, and heartbeats could not arrive. That
+    // time does not count as silence of the members.
+    const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
+    last_tick_us = now_us;
+    std::string lost =
+        members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
+    if (!lost.empty()) EndGeneration(std::move(lost));
+    const std::string missing = members.Unheard();
+    if (state == STARTING && !missing.empty() &&
+        now_us - start_us > options.timeouts.start_timeout_ms * 1000) {
+      EndGeneration(absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
+                                 " s there is still no ", missing));
     }
-    // A heartbeat may have come since, and then none of the stall is that member's.
-    member.last_heard_us = std::min(now_us, member.last_heard_us + stall_us);
-    if (now_us - member.last_heard_us > timeouts.heartbeat_timeout_ms * 1000) {
-      Fail(absl::StrCat(member.Name(), " (process ", member.member.pid(),
-                        ") is lost: it sent no heartbeat for ",
-                        timeouts.heartbeat_timeout_ms / 1000, " s"));
-      member.told_end = true;
+    if (now_us >= next_log_us && !looks_at_log && !Ended()) {
+      looks_at_log = true;
+      next_log_us = now_us + options.timeouts.log_period_ms * 1000;
+      look_at_log = true;
     }
   }
-  if (state == STARTING && !missing.empty() &&
-      now_us - start_us > timeouts.start_timeout_ms * 1000) {
-    Fail(
-        absl::StrCat("after ", timeouts.start_timeout_ms / 1000, " s there is still no ", missing));
-  }
+  if (look_at_log) disk.Post([this] { LookForOtherCoordinators(); });
 }
 
 namespace {
@@ -341,19 +361,14 @@ namespace {
 template <typename Request, typename Rep, typename Answer>
 absl::StatusOr<rpc::Message> Serve(Rep* rep, absl::StatusOr<Answer> (Rep::*serve)(const Request&),
                                    const rpc::Message& message) {
-  Request request;
-  if (!request.ParseFromString(message.header)) {
-    return absl::InvalidArgumentError(absl::StrCat("malformed ", request.GetTypeName()));
-  }
+  ASSIGN_OR_RETURN(const Request request, rpc::ParseHeader<Request>(message.header));
   absl::StatusOr<Answer> answer = absl::UnknownError("");
   {
     MutexLock lock(&rep->mutex);
     answer = (rep->*serve)(request);
   }
-  if (!answer.ok()) return answer.status();
-  rpc::Message reply;
-  reply.header = answer->SerializeAsString();
-  return reply;
+  RETURN_IF_ERROR(answer.status());
+  return rpc::MessageOf(*answer);
 }
 
 // LeaseSplit, which a repeated attempt must not run twice.
@@ -372,6 +387,33 @@ void ServeLease(Rep* rep, rpc::Message message, rpc::Callback respond) {
       });
 }
 
+template <typename Rep>
+void ServeCommit(Rep* rep, rpc::Message message, rpc::Callback respond) {
+  rep->commits_of_rank0.template Receive<CommitCutRequest>(
+      std::move(message), std::move(respond),
+      [rep](const rpc::PendingAnswer& call, const CommitCutRequest& request, const Buffer&) {
+        rep->disk.Post([rep, call, request] { rep->RunCommit(call, request); });
+      });
+}
+
+template <typename Rep>
+void ServeFinish(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
+  const auto request = rpc::ParseHeader<FinishRequest>(message.header);
+  const absl::Status status = request.ok() ? rep->CheckRun(request->envelope()) : request.status();
+  if (!status.ok()) return respond(status);
+  rep->Finish(*request, std::move(respond));
+}
+
+template <typename Rep>
+void ServeFixSplits(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
+  auto request = rpc::ParseHeader<FixSplitsRequest>(message.header);
+  const absl::Status status = request.ok() ? rep->CheckRun(request->envelope()) : request.status();
+  if (!status.ok()) return respond(status);
+  rep->disk.Post([rep, request = *std::move(request), respond = std::move(respond)]() mutable {
+    rep->RunFixSplits(request, std::move(respond));
+  });
+}
+
 // Ticks for as long as the engine lives: the executor's timer holds only a weak pointer, because it
 // may fire after the engine is gone.
 template <typename Rep>
@@ -386,10 +428,9 @@ void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
 
 }  // namespace
 
-CoordinatorEngine::CoordinatorEngine(const JobConfig& job, uint64_t run_id, Executor* executor,
-                                     const CoordinatorTimeouts& timeouts)
-    : rep_(std::make_shared<Rep>(job, run_id, executor, timeouts)) {
-  TickLater(executor, std::weak_ptr<Rep>(rep_));
+CoordinatorEngine::CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options)
+    : rep_(std::make_shared<Rep>(std::move(claimed), options)) {
+  TickLater(options.executor, std::weak_ptr<Rep>(rep_));
 }
 
 CoordinatorEngine::~CoordinatorEngine() = default;
@@ -407,10 +448,16 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
     respond(Serve(rep, &Rep::StoreSet, request));
   } else if (method == kStoreGet) {
     respond(Serve(rep, &Rep::StoreGet, request));
+  } else if (method == kCommitCut) {
+    ServeCommit(rep, std::move(request), std::move(respond));
+  } else if (method == kFixSplits) {
+    ServeFixSplits(rep, request, std::move(respond));
   } else if (method == kFinish) {
-    respond(Serve(rep, &Rep::Finish, request));
+    ServeFinish(rep, request, std::move(respond));
   } else if (method == kFail) {
     respond(Serve(rep, &Rep::Fail, request));
+  } else if (method == kWish) {
+    respond(Serve(rep, &Rep::Wish, request));
   } else if (method == kStatus) {
     respond(Serve(rep, &Rep::Status, request));
   } else {
@@ -420,10 +467,7 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
 
 bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
   MutexLock lock(&rep_->mutex);
-  if (!rep_->Ended()) return false;
-  return std::all_of(rep_->members.begin(), rep_->members.end(), [](const MemberState& member) {
-    return !member.registered() || member.told_end;
-  });
+  return rep_->Ended() && rep_->members.AllTold();
 }
 
 StatusAnswer CoordinatorEngine::Status() const {

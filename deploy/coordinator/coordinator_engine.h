@@ -1,27 +1,29 @@
-// The coordinator's engine: it knows who belongs to the run, whether the run goes on and why it
-// ended; it leases splits and keeps the rendezvous store. It serves the methods of service
-// Coordinator (proto/control.proto).
+// The coordinator's engine for one generation of a run: it knows who belongs to it, whether it goes
+// on and why it ended; it commits cuts, takes wishes, leases splits, fixes the list of files and
+// keeps the rendezvous store. It serves the methods of service Coordinator (proto/control.proto).
 //
-//   STARTING --all registered and ready--> RUNNING --Finish--> FINISHED
-//       \-------------------------------------\---- Fail, a member lost or restarted --> FAILED
+//   STARTING --all members ready--> RUNNING --Finish--> FINISHED
+//      |                              |-----a stop's cut, or its time is over--> STOPPED
+//      |                              |-----a scale's cut--> RESTARTING
+//      \------------------------------\---- a loss that a restart may cure --> RESTARTING
+//                                      \--- one that it does not cure, or no restart is left
+//                                                                                --> FAILED
 //
-// FINISHED and FAILED are final. In them every method still answers, so that all members learn of
-// the end. Of several failures the first is kept as the run's cause; later ones follow from it.
+// The last four are final. In them every method still answers, so that all members learn of the
+// end. Of several causes the first is kept; later ones follow from it. What a restart may cure: a
+// member that is lost or was started again, Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED,
+// ABORTED, UNKNOWN, INTERNAL or RESOURCE_EXHAUSTED, an error of the run's log, another coordinator
+// that has begun a later generation. While a stop is wished, such a loss ends in STOPPED.
 //
-// Run and generation. The engine gives every member the run's envelope at Register. A call that
-// carries another one is answered FAILED_PRECONDITION and changes nothing, so a process of an
-// earlier run at the same addresses can neither stay a member nor end this run.
+// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; the link of
+// the entry is the commit. One entry is appended at a time, and the generation does not end while
+// one is being appended: an end that comes then takes place after it, so either the commit was
+// before the end or it is refused. Links (`latest`, `best`) and the removal of old cuts follow the
+// answer. If it is not known whether an entry is in the log (its folder could not be synced), the
+// commit is never answered and the generation ends: the next one sees what the log holds.
 //
-// Incarnations. A member is one process, known by the random number that it registers with. A
-// second process under the same index ends the run, in STARTING as in RUNNING: either the first
-// died, with all that it held, or two processes were started with one index, and the coordinator
-// cannot tell which. STARTING is no exception, though little is lost then: a member that has
-// registered and fails in STARTING ends the run as well (Fail), and taking the second process in
-// would let two live ones drive each other out until the start timeout.
-//
-// Members, leases and the store live in memory. A coordinator that dies therefore ends the run:
-// every role exits when it has had no answer for 8 s, or at once when a coordinator of another run
-// answers.
+// Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
+// task at a time, never under the lock that the other calls need.
 //
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
@@ -29,46 +31,73 @@
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
+#include "common/checkpoint/file_system.h"
+#include "common/role/kill_points.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
+#include "deploy/coordinator/generation_claim.h"
 #include "proto/control.pb.h"
-#include "proto/job.pb.h"
 
 namespace satrap {
 
 struct CoordinatorTimeouts {
   int64_t heartbeat_timeout_ms = 8000;  // a member silent for longer is lost
-  // All members must have registered by then. Being ready has no time limit: a member that loads
+  // All members must have been heard by then. Being ready has no time limit: a member that loads
   // for long shows by its heartbeats that it lives.
   int64_t start_timeout_ms = 600000;
+  // How often it looks whether another coordinator has begun a later generation.
+  int64_t log_period_ms = 3000;
+};
+
+struct CoordinatorOptions {
+  Executor* executor = nullptr;  // timers and answers; not blocked
+  // For file work, which blocks. May be the same as `executor` where blocking it does no harm.
+  Executor* disk_executor = nullptr;
+  FileSystem* file_system = nullptr;
+  uint64_t writer = 0;                // random, of this process: names its drafts
+  KillPoints* kill_points = nullptr;  // null: none
+  // The wall clock, for the entries of the log.
+  std::function<int64_t()> unix_ms;
+  // Told of what goes wrong without consequence for the run: a cut that cannot be removed.
+  std::function<void(const std::string&)> warn;
+  CoordinatorTimeouts timeouts;
 };
 
 class CoordinatorEngine final : public rpc::Handler {
  public:
-  // `run_id` is the new run's: random, so that no two runs have the same. The executor is not
-  // owned. It must outlive the engine, and may still hold the engine's timers afterwards.
-  // REQUIRES: run_id != 0
-  CoordinatorEngine(const JobConfig& job, uint64_t run_id, Executor* executor,
-                    const CoordinatorTimeouts& timeouts = {});
+  // Serves the generation `claimed`, or, if the run has finished, its end. Executors, file system
+  // and kill points are not owned. They must outlive the engine, and the executors may still hold
+  // the engine's timers afterwards. REQUIRES: all of `options` but kill_points and warn are given
+  CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);
   ~CoordinatorEngine() override;
 
-  // Every call but Register and Status: FAILED_PRECONDITION if its envelope is of another run.
+  // Every call but Register, Status and Wish: FAILED_PRECONDITION if its envelope is of another
+  // run, generation or job.
   //
-  // Register     FAILED_PRECONDITION: another job, an index out of range, or another incarnation
-  //              than the one registered there, which ends the run (see above). The same
-  //              incarnation may register again. INVALID_ARGUMENT without an incarnation.
-  // Heartbeat    FAILED_PRECONDITION: another incarnation, or never registered.
-  // LeaseSplit   deals the splits of an epoch in order, each once. INVALID_ARGUMENT if loaders
-  //              disagree on the number of splits.
+  // Register     FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: without an
+  //              incarnation, or built from other sources. See members.h for a second process.
+  // Heartbeat    FAILED_PRECONDITION: a process that has not registered.
+  // FixSplits    INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the run
+  //              fails, if they give the cut's samples another order.
+  // LeaseSplit   deals the splits of an epoch that the cut's ledger has not done, in order, each
+  //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
+  // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or older than a
+  //              committed one. INVALID_ARGUMENT: no name of a cut. DATA_LOSS: a file is missing or
+  //              has another size. Others as FileSystem. After an error the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
-  // Finish, Fail do nothing once the run has ended.
+  // Finish       OK once FINISHED is in the run's log; also, doing nothing, once the generation has
+  //              ended otherwise.
+  // Fail         does nothing once the generation has ended.
+  // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer.
   // Status       FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  // Whether the run has ended and every member that still sends heartbeats has been told so.
+  // Whether the generation has ended and every member that still sends heartbeats has been told so.
   bool EveryoneKnowsTheEnd() const;
 
   StatusAnswer Status() const;

@@ -3,9 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "common/config/job_config.h"
-#include "common/role/coordinator_client.h"
-#include "common/testing/manual_executor.h"
+#include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -14,126 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-JobConfig SmallJob() {
-  JobConfig job;
-  job.set_name("small");
-  job.mutable_data_loader()->set_replicas(1);
-  job.mutable_embedding_worker()->set_replicas(1);
-  job.mutable_embedding_ps()->set_replicas(2);
-  job.mutable_nn_worker()->set_replicas(1);
-  return job;
-}
-
-class CoordinatorEngineTest : public ::testing::Test {
- protected:
-  template <typename Answer, typename Request>
-  absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
-    absl::StatusOr<Answer> result = absl::UnknownError("not answered");
-    rpc::Message message;
-    message.header = request.SerializeAsString();
-    engine_.Handle(method, std::move(message), [&](absl::StatusOr<rpc::Message> reply) {
-      if (!reply.ok()) {
-        result = reply.status();
-        return;
-      }
-      Answer answer;
-      EXPECT_TRUE(answer.ParseFromString(reply->header));
-      result = answer;
-    });
-    return result;
-  }
-
-  // The incarnation of each member's first process.
-  static constexpr uint64_t kFirst = 0xabc;
-  static constexpr uint64_t kRunId = 0x1234567812345678;
-
-  Envelope ThisRun() const {
-    Envelope envelope;
-    envelope.set_job_fingerprint(JobFingerprint(job_));
-    envelope.set_generation(1);
-    envelope.set_run_id(kRunId);
-    return envelope;
-  }
-  Envelope AnotherRun() const {
-    Envelope envelope = ThisRun();
-    envelope.set_run_id(kRunId + 1);
-    return envelope;
-  }
-
-  absl::Status Register(Role role, int index, uint64_t incarnation = kFirst, int64_t pid = 1) {
-    RegisterRequest request;
-    request.set_incarnation(incarnation);
-    request.mutable_member()->set_role(role);
-    request.mutable_member()->set_index(index);
-    request.mutable_member()->set_pid(pid);
-    request.mutable_member()->set_address(MemberAddress(role, index));
-    request.set_job_fingerprint(JobFingerprint(job_));
-    return Call<RegisterAnswer>(kRegister, request).status();
-  }
-  static std::string MemberAddress(Role role, int index) {
-    return "unix:/run/" + std::to_string(role) + "." + std::to_string(index);
-  }
-  void RegisterAll() {
-    EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
-    EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
-    EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
-    EXPECT_TRUE(Register(EMBEDDING_PS, 1).ok());
-    EXPECT_TRUE(Register(NN_WORKER, 0).ok());
-  }
-  HeartbeatRequest HeartbeatOf(Role role, int index, uint64_t incarnation = kFirst) const {
-    HeartbeatRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.set_role(role);
-    request.set_index(index);
-    request.set_incarnation(incarnation);
-    request.set_ready(true);
-    return request;
-  }
-  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t incarnation = kFirst) {
-    return Call<HeartbeatAnswer>(kHeartbeat, HeartbeatOf(role, index, incarnation));
-  }
-  // Registers all members and reports them as ready.
-  void StartRun() {
-    RegisterAll();
-    for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
-      EXPECT_TRUE(Heartbeat(role, 0).ok());
-    }
-    EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
-    EXPECT_EQ(engine_.Status().state(), RUNNING);
-  }
-  // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
-  void Beat(int seconds, Role silent) {
-    for (int i = 0; i < seconds; ++i) {
-      for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
-        if (role != silent) {
-          EXPECT_TRUE(Heartbeat(role, 0).ok());
-        }
-      }
-      if (silent != EMBEDDING_PS) {
-        EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
-      }
-      executor_.AdvanceBy(1000 * 1000);
-    }
-  }
-  void Fail(Role role, int index, const std::string& reason) {
-    FailRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.set_role(role);
-    request.set_index(index);
-    request.set_reason(reason);
-    EXPECT_TRUE(Call<FailAnswer>(kFail, request).ok());
-  }
-  void Finish() {
-    FinishRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.mutable_result()->set_samples(7);
-    EXPECT_TRUE(Call<FinishAnswer>(kFinish, request).ok());
-  }
-
-  const JobConfig job_ = SmallJob();
-  ManualExecutor executor_;
-  CoordinatorEngine engine_{job_, kRunId, &executor_};
-};
+using CoordinatorEngineTest = CoordinatorFixture;
 
 TEST_F(CoordinatorEngineTest, TakesTheNumberOfSamplesFromTheLoadersWhereRank0DoesNotKnowIt) {
   RegisterAll();
@@ -144,13 +23,13 @@ TEST_F(CoordinatorEngineTest, TakesTheNumberOfSamplesFromTheLoadersWhereRank0Doe
   rank.mutable_train()->set_samples(2000);
   rank.mutable_train()->set_samples_per_second(100);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, rank).ok());
-  EXPECT_EQ(engine_.Status().train().expected_samples(), 5000u);
-  EXPECT_EQ(engine_.Status().train().seconds_left(), 30);
+  EXPECT_EQ(engine_->Status().train().expected_samples(), 5000u);
+  EXPECT_EQ(engine_->Status().train().seconds_left(), 30);
   rank.mutable_train()->set_expected_samples(2500);
   rank.mutable_train()->set_seconds_left(5);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, rank).ok());
-  EXPECT_EQ(engine_.Status().train().expected_samples(), 2500u);
-  EXPECT_EQ(engine_.Status().train().seconds_left(), 5);
+  EXPECT_EQ(engine_->Status().train().expected_samples(), 2500u);
+  EXPECT_EQ(engine_->Status().train().seconds_left(), 5);
 }
 
 TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberIsReady) {
@@ -162,7 +41,7 @@ TEST_F(CoordinatorEngineTest, RunsOnceEveryMemberIsReady) {
     EXPECT_EQ(Heartbeat(role, 0)->state(), STARTING) << "embedding_ps 1 still loads";
     EXPECT_EQ(Heartbeat(role, 0)->members_size(), 0);
   }
-  EXPECT_FALSE(engine_.Status().roles(3).ready());
+  EXPECT_FALSE(engine_->Status().roles(3).ready());
   const auto answer = Heartbeat(EMBEDDING_PS, 1);
   EXPECT_EQ(answer->state(), RUNNING);
   ASSERT_EQ(answer->members_size(), 5);
@@ -182,79 +61,92 @@ TEST_F(CoordinatorEngineTest, AMemberThatSendsHeartbeatsMayLoadForLong) {
     }
     executor_.AdvanceBy(1000 * 1000);
   }
-  EXPECT_EQ(engine_.Status().state(), STARTING);
+  EXPECT_EQ(engine_->Status().state(), STARTING);
 }
 
-TEST_F(CoordinatorEngineTest, HandsOutTheRunThatEveryCallCarries) {
-  RegisterRequest request;
-  request.mutable_member()->set_role(NN_WORKER);
-  request.set_job_fingerprint(JobFingerprint(job_));
-  request.set_incarnation(kFirst);
+TEST_F(CoordinatorEngineTest, HandsOutWhatAProcessNeedsToKnow) {
+  RegisterRequest request = RegisterOf(NN_WORKER, 0);
   const auto answer = Call<RegisterAnswer>(kRegister, request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->envelope().SerializeAsString(), ThisRun().SerializeAsString());
+  EXPECT_EQ(answer->job().name(), "small");
+  EXPECT_EQ(answer->cut(), "");
   request.clear_incarnation();
   EXPECT_EQ(Call<RegisterAnswer>(kRegister, request).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(CoordinatorEngineTest, RefusesWhoDoesNotBelong) {
-  RegisterRequest stranger;
-  stranger.mutable_member()->set_role(NN_WORKER);
-  stranger.mutable_member()->set_index(0);
-  stranger.set_incarnation(kFirst);
-  stranger.set_job_fingerprint(JobFingerprint(job_) + 1);
-  const absl::Status status = Call<RegisterAnswer>(kRegister, stranger).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("nn_worker 0 belongs to another job"));
-
+  EXPECT_EQ(Register(EMBEDDING_PS, 2).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Register(EMBEDDING_PS, 2).message(), HasSubstr("has no embedding_ps 2"));
   EXPECT_THAT(Register(COORDINATOR, 0).message(), HasSubstr("has no coordinator"));
   EXPECT_EQ(Heartbeat(EMBEDDING_PS, 0).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(CoordinatorEngineTest, RefusesAProcessOfAnotherBuild) {
+  RegisterRequest request = RegisterOf(NN_WORKER, 0);
+  request.set_protocol(ProtocolFingerprint() + 1);
+  const absl::Status status = Call<RegisterAnswer>(kRegister, request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("nn_worker 0 was built from other sources"));
+}
+
 // In containers a restarted process has the number and the address of the one before it.
-TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheRunThoughItHasTheSameNumberAndAddress) {
+TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheGenerationOnceItIsHeard) {
   StartRun();
-  const absl::Status status = Register(EMBEDDING_PS, 1, kFirst + 1, /*pid=*/1);
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("embedding_ps 1 (process 1) was started again"));
-  EXPECT_EQ(engine_.Status().state(), FAILED);
-  EXPECT_EQ(engine_.Status().stop_reason(), status.message());
-  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), FAILED);
-  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst)->state(), FAILED) << "if it lives, it is told";
+  EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1, /*pid=*/1).ok());
+  EXPECT_EQ(state(), RUNNING) << "it may be a late copy from a process that is dead";
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst + 1)->state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("embedding_ps 1 (process 1) was started again"));
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), RESTARTING);
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst)->state(), RESTARTING) << "if it lives, it is told";
 }
 
-TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheRunWhileItStartsAsWell) {
-  EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
-  EXPECT_EQ(Register(EMBEDDING_PS, 0, kFirst + 1).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(engine_.Status().state(), FAILED);
-  EXPECT_TRUE(engine_.EveryoneKnowsTheEnd()) << "nobody waits for the dead one";
+TEST_F(CoordinatorEngineTest, ALateRegisterOfADeadProcessNeverEndsTheGeneration) {
+  EXPECT_TRUE(Register(NN_WORKER, 0, kFirst - 1).ok()) << "of the generation before";
+  StartRun();
+  EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
+  Beat(60, COORDINATOR);  // of all members
+  EXPECT_EQ(state(), RUNNING) << reason();
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members(4).pid(), 1);
 }
 
-TEST_F(CoordinatorEngineTest, ARestartAfterTheEndIsRefusedWithTheEndAndChangesNothing) {
+TEST_F(CoordinatorEngineTest, TwoLivingProcessesOfOneIndexEndTheGeneration) {
+  EXPECT_TRUE(Register(EMBEDDING_PS, 0, kFirst, 10).ok());
+  EXPECT_TRUE(Register(EMBEDDING_PS, 0, kFirst + 1, 11).ok());
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 0, kFirst + 1)->state(), STARTING);
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 0, kFirst)->state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("the same --role_index"));
+  EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "nobody waits for one that may be dead";
+}
+
+TEST_F(CoordinatorEngineTest, AProcessThatComesAfterTheEndIsToldTheEndAndChangesNothing) {
   StartRun();
   Fail(DATA_LOADER, 0, "cannot open day_3");
-  EXPECT_EQ(Register(EMBEDDING_PS, 1, kFirst + 1).message(),
-            "the run has failed: data_loader 0: cannot open day_3");
-  EXPECT_EQ(engine_.Status().stop_reason(), "data_loader 0: cannot open day_3");
+  EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1).ok());
+  const auto told = Heartbeat(EMBEDDING_PS, 1, kFirst + 1);
+  EXPECT_EQ(told->state(), FAILED);
+  EXPECT_EQ(told->stop_reason(), "data_loader 0: cannot open day_3");
 }
 
-TEST_F(CoordinatorEngineTest, ARestartAfterASuccessfulEndIsRefused) {
+TEST_F(CoordinatorEngineTest, ACoordinatorOfARunThatHasFinishedSaysSo) {
   StartRun();
   Finish();
-  EXPECT_EQ(Register(EMBEDDING_PS, 1, kFirst + 1).message(), "the run has finished");
-  EXPECT_EQ(engine_.Status().state(), FINISHED);
+  Begin("the coordinator was killed");
+  EXPECT_EQ(state(), FINISHED);
+  EXPECT_EQ(engine_->Status().result().samples(), 7u);
+  EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1).ok());
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst + 1)->state(), FINISHED);
 }
 
 TEST_F(CoordinatorEngineTest, ALateCopyOfARegisterChangesNothingAndIsNoSignOfLife) {
   StartRun();
   Beat(8, EMBEDDING_WORKER);
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
-  EXPECT_EQ(engine_.Status().state(), RUNNING);
-  EXPECT_TRUE(engine_.Status().roles(1).ready());
+  EXPECT_EQ(engine_->Status().state(), RUNNING);
+  EXPECT_TRUE(engine_->Status().roles(1).ready());
   Beat(1, EMBEDDING_WORKER);
-  EXPECT_EQ(engine_.Status().state(), FAILED);
+  EXPECT_EQ(state(), RESTARTING);
 }
 
 TEST_F(CoordinatorEngineTest, AHeartbeatOfAnotherIncarnationIsRefused) {
@@ -264,8 +156,8 @@ TEST_F(CoordinatorEngineTest, AHeartbeatOfAnotherIncarnationIsRefused) {
   const absl::Status status = Call<HeartbeatAnswer>(kHeartbeat, other).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("not the nn_worker 0 that has registered"));
-  EXPECT_EQ(engine_.Status().train().step(), 0u);
-  EXPECT_EQ(engine_.Status().state(), RUNNING);
+  EXPECT_EQ(engine_->Status().train().step(), 0u);
+  EXPECT_EQ(engine_->Status().state(), RUNNING);
 }
 
 TEST_F(CoordinatorEngineTest, EveryCallOfAnotherRunIsRefusedAndChangesNothing) {
@@ -301,8 +193,8 @@ TEST_F(CoordinatorEngineTest, EveryCallOfAnotherRunIsRefusedAndChangesNothing) {
     refuses(kStoreGet, StoreGetAnswer(), &get);
     refuses(kLeaseSplit, LeaseSplitAnswer(), &lease);
   }
-  EXPECT_EQ(engine_.Status().state(), RUNNING);
-  EXPECT_EQ(engine_.Status().train().step(), 0u);
+  EXPECT_EQ(engine_->Status().state(), RUNNING);
+  EXPECT_EQ(engine_->Status().train().step(), 0u);
   *get.mutable_envelope() = ThisRun();
   EXPECT_FALSE(Call<StoreGetAnswer>(kStoreGet, get)->found());
   *lease.mutable_envelope() = ThisRun();
@@ -322,10 +214,10 @@ TEST_F(CoordinatorEngineTest, StatusIsForAnybodyWhoAsksForNoOtherRun) {
 TEST_F(CoordinatorEngineTest, AMemberSilentForMoreThanEightSecondsIsLost) {
   StartRun();
   Beat(8, EMBEDDING_WORKER);
-  EXPECT_EQ(engine_.Status().state(), RUNNING);
+  EXPECT_EQ(engine_->Status().state(), RUNNING);
   Beat(1, EMBEDDING_WORKER);
-  EXPECT_EQ(engine_.Status().state(), FAILED);
-  EXPECT_THAT(engine_.Status().stop_reason(), HasSubstr("embedding_worker 0"));
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(engine_->Status().stop_reason(), HasSubstr("embedding_worker 0"));
   EXPECT_THAT(Heartbeat(NN_WORKER, 0)->stop_reason(), HasSubstr("embedding_worker 0"));
 }
 
@@ -333,7 +225,7 @@ TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
   StartRun();
   Beat(5, NN_WORKER);
   Beat(5, DATA_LOADER);
-  EXPECT_EQ(engine_.Status().state(), RUNNING);
+  EXPECT_EQ(engine_->Status().state(), RUNNING);
 }
 
 TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
@@ -341,7 +233,7 @@ TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
   Beat(1, COORDINATOR);  // of all members
   executor_.JumpBy(36 * 1000 * 1000);
   executor_.RunReady();
-  EXPECT_EQ(engine_.Status().state(), RUNNING) << engine_.Status().stop_reason();
+  EXPECT_EQ(engine_->Status().state(), RUNNING) << engine_->Status().stop_reason();
 }
 
 TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSecondsAndNoLonger) {
@@ -351,7 +243,7 @@ TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSec
   EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 0).ok()) << "before the engine's first tick";
   executor_.RunReady();
   Beat(9, EMBEDDING_WORKER);
-  EXPECT_THAT(engine_.Status().stop_reason(), HasSubstr("embedding_worker 0"));
+  EXPECT_THAT(engine_->Status().stop_reason(), HasSubstr("embedding_worker 0"));
 }
 
 TEST_F(CoordinatorEngineTest, WhoNeverRegistersIsNamedAfterTheStartTimeout) {
@@ -360,8 +252,8 @@ TEST_F(CoordinatorEngineTest, WhoNeverRegistersIsNamedAfterTheStartTimeout) {
     EXPECT_TRUE(Heartbeat(NN_WORKER, 0).ok());
     executor_.AdvanceBy(1000 * 1000);
   }
-  EXPECT_EQ(engine_.Status().state(), FAILED);
-  EXPECT_THAT(engine_.Status().stop_reason(),
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(engine_->Status().stop_reason(),
               HasSubstr("no data_loader 0, embedding_worker 0, embedding_ps 0, embedding_ps 1"));
 }
 
@@ -370,8 +262,8 @@ TEST_F(CoordinatorEngineTest, TheFirstCauseOfAFailureIsKept) {
   Fail(DATA_LOADER, 0, "cannot open day_3");
   Fail(NN_WORKER, 0, "the peer is away");
   Finish();
-  EXPECT_EQ(engine_.Status().state(), FAILED);
-  EXPECT_EQ(engine_.Status().stop_reason(), "data_loader 0: cannot open day_3");
+  EXPECT_EQ(engine_->Status().state(), FAILED);
+  EXPECT_EQ(engine_->Status().stop_reason(), "data_loader 0: cannot open day_3");
   FailRequest echo;
   *echo.mutable_envelope() = ThisRun();
   echo.set_role(NN_WORKER);
@@ -380,6 +272,29 @@ TEST_F(CoordinatorEngineTest, TheFirstCauseOfAFailureIsKept) {
   const auto told = Call<FailAnswer>(kFail, echo);
   ASSERT_TRUE(told.ok());
   EXPECT_EQ(told->stop_reason(), "data_loader 0: cannot open day_3");
+  EXPECT_EQ(told->state(), FAILED);
+}
+
+TEST_F(CoordinatorEngineTest, TheCodeOfAFailureSaysWhetherARestartMayCureIt) {
+  using Code = absl::StatusCode;
+  for (const Code code :
+       {Code::kUnavailable, Code::kDeadlineExceeded, Code::kCancelled, Code::kAborted,
+        Code::kUnknown, Code::kInternal, Code::kResourceExhausted}) {
+    Begin("x");
+    EXPECT_EQ(Fail(NN_WORKER, 0, "the peer is away", code).state(), RESTARTING)
+        << absl::StatusCodeToString(code);
+    EXPECT_EQ(Log().entries().size(), generation_);
+  }
+  job_.set_name("another run");
+  for (const Code code :
+       {Code::kInvalidArgument, Code::kNotFound, Code::kDataLoss, Code::kUnimplemented,
+        Code::kFailedPrecondition, Code::kPermissionDenied}) {
+    disk_.Remove(kRun).IgnoreError();
+    disk_.CreateFolders(kRun).IgnoreError();
+    Begin();
+    EXPECT_EQ(Fail(NN_WORKER, 0, "wrong", code).state(), FAILED) << absl::StatusCodeToString(code);
+    EXPECT_EQ(reason(), "nn_worker 0: wrong");
+  }
 }
 
 TEST_F(CoordinatorEngineTest, FinishedIsFinal) {
@@ -387,21 +302,31 @@ TEST_F(CoordinatorEngineTest, FinishedIsFinal) {
   Finish();
   Fail(NN_WORKER, 0, "too late");
   executor_.AdvanceBy(60 * 1000 * 1000);
-  EXPECT_EQ(engine_.Status().state(), FINISHED);
-  EXPECT_EQ(engine_.Status().result().samples(), 7u);
+  EXPECT_EQ(engine_->Status().state(), FINISHED);
+  EXPECT_EQ(engine_->Status().result().samples(), 7u);
 }
 
 TEST_F(CoordinatorEngineTest, KnowsWhenEveryoneHasHeardOfTheEnd) {
   RegisterAll();
-  EXPECT_FALSE(engine_.EveryoneKnowsTheEnd());
+  EXPECT_FALSE(engine_->EveryoneKnowsTheEnd());
   Finish();
   Heartbeat(DATA_LOADER, 0).IgnoreError();
   Heartbeat(EMBEDDING_WORKER, 0).IgnoreError();
   Heartbeat(EMBEDDING_PS, 0).IgnoreError();
   Heartbeat(EMBEDDING_PS, 1).IgnoreError();
-  EXPECT_FALSE(engine_.EveryoneKnowsTheEnd());
+  EXPECT_FALSE(engine_->EveryoneKnowsTheEnd());
   EXPECT_EQ(Heartbeat(NN_WORKER, 0)->state(), FINISHED);
-  EXPECT_TRUE(engine_.EveryoneKnowsTheEnd());
+  EXPECT_TRUE(engine_->EveryoneKnowsTheEnd());
+}
+
+TEST_F(CoordinatorEngineTest, WaitsForNobodyWhoHasRegisteredAndIsNotHeard) {
+  StartRun();
+  Begin("x");
+  EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+  Fail(DATA_LOADER, 0, "the disk is gone");
+  EXPECT_FALSE(engine_->EveryoneKnowsTheEnd()) << "its first heartbeat may be on its way";
+  executor_.AdvanceBy(10 * 1000 * 1000);
+  EXPECT_TRUE(engine_->EveryoneKnowsTheEnd());
 }
 
 TEST_F(CoordinatorEngineTest, KeepsWhatCollectivesStore) {
@@ -469,7 +394,7 @@ TEST_F(CoordinatorEngineTest, ShowsTheProgressThatHeartbeatsBring) {
   HeartbeatRequest loader = HeartbeatOf(DATA_LOADER, 0);
   loader.mutable_loader()->set_quarantined(3);
   EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loader).ok());
-  const StatusAnswer status = engine_.Status();
+  const StatusAnswer status = engine_->Status();
   EXPECT_EQ(status.job_name(), "small");
   EXPECT_EQ(status.train().step(), 12u);
   EXPECT_EQ(status.roles(0).loader().quarantined(), 3u);
@@ -479,11 +404,11 @@ TEST_F(CoordinatorEngineTest, MalformedAndUnknownCallsAreAnswered) {
   rpc::Message garbage;
   garbage.header = "\xff\xff\xff";
   absl::Status status;
-  engine_.Handle(kRegister, std::move(garbage),
-                 [&](absl::StatusOr<rpc::Message> reply) { status = reply.status(); });
+  engine_->Handle(kRegister, std::move(garbage),
+                  [&](absl::StatusOr<rpc::Message> reply) { status = reply.status(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  engine_.Handle({"/satrap.EmbeddingPs/Lookup", true}, rpc::Message(),
-                 [&](absl::StatusOr<rpc::Message> reply) { status = reply.status(); });
+  engine_->Handle({"/satrap.EmbeddingPs/Lookup", true}, rpc::Message(),
+                  [&](absl::StatusOr<rpc::Message> reply) { status = reply.status(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
 }
 

@@ -1,86 +1,187 @@
-// The coordinator's process: serves a CoordinatorEngine until the run is over. Each process is a
-// new run, with a run id of its own.
+// The coordinator's process: claims the next generation of the run, serves it, and exits when it is
+// over. The next generation is the next process's.
 //
-// It exits once every member has been told of the end and the launcher or `satrap status` has had
-// time to ask for the last status, or at once on SIGTERM or SIGINT. Exit code 1 if the run failed
-// or the coordinator could not start.
+// It exits once every member has been told of the end: with 75 (kExitStartAgain) at once, if the
+// run goes on with the next generation, or if another coordinator has claimed this one; else after
+// the launcher or `satrap status` has had time to ask for the last status, with 1 if the run has
+// failed or the generation could not be claimed, with 0 if it has finished or stopped. A
+// coordinator of a run that has finished before tells those who ask, and exits with 0, too.
+//
+// Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). A
+// second one, a SIGINT, and any signal after the end exit at once.
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/file_system.h"
 #include "common/config/job_config.h"
 #include "common/log/log.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/kill_points.h"
 #include "common/role/random_id.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
+#include "common/rpc/header.h"
+#include "common/thread/clock.h"
 #include "common/thread/thread_pool_executor.h"
 #include "deploy/coordinator/coordinator_engine.h"
+#include "deploy/coordinator/generation_claim.h"
 
 namespace satrap {
 namespace {
 
 // How long the coordinator still answers Status after every member knows the end.
-constexpr int kLingerSeconds = 10;
+constexpr int64_t kLingerMs = 10000;
+// How long members that do not ask may keep the next generation waiting. Those that come later find
+// its coordinator, which refuses them.
+constexpr int64_t kTellMs = 2000;
+constexpr int64_t kPollMs = 100;
 
-constexpr rpc::Method kMethods[] = {kRegister, kHeartbeat, kLeaseSplit, kStoreSet,
-                                    kStoreGet, kFinish,    kFail,       kStatus};
+constexpr rpc::Method kMethods[] = {kRegister,  kHeartbeat, kLeaseSplit, kStoreSet,
+                                    kStoreGet,  kFinish,    kFail,       kStatus,
+                                    kFixSplits, kCommitCut, kWish};
 
-// False if no signal came within a second.
-bool SignalWithinASecond(const sigset_t& signals) {
-  const timespec second = {1, 0};
-  return sigtimedwait(&signals, nullptr, &second) > 0;
+int64_t UnixMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-absl::Status Run(const std::vector<std::string>& args) {
+sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  return signals;
+}
 
-  ASSIGN_OR_RETURN(const RoleFlags flags, ParseRoleFlags(COORDINATOR, args));
-  if (flags.listen.empty()) return absl::InvalidArgumentError("--listen is missing");
-  ASSIGN_OR_RETURN(const JobConfig job, LoadResolvedJob(flags.config));
-  ThreadPoolExecutor executor(1);
-  const uint64_t run_id = RandomId();
-  CoordinatorEngine engine(job, run_id, &executor);
-  ASSIGN_OR_RETURN(auto server,
-                   rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
-                                          {rpc::GrpcServer::Service{kMethods, &engine}}));
-  ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
-  logger.Info("waiting for members", {{"job", job.name()},
-                                      {"run", absl::StrCat(absl::Hex(run_id, absl::kZeroPad16))},
-                                      {"address", server->address()}});
+// 0 if no signal came for a while.
+int NextSignal(const sigset_t& signals) {
+  const timespec period = {0, kPollMs * 1000000};
+  return std::max(sigtimedwait(&signals, nullptr, &period), 0);
+}
+
+absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer) {
+  ClaimRequest request;
+  ASSIGN_OR_RETURN(request.job, LoadResolvedJob(flags.config));
+  // Members may have another working folder.
+  std::error_code error;
+  const auto run_dir = std::filesystem::absolute(request.job.run_dir(), error);
+  if (error || request.job.run_dir().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.config, ": run_dir '", request.job.run_dir(), "' is no folder"));
+  }
+  request.job.set_run_dir(run_dir.lexically_normal().string());
+  request.next_job = flags.next_job;
+  request.from = flags.from;
+  request.cause = flags.cause;
+  request.writer = writer;
+  request.run_id = RandomId();
+  request.unix_ms = UnixMs();
+  return ClaimGeneration(request, DiskFileSystem());
+}
+
+void AskToStop(CoordinatorEngine* engine, const Logger& logger) {
+  WishRequest request;
+  request.set_kind(WishRequest::STOP);
+  engine->Handle(kWish, rpc::MessageOf(request), [&logger](absl::StatusOr<rpc::Message> answer) {
+    if (!answer.ok()) logger.Warning(answer.status().message());
+  });
+}
+
+// Serves until the generation is over and everybody knows it, or a signal ends it. Returns the last
+// state.
+RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
+  const sigset_t signals = StopSignals();
+  bool asked_to_stop = false;
   RunState state = STARTING;
-  for (int seconds_known = 0; seconds_known < kLingerSeconds;) {
-    if (SignalWithinASecond(signals)) break;
-    const StatusAnswer status = engine.Status();
+  int64_t ended_ms = 0;
+  int64_t known_ms = 0;
+  while (true) {
+    const int signal = NextSignal(signals);
+    const StatusAnswer status = engine->Status();
     if (status.state() != state) {
       logger.Info("the run has changed its state",
                   {{"state", RunState_Name(status.state())}, {"reason", status.stop_reason()}});
     }
     state = status.state();
-    if (engine.EveryoneKnowsTheEnd()) ++seconds_known;
+    const bool ended = state != STARTING && state != RUNNING;
+    if (signal == SIGINT || (signal != 0 && (ended || asked_to_stop))) return state;
+    if (signal != 0) {
+      asked_to_stop = true;
+      AskToStop(engine, logger);
+    }
+    const int64_t now_ms = MonotonicMs();
+    if (ended && ended_ms == 0) ended_ms = now_ms;
+    const bool known = engine->EveryoneKnowsTheEnd();
+    if (known && known_ms == 0) known_ms = now_ms;
+    if (state == RESTARTING && (known || now_ms - ended_ms > kTellMs)) return state;
+    if (known && now_ms - known_ms > kLingerMs) return state;
   }
+}
+
+// Returns the exit code.
+absl::StatusOr<int> Run(const std::vector<std::string>& args) {
+  const sigset_t signals = StopSignals();
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+
+  ASSIGN_OR_RETURN(const CoordinatorFlags flags, ParseCoordinatorFlags(args));
+  ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
+  CoordinatorOptions options;
+  options.writer = RandomId();
+  absl::StatusOr<ClaimedGeneration> claimed = Claim(flags, options.writer);
+  if (absl::IsAlreadyExists(claimed.status())) {
+    logger.Warning(absl::StrCat("another coordinator has claimed the generation: ",
+                                claimed.status().message()));
+    return kExitStartAgain;
+  }
+  RETURN_IF_ERROR(claimed.status());
+  for (const std::string& warning : claimed->warnings) logger.Warning(warning);
+
+  ThreadPoolExecutor executor(1);
+  ThreadPoolExecutor disk_executor(1);
+  KillPoints kill_points(claimed->job, /*replica=*/0, claimed->generation, KillThisProcess);
+  options.executor = &executor;
+  options.disk_executor = &disk_executor;
+  options.file_system = DiskFileSystem();
+  options.kill_points = &kill_points;
+  options.unix_ms = UnixMs;
+  options.warn = [&logger](const std::string& warning) { logger.Warning(warning); };
+  logger.Info("has claimed a generation",
+              {{"job", claimed->job.name()},
+               {"run", absl::StrCat(absl::Hex(claimed->run_id, absl::kZeroPad16))},
+               {"generation", claimed->generation},
+               {"cut", claimed->cut_folder}});
+  CoordinatorEngine engine(*std::move(claimed), options);
+  ASSIGN_OR_RETURN(auto server,
+                   rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
+                                          {rpc::GrpcServer::Service{kMethods, &engine}}));
+  logger.Info("waiting for members", {{"address", server->address()}});
+  const RunState state = ServeGeneration(&engine, logger);
   server->Shutdown(/*deadline_ms=*/200);
   executor.Stop();
-  const StatusAnswer status = engine.Status();
-  return status.state() == FAILED ? absl::AbortedError(status.stop_reason()) : absl::OkStatus();
+  disk_executor.Stop();
+  if (state == RESTARTING) return kExitStartAgain;
+  if (state == FAILED) return absl::AbortedError(engine.Status().stop_reason());
+  return 0;
 }
 
 }  // namespace
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  const absl::Status status = satrap::Run(std::vector<std::string>(argv + 1, argv + argc));
-  if (!status.ok()) fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
-  return status.ok() ? 0 : 1;
+  const absl::StatusOr<int> code = satrap::Run(std::vector<std::string>(argv + 1, argv + argc));
+  if (code.ok()) return *code;
+  fprintf(stderr, "error: %s\n", std::string(code.status().message()).c_str());
+  return 1;
 }

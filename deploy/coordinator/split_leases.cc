@@ -13,6 +13,9 @@ absl::StatusOr<absl::optional<uint32_t>> SplitLeases::Lease(uint32_t epoch, uint
         dealt.num_splits, ": do all loaders see the same files?"));
   }
   absl::optional<uint32_t> split;
+  while (dealt.next_split < dealt.num_splits && consumed_.IsSplitDone(epoch, dealt.next_split)) {
+    ++dealt.next_split;
+  }
   if (dealt.next_split < dealt.num_splits) split = dealt.next_split++;
   return split;
 }

@@ -140,9 +140,13 @@ absl::Status Launcher::Rep::StartOne(const RunFolder& folder, const std::string&
   const std::string file_name = FileNameOf(role, index);
   const std::string program = absl::StrCat(bin_dir, role == COORDINATOR ? "/deploy/" : "/",
                                            RoleName(role), "/", RoleName(role));
-  std::vector<std::string> args = {program, absl::StrCat("--config=", folder.JobPath()),
-                                   absl::StrCat("--role_index=", index)};
-  if (role != COORDINATOR) args.push_back(absl::StrCat("--coordinator=", coordinator_address));
+  std::vector<std::string> args = {program};
+  if (role == COORDINATOR) {
+    args.push_back(absl::StrCat("--config=", folder.JobPath()));
+  } else {
+    args.push_back(absl::StrCat("--role_index=", index));
+    args.push_back(absl::StrCat("--coordinator=", coordinator_address));
+  }
   if (role == NN_WORKER) {
     args.push_back("--advertise=127.0.0.1");
   } else if (role != DATA_LOADER) {
@@ -228,8 +232,9 @@ void Launcher::Rep::WaitForRolesToEnd(int64_t timeout_ms) {
 }
 
 void Launcher::Rep::EndAll(int64_t term_ms) {
+  // SIGTERM would ask the run to stop; a coordinator whose run is over exits at once.
   for (const auto& [signal, timeout_ms] :
-       {std::pair<int, int64_t>{SIGTERM, term_ms}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
+       {std::pair<int, int64_t>{SIGINT, term_ms}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
     Reap();
     for (RoleProcess& process : processes) process.process.Signal(signal);
     const int64_t deadline_ms = MonotonicMs() + timeout_ms;

@@ -1,6 +1,6 @@
-// A process that comes back in the middle of a run: restarted without its state, or left over from
-// an earlier run at the same addresses. The test starts the roles itself, as a cluster does,
-// because the launcher ends a run as soon as one of its processes dies.
+// The generations of a run: its processes die, are started again, or come back from a generation
+// that is over. The test starts the roles itself, as a cluster does, because the launcher ends all
+// processes as soon as one of them dies.
 
 #include <signal.h>
 #include <unistd.h>
@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr double kSecondsToEnd = 30;
+constexpr int kExitStartAgain = 75;
 
 class RestartTest : public RunFixture {
  protected:
@@ -42,13 +43,16 @@ class RestartTest : public RunFixture {
     job_ = WriteFile("job.textproto", end.out);
   }
 
+  std::string ListenOf(const std::string& process) const {
+    return listen_.count(process) > 0 ? listen_.at(process) : Address(process);
+  }
   std::string Address(const std::string& process) const { return "unix:" + Path(process); }
 
   std::vector<std::string> RoleArgs(const std::string& role, int index,
                                     const std::string& listen) const {
-    std::vector<std::string> args = {ProgramPath(absl::StrCat(role, "/", role)), "--config=" + job_,
+    std::vector<std::string> args = {ProgramPath(absl::StrCat(role, "/", role)),
                                      absl::StrCat("--role_index=", index),
-                                     "--coordinator=" + Address("coordinator")};
+                                     "--coordinator=" + ListenOf("coordinator")};
     if (role == "nn_worker") {
       args.push_back("--advertise=127.0.0.1");
     } else if (role != "data_loader") {
@@ -60,20 +64,18 @@ class RestartTest : public RunFixture {
   // Starts a role. `wrapper` is a command that runs the rest of its command line as a program.
   void StartRole(const std::string& role, int index, const std::vector<std::string>& wrapper = {}) {
     const std::string name = absl::StrCat(role, "_", index);
-    const std::string listen = listen_.count(name) > 0 ? listen_.at(name) : Address(name);
     std::vector<std::string> argv = wrapper;
-    const std::vector<std::string> args = RoleArgs(role, index, listen);
+    const std::vector<std::string> args = RoleArgs(role, index, ListenOf(name));
     argv.insert(argv.end(), args.begin(), args.end());
     run_[name] = StartProgram(argv);
   }
 
-  // Starts the coordinator and all roles of the job but those of `left_out`.
-  void StartRun(const std::string& left_out = "") {
-    fs::remove_all(Path("run"));
-    fs::create_directories(Path("run"));
+  // Starts the coordinator and all roles of the job but those of `left_out`: the next generation of
+  // the run in Path("run").
+  void StartGeneration(const std::string& left_out = "") {
     run_.clear();
     run_["coordinator"] = Start("deploy/coordinator/coordinator",
-                                {"--config=" + job_, "--listen=" + Address("coordinator")});
+                                {"--config=" + job_, "--listen=" + ListenOf("coordinator")});
     const std::map<std::string, int> replicas = {
         {"embedding_ps", 2}, {"embedding_worker", 1}, {"data_loader", 1}, {"nn_worker", 1}};
     for (const auto& [role, count] : replicas) {
@@ -81,6 +83,13 @@ class RestartTest : public RunFixture {
         if (absl::StrCat(role, "_", i) != left_out) StartRole(role, i);
       }
     }
+  }
+
+  // Starts another run in Path("run").
+  void StartRun(const std::string& left_out = "") {
+    fs::remove_all(Path("run"));
+    fs::create_directories(Path("run"));
+    StartGeneration(left_out);
   }
 
   std::string LogOf(const std::string& name) const { return ReadFile(run_.at(name).err_path); }
@@ -114,6 +123,14 @@ class RestartTest : public RunFixture {
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
+  // Waits until the generation has ended and every process has exited with 75.
+  void ExpectStartAgain() {
+    for (const auto& [name, command] : run_) {
+      const CommandEnd end = WaitFor(command, kSecondsToEnd);
+      EXPECT_EQ(end.exit_code, kExitStartAgain) << name << ": " << end.err;
+    }
+  }
+
   uint64_t DigestOfModel() const {
     const auto manifest = ReadManifest(Path("run/models/best"));
     EXPECT_TRUE(manifest.ok()) << manifest.status() << AllLogs();
@@ -140,7 +157,7 @@ class RestartedPsTest : public RestartTest {
  protected:
   // Kills embedding PS 1 while the run trains, and starts it again at the same address.
   void KillAndRestartPs(const std::vector<std::string>& wrapper) {
-    MakeJob(400000, "epochs: 100000");
+    MakeJob(1000000, "mode: SYNC reproducible: true");
     StartRun(/*left_out=*/"embedding_ps_1");
     StartRole("embedding_ps", 1, wrapper);
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
@@ -152,31 +169,26 @@ class RestartedPsTest : public RestartTest {
     StartRole("embedding_ps", 1, wrapper);
   }
 
-  void ExpectRunEndsAndNamesThePs() {
-    ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(LogOf("coordinator"), "FAILED"); }, 20))
-        << AllLogs();
+  void ExpectGenerationEndsAndTheNextOneFinishes() {
+    ExpectStartAgain();
     EXPECT_THAT(LogOf("coordinator"),
                 AllOf(HasSubstr("embedding_ps 1"), HasSubstr("was started again"),
-                      Not(HasSubstr("FINISHED"))));
-    for (const auto& [name, command] : run_) {
-      if (name == "coordinator") continue;
-      const CommandEnd end = WaitFor(command, kSecondsToEnd);
-      EXPECT_EQ(end.exit_code, 1) << name << ": " << end.err;
-      EXPECT_THAT(end.err, HasSubstr("embedding_ps 1")) << name;
-    }
-    kill(run_.at("coordinator").pid, SIGTERM);
-    EXPECT_EQ(WaitFor(run_.at("coordinator"), kSecondsToEnd).exit_code, 1);
+                      HasSubstr("RESTARTING"), Not(HasSubstr("FINISHED"))));
+    EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("this generation is over"));
     EXPECT_FALSE(fs::exists(Path("run/models/best")));
+    StartGeneration();
+    ExpectFinished();
+    EXPECT_THAT(LogOf("coordinator"), HasSubstr("generation=2"));
   }
 };
 
-TEST_F(RestartedPsTest, EndsTheRunAndIsNamed) {
+TEST_F(RestartedPsTest, EndsTheGenerationAndTheNextOneFinishes) {
   KillAndRestartPs({});
-  if (!HasFatalFailure()) ExpectRunEndsAndNamesThePs();
+  if (!HasFatalFailure()) ExpectGenerationEndsAndTheNextOneFinishes();
 }
 
 // In a container every program is process 1, so a restarted one has the number of the first.
-TEST_F(RestartedPsTest, EndsTheRunThoughItHasTheNumberOfTheFirst) {
+TEST_F(RestartedPsTest, EndsTheGenerationThoughItHasTheNumberOfTheFirst) {
   std::vector<std::string> wrapper;
   for (const char* flags : {"-pf", "-Urpf"}) {
     const Command command = StartProgram({"unshare", flags, "--mount-proc", "true"});
@@ -190,31 +202,55 @@ TEST_F(RestartedPsTest, EndsTheRunThoughItHasTheNumberOfTheFirst) {
     GTEST_SKIP() << "unshare -pf and unshare -Urpf are not permitted here";
   }
   KillAndRestartPs(wrapper);
-  if (!HasFatalFailure()) ExpectRunEndsAndNamesThePs();
+  if (!HasFatalFailure()) ExpectGenerationEndsAndTheNextOneFinishes();
 }
 
-// The zombie sends, in the run that follows, what it would have sent in its own: the same indices,
-// numbers and handles.
-TEST_F(RestartTest, AProcessOfAnEarlierRunIsRefusedAndChangesNothing) {
+TEST_F(RestartTest, AfterTheDeathOfAPsTheNextGenerationMakesTheUndisturbedModel) {
   MakeJob(1000000, "mode: SYNC reproducible: true");
   StartRun();
   ExpectFinished();
   const uint64_t undisturbed = DigestOfModel();
-  for (const std::string zombie : {"data_loader_0", "nn_worker_0", "embedding_worker_0"}) {
+  StartRun();
+  ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
+  kill(run_.at("embedding_ps_1").pid, SIGKILL);
+  WaitFor(run_.at("embedding_ps_1"), kSecondsToEnd);
+  run_.erase("embedding_ps_1");
+  ExpectStartAgain();
+  StartGeneration();
+  ExpectFinished();
+  EXPECT_EQ(DigestOfModel(), undisturbed);
+  // A generation of a run that has finished begins nothing.
+  StartGeneration();
+  ExpectFinished();
+  EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("the run has finished already"));
+}
+
+// The zombie sends, in the generation that follows, what it would have sent in its own: the same
+// indices, numbers and handles.
+TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
+  MakeJob(1000000, "mode: SYNC reproducible: true");
+  StartRun();
+  ExpectFinished();
+  const uint64_t undisturbed = DigestOfModel();
+  for (const std::string zombie :
+       {"data_loader_0", "nn_worker_0", "embedding_worker_0", "coordinator"}) {
     SCOPED_TRACE(zombie);
+    listen_.clear();
     StartRun();
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
     const Command stopped = run_.at(zombie);
     kill(stopped.pid, SIGSTOP);
     KillRunExcept(zombie);
     // A stopped server still holds its socket. Only the coordinator tells where members listen.
-    if (zombie == "embedding_worker_0") listen_[zombie] = Address("embedding_worker_0_again");
-    StartRun();
+    listen_[zombie] = Address(zombie + "_again");
+    fs::remove(Path("run/metrics.jsonl"));  // that WaitUntilTraining waits for the next lines
+    StartGeneration();
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
     kill(stopped.pid, SIGCONT);
     const CommandEnd end = WaitFor(stopped, kSecondsToEnd);
-    EXPECT_EQ(end.exit_code, 1) << end.err;
-    EXPECT_THAT(end.err, HasSubstr("another run")) << "the zombie says why it ends";
+    EXPECT_EQ(end.exit_code, kExitStartAgain) << end.err;
+    EXPECT_THAT(end.err, HasSubstr(zombie == "coordinator" ? "another coordinator" : "another run"))
+        << "the zombie says why it ends";
     EXPECT_FALSE(fs::exists(Path("run/models/best"))) << "the run still trains";
     ExpectFinished();
     EXPECT_EQ(DigestOfModel(), undisturbed);

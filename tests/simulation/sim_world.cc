@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/job_config.h"
 #include "common/rpc/control_methods.h"
@@ -20,6 +21,7 @@
 #include "data_loader/engine/split_lease_client.h"
 #include "data_loader/loader_streams.h"
 #include "deploy/coordinator/coordinator_engine.h"
+#include "deploy/coordinator/generation_claim.h"
 #include "embedding_ps/ps_engine.h"
 #include "embedding_worker/embedding_worker_engine.h"
 #include "nn_worker/rank/rank_engine.h"
@@ -202,7 +204,20 @@ class World {
     CoordinatorTimeouts timeouts;
     timeouts.heartbeat_timeout_ms = kTimeLimitUs;
     timeouts.start_timeout_ms = kTimeLimitUs;
-    coordinator_ = std::make_unique<CoordinatorEngine>(job_, kRunId, &loop_, timeouts);
+    timeouts.log_period_ms = kTimeLimitUs;
+    ClaimRequest claim;
+    claim.job = job_;
+    claim.job.set_run_dir(folder_.path());
+    claim.run_id = kRunId;
+    auto claimed = ClaimGeneration(claim, DiskFileSystem());
+    CHECK_OK(claimed.status());
+    CoordinatorOptions options;
+    options.executor = &loop_;
+    options.disk_executor = &loop_;
+    options.file_system = DiskFileSystem();
+    options.unix_ms = [] { return 0; };
+    options.timeouts = timeouts;
+    coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed), options);
     Register(DATA_LOADER, shape_.loaders);
     Register(EMBEDDING_WORKER, shape_.workers);
     Register(EMBEDDING_PS, shape_.ps);
@@ -215,7 +230,6 @@ class World {
       request.mutable_member()->set_index(i);
       request.mutable_member()->set_address("simulated");
       request.mutable_member()->set_pid(1 + static_cast<int>(role) * 100 + i);
-      request.set_job_fingerprint(envelope_.job_fingerprint());
       request.set_incarnation(1 + static_cast<int>(role) * 100 + i);
       coordinator_->Handle({"/satrap.Coordinator/Register", false},
                            {request.SerializeAsString(), Buffer()},

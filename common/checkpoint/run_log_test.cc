@@ -1,0 +1,231 @@
+#include "common/checkpoint/run_log.h"
+
+#include "common/checkpoint/testing/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kRun[] = "/runs/a";
+
+RunLogEntry Generation(uint64_t generation, const std::string& cause, const std::string& cut = "") {
+  RunLogEntry entry;
+  entry.mutable_generation()->set_generation(generation);
+  entry.mutable_generation()->set_cause(cause);
+  entry.mutable_generation()->set_cut(cut);
+  return entry;
+}
+
+RunLogEntry Cut(uint64_t generation, uint64_t cut) {
+  RunLogEntry entry;
+  entry.mutable_cut()->set_generation(generation);
+  entry.mutable_cut()->set_cut(CutName(generation, cut));
+  return entry;
+}
+
+RunLogEntry End() {
+  RunLogEntry entry;
+  entry.mutable_end()->mutable_result()->set_steps(9);
+  return entry;
+}
+
+class RunLogTest : public testing::Test {
+ protected:
+  RunLogTest() { EXPECT_TRUE(disk_.CreateFolders(kRun).ok()); }
+
+  RunLog Open(uint64_t writer = 1) {
+    absl::StatusOr<RunLog> log = RunLog::Open(kRun, &disk_, writer);
+    EXPECT_TRUE(log.ok()) << log.status();
+    return *std::move(log);
+  }
+  absl::Status OpenError() { return RunLog::Open(kRun, &disk_).status(); }
+  // The operation that begins with `prefix` fails.
+  void Break(const std::string& prefix) {
+    disk_.SetHook([prefix](const std::string& operation) {
+      return operation.rfind(prefix, 0) == 0 ? absl::ResourceExhaustedError("no space left")
+                                             : absl::OkStatus();
+    });
+  }
+
+  MemoryFileSystem disk_;
+};
+
+TEST_F(RunLogTest, ARunWithoutALogHasNoEntries) {
+  const RunLog log = Open();
+  EXPECT_TRUE(log.entries().empty());
+  EXPECT_EQ(log.last_generation(), nullptr);
+  EXPECT_EQ(log.last_cut(), nullptr);
+  EXPECT_EQ(log.end(), nullptr);
+  EXPECT_EQ(log.next_start(), "");
+  EXPECT_EQ(log.generations_without_cut(), 0);
+}
+
+TEST_F(RunLogTest, EntriesAreReadBackInTheirOrder) {
+  RunLog log = Open();
+  for (const RunLogEntry& entry : {Generation(1, "start"), Cut(1, 1), Cut(1, 2),
+                                   Generation(2, "x", "cut_0001_000002"), End()}) {
+    ASSERT_TRUE(log.Append(entry).ok());
+  }
+  const RunLog again = Open();
+  ASSERT_EQ(again.entries().size(), 5u);
+  EXPECT_EQ(again.last_generation()->generation(), 2u);
+  EXPECT_EQ(again.last_cut()->cut(), "cut_0001_000002");
+  EXPECT_EQ(again.end()->result().steps(), 9u);
+  EXPECT_TRUE(disk_.Exists("/runs/a/log/00000005"));
+}
+
+TEST_F(RunLogTest, ADraftIsSyncedBeforeItIsLinkedAndTheFolderBeforeAppendReturns) {
+  RunLog log = Open(/*writer=*/0xab);
+  disk_.TakeOperations();
+  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  const std::string draft = "/runs/a/log/00000001.00000000000000ab.partial";
+  EXPECT_THAT(disk_.TakeOperations(),
+              ElementsAre("folders /runs/a/log", "sync_folder /runs/a", "sync_folder /runs/a/log",
+                          "create " + draft, "append " + draft, "sync " + draft,
+                          "hard_link " + draft + " /runs/a/log/00000001", "remove " + draft,
+                          "sync_folder /runs/a/log"));
+}
+
+TEST_F(RunLogTest, WhatAnotherProcessHasLinkedIsSyncedBeforeAnythingFollowsIt) {
+  RunLog dead = Open(1);
+  ASSERT_TRUE(dead.Append(Generation(1, "start")).ok());
+  RunLog next = Open(2);
+  disk_.TakeOperations();
+  ASSERT_TRUE(next.Append(Generation(2, "x")).ok());
+  EXPECT_EQ(disk_.TakeOperations()[0], "sync_folder /runs/a/log");
+  ASSERT_TRUE(next.Append(Cut(2, 1)).ok());
+  EXPECT_NE(disk_.TakeOperations()[0], "sync_folder /runs/a/log") << "once is enough";
+}
+
+TEST_F(RunLogTest, OfTwoWritersOneGetsTheNumber) {
+  RunLog first = Open(1);
+  RunLog second = Open(2);
+  ASSERT_TRUE(first.Append(Generation(1, "start")).ok());
+  EXPECT_EQ(second.Append(Generation(1, "other")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Open().last_generation()->cause(), "start");
+  ASSERT_TRUE(first.Append(Cut(1, 1)).ok()) << "the first goes on";
+  EXPECT_EQ(second.Append(Cut(1, 7)).code(), absl::StatusCode::kAlreadyExists) << "for good";
+}
+
+// One writes its draft, then the other does everything, then the first links.
+TEST_F(RunLogTest, AWriterThatIsOvertakenBetweenDraftAndLinkGetsNothing) {
+  RunLog slow = Open(1);
+  RunLog fast = Open(2);
+  bool overtaken = false;
+  disk_.SetHook([&](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) != 0 || overtaken) return absl::OkStatus();
+    overtaken = true;
+    EXPECT_TRUE(fast.Append(Generation(1, "fast")).ok());
+    EXPECT_TRUE(fast.RemoveDrafts().ok()) << "the slow one's draft among them";
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(slow.Append(Generation(1, "slow")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Open().last_generation()->cause(), "fast");
+}
+
+TEST_F(RunLogTest, SeesThatAnotherWriterHasAppended) {
+  RunLog first = Open(1);
+  ASSERT_TRUE(first.Append(Generation(1, "start")).ok());
+  RunLog second = Open(2);
+  EXPECT_FALSE(*first.HasForeignEntry());
+  ASSERT_TRUE(second.Append(Generation(2, "x")).ok());
+  EXPECT_TRUE(*first.HasForeignEntry());
+  EXPECT_FALSE(*second.HasForeignEntry());
+}
+
+TEST_F(RunLogTest, DraftsOfTheDeadAreNoEntriesAndAreRemovedUnlessTheirNumberIsFree) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  disk_.Put("/runs/a/log/00000001.000000000000beef.partial", "half");
+  disk_.Put("/runs/a/log/00000002.000000000000beef.partial", "half");
+  EXPECT_EQ(Open().entries().size(), 1u);
+  EXPECT_TRUE(log.RemoveDrafts().ok());
+  EXPECT_FALSE(disk_.Exists("/runs/a/log/00000001.000000000000beef.partial"));
+  EXPECT_TRUE(disk_.Exists("/runs/a/log/00000002.000000000000beef.partial"))
+      << "somebody may be about to link it";
+}
+
+TEST_F(RunLogTest, ADamagedEntryIsNamed) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Cut(1, 1)).ok());
+  std::string text = disk_.ContentOf("/runs/a/log/00000001");
+  text[3] ^= 4;
+  disk_.Put("/runs/a/log/00000001", text);
+  EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(OpenError().message(), HasSubstr("/runs/a/log/00000001 is damaged"));
+}
+
+TEST_F(RunLogTest, AMissingEntryIsNamed) {
+  RunLog log = Open();
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(log.Append(Cut(1, i)).ok());
+  ASSERT_TRUE(disk_.Remove("/runs/a/log/00000002").ok());
+  EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(OpenError().message(), HasSubstr("no entry /runs/a/log/00000002"));
+}
+
+TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
+  RunLog log = Open();
+  Break("sync /runs/a/log");
+  EXPECT_EQ(log.Append(Generation(1, "start")).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Open().entries().empty());
+  EXPECT_TRUE(disk_.List("/runs/a/log")->empty()) << "no draft is left";
+}
+
+TEST_F(RunLogTest, AnEntryWhoseFolderIsNotSyncedIsAnErrorThoughOthersMaySeeIt) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  Break("sync_folder /runs/a/log");
+  EXPECT_EQ(log.Append(Cut(1, 1)).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(log.entries().size(), 1u) << "the writer must not act on it";
+  EXPECT_EQ(Open().entries().size(), 2u);
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(log.Append(Cut(1, 2)).code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(RunLogTest, AGenerationBeginsFromTheNewestCutOfTheOneBeforeOrFromItsStart) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  EXPECT_EQ(log.next_start(), "");
+  ASSERT_TRUE(log.Append(Cut(1, 1)).ok());
+  ASSERT_TRUE(log.Append(Cut(1, 2)).ok());
+  EXPECT_EQ(log.next_start(), "cut_0001_000002");
+  ASSERT_TRUE(log.Append(Generation(2, "resume", "cut_0001_000001")).ok());
+  EXPECT_EQ(log.next_start(), "cut_0001_000001") << "it was taken back";
+  ASSERT_TRUE(log.Append(Generation(3, "x", "cut_0001_000001")).ok());
+  EXPECT_EQ(log.next_start(), "cut_0001_000001");
+  ASSERT_TRUE(log.Append(Cut(3, 1)).ok());
+  EXPECT_EQ(log.next_start(), "cut_0003_000001");
+}
+
+TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, kCauseStart)).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 0);
+  ASSERT_TRUE(log.Append(Generation(2, "a PS died")).ok());
+  ASSERT_TRUE(log.Append(Generation(3, "a PS died")).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 2);
+  EXPECT_EQ(log.generations_without_cut(), 3);
+  ASSERT_TRUE(log.Append(Cut(3, 1)).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 0);
+  ASSERT_TRUE(log.Append(Generation(4, "a PS died")).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 1);
+  ASSERT_TRUE(log.Append(Generation(5, kCauseScale)).ok());
+  ASSERT_TRUE(log.Append(Generation(6, kCauseScaled)).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 0);
+  ASSERT_TRUE(log.Append(Generation(7, "a PS died")).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 1);
+}
+
+TEST(FolderOfCut, IsBelowTheRunUnlessItIsAPath) {
+  EXPECT_EQ(FolderOfCut("/runs/a", CutName(3, 12)), "/runs/a/checkpoints/cut_0003_000012");
+  EXPECT_EQ(FolderOfCut("/runs/a", "/other/cut"), "/other/cut");
+  EXPECT_EQ(FolderOfCut("/runs/a", ""), "");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,65 @@
+// A FileSystem in memory for tests. A test sees the order of the operations, and its hook lets any
+// of them fail, or runs something in the middle of another's work.
+//
+// It keeps everything, synced or not. What a power failure leaves is the simulation's disk
+// (tests/simulation). Not thread-safe.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_TESTING_MEMORY_FILE_SYSTEM_H_
+#define SATRAP_COMMON_CHECKPOINT_TESTING_MEMORY_FILE_SYSTEM_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/file_system.h"
+
+namespace satrap {
+
+class MemoryFileSystem final : public FileSystem {
+ public:
+  MemoryFileSystem() = default;
+
+  // Called before each operation that changes something, with its text: "create PATH", "append
+  // PATH", "sync PATH", "rename FROM TO", "hard_link FROM TO", "link TARGET PATH", "folders PATH",
+  // "remove PATH", "sync_folder PATH". An error is the operation's, and nothing changes.
+  void SetHook(std::function<absl::Status(const std::string& operation)> hook) {
+    hook_ = std::move(hook);
+  }
+  // What the hook was or would have been called with, since the start or the last call of this.
+  std::vector<std::string> TakeOperations();
+
+  // Replaces a file's content, making it and its folders if there is none. No operation.
+  void Put(const std::string& path, const std::string& content);
+  bool Exists(const std::string& path) const;
+  // REQUIRES: the file or link exists
+  std::string ContentOf(const std::string& path) const { return *files_.at(path); }
+  std::string TargetOf(const std::string& path) const { return links_.at(path); }
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status HardLink(const std::string& from, const std::string& to) override;
+  absl::Status CreateLink(const std::string& target, const std::string& path) override;
+  absl::Status CreateFolders(const std::string& path) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::Status SyncFolder(const std::string& folder) override;
+
+ private:
+  class File;
+  absl::Status Begin(const std::string& operation);
+  void AddFolders(std::string path);
+
+  std::function<absl::Status(const std::string&)> hook_;
+  std::vector<std::string> operations_;
+  std::map<std::string, std::shared_ptr<std::string>> files_;  // hard links share a content
+  std::map<std::string, std::string> links_;
+  std::set<std::string> folders_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_TESTING_MEMORY_FILE_SYSTEM_H_

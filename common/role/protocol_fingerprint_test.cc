@@ -1,0 +1,54 @@
+#include "common/role/protocol_fingerprint.h"
+
+#include "google/protobuf/descriptor.pb.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::google::protobuf::DescriptorPool;
+using ::google::protobuf::FieldDescriptorProto;
+using ::google::protobuf::FileDescriptorProto;
+
+// A file with one message of one field, and one that imports it.
+struct Protocol {
+  explicit Protocol(const std::string& field, int number = 1) {
+    FileDescriptorProto base;
+    base.set_name("base.proto");
+    auto* message = base.add_message_type();
+    message->set_name("Row");
+    auto* added = message->add_field();
+    added->set_name(field);
+    added->set_number(number);
+    added->set_type(FieldDescriptorProto::TYPE_INT32);
+    added->set_label(FieldDescriptorProto::LABEL_OPTIONAL);
+    FileDescriptorProto user;
+    user.set_name("user.proto");
+    user.add_dependency("base.proto");
+    imported = pool.BuildFile(base);
+    file = pool.BuildFile(user);
+  }
+  DescriptorPool pool;
+  const google::protobuf::FileDescriptor* imported;
+  const google::protobuf::FileDescriptor* file;
+};
+
+TEST(ProtocolFingerprint, IsTheSameForTheSameDefinitions) {
+  EXPECT_EQ(FingerprintOf({Protocol("key").file}), FingerprintOf({Protocol("key").file}));
+  EXPECT_NE(ProtocolFingerprint(), 0u);
+  EXPECT_EQ(ProtocolFingerprint(), ProtocolFingerprint());
+}
+
+TEST(ProtocolFingerprint, ChangesWithAFieldOfAnImportedFile) {
+  EXPECT_NE(FingerprintOf({Protocol("key").file}), FingerprintOf({Protocol("id").file}));
+  EXPECT_NE(FingerprintOf({Protocol("key").file}), FingerprintOf({Protocol("key", 2).file}));
+}
+
+TEST(ProtocolFingerprint, DoesNotDependOnTheOrderOfFiles) {
+  const Protocol protocol("key");
+  EXPECT_EQ(FingerprintOf({protocol.file, protocol.imported}),
+            FingerprintOf({protocol.imported, protocol.file}));
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,357 @@
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/role/protocol_fingerprint.h"
+#include "common/role/role_rep.h"
+#include "common/rpc/header.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+namespace {
+
+// Roles start in any order, and the coordinator may be the last.
+constexpr int64_t kRegisterTimeoutMs = 60000;
+// How long a role that fails tries to tell the coordinator before it exits.
+constexpr int64_t kFailTimeoutMs = 2000;
+constexpr int64_t kHeartbeatAttemptMs = 3000;
+// Short while roles are starting, so that the run begins soon after the last one is ready.
+constexpr int64_t kStartingHeartbeatPeriodMs = 100;
+// After FINISHED a role has this long to call WaitForFinish.
+constexpr int64_t kFinishGraceMs = 10000;
+// After stop_seconds the coordinator has this long to say that the run has stopped.
+constexpr int64_t kStopGraceMs = 2000;
+// While heartbeats run, the control thread wakes up at least this often. A wake-up that is late by
+// as much means that this process was suspended, so the coordinator's silence does not count.
+constexpr int64_t kMaxWaitMs = 1000;
+
+}  // namespace
+
+RoleRuntime::Rep::~Rep() {
+  {
+    MutexLock lock(&mutex);
+    stopping = true;
+  }
+  if (control.joinable()) {
+    Wake();
+    control.join();
+  }
+  if (server != nullptr) server->Shutdown(0);
+  if (executor != nullptr) executor->Stop();
+  coordinator_channel.reset();
+  if (signal_fd >= 0) close(signal_fd);
+  if (wake_fd >= 0) close(wake_fd);
+}
+
+void RoleRuntime::Rep::ExitNow(int code, absl::string_view message) {
+  if (code == 0) {
+    logger.Info(message);
+  } else {
+    logger.Error(message);
+  }
+  _exit(code);
+}
+
+absl::Status RoleRuntime::Rep::Register() {
+  RegisterRequest request;
+  Member* member = request.mutable_member();
+  member->set_role(role);
+  member->set_index(flags.role_index);
+  member->set_address(flags.advertise);
+  member->set_metrics_address(metrics_server->address());
+  member->set_pid(getpid());
+  request.set_incarnation(incarnation);
+  request.set_protocol(ProtocolFingerprint());
+  CoordinatorClient client(coordinator_channel.get(), Envelope(), kRegisterTimeoutMs);
+  ASSIGN_OR_RETURN(const RegisterAnswer answer, client.Register(request));
+  if (answer.envelope().run_id() == 0) {
+    return absl::InternalError(
+        absl::StrCat("the coordinator at ", flags.coordinator, " names no run"));
+  }
+  envelope = answer.envelope();
+  registration = answer;
+  const JobConfig& job = registration.job();
+  kill_points =
+      std::make_unique<KillPoints>(job, flags.role_index, envelope.generation(), KillThisProcess);
+  endpoint_options.max_message_bytes = job.max_message_bytes();
+  executor = std::make_unique<ThreadPoolExecutor>(ThreadsOf(role, job));
+  coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get(), envelope);
+  {
+    // The control thread reads the envelope only once it has seen `registered`.
+    MutexLock lock(&mutex);
+    registered = true;
+  }
+  Wake();
+  logger.Info("registered", {{"run", absl::StrCat(absl::Hex(envelope.run_id(), absl::kZeroPad16))},
+                             {"generation", absl::StrCat(envelope.generation())},
+                             {"cut", registration.cut()},
+                             {"coordinator", flags.coordinator},
+                             {"metrics", metrics_server->address()}});
+  return absl::OkStatus();
+}
+
+void RoleRuntime::Rep::Wake() {
+  const uint64_t one = 1;
+  CHECK(write(wake_fd, &one, sizeof(one)) == sizeof(one)) << std::strerror(errno);
+}
+
+bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
+  CHECK(!status.ok());
+  {
+    MutexLock lock(&mutex);
+    if (!failure.ok()) return true;
+    if (state == FINISHED) return false;
+    failure = std::move(status);
+  }
+  Wake();
+  return true;
+}
+
+// How long the control thread may wait for a signal or a Wake; -1 if it has nothing else to do.
+int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
+  MutexLock lock(&mutex);
+  if (state == FINISHED) {
+    if (waiting_for_finish) return -1;
+    return std::max<int64_t>(finished_ms + kFinishGraceMs + 1 - now_ms, 0);
+  }
+  if (!registered) return -1;
+  if (heartbeat_in_flight) return kMaxWaitMs;
+  return std::clamp<int64_t>(next_heartbeat_ms - now_ms, 0, kMaxWaitMs);
+}
+
+void RoleRuntime::Rep::Control() {
+  int64_t before_ms = MonotonicMs();
+  while (true) {
+    const int64_t wait_ms = WaitMs(before_ms);
+    pollfd fds[] = {{signal_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
+    poll(fds, 2, static_cast<int>(wait_ms));
+    const int64_t now_ms = MonotonicMs();
+    if (wait_ms < 0) {
+      last_answer_ms = now_ms;  // no answer was due
+    } else {
+      // Time in which this process was suspended does not count as the coordinator's silence.
+      last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - kMaxWaitMs);
+    }
+    if (fds[0].revents != 0) HandleSignal();
+    if (fds[1].revents != 0) {
+      uint64_t count;
+      CHECK(read(wake_fd, &count, sizeof(count)) == sizeof(count)) << std::strerror(errno);
+    }
+    // Failures before the coordinator's answer: if both are there, this role's own failure is the
+    // better message, and the coordinator has not heard of it yet.
+    HandleFailure();
+    absl::optional<absl::StatusOr<rpc::Message>> answer;
+    {
+      MutexLock lock(&mutex);
+      if (stopping) return;
+      answer.swap(heartbeat_answer);
+    }
+    if (answer.has_value()) {
+      heartbeat_in_flight = false;
+      HandleHeartbeat(*answer);
+    }
+    bool heartbeats_run;
+    {
+      MutexLock lock(&mutex);
+      heartbeats_run = registered && state != FINISHED;
+    }
+    if (!heartbeats_run) last_answer_ms = now_ms;
+    CheckSilence(now_ms);
+    if (stop_deadline_ms > 0) HandleStopWish();
+    if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
+    // Not read from the clock again: a suspension since `now_ms` must be discounted, too.
+    before_ms = now_ms;
+  }
+}
+
+void RoleRuntime::Rep::HandleSignal() {
+  signalfd_siginfo info;
+  if (read(signal_fd, &info, sizeof(info)) != sizeof(info)) return;
+  const std::string signal = strsignal(static_cast<int>(info.ssi_signo));
+  bool in_run;
+  {
+    MutexLock lock(&mutex);
+    in_run = registered && state != FINISHED;
+  }
+  if (!in_run || info.ssi_signo != SIGTERM || stop_deadline_ms > 0) {
+    ExitNow(0, absl::StrCat("stopped by ", signal));
+  }
+  const auto stop_ms = static_cast<int64_t>(registration.job().stop_seconds() * 1000);
+  stop_deadline_ms = MonotonicMs() + stop_ms + kStopGraceMs;
+  stop_wish_open = true;
+  logger.Info(absl::StrCat(signal, ": asking the run to stop, and serving until it has"));
+  SendStopWish();
+}
+
+void RoleRuntime::Rep::SendStopWish() {
+  WishRequest request;
+  request.set_run_id(envelope.run_id());
+  request.set_kind(WishRequest::STOP);
+  rpc::Message message;
+  message.header = request.SerializeAsString();
+  stop_wish_in_flight = true;
+  coordinator_channel->Call(kWish, std::move(message), kHeartbeatAttemptMs,
+                            [this](const absl::StatusOr<rpc::Message>& answer) {
+                              {
+                                MutexLock lock(&mutex);
+                                stop_wish_answer = answer.status();
+                              }
+                              Wake();
+                            });
+}
+
+void RoleRuntime::Rep::HandleStopWish() {
+  absl::optional<absl::Status> answer;
+  {
+    MutexLock lock(&mutex);
+    answer.swap(stop_wish_answer);
+  }
+  if (answer.has_value()) {
+    stop_wish_in_flight = false;
+    const bool lost = absl::IsUnavailable(*answer) || absl::IsDeadlineExceeded(*answer) ||
+                      absl::IsCancelled(*answer);
+    // A refusal means that the run ends or restarts anyhow, which heartbeats will tell.
+    if (!lost) stop_wish_open = false;
+    if (!lost && !answer->ok()) logger.Warning(answer->message());
+  }
+  const int64_t now_ms = MonotonicMs();
+  if (now_ms > stop_deadline_ms) {
+    ExitNow(kExitStartAgain, "the run did not stop within stop_seconds; exiting without waiting");
+  }
+  // A lost wish goes out again with the next heartbeat.
+  if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
+}
+
+void RoleRuntime::Rep::HandleFailure() {
+  absl::Status status;
+  bool tell;
+  {
+    MutexLock lock(&mutex);
+    status = failure;
+    tell = registered;
+  }
+  if (status.ok()) return;
+  // A peer of a later generation: this process is what is left of one that is over, and its failure
+  // must not reach that peer's coordinator.
+  if (rpc::IsOfAnotherRun(status)) ExitNow(kExitStartAgain, status.message());
+  logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
+  // A role that never registered is not part of the run: whoever started it sees its exit.
+  if (!tell) _exit(1);
+  CoordinatorClient client(coordinator_channel.get(), envelope, kFailTimeoutMs);
+  const absl::StatusOr<FailAnswer> answer = client.Fail(role, flags.role_index, status);
+  if (!answer.ok()) ExitNow(kExitStartAgain, answer.status().message());
+  ExitAfterFailure(*answer);
+}
+
+// The coordinator was told of this role's failure.
+void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer) {
+  const std::string& cause = answer.stop_reason();
+  // A peer that fails first breaks its connections, and this failure may be no more than that.
+  const bool echo = !cause.empty() && !absl::StartsWith(cause, absl::StrCat(name, ":"));
+  switch (answer.state()) {
+    case FAILED:
+      if (echo) logger.Error(absl::StrCat(kRunHasFailed, cause));
+      _exit(1);
+    case FINISHED:
+    case STOPPED:
+      ExitNow(0, absl::StrCat("the run had ended before: ", cause));
+    default:
+      if (echo) logger.Error(absl::StrCat(kGenerationIsOver, cause));
+      _exit(kExitStartAgain);
+  }
+}
+
+void RoleRuntime::Rep::SendHeartbeat() {
+  HeartbeatRequest request;
+  int64_t period_ms;
+  {
+    MutexLock lock(&mutex);
+    period_ms = state == STARTING ? kStartingHeartbeatPeriodMs : kHeartbeatPeriodMs;
+    request.set_ready(ready);
+  }
+  {
+    // Locked during the call, so that ~ProgressRegistration waits for it: the objects that the
+    // source refers to may be destroyed right after.
+    MutexLock lock(&progress_mutex);
+    if (progress_source) progress_source(&request);
+  }
+  *request.mutable_envelope() = envelope;
+  request.set_role(role);
+  request.set_index(flags.role_index);
+  request.set_incarnation(incarnation);
+  rpc::Message message;
+  message.header = request.SerializeAsString();
+  heartbeat_in_flight = true;
+  next_heartbeat_ms = MonotonicMs() + period_ms;
+  coordinator_channel->Call(kHeartbeat, std::move(message), kHeartbeatAttemptMs,
+                            [this](absl::StatusOr<rpc::Message> answer) {
+                              {
+                                MutexLock lock(&mutex);
+                                heartbeat_answer = std::move(answer);
+                              }
+                              Wake();
+                            });
+}
+
+void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& message) {
+  if (absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status()) ||
+      absl::IsCancelled(message.status())) {
+    return;  // CheckSilence decides how long that may go on
+  }
+  if (!message.ok()) {
+    const int code = absl::IsFailedPrecondition(message.status()) ? kExitStartAgain : 1;
+    ExitNow(code, absl::StrCat("the coordinator at ", flags.coordinator, " refuses ", name, ": ",
+                               message.status().message()));
+  }
+  HeartbeatAnswer answer;
+  if (!answer.ParseFromString(message->header)) {
+    ExitNow(1, "the coordinator's heartbeat answer is malformed");
+  }
+  last_answer_ms = MonotonicMs();
+  ExitIfOver(answer);
+  if (answer.wish().number() > 0) {
+    MutexLock lock(&progress_mutex);
+    if (wish_sink) wish_sink(answer.wish());
+  }
+  MutexLock lock(&mutex);
+  if (answer.state() == FINISHED && state != FINISHED) finished_ms = MonotonicMs();
+  if (state == STARTING) members.assign(answer.members().begin(), answer.members().end());
+  if (answer.has_order_fingerprint()) order_fingerprint = answer.order_fingerprint();
+  state = answer.state();
+  changed.NotifyAll();
+}
+
+void RoleRuntime::Rep::ExitIfOver(const HeartbeatAnswer& answer) {
+  switch (answer.state()) {
+    case FAILED:
+      ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
+    case RESTARTING:
+      ExitNow(kExitStartAgain, absl::StrCat(kGenerationIsOver, answer.stop_reason()));
+    case STOPPED:
+      ExitNow(0, absl::StrCat("the run has stopped: ", answer.stop_reason()));
+    default:
+      break;
+  }
+}
+
+void RoleRuntime::Rep::CheckSilence(int64_t now_ms) {
+  if (now_ms - last_answer_ms > kHeartbeatTimeoutMs) {
+    ExitNow(kExitStartAgain, absl::StrCat("the coordinator at ", flags.coordinator,
+                                          kCoordinatorIsSilent, kHeartbeatTimeoutMs / 1000, " s"));
+  }
+  MutexLock lock(&mutex);
+  if (state == FINISHED && !waiting_for_finish && now_ms - finished_ms > kFinishGraceMs) {
+    ExitNow(0, "the run has finished; exiting without waiting for work that still runs here");
+  }
+}
+
+}  // namespace satrap

@@ -1,0 +1,380 @@
+// What the coordinator's engine does on disk: commits, the end of a run, the list of files.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/checkpoint/order_fingerprint.h"
+#include "deploy/coordinator/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CoordinatorCommitTest : public CoordinatorFixture {
+ protected:
+  // The operation that begins with `prefix` fails.
+  void Break(const std::string& prefix) {
+    disk_.SetHook([prefix](const std::string& operation) {
+      return operation.rfind(prefix, 0) == 0 ? absl::ResourceExhaustedError("no space left")
+                                             : absl::OkStatus();
+    });
+  }
+};
+
+TEST_F(CoordinatorCommitTest, ACommitIsAnEntryOfTheLogAndMovesTheLinks) {
+  StartRun();
+  executor_.AdvanceBy(1000 * 1000);
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  const CutEntry* cut = Log().last_cut();
+  ASSERT_NE(cut, nullptr);
+  const RunLog log = Log();
+  EXPECT_EQ(log.last_cut()->cut(), "cut_0001_000001");
+  EXPECT_EQ(log.last_cut()->step(), 10u);
+  EXPECT_EQ(log.last_cut()->bytes(), 4u);
+  EXPECT_EQ(disk_.TargetOf("/runs/small/checkpoints/latest"), "cut_0001_000001");
+  executor_.AdvanceBy(2000 * 1000);
+  const CutStatus status = engine_->Status().last_cut();
+  EXPECT_EQ(status.cut(), "cut_0001_000001");
+  EXPECT_EQ(status.seconds(), 0.5);
+  EXPECT_EQ(status.age_seconds(), 2);
+}
+
+TEST_F(CoordinatorCommitTest, ARepeatedCommitIsAnsweredAgainAndAppendsNothing) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  EXPECT_TRUE(Commit(CommitOf(1)).ok());
+  EXPECT_EQ(Log().entries().size(), 2u);
+}
+
+TEST_F(CoordinatorCommitTest, RefusesWhatIsNoWholeCutOfThisGeneration) {
+  StartRun();
+  EXPECT_EQ(Commit(CommitOf(1)).code(), absl::StatusCode::kDataLoss) << "there is no folder";
+  MakeCut(2);
+  disk_.Put(Folder(2) + "/dense.bin", "123");
+  EXPECT_EQ(Commit(CommitOf(2)).code(), absl::StatusCode::kDataLoss);
+  CommitCutRequest other = CommitOf(3);
+  other.set_cut("cut_0007_000003");
+  disk_.Put("/runs/small/checkpoints/cut_0007_000003/manifest",
+            disk_.ContentOf(Folder(2) + "/manifest"));
+  EXPECT_EQ(Commit(other).code(), absl::StatusCode::kFailedPrecondition);
+  CommitCutRequest another_run = CommitOf(4);
+  *another_run.mutable_envelope() = AnotherRun();
+  EXPECT_EQ(Commit(another_run).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_EQ(state(), RUNNING);
+}
+
+TEST_F(CoordinatorCommitTest, CutsAscend) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(2).ok());
+  MakeCut(1);
+  CommitCutRequest older = CommitOf(1);
+  older.mutable_call()->set_number(3);
+  EXPECT_EQ(Commit(older).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(CoordinatorCommitTest, NothingIsCommittedBeforeTheRunBeginsOrAfterTheGenerationHasEnded) {
+  MakeCut(1);
+  EXPECT_EQ(Commit(CommitOf(1)).code(), absl::StatusCode::kFailedPrecondition);
+  StartRun();
+  MakeCut(2);
+  Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Commit(CommitOf(2)).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Log().entries().size(), 1u);
+}
+
+// The end comes while the files are checked.
+TEST_F(CoordinatorCommitTest, ACommitThatIsOvertakenByTheEndIsRefused) {
+  StartRun();
+  MakeCut(1);
+  absl::StatusOr<CommitCutAnswer> answer = absl::UnknownError("");
+  Send(kCommitCut, CommitOf(1), &answer);
+  Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
+  disk_executor_.RunReady();
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Log().entries().size(), 1u);
+}
+
+TEST_F(CoordinatorCommitTest, AnEndThatComesDuringTheAppendFollowsIt) {
+  StartRun();
+  MakeCut(1);
+  disk_.SetHook([this](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0) {
+      FailRequest fail;
+      *fail.mutable_envelope() = ThisRun();
+      fail.set_role(EMBEDDING_WORKER);
+      fail.set_reason("the peer is away");
+      fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+      absl::StatusOr<FailAnswer> told = absl::UnknownError("");
+      Send(kFail, fail, &told);
+      EXPECT_EQ(told->state(), RESTARTING) << "the role is told at once";
+      EXPECT_EQ(state(), RUNNING);
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(Commit(CommitOf(1)).ok());
+  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(reason(), "embedding_worker 0: the peer is away");
+}
+
+TEST_F(CoordinatorCommitTest, ACutThatCannotBeWrittenIntoTheLogIsRefusedAndTheRunGoesOn) {
+  StartRun();
+  Break("create /runs/small/log");
+  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(state(), RUNNING);
+  disk_.SetHook(nullptr);
+  EXPECT_TRUE(MakeAndCommit(2).ok());
+}
+
+// Rank 0 removes the files of a cut that is refused, and this one may be committed.
+TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeIsNeverAnsweredAndEndsTheGeneration) {
+  StartRun();
+  Break("sync_folder /runs/small/log");
+  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kUnknown) << "not answered";
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("no space left"));
+  disk_.SetHook(nullptr);
+  Begin("x");
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001");
+}
+
+TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededCommitsNothingAndEnds) {
+  StartRun();
+  RunLog other = Log();
+  RunLogEntry next;
+  next.mutable_generation()->set_generation(2);
+  ASSERT_TRUE(other.Append(next).ok());
+  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("another coordinator"));
+  EXPECT_EQ(Log().last_cut(), nullptr);
+}
+
+TEST_F(CoordinatorCommitTest, ACoordinatorLooksForItsSuccessorEveryFewSeconds) {
+  StartRun();
+  RunLog other = Log();
+  RunLogEntry next;
+  next.mutable_generation()->set_generation(2);
+  ASSERT_TRUE(other.Append(next).ok());
+  Beat(4, COORDINATOR);  // of all members
+  EXPECT_EQ(state(), RESTARTING);
+}
+
+TEST_F(CoordinatorCommitTest, OldCutsAreRemovedAfterTheAnswer) {
+  job_.mutable_checkpoint()->set_keep(1);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  MakeCut(2);
+  absl::StatusOr<CommitCutAnswer> answer = absl::UnknownError("");
+  Send(kCommitCut, CommitOf(2), &answer);
+  disk_.SetHook([&](const std::string& operation) {
+    if (operation.rfind("remove /runs/small/checkpoints/cut", 0) == 0) {
+      EXPECT_TRUE(answer.ok()) << operation;
+    }
+    return absl::OkStatus();
+  });
+  disk_executor_.RunReady();
+  EXPECT_FALSE(disk_.Exists(Folder(1)));
+  EXPECT_TRUE(disk_.Exists(Folder(2)));
+}
+
+TEST_F(CoordinatorCommitTest, TheNextGenerationBeginsFromTheNewestCut) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  ASSERT_TRUE(MakeAndCommit(2).ok());
+  Begin("embedding_ps 1 was killed");
+  const auto rank = Call<RegisterAnswer>(kRegister, RegisterOf(NN_WORKER, 0));
+  ASSERT_TRUE(rank.ok());
+  EXPECT_EQ(rank->envelope().generation(), 2u);
+  EXPECT_EQ(rank->cut(), "/runs/small/checkpoints/cut_0001_000002");
+  EXPECT_EQ(rank->position().step(), 20u);
+  EXPECT_EQ(rank->ledger().epochs(0).rows(), 5u);
+  EXPECT_EQ(Call<RegisterAnswer>(kRegister, RegisterOf(DATA_LOADER, 0))->ledger().epochs_size(), 1);
+  EXPECT_FALSE(Call<RegisterAnswer>(kRegister, RegisterOf(EMBEDDING_PS, 0))->has_ledger());
+  const StatusAnswer status = engine_->Status();
+  ASSERT_EQ(status.restarts_size(), 1);
+  EXPECT_EQ(status.restarts(0).cause(), "embedding_ps 1 was killed");
+  EXPECT_EQ(status.restarts(0).from_step(), 20u);
+  EXPECT_EQ(status.last_cut().cut(), "cut_0001_000002");
+}
+
+TEST_F(CoordinatorCommitTest, LeasesWhatTheCutHasNotDone) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  Begin("x");
+  LeaseSplitRequest lease;
+  *lease.mutable_envelope() = ThisRun();
+  lease.mutable_call()->set_number(1);
+  lease.mutable_call()->set_oldest_open(1);
+  lease.set_num_splits(3);
+  EXPECT_EQ(Call<LeaseSplitAnswer>(kLeaseSplit, lease)->split(), 1u);
+}
+
+TEST_F(CoordinatorCommitTest, AZombieOfAnEarlierGenerationChangesNothing) {
+  StartRun();
+  MakeCut(1);
+  const CommitCutRequest commit = CommitOf(1);
+  const HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
+  const FinishRequest finish = FinishOf();
+  Begin("x");
+  StartRun();
+  EXPECT_EQ(Commit(commit).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Call<HeartbeatAnswer>(kHeartbeat, beat).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Call<FinishAnswer>(kFinish, finish).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(state(), RUNNING);
+  EXPECT_EQ(Log().last_cut(), nullptr);
+}
+
+TEST_F(CoordinatorCommitTest, LossesEndTheRunWhenNoRestartIsLeftAndTheCausesAreTold) {
+  job_.set_max_restarts(1);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  EXPECT_EQ(Fail(NN_WORKER, 0, "first", absl::StatusCode::kUnavailable).state(), RESTARTING);
+  Begin("nn_worker 0: first");
+  EXPECT_EQ(Fail(NN_WORKER, 0, "second", absl::StatusCode::kUnavailable).state(), FAILED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("nn_worker 0: second"), HasSubstr("max_restarts"),
+                              HasSubstr("generation 1: nn_worker 0: first")));
+}
+
+TEST_F(CoordinatorCommitTest, ACommitGivesARunItsRestartsAgain) {
+  job_.set_max_restarts(1);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  Begin("x");
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  EXPECT_EQ(Fail(NN_WORKER, 0, "x", absl::StatusCode::kUnavailable).state(), RESTARTING);
+}
+
+TEST_F(CoordinatorCommitTest, ARunWithoutRestartsEndsAtItsFirstLossWithTheCauseAlone) {
+  job_.set_max_restarts(0);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_EQ(reason(), "nn_worker 0: the peer is away");
+}
+
+TEST_F(CoordinatorCommitTest, FinishedIsInTheLogBeforeAnybodyIsTold) {
+  StartRun();
+  absl::StatusOr<FinishAnswer> first = absl::UnknownError("");
+  absl::StatusOr<FinishAnswer> repeat = absl::UnknownError("");
+  Send(kFinish, FinishOf(), &first);
+  Send(kFinish, FinishOf(), &repeat);
+  EXPECT_EQ(state(), RUNNING);
+  EXPECT_FALSE(first.ok());
+  disk_executor_.RunReady();
+  EXPECT_TRUE(first.ok());
+  EXPECT_TRUE(repeat.ok());
+  EXPECT_EQ(state(), FINISHED);
+  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_EQ(Log().end()->result().samples(), 7u);
+}
+
+TEST_F(CoordinatorCommitTest, AnEndThatCannotBeWrittenEndsTheGenerationOnly) {
+  StartRun();
+  Break("create /runs/small/log");
+  EXPECT_EQ(Call<FinishAnswer>(kFinish, FinishOf()).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("no space left"));
+}
+
+TEST_F(CoordinatorCommitTest, KillPointsLieBeforeAndAfterTheLink) {
+  for (const auto& [point, entries] : std::vector<std::pair<KillPoint::Point, size_t>>{
+           {KillPoint::COORDINATOR_BEFORE_LINK, 1}, {KillPoint::COORDINATOR_AFTER_LINK, 2}}) {
+    disk_.Remove(kRun).IgnoreError();
+    ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+    JobConfig job;
+    job.add_kill_points()->set_point(point);
+    size_t entries_then = 0;
+    KillPoints kill_points(job, 0, 1, [&] { entries_then = Log().entries().size(); });
+    options_.kill_points = &kill_points;
+    Begin();
+    StartRun();
+    ASSERT_TRUE(MakeAndCommit(1).ok());
+    EXPECT_EQ(entries_then, entries) << KillPoint::Point_Name(point);
+    engine_.reset();
+    options_.kill_points = nullptr;
+  }
+}
+
+// The list of files.
+
+class CoordinatorSplitsTest : public CoordinatorFixture {
+ protected:
+  absl::StatusOr<SplitList> Fix(int loader, uint64_t bytes) {
+    FixSplitsRequest request;
+    *request.mutable_envelope() = ThisRun();
+    request.set_loader(static_cast<uint32_t>(loader));
+    FileIdentity* file = request.mutable_splits()->add_streams()->add_files();
+    file->set_path("day_0.csv");
+    file->set_bytes(bytes);
+    const auto answer = Call<FixSplitsAnswer>(kFixSplits, request);
+    if (!answer.ok()) return answer.status();
+    return answer->splits();
+  }
+};
+
+TEST_F(CoordinatorSplitsTest, TheFirstListIsTheRunsAndGivesTheOrderFingerprint) {
+  RegisterAll();
+  const auto list = Fix(0, 10);
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_order_fingerprint()) << "not yet running";
+  BeatAll();
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->order_fingerprint(), OrderFingerprint(job_, *list));
+  EXPECT_EQ(disk_.List("/runs/small/splits")->size(), 1u);
+}
+
+TEST_F(CoordinatorSplitsTest, LoadersOfAGenerationMustAgree) {
+  ASSERT_TRUE(Fix(0, 10).ok());
+  EXPECT_TRUE(Fix(1, 10).ok());
+  const absl::Status status = Fix(2, 11).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("data_loader 2 sees 11 bytes in day_0.csv, not 10"),
+                                      HasSubstr("data_loader 0")));
+}
+
+TEST_F(CoordinatorSplitsTest, ALaterGenerationGetsTheListOfTheRun) {
+  ASSERT_TRUE(Fix(0, 10).ok());
+  Begin("x");
+  EXPECT_EQ(Fix(0, 11)->streams(0).files(0).bytes(), 10u) << "the loader refuses the changed file";
+}
+
+TEST_F(CoordinatorSplitsTest, ACutOfAnotherOrderEndsTheRun) {
+  ASSERT_TRUE(Fix(0, 10).ok());
+  StartRun();
+  MakeCut(1, /*order=*/1234);
+  ASSERT_TRUE(Commit(CommitOf(1)).ok());
+  Begin("x");
+  const absl::Status status = Fix(0, 10).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("cut_0001_000001"), HasSubstr("orders samples")));
+}
+
+TEST_F(CoordinatorSplitsTest, ACutOfTheSameOrderGoesOn) {
+  const auto list = Fix(0, 10);
+  StartRun();
+  MakeCut(1, OrderFingerprint(job_, *list));
+  ASSERT_TRUE(Commit(CommitOf(1)).ok());
+  Begin("x");
+  EXPECT_TRUE(Fix(0, 10).ok());
+  EXPECT_EQ(state(), STARTING);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,268 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/order_fingerprint.h"
+#include "common/role/role_flags.h"
+#include "deploy/coordinator/coordinator_rep.h"
+#include "deploy/coordinator/split_files.h"
+
+namespace satrap {
+namespace {
+
+// Names of cuts of one generation: a longer number is a higher one.
+bool IsNewer(const std::string& a, const std::string& b) {
+  return a.size() != b.size() ? a.size() > b.size() : a > b;
+}
+
+}  // namespace
+
+absl::Status CoordinatorEngine::Rep::Append(RunLogEntry entry) {
+  entry.set_unix_ms(static_cast<uint64_t>(options.unix_ms()));
+  return log.Append(entry);
+}
+
+void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
+                                       const CommitCutRequest& request) {
+  const absl::StatusOr<CutEntry> cut = CheckCommit(request);
+  absl::Status status = cut.status();
+  if (status.ok()) status = BeginAppend(request);
+  if (status.ok()) {
+    const absl::optional<absl::Status> appended = AppendCut(request, *cut);
+    // Nobody knows whether the cut is committed. Rank 0 must not be told that it is not, because it
+    // would remove the files. It learns by its heartbeat that the generation has ended.
+    if (!appended.has_value()) return;
+    status = *appended;
+  }
+  if (!status.ok()) return call.Finish(status);
+  CommitCutAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  call.Finish(rpc::MessageOf(answer));
+  disk.Post([this] { TidyCuts(); });
+}
+
+absl::StatusOr<CutEntry> CoordinatorEngine::Rep::CheckCommit(const CommitCutRequest& request) {
+  {
+    MutexLock lock(&mutex);
+    if (Ended()) return EndedError();
+    if (state != RUNNING) return absl::FailedPreconditionError("the run has not begun yet");
+  }
+  ASSIGN_OR_RETURN(CutEntry cut, cut_folders.Check(request.cut()));
+  const CutEntry* newest = log.last_cut();
+  if (newest != nullptr && newest->generation() == envelope.generation() &&
+      !IsNewer(cut.cut(), newest->cut())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(cut.cut(), " is not newer than ", newest->cut(), ", which is committed"));
+  }
+  cut.set_best(request.best());
+  cut.set_last(request.last());
+  cut.set_seconds(request.seconds());
+  return cut;
+}
+
+// From here on the generation does not end until the entry is appended or is not.
+absl::Status CoordinatorEngine::Rep::BeginAppend(const CommitCutRequest& request) {
+  MutexLock lock(&mutex);
+  if (Ended()) return EndedError();
+  if (request.leave() && !wishes.stops() && !wishes.scales()) {
+    return absl::InvalidArgumentError("leave: nobody has wished that training ends");
+  }
+  appending = true;
+  return absl::OkStatus();
+}
+
+// Nothing if it is not known whether the entry is in the log.
+absl::optional<absl::Status> CoordinatorEngine::Rep::AppendCut(const CommitCutRequest& request,
+                                                               const CutEntry& cut) {
+  KillPoints* const kill_points = options.kill_points;
+  RunLogEntry entry;
+  *entry.mutable_cut() = cut;
+  if (kill_points != nullptr) kill_points->Reach(KillPoint::COORDINATOR_BEFORE_LINK);
+  const absl::Status status = Append(entry);
+  if (status.ok() && kill_points != nullptr) {
+    kill_points->Reach(KillPoint::COORDINATOR_AFTER_LINK);
+  }
+  bool scale = false;
+  if (status.ok()) {
+    MutexLock lock(&mutex);
+    OnCutAppended(request, log.entries().back());
+    scale = request.leave() && wishes.scales();
+  }
+  const bool known = status.ok() || EndUnlessKnown(status);
+  if (scale) AppendScale();
+  {
+    MutexLock lock(&mutex);
+    FinishAppend();
+  }
+  if (!known) return absl::nullopt;
+  return absl::IsAlreadyExists(status) ? absl::FailedPreconditionError(status.message()) : status;
+}
+
+void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
+                                           const RunLogEntry& entry) {
+  last_cut = entry.cut();
+  last_cut_unix_ms = static_cast<int64_t>(entry.unix_ms());
+  restarts_without_cut = 0;
+  wishes.Fulfil(request.wish());
+  if (request.last()) {
+    training_is_over = true;
+    wishes.FulfilAll();  // there is nothing left to cut
+  }
+  if (wishes.stops() && (request.leave() || request.last())) {
+    state = STOPPED;
+    stop_reason = absl::StrCat("stopped on request after ", entry.cut().cut(), " at step ",
+                               entry.cut().step(), "; nothing is lost");
+  }
+}
+
+// The announcement of the next size: whoever claims the next generation takes the job from it. It
+// follows the cut in the same task, so no other entry of this process comes between.
+void CoordinatorEngine::Rep::AppendScale() {
+  RunLogEntry entry;
+  GenerationEntry* next = entry.mutable_generation();
+  next->set_generation(envelope.generation() + 1);
+  next->set_run_id(envelope.run_id());
+  next->set_cut(log.next_start());
+  next->set_cause(kCauseScale);
+  {
+    MutexLock lock(&mutex);
+    *next->mutable_job() = wishes.next_job();
+  }
+  const absl::Status status = Append(entry);
+  MutexLock lock(&mutex);
+  state = RESTARTING;
+  stop_reason = status.ok() ? absl::StrCat("the run changes its size after ", next->cut())
+                            : absl::StrCat(
+                                  "the change of size cannot be written into the run's "
+                                  "log: ",
+                                  status.message());
+}
+
+void CoordinatorEngine::Rep::FinishAppend() {
+  appending = false;
+  if (put_off.has_value()) End(put_off->state, put_off->reason);
+  put_off.reset();
+}
+
+// After a failed Append: returns whether it is known that the entry is not in the log. If it is
+// not known, or another coordinator was faster, the generation ends.
+bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
+  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  if (foreign.ok() && !*foreign) return true;
+  MutexLock lock(&mutex);
+  if (absl::IsAlreadyExists(status)) {
+    End(RESTARTING, "another coordinator has begun a later generation");
+    return true;
+  }
+  EndGeneration(absl::StrCat("coordinator: the run's log cannot be written: ", status.message()));
+  return false;
+}
+
+void CoordinatorEngine::Rep::TidyCuts() {
+  for (const absl::Status& status :
+       {cut_folders.MoveLinks(log), cut_folders.RemoveOld(log, job.checkpoint().keep())}) {
+    if (!status.ok() && options.warn) options.warn(std::string(status.message()));
+  }
+}
+
+void CoordinatorEngine::Rep::Finish(const FinishRequest& request, rpc::Callback respond) {
+  {
+    MutexLock lock(&mutex);
+    if (!Ended()) {
+      // A repeat waits for the entry that the first one appends.
+      finishers.push_back(std::move(respond));
+      if (finishers.size() > 1) return;
+      disk.Post([this, result = request.result()] { RunFinish(result); });
+      return;
+    }
+  }
+  respond(rpc::MessageOf(FinishAnswer()));
+}
+
+void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
+  bool append;
+  {
+    MutexLock lock(&mutex);
+    append = !Ended();
+    if (append) appending = true;
+  }
+  absl::Status status;
+  if (append) {
+    RunLogEntry entry;
+    *entry.mutable_end()->mutable_result() = run_result;
+    status = Append(entry);
+    // Whether or not the entry is in the log, this generation cannot finish.
+    if (!status.ok() && EndUnlessKnown(status)) {
+      MutexLock lock(&mutex);
+      EndGeneration(absl::StrCat("coordinator: the end cannot be written into the run's log: ",
+                                 status.message()));
+    }
+  }
+  std::vector<rpc::Callback> waiting;
+  {
+    MutexLock lock(&mutex);
+    if (append && status.ok()) {
+      state = FINISHED;
+      result = run_result;
+    }
+    if (append) FinishAppend();
+    waiting.swap(finishers);
+  }
+  for (rpc::Callback& respond : waiting) {
+    if (status.ok()) {
+      respond(rpc::MessageOf(FinishAnswer()));
+    } else {
+      respond(absl::AbortedError(status.message()));
+    }
+  }
+}
+
+void CoordinatorEngine::Rep::RunFixSplits(const FixSplitsRequest& request, rpc::Callback respond) {
+  absl::StatusOr<SplitList> list = FixSplits(request);
+  if (!list.ok()) return respond(list.status());
+  FixSplitsAnswer answer;
+  *answer.mutable_splits() = *std::move(list);
+  respond(rpc::MessageOf(answer));
+}
+
+absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsRequest& request) {
+  {
+    MutexLock lock(&mutex);
+    if (Ended()) return EndedError();
+  }
+  if (!first_splits.has_value()) first_splits = request;
+  const std::string difference = FirstDifference(first_splits->splits(), request.splits());
+  if (!difference.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        MemberName(DATA_LOADER, static_cast<int>(request.loader())), " sees ", difference, " as ",
+        MemberName(DATA_LOADER, static_cast<int>(first_splits->loader())),
+        ": all loaders must see the same files"));
+  }
+  if (!splits.has_value()) {
+    ASSIGN_OR_RETURN(splits, FixSplitList(job, request.splits(), cut_order_fingerprint,
+                                          options.writer, options.file_system));
+  }
+  const uint64_t order = OrderFingerprint(job, *splits);
+  MutexLock lock(&mutex);
+  if (cut_order_fingerprint.has_value() && *cut_order_fingerprint != order) {
+    const std::string reason =
+        absl::StrCat("the run cannot go on from ", cut_folder,
+                     ": its data, or a field of the job that orders samples (mode, seed, lanes, "
+                     "global_batch_size, data), is another than when the cut was made");
+    End(FAILED, reason);
+    return absl::FailedPreconditionError(reason);
+  }
+  order_fingerprint = order;
+  return *splits;
+}
+
+void CoordinatorEngine::Rep::LookForOtherCoordinators() {
+  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  MutexLock lock(&mutex);
+  looks_at_log = false;
+  // A folder that cannot be read now may be readable next time.
+  if (!foreign.ok() || !*foreign) return;
+  End(RESTARTING, "another coordinator has begun a later generation");
+}
+
+}  // namespace satrap

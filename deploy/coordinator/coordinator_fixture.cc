@@ -1,0 +1,185 @@
+#include "deploy/coordinator/coordinator_fixture.h"
+
+namespace satrap {
+
+CoordinatorFixture::CoordinatorFixture() {
+  job_.set_name("small");
+  job_.set_run_dir(kRun);
+  job_.mutable_data_loader()->set_replicas(1);
+  job_.mutable_embedding_worker()->set_replicas(1);
+  job_.mutable_embedding_ps()->set_replicas(2);
+  job_.mutable_nn_worker()->set_replicas(1);
+  EXPECT_TRUE(disk_.CreateFolders(kRun).ok());
+  options_.executor = &executor_;
+  options_.disk_executor = &disk_executor_;
+  options_.file_system = &disk_;
+  options_.writer = 1;
+  options_.unix_ms = [this] { return executor_.NowUs() / 1000; };
+  options_.warn = [](const std::string& warning) { ADD_FAILURE() << warning; };
+  Begin();
+}
+
+void CoordinatorFixture::Begin(const std::string& cause) {
+  engine_.reset();
+  ClaimRequest request;
+  request.job = job_;
+  request.cause = cause;
+  request.writer = ++options_.writer;
+  request.run_id = kRunId;
+  auto claimed = ClaimGeneration(request, &disk_);
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  generation_ = claimed->generation;
+  engine_ = std::make_unique<CoordinatorEngine>(*std::move(claimed), options_);
+}
+
+Envelope CoordinatorFixture::ThisRun() const {
+  Envelope envelope;
+  envelope.set_job_fingerprint(JobFingerprint(job_));
+  envelope.set_generation(generation_);
+  envelope.set_run_id(kRunId);
+  return envelope;
+}
+
+Envelope CoordinatorFixture::AnotherRun() const {
+  Envelope envelope = ThisRun();
+  envelope.set_run_id(kRunId + 1);
+  return envelope;
+}
+
+RegisterRequest CoordinatorFixture::RegisterOf(Role role, int index, uint64_t incarnation,
+                                               int64_t pid) const {
+  RegisterRequest request;
+  request.set_incarnation(incarnation);
+  request.set_protocol(ProtocolFingerprint());
+  request.mutable_member()->set_role(role);
+  request.mutable_member()->set_index(static_cast<uint32_t>(index));
+  request.mutable_member()->set_pid(pid);
+  request.mutable_member()->set_address(MemberAddress(role, index));
+  return request;
+}
+
+absl::Status CoordinatorFixture::Register(Role role, int index, uint64_t incarnation, int64_t pid) {
+  return Call<RegisterAnswer>(kRegister, RegisterOf(role, index, incarnation, pid)).status();
+}
+
+std::string CoordinatorFixture::MemberAddress(Role role, int index) {
+  return "unix:/run/" + std::to_string(role) + "." + std::to_string(index);
+}
+
+void CoordinatorFixture::RegisterAll() {
+  EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
+  EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
+  EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
+  EXPECT_TRUE(Register(EMBEDDING_PS, 1).ok());
+  EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+}
+
+HeartbeatRequest CoordinatorFixture::HeartbeatOf(Role role, int index, uint64_t incarnation) const {
+  HeartbeatRequest request;
+  *request.mutable_envelope() = ThisRun();
+  request.set_role(role);
+  request.set_index(static_cast<uint32_t>(index));
+  request.set_incarnation(incarnation);
+  request.set_ready(true);
+  return request;
+}
+
+absl::StatusOr<HeartbeatAnswer> CoordinatorFixture::Heartbeat(Role role, int index,
+                                                              uint64_t incarnation) {
+  return Call<HeartbeatAnswer>(kHeartbeat, HeartbeatOf(role, index, incarnation));
+}
+
+void CoordinatorFixture::StartRun() {
+  RegisterAll();
+  BeatAll();
+  EXPECT_EQ(engine_->Status().state(), RUNNING);
+}
+
+void CoordinatorFixture::BeatAll() {
+  for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+    EXPECT_TRUE(Heartbeat(role, 0).ok());
+  }
+  EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+}
+
+void CoordinatorFixture::Beat(int seconds, Role silent) {
+  for (int i = 0; i < seconds; ++i) {
+    for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+      if (role != silent) {
+        EXPECT_TRUE(Heartbeat(role, 0).ok());
+      }
+    }
+    if (silent != EMBEDDING_PS) {
+      EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+    }
+    executor_.AdvanceBy(1000 * 1000);
+    disk_executor_.RunReady();
+  }
+}
+
+FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& reason,
+                                    absl::StatusCode code) {
+  FailRequest request;
+  *request.mutable_envelope() = ThisRun();
+  request.set_role(role);
+  request.set_index(static_cast<uint32_t>(index));
+  request.set_reason(reason);
+  request.set_code(static_cast<int>(code));
+  const auto answer = Call<FailAnswer>(kFail, request);
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return answer.ok() ? *answer : FailAnswer();
+}
+
+FinishRequest CoordinatorFixture::FinishOf() const {
+  FinishRequest request;
+  *request.mutable_envelope() = ThisRun();
+  request.mutable_result()->set_samples(7);
+  return request;
+}
+
+void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order = 0) {
+  CheckpointManifest manifest;
+  manifest.set_version(kManifestVersion);
+  manifest.set_step(10 * cut);
+  manifest.set_generation(generation_);
+  manifest.set_cut(cut);
+  if (order != 0) manifest.set_order_fingerprint(order);
+  manifest.set_dense_file("dense.bin");
+  manifest.set_dense_bytes(4);
+  manifest.mutable_position()->set_step(10 * cut);
+  EpochLedger* epoch = manifest.mutable_ledger()->add_epochs();
+  epoch->set_epoch(0);
+  epoch->set_rows(5);
+  epoch->add_done_splits(0);
+  epoch->add_done_splits(0);
+  disk_.Put(Folder(cut) + "/dense.bin", "1234");
+  ASSERT_TRUE(WriteManifest(Folder(cut), manifest, &disk_).ok());
+}
+
+CommitCutRequest CoordinatorFixture::CommitOf(uint64_t cut) const {
+  CommitCutRequest request;
+  *request.mutable_envelope() = ThisRun();
+  request.mutable_call()->set_number(cut);
+  request.mutable_call()->set_oldest_open(cut);
+  request.set_cut(CutName(generation_, cut));
+  request.set_seconds(0.5);
+  return request;
+}
+
+absl::Status CoordinatorFixture::Commit(const CommitCutRequest& request) {
+  const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
+  return answer.status();
+}
+
+absl::Status CoordinatorFixture::MakeAndCommit(uint64_t cut) {
+  MakeCut(cut);
+  return Commit(CommitOf(cut));
+}
+
+RunLog CoordinatorFixture::Log() {
+  auto log = RunLog::Open(kRun, &disk_, 99);
+  EXPECT_TRUE(log.ok()) << log.status();
+  return *std::move(log);
+}
+
+}  // namespace satrap

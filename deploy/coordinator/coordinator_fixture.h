@@ -1,0 +1,103 @@
+// The base of tests of a coordinator's engine: a run in memory, its engine on executors that the
+// test advances, and calls as members make them.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
+#define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/checkpoint/testing/memory_file_system.h"
+#include "common/config/job_config.h"
+#include "common/role/coordinator_client.h"
+#include "common/role/protocol_fingerprint.h"
+#include "common/testing/manual_executor.h"
+#include "deploy/coordinator/coordinator_engine.h"
+#include "deploy/coordinator/generation_claim.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+
+class CoordinatorFixture : public ::testing::Test {
+ protected:
+  static constexpr char kRun[] = "/runs/small";
+  // The incarnation of each member's first process.
+  static constexpr uint64_t kFirst = 0xabc;
+  static constexpr uint64_t kRunId = 0x1234567812345678;
+
+  CoordinatorFixture();
+
+  // Claims the next generation as another process does, and serves it in place of the last.
+  void Begin(const std::string& cause = "");
+
+  // Sends a request; `*result` is set when it is answered.
+  template <typename Answer, typename Request>
+  void Send(const rpc::Method& method, const Request& request, absl::StatusOr<Answer>* result) {
+    rpc::Message message;
+    message.header = request.SerializeAsString();
+    *result = absl::UnknownError("not answered");
+    engine_->Handle(method, std::move(message), [result](absl::StatusOr<rpc::Message> reply) {
+      if (!reply.ok()) {
+        *result = reply.status();
+        return;
+      }
+      Answer answer;
+      EXPECT_TRUE(answer.ParseFromString(reply->header));
+      *result = answer;
+    });
+  }
+  // As Send, with all file work done.
+  template <typename Answer, typename Request>
+  absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
+    absl::StatusOr<Answer> result = absl::UnknownError("");
+    Send(method, request, &result);
+    disk_executor_.RunReady();
+    return result;
+  }
+
+  Envelope ThisRun() const;
+  Envelope AnotherRun() const;
+
+  RegisterRequest RegisterOf(Role role, int index, uint64_t incarnation = kFirst,
+                             int64_t pid = 1) const;
+  absl::Status Register(Role role, int index, uint64_t incarnation = kFirst, int64_t pid = 1);
+  static std::string MemberAddress(Role role, int index);
+  void RegisterAll();
+  HeartbeatRequest HeartbeatOf(Role role, int index, uint64_t incarnation = kFirst) const;
+  absl::StatusOr<HeartbeatAnswer> Heartbeat(Role role, int index, uint64_t incarnation = kFirst);
+  // Registers all members and reports them as ready.
+  void StartRun();
+  void BeatAll();
+  // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
+  void Beat(int seconds, Role silent);
+  FailAnswer Fail(Role role, int index, const std::string& reason,
+                  absl::StatusCode code = absl::StatusCode::kNotFound);
+  FinishRequest FinishOf() const;
+  void Finish() { EXPECT_TRUE(Call<FinishAnswer>(kFinish, FinishOf()).ok()); }
+
+  std::string Folder(uint64_t cut) const { return FolderOfCut(kRun, CutName(generation_, cut)); }
+  // The files of a cut of this generation at step 10 * cut.
+  void MakeCut(uint64_t cut, uint64_t order = 0);
+  // Numbered as rank 0's calls of this generation: `cut` is also the call's number.
+  CommitCutRequest CommitOf(uint64_t cut) const;
+  absl::Status Commit(const CommitCutRequest& request);
+  absl::Status MakeAndCommit(uint64_t cut);
+  RunState state() const { return engine_->Status().state(); }
+  std::string reason() const { return engine_->Status().stop_reason(); }
+  RunLog Log();
+
+  JobConfig job_;
+  uint64_t generation_ = 0;
+  MemoryFileSystem disk_;
+  ManualExecutor executor_;
+  ManualExecutor disk_executor_;
+  CoordinatorOptions options_;
+  std::unique_ptr<CoordinatorEngine> engine_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_

@@ -1,0 +1,130 @@
+// The inside of CoordinatorEngine, in two files: coordinator_engine.cc has what happens in memory,
+// coordinator_disk.cc the tasks on the disk executor.
+//
+// `mutex` guards the state of the generation and is held for moments. `disk` runs one task at a
+// time, so what only its tasks use (files, log) needs no lock.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
+#define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/rpc/call_receiver.h"
+#include "common/rpc/header.h"
+#include "common/thread/mutex.h"
+#include "common/thread/serial_executor.h"
+#include "deploy/coordinator/coordinator_engine.h"
+#include "deploy/coordinator/cut_folders.h"
+#include "deploy/coordinator/members.h"
+#include "deploy/coordinator/split_leases.h"
+#include "deploy/coordinator/wishes.h"
+
+namespace satrap {
+
+struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
+  Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
+
+  // In memory.
+  absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request) REQUIRES(mutex);
+  absl::StatusOr<HeartbeatAnswer> Heartbeat(const HeartbeatRequest& request) REQUIRES(mutex);
+  absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
+  absl::StatusOr<StoreSetAnswer> StoreSet(const StoreSetRequest& request) REQUIRES(mutex);
+  absl::StatusOr<StoreGetAnswer> StoreGet(const StoreGetRequest& request) REQUIRES(mutex);
+  absl::StatusOr<FailAnswer> Fail(const FailRequest& request) REQUIRES(mutex);
+  absl::StatusOr<WishAnswer> Wish(const WishRequest& request) REQUIRES(mutex);
+  absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
+  absl::Status CheckRun(const Envelope& call) const {
+    return rpc::CheckEnvelope(call, envelope, "the coordinator");
+  }
+  void EstimateSamples(TrainProgress* progress) const REQUIRES(mutex);
+  void Tick() EXCLUDES(mutex);
+  void StopInTime() EXCLUDES(mutex);
+
+  // The end. Each does nothing if the generation has ended; while an entry is appended it is put
+  // off until that is done.
+  bool Ended() const REQUIRES(mutex) { return state != STARTING && state != RUNNING; }
+  void End(RunState end, std::string reason) REQUIRES(mutex);
+  // By a loss that a restart may cure.
+  void EndGeneration(std::string reason) REQUIRES(mutex);
+  // "the work since cut_0001_000002 (step 40) is lost, ..."
+  std::string LostWork() const REQUIRES(mutex);
+  // FAILED_PRECONDITION saying how the generation has ended.
+  absl::Status EndedError() const REQUIRES(mutex);
+
+  // On disk: all but Finish, which posts it, run in tasks of `disk`.
+  void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
+  absl::StatusOr<CutEntry> CheckCommit(const CommitCutRequest& request) EXCLUDES(mutex);
+  absl::Status BeginAppend(const CommitCutRequest& request) EXCLUDES(mutex);
+  absl::optional<absl::Status> AppendCut(const CommitCutRequest& request, const CutEntry& cut)
+      EXCLUDES(mutex);
+  void OnCutAppended(const CommitCutRequest& request, const RunLogEntry& entry) REQUIRES(mutex);
+  void AppendScale() EXCLUDES(mutex);
+  void FinishAppend() REQUIRES(mutex);
+  absl::Status Append(RunLogEntry entry) EXCLUDES(mutex);
+  bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
+  void TidyCuts() EXCLUDES(mutex);
+  void Finish(const FinishRequest& request, rpc::Callback respond) EXCLUDES(mutex);
+  void RunFinish(const RunResult& result) EXCLUDES(mutex);
+  void RunFixSplits(const FixSplitsRequest& request, rpc::Callback respond) EXCLUDES(mutex);
+  absl::StatusOr<SplitList> FixSplits(const FixSplitsRequest& request) EXCLUDES(mutex);
+  void LookForOtherCoordinators() EXCLUDES(mutex);
+
+  const CoordinatorOptions options;
+  const JobConfig job;
+  const Envelope envelope;
+  const std::string cut_folder;
+  const RunPosition position;
+  const LedgerState ledger;
+  const absl::optional<uint64_t> cut_order_fingerprint;
+  const std::vector<Restart> restarts;
+  const std::string recent_causes;
+  Executor* const executor;
+  rpc::CallReceiver leases_of_loaders;
+  rpc::CallReceiver commits_of_rank0;
+  const int64_t start_us;
+
+  // Used by tasks of `disk` alone.
+  RunLog log;
+  CutFolders cut_folders;
+  absl::optional<SplitList> splits;
+  absl::optional<FixSplitsRequest> first_splits;  // the first loader's own list
+
+  Mutex mutex;
+  int64_t last_tick_us GUARDED_BY(mutex);
+  int64_t next_log_us GUARDED_BY(mutex);
+  bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
+  RunState state GUARDED_BY(mutex) = STARTING;
+  std::string stop_reason GUARDED_BY(mutex);
+  struct Ending {
+    RunState state;
+    std::string reason;
+  };
+  bool appending GUARDED_BY(mutex) = false;
+  absl::optional<Ending> put_off GUARDED_BY(mutex);  // until `appending` is over
+  int restarts_without_cut GUARDED_BY(mutex);
+  Members members GUARDED_BY(mutex);
+  SplitLeases leases GUARDED_BY(mutex);
+  Wishes wishes GUARDED_BY(mutex);
+  std::map<std::string, std::string> store GUARDED_BY(mutex);
+  TrainProgress train GUARDED_BY(mutex);
+  CutProgress cuts GUARDED_BY(mutex);
+  absl::optional<CutEntry> last_cut GUARDED_BY(mutex);
+  int64_t last_cut_unix_ms GUARDED_BY(mutex) = 0;
+  bool training_is_over GUARDED_BY(mutex) = false;  // its last cut is committed
+  absl::optional<uint64_t> order_fingerprint GUARDED_BY(mutex);
+  absl::optional<RunResult> result GUARDED_BY(mutex);
+  std::vector<rpc::Callback> finishers GUARDED_BY(mutex);
+
+  // Last, so that it is destroyed first and waits for its running task.
+  SerialExecutor disk;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_

@@ -1,0 +1,157 @@
+// Wishes for cuts, stops and other sizes.
+
+#include <string>
+
+#include "deploy/coordinator/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CoordinatorWishTest : public CoordinatorFixture {
+ protected:
+  absl::StatusOr<uint64_t> Wish(WishRequest::Kind kind, const JobConfig& job = JobConfig()) {
+    WishRequest request;
+    request.set_run_id(kRunId);
+    request.set_kind(kind);
+    if (kind == WishRequest::SCALE) *request.mutable_job() = job;
+    const auto answer = Call<WishAnswer>(kWish, request);
+    if (!answer.ok()) return answer.status();
+    return answer->number();
+  }
+  CutWish Asked() { return Heartbeat(NN_WORKER, 0)->wish(); }
+  JobConfig LargerJob() const {
+    JobConfig job = job_;
+    job.mutable_embedding_ps()->set_replicas(4);
+    return job;
+  }
+};
+
+TEST_F(CoordinatorWishTest, AWishIsHandedToRank0UntilItsCutIsCommitted) {
+  StartRun();
+  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
+  EXPECT_EQ(*Wish(WishRequest::CUT), 1u);
+  EXPECT_EQ(*Wish(WishRequest::CUT), 2u);
+  EXPECT_EQ(Asked().number(), 2u);
+  EXPECT_FALSE(Asked().leave());
+  EXPECT_FALSE(Heartbeat(DATA_LOADER, 0)->has_wish());
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_wish(1);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(engine_->Status().fulfilled_wish(), 1u);
+  EXPECT_EQ(Asked().number(), 2u);
+  MakeCut(2);
+  commit = CommitOf(2);
+  commit.set_wish(2);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
+  EXPECT_EQ(state(), RUNNING);
+}
+
+TEST_F(CoordinatorWishTest, AStopIsALastCutAndThenTheEnd) {
+  StartRun();
+  const uint64_t number = *Wish(WishRequest::STOP);
+  EXPECT_EQ(*Wish(WishRequest::STOP), number) << "a repeated call";
+  EXPECT_TRUE(Asked().leave());
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_wish(number);
+  commit.set_leave(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
+  executor_.AdvanceBy(60 * 1000 * 1000);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_EQ(Wish(WishRequest::CUT).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
+  beat.mutable_train()->set_step(17);
+  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  Beat(25, COORDINATOR);  // of all members; stop_seconds
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
+                              HasSubstr("from cut_0001_000001 at step 10"),
+                              HasSubstr("the 7 steps since are lost")));
+}
+
+TEST_F(CoordinatorWishTest, ALossDuringAStopIsAStop) {
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  Fail(EMBEDDING_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("the peer is away"), HasSubstr("no cut was committed")));
+}
+
+TEST_F(CoordinatorWishTest, AStopBeforeTheRunHasBegunIsAtOnce) {
+  RegisterAll();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(state(), STOPPED);
+}
+
+TEST_F(CoordinatorWishTest, AfterTheLastCutOfTheTrainingAStopIsAtOnceAndNoCutIsTaken) {
+  StartRun();
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_last(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(state(), RUNNING);
+  EXPECT_EQ(Wish(WishRequest::CUT).status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(state(), STOPPED);
+}
+
+TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJob) {
+  StartRun();
+  const uint64_t number = *Wish(WishRequest::SCALE, LargerJob());
+  EXPECT_EQ(*Wish(WishRequest::SCALE, LargerJob()), number) << "a repeated call";
+  EXPECT_EQ(Wish(WishRequest::STOP).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Asked().leave());
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_wish(number);
+  commit.set_leave(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(state(), RESTARTING);
+  const RunLog log = Log();
+  ASSERT_EQ(log.entries().size(), 3u);
+  const GenerationEntry& next = log.entries()[2].generation();
+  EXPECT_EQ(next.generation(), 2u);
+  EXPECT_EQ(next.cut(), "cut_0001_000001");
+  EXPECT_EQ(next.cause(), "scale");
+  EXPECT_EQ(next.job().embedding_ps().replicas(), 4);
+  Begin();
+  EXPECT_EQ(engine_->Status().roles_size(), 7);
+  ASSERT_EQ(engine_->Status().restarts_size(), 1);
+  EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
+}
+
+TEST_F(CoordinatorWishTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
+  StartRun();
+  JobConfig job = LargerJob();
+  job.set_seed(99);
+  EXPECT_EQ(Wish(WishRequest::SCALE, job).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
+  EXPECT_TRUE(Wish(WishRequest::STOP).ok()) << "nothing is under way";
+}
+
+TEST_F(CoordinatorWishTest, NobodyLeavesUnasked) {
+  StartRun();
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_leave(true);
+  EXPECT_EQ(Commit(commit).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(state(), RUNNING);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,154 @@
+#include "deploy/coordinator/cut_folders.h"
+
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+
+namespace satrap {
+namespace {
+
+// The generation that a cut's folder is named after; nothing for other names.
+absl::optional<uint64_t> GenerationOf(const std::string& name) {
+  unsigned long long generation = 0;
+  unsigned long long cut = 0;
+  if (std::sscanf(name.c_str(), "cut_%llu_%llu", &generation, &cut) != 2) return absl::nullopt;
+  if (CutName(generation, cut) != name) return absl::nullopt;
+  return generation;
+}
+
+absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {
+  const auto file = file_system->Open(path);
+  if (absl::IsNotFound(file.status())) {
+    return absl::DataLossError(
+        absl::StrCat("the coordinator finds no ", path,
+                     ": the run's folder must be the same for the processes of all roles"));
+  }
+  RETURN_IF_ERROR(file.status());
+  if ((*file)->size_bytes() == bytes) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " has ", (*file)->size_bytes(),
+                                          " bytes, and the cut's manifest says ", bytes));
+}
+
+std::set<std::string> CommittedCuts(const RunLog& log) {
+  std::set<std::string> cuts;
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_cut()) cuts.insert(entry.cut().cut());
+  }
+  return cuts;
+}
+
+std::string NewestBest(const RunLog& log) {
+  std::string best;
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_cut() && entry.cut().best()) best = entry.cut().cut();
+  }
+  return best;
+}
+
+}  // namespace
+
+absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
+  const absl::optional<uint64_t> generation = GenerationOf(name);
+  if (!generation.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is no name of a cut"));
+  }
+  const std::string folder = absl::StrCat(Dir(), "/", name);
+  const auto manifest = ReadManifest(folder, file_system_);
+  if (absl::IsNotFound(manifest.status())) {
+    return absl::DataLossError(manifest.status().message());
+  }
+  RETURN_IF_ERROR(manifest.status());
+  if (*generation != generation_ || manifest->generation() != generation_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the cut in ", folder, " is of another generation, the coordinator's is ", generation_));
+  }
+  if (CutName(generation_, manifest->cut()) != name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cut: the manifest in ", folder, " is of cut ", manifest->cut()));
+  }
+  uint64_t bytes = manifest->dense_bytes();
+  if (!manifest->dense_file().empty()) {
+    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", manifest->dense_file()),
+                              manifest->dense_bytes(), file_system_));
+  }
+  for (const SavedFile& file : manifest->table_files()) {
+    RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", file.name()), file.bytes(), file_system_));
+    bytes += file.bytes();
+  }
+  CutEntry entry;
+  entry.set_generation(generation_);
+  entry.set_cut(name);
+  entry.set_step(manifest->step());
+  entry.set_bytes(bytes);
+  entry.set_order_fingerprint(manifest->order_fingerprint());
+  return entry;
+}
+
+absl::Status CutFolders::MoveLink(const std::string& link, const std::string& cut) {
+  if (cut.empty()) return absl::OkStatus();
+  const std::string path = absl::StrCat(Dir(), "/", link);
+  const std::string draft = path + ".partial";
+  RETURN_IF_ERROR(file_system_->Remove(draft));  // of a coordinator that died here
+  RETURN_IF_ERROR(file_system_->CreateLink(cut, draft));
+  return file_system_->Rename(draft, path);
+}
+
+absl::Status CutFolders::MoveLinks(const RunLog& log) {
+  if (log.last_cut() == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(MoveLink("latest", log.last_cut()->cut()));
+  RETURN_IF_ERROR(MoveLink("best", NewestBest(log)));
+  return file_system_->SyncFolder(Dir());
+}
+
+absl::Status CutFolders::RemoveCut(const std::string& name) {
+  // The manifest first: a folder that is removed in part must not look whole.
+  const std::string folder = absl::StrCat(Dir(), "/", name);
+  RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
+  return file_system_->Remove(folder);
+}
+
+absl::Status CutFolders::RemoveOld(const RunLog& log, int keep) {
+  std::set<std::string> kept = {NewestBest(log)};
+  int newest = 0;
+  for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
+    // The newest is what the next generation begins from.
+    if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
+    kept.insert(entry->cut().cut());
+    ++newest;
+  }
+  if (log.last_cut() != nullptr) {
+    ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                     ReadManifest(FolderOfCut(run_dir_, log.last_cut()->cut()), file_system_));
+    kept.insert(manifest.position().best().cut());
+  }
+  const std::set<std::string> committed = CommittedCuts(log);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(Dir()));
+  for (const std::string& name : names) {
+    if (committed.count(name) > 0 && kept.count(name) == 0) RETURN_IF_ERROR(RemoveCut(name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CutFolders::RemoveUncommitted(const RunLog& log) {
+  const auto names = file_system_->List(Dir());
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(names.status());
+  const std::set<std::string> committed = CommittedCuts(log);
+  for (const std::string& name : *names) {
+    const absl::optional<uint64_t> generation = GenerationOf(name);
+    if (!generation.has_value() || *generation >= generation_ || committed.count(name) > 0) {
+      continue;
+    }
+    RETURN_IF_ERROR(RemoveCut(name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace satrap

@@ -1,0 +1,57 @@
+// The folders of a run's cuts, RUN/checkpoints: which of them are whole, which are kept, and the
+// links `latest` and `best`. Only the log says which cuts are committed.
+//
+// Blocking. Thread-compatible; one process at a time changes a folder, but for one that has been
+// superseded and does not know it yet: it does no harm (see RemoveOld).
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
+#define SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/run_log.h"
+#include "proto/run_log.pb.h"
+
+namespace satrap {
+
+class CutFolders {
+ public:
+  // `generation` is the caller's. `file_system` is not owned.
+  CutFolders(std::string run_dir, uint64_t generation, FileSystem* file_system)
+      : run_dir_(std::move(run_dir)), generation_(generation), file_system_(file_system) {}
+
+  // Checks that the cut in the folder `name` is whole, and returns its entry for the log, without
+  // what only rank 0 knows (best, last, seconds). INVALID_ARGUMENT if `name` is no folder of
+  // RUN/checkpoints; FAILED_PRECONDITION if the cut is of another generation; DATA_LOSS, naming the
+  // file, if one is not there or has another size than the manifest says.
+  absl::StatusOr<CutEntry> Check(const std::string& name) const;
+
+  // Sets `latest` to the newest cut of the log, and `best` to the newest that was the best.
+  absl::Status MoveLinks(const RunLog& log);
+
+  // Removes the committed cuts but the newest `keep`, the best, and the one that the newest names
+  // as the best. A coordinator that has been superseded keeps with that what its successor began
+  // from.
+  absl::Status RemoveOld(const RunLog& log, int keep);
+
+  // Removes cuts of earlier generations that are not in the log: nobody will commit them.
+  absl::Status RemoveUncommitted(const RunLog& log);
+
+ private:
+  std::string Dir() const { return CheckpointsDir(run_dir_); }
+  absl::Status MoveLink(const std::string& link, const std::string& cut);
+  absl::Status RemoveCut(const std::string& name);
+
+  const std::string run_dir_;
+  const uint64_t generation_;
+  FileSystem* const file_system_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_

@@ -1,0 +1,137 @@
+#include "deploy/coordinator/cut_folders.h"
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/testing/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kRun[] = "/runs/a";
+
+class CutFoldersTest : public testing::Test {
+ protected:
+  CutFoldersTest() { EXPECT_TRUE(disk_.CreateFolders(kRun).ok()); }
+
+  std::string At(uint64_t cut, const std::string& file = "") const {
+    return FolderOfCut(kRun, CutName(2, cut)) + file;
+  }
+  // A whole cut of generation 2 that names `best` as the best.
+  void MakeCut(uint64_t cut, const std::string& best = "") {
+    CheckpointManifest manifest;
+    manifest.set_version(kManifestVersion);
+    manifest.set_step(10 * cut);
+    manifest.set_generation(2);
+    manifest.set_cut(cut);
+    manifest.set_dense_file("dense.bin");
+    manifest.set_dense_bytes(4);
+    SavedFile* rows = manifest.add_table_files();
+    rows->set_name("rows.bin");
+    rows->set_bytes(6);
+    if (!best.empty()) manifest.mutable_position()->mutable_best()->set_cut(best);
+    disk_.Put(At(cut, "/dense.bin"), "1234");
+    disk_.Put(At(cut, "/rows.bin"), "123456");
+    ASSERT_TRUE(WriteManifest(At(cut), manifest, &disk_).ok());
+  }
+  void Commit(uint64_t cut, bool is_best = false, const std::string& best = "") {
+    MakeCut(cut, best);
+    RunLogEntry entry;
+    entry.mutable_cut()->set_generation(2);
+    entry.mutable_cut()->set_cut(CutName(2, cut));
+    entry.mutable_cut()->set_best(is_best);
+    ASSERT_TRUE(Log().Append(entry).ok());
+  }
+  RunLog Log() { return *RunLog::Open(kRun, &disk_, 99); }
+  std::string CheckError(const std::string& name) {
+    return std::string(cuts_.Check(name).status().ToString());
+  }
+
+  MemoryFileSystem disk_;
+  CutFolders cuts_{kRun, 2, &disk_};
+};
+
+TEST_F(CutFoldersTest, AWholeCutHasItsStepAndItsBytes) {
+  MakeCut(3);
+  const auto cut = cuts_.Check("cut_0002_000003");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->step(), 30u);
+  EXPECT_EQ(cut->bytes(), 10u);
+  EXPECT_EQ(cut->generation(), 2u);
+}
+
+TEST_F(CutFoldersTest, AFileThatIsMissingOrShortIsNamed) {
+  MakeCut(3);
+  disk_.Put(At(3, "/rows.bin"), "12345");
+  EXPECT_THAT(CheckError("cut_0002_000003"),
+              testing::AllOf(HasSubstr("DATA_LOSS"), HasSubstr("rows.bin has 5 bytes"),
+                             HasSubstr("says 6")));
+  ASSERT_TRUE(disk_.Remove(At(3, "/dense.bin")).ok());
+  EXPECT_THAT(
+      CheckError("cut_0002_000003"),
+      testing::AllOf(HasSubstr("DATA_LOSS"), HasSubstr("finds no"), HasSubstr("dense.bin")));
+  ASSERT_TRUE(disk_.Remove(At(3)).ok());
+  EXPECT_THAT(CheckError("cut_0002_000003"), HasSubstr("DATA_LOSS"));
+}
+
+TEST_F(CutFoldersTest, OnlyCutsOfThisGenerationAreChecked) {
+  MakeCut(3);
+  disk_.Put("/runs/a/checkpoints/cut_0001_000003/manifest", disk_.ContentOf(At(3, "/manifest")));
+  EXPECT_THAT(CheckError("cut_0001_000003"), HasSubstr("FAILED_PRECONDITION"));
+  disk_.Put(At(4, "/manifest"), disk_.ContentOf(At(3, "/manifest")));
+  EXPECT_THAT(CheckError("cut_0002_000004"), HasSubstr("is of cut 3"));
+  for (const std::string name : {"", "..", "../checkpoints/cut_0002_000003", "cut_2_3", "best"}) {
+    EXPECT_THAT(CheckError(name), HasSubstr("INVALID_ARGUMENT")) << name;
+  }
+}
+
+TEST_F(CutFoldersTest, LinksNameTheNewestCutAndTheNewestBest) {
+  ASSERT_TRUE(cuts_.MoveLinks(Log()).ok()) << "without a cut";
+  Commit(1, /*is_best=*/true);
+  Commit(2);
+  ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
+  EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000002");
+  EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/best"), "cut_0002_000001");
+  Commit(3, /*is_best=*/true);
+  // A coordinator died between the two operations of a link.
+  ASSERT_TRUE(disk_.CreateLink("x", "/runs/a/checkpoints/latest.partial").ok());
+  ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
+  EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000003");
+  EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/best"), "cut_0002_000003");
+}
+
+TEST_F(CutFoldersTest, KeepsTheNewestAndTheBest) {
+  Commit(1);
+  Commit(2, /*is_best=*/true);
+  for (uint64_t cut = 3; cut <= 6; ++cut) Commit(cut);
+  MakeCut(7);  // being written
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/2).ok());
+  for (const uint64_t cut : {2, 5, 6, 7}) EXPECT_TRUE(disk_.Exists(At(cut, "/manifest"))) << cut;
+  for (const uint64_t cut : {1, 3, 4}) EXPECT_FALSE(disk_.Exists(At(cut))) << cut;
+}
+
+TEST_F(CutFoldersTest, KeepsTheCutThatTheNewestNamesAsTheBest) {
+  Commit(1, /*is_best=*/true);
+  Commit(2, /*is_best=*/true);  // of a branch that was given up: the run was taken back to cut 1
+  Commit(3, false, /*best=*/CutName(2, 1));
+  Commit(4, false, /*best=*/CutName(2, 1));
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok());
+  for (const uint64_t cut : {1, 2, 4}) EXPECT_TRUE(disk_.Exists(At(cut))) << cut;
+  EXPECT_FALSE(disk_.Exists(At(3)));
+}
+
+TEST_F(CutFoldersTest, ACutThatIsRemovedLosesItsManifestFirst) {
+  Commit(1);
+  Commit(2);
+  disk_.SetHook([this](const std::string& operation) {
+    return operation == "remove " + At(1) ? absl::DataLossError("killed here") : absl::OkStatus();
+  });
+  EXPECT_FALSE(cuts_.RemoveOld(Log(), /*keep=*/1).ok());
+  EXPECT_TRUE(disk_.Exists(At(1, "/rows.bin")));
+  EXPECT_FALSE(disk_.Exists(At(1, "/manifest")));
+}
+
+}  // namespace
+}  // namespace satrap

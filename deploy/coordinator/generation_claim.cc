@@ -1,0 +1,151 @@
+#include "deploy/coordinator/generation_claim.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/manifest.h"
+#include "common/config/job_change.h"
+#include "deploy/coordinator/cut_folders.h"
+
+namespace satrap {
+namespace {
+
+constexpr size_t kCausesShown = 5;
+
+// Whether the old size's coordinator has announced this generation, and nobody has begun it.
+bool FollowsScale(const RunLog& log) {
+  return !log.entries().empty() && log.entries().back().has_generation() &&
+         log.entries().back().generation().cause() == kCauseScale;
+}
+
+absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
+  if (log.restarts_without_cut() < job.max_restarts()) return absl::OkStatus();
+  std::string message =
+      absl::StrCat("the run may restart ", job.max_restarts(),
+                   " times without a cut between (max_restarts), and has done so");
+  const std::string causes = RecentCauses(log);
+  if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
+  return absl::FailedPreconditionError(
+      absl::StrCat(message, ". Remove the cause, then go on with `satrap resume`"));
+}
+
+// Fills in the entry of the next generation.
+absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const RunLog& log) {
+  GenerationEntry entry;
+  const GenerationEntry* last = log.last_generation();
+  if (last == nullptr) {
+    entry.set_generation(1);
+    entry.set_run_id(request.run_id);
+    *entry.mutable_job() = request.job;
+    entry.set_cut(request.from);
+    entry.set_cause(kCauseStart);
+    return entry;
+  }
+  entry.set_generation(last->generation() + 1);
+  entry.set_run_id(last->run_id());
+  entry.set_cut(log.next_start());
+  if (request.next_job) {
+    RETURN_IF_ERROR(CheckJobChange(last->job(), request.job));
+    *entry.mutable_job() = request.job;
+    if (!request.from.empty()) entry.set_cut(request.from);
+    entry.set_cause(kCauseResume);
+    return entry;
+  }
+  *entry.mutable_job() = last->job();
+  // The folder may have been moved since.
+  entry.mutable_job()->set_run_dir(request.job.run_dir());
+  if (FollowsScale(log)) {
+    entry.set_cause(kCauseScaled);
+    return entry;
+  }
+  RETURN_IF_ERROR(CheckRestarts(log, entry.job()));
+  entry.set_cause(request.cause.empty() ? "the coordinator was started again" : request.cause);
+  return entry;
+}
+
+absl::Status ReadCut(FileSystem* file_system, ClaimedGeneration* claimed) {
+  if (claimed->cut_folder.empty()) return absl::OkStatus();
+  const auto manifest = ReadManifest(claimed->cut_folder, file_system);
+  if (!manifest.ok()) {
+    return absl::Status(
+        absl::IsNotFound(manifest.status()) ? absl::StatusCode::kDataLoss
+                                            : manifest.status().code(),
+        absl::StrCat("the run cannot go on from its cut: ", manifest.status().message(),
+                     ". Go on from another one with `satrap resume RUN --from CUT`"));
+  }
+  claimed->position = manifest->position();
+  claimed->ledger = manifest->ledger();
+  const auto ledger = Ledger::FromState(claimed->ledger);
+  if (!ledger.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(claimed->cut_folder, "/manifest: ledger: ", ledger.status().message()));
+  }
+  if (manifest->has_order_fingerprint()) {
+    claimed->order_fingerprint = manifest->order_fingerprint();
+  }
+  return absl::OkStatus();
+}
+
+void TidyUp(FileSystem* file_system, ClaimedGeneration* claimed) {
+  CutFolders cuts(claimed->job.run_dir(), claimed->generation, file_system);
+  for (const absl::Status& status :
+       {claimed->log.RemoveDrafts(), cuts.RemoveUncommitted(claimed->log),
+        cuts.MoveLinks(claimed->log)}) {
+    if (!status.ok()) claimed->warnings.emplace_back(status.message());
+  }
+}
+
+}  // namespace
+
+std::string RecentCauses(const RunLog& log) {
+  std::vector<std::string> causes;
+  int left = log.restarts_without_cut();
+  for (auto entry = log.entries().rbegin();
+       entry != log.entries().rend() && left > 0 && causes.size() < kCausesShown; ++entry) {
+    if (!entry->has_generation()) continue;
+    // The entry tells how the generation before it ended.
+    causes.push_back(absl::StrCat("generation ", entry->generation().generation() - 1, ": ",
+                                  entry->generation().cause()));
+    --left;
+  }
+  std::reverse(causes.begin(), causes.end());
+  return absl::StrJoin(causes, "; ");
+}
+
+absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
+                                                  FileSystem* file_system) {
+  CHECK(request.run_id != 0);
+  const std::string& run_dir = request.job.run_dir();
+  ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
+  ClaimedGeneration claimed(std::move(log));
+  RunLogEntry entry;
+  const bool finished = claimed.log.end() != nullptr;
+  if (finished) {
+    if (request.next_job) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
+    }
+    *entry.mutable_generation() = *claimed.log.last_generation();
+    entry.mutable_generation()->mutable_job()->set_run_dir(run_dir);
+  } else {
+    ASSIGN_OR_RETURN(*entry.mutable_generation(), NextEntry(request, claimed.log));
+  }
+  claimed.run_id = entry.generation().run_id();
+  claimed.generation = entry.generation().generation();
+  claimed.job = entry.generation().job();
+  if (finished) return claimed;
+  claimed.cut_folder = FolderOfCut(run_dir, entry.generation().cut());
+  RETURN_IF_ERROR(ReadCut(file_system, &claimed));
+  entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
+  RETURN_IF_ERROR(claimed.log.Append(entry));
+  TidyUp(file_system, &claimed);
+  return claimed;
+}
+
+}  // namespace satrap

@@ -1,0 +1,74 @@
+// The claim of a generation: the first thing that a coordinator does, before it serves anybody. It
+// reads the log of the run (common/checkpoint/run_log.h), chooses the job and the cut that the
+// generation begins from, and appends a GENERATION entry. Of several coordinators that claim at
+// once one gets the generation.
+//
+// Blocking. Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_GENERATION_CLAIM_H_
+#define SATRAP_DEPLOY_COORDINATOR_GENERATION_CLAIM_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/run_log.h"
+#include "proto/job.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+struct ClaimRequest {
+  // Its run_dir is the run's folder, absolute. The rest is the job of a run that begins; a run that
+  // goes on has its job in the log.
+  JobConfig job;
+  // Somebody resumes the run: `job` is the next generation's, and it begins from the cut `from`,
+  // the name of a folder in RUN/checkpoints or a path; empty: from the newest.
+  bool next_job = false;
+  std::string from;
+  // Why the generation before ended; "start" and "resume" are known without. May be empty.
+  std::string cause;
+  uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
+  uint64_t run_id = 0;  // random, != 0: of a run that begins
+  int64_t unix_ms = 0;  // now
+};
+
+struct ClaimedGeneration {
+  explicit ClaimedGeneration(RunLog log) : log(std::move(log)) {}
+
+  RunLog log;
+  uint64_t run_id = 0;
+  uint64_t generation = 0;
+  JobConfig job;
+  // What all roles begin from; empty if from nothing.
+  std::string cut_folder;
+  RunPosition position;
+  LedgerState ledger;
+  absl::optional<uint64_t> order_fingerprint;  // the cut's
+  // What could not be tidied up. It costs disk space and nothing else.
+  std::vector<std::string> warnings;
+};
+
+// Claims the next generation. If the run has finished (log.end() != null), it claims none and
+// returns the last one. Then it removes what earlier generations have left without committing it:
+// folders of cuts, drafts. Errors, with nothing claimed:
+//   ALREADY_EXISTS        another coordinator has claimed at the same time: start again
+//   FAILED_PRECONDITION   more than max_restarts restarts without a cut between; a finished run is
+//                         to be resumed
+//   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h)
+//   DATA_LOSS             the log or the cut is damaged or not there
+//   others as FileSystem  (after one of these the generation may be claimed; it is then over)
+absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
+                                                  FileSystem* file_system);
+
+// "generation 3: embedding_ps 1 was killed; generation 4: ...": the causes of the last restarts
+// without a cut between; at most five.
+std::string RecentCauses(const RunLog& log);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_GENERATION_CLAIM_H_

@@ -1,0 +1,258 @@
+#include "deploy/coordinator/generation_claim.h"
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/testing/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kRun[] = "/runs/a";
+
+class GenerationClaimTest : public testing::Test {
+ protected:
+  GenerationClaimTest() {
+    EXPECT_TRUE(disk_.CreateFolders(kRun).ok());
+    request_.job.set_name("small");
+    request_.job.set_run_dir(kRun);
+    request_.job.set_max_restarts(2);
+    request_.job.mutable_embedding_ps()->set_replicas(2);
+    request_.run_id = 0xabc;
+    request_.writer = 1;
+    request_.unix_ms = 1234;
+  }
+
+  absl::StatusOr<ClaimedGeneration> Claim(const std::string& cause = "") {
+    request_.cause = cause;
+    return ClaimGeneration(request_, &disk_);
+  }
+  absl::StatusOr<ClaimedGeneration> Resume(const std::string& from = "") {
+    ClaimRequest request = request_;
+    request.next_job = true;
+    request.from = from;
+    return ClaimGeneration(request, &disk_);
+  }
+  RunLog Log() { return *RunLog::Open(kRun, &disk_, 99); }
+
+  // A cut's folder with a manifest, at step 10 * cut.
+  void MakeCut(uint64_t generation, uint64_t cut) {
+    CheckpointManifest manifest;
+    manifest.set_version(kManifestVersion);
+    manifest.set_step(10 * cut);
+    manifest.set_generation(generation);
+    manifest.set_cut(cut);
+    manifest.set_order_fingerprint(7);
+    manifest.mutable_position()->set_step(10 * cut);
+    const std::string folder = FolderOfCut(kRun, CutName(generation, cut));
+    ASSERT_TRUE(disk_.CreateFolders(folder).ok());
+    ASSERT_TRUE(WriteManifest(folder, manifest, &disk_).ok());
+  }
+  void Commit(uint64_t generation, uint64_t cut) {
+    MakeCut(generation, cut);
+    RunLogEntry entry;
+    entry.mutable_cut()->set_generation(generation);
+    entry.mutable_cut()->set_cut(CutName(generation, cut));
+    entry.mutable_cut()->set_step(10 * cut);
+    ASSERT_TRUE(Log().Append(entry).ok());
+  }
+
+  MemoryFileSystem disk_;
+  ClaimRequest request_;
+};
+
+TEST_F(GenerationClaimTest, TheFirstGenerationHasTheGivenJobAndBeginsFromNothing) {
+  const auto claimed = Claim();
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->generation, 1u);
+  EXPECT_EQ(claimed->run_id, 0xabcu);
+  EXPECT_EQ(claimed->cut_folder, "");
+  EXPECT_EQ(claimed->job.embedding_ps().replicas(), 2);
+  EXPECT_EQ(Log().last_generation()->cause(), kCauseStart);
+  EXPECT_EQ(Log().entries()[0].unix_ms(), 1234u);
+}
+
+TEST_F(GenerationClaimTest, TheNextOneTakesRunJobAndNewestCutFromTheLog) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  Commit(1, 2);
+  request_.run_id = 0xdef;
+  request_.job.mutable_embedding_ps()->set_replicas(9);
+  const auto claimed = Claim("embedding_ps 1 was killed");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->generation, 2u);
+  EXPECT_EQ(claimed->run_id, 0xabcu);
+  EXPECT_EQ(claimed->job.embedding_ps().replicas(), 2) << "a stale job file counts for nothing";
+  EXPECT_EQ(claimed->cut_folder, "/runs/a/checkpoints/cut_0001_000002");
+  EXPECT_EQ(claimed->position.step(), 20u);
+  EXPECT_EQ(claimed->order_fingerprint, 7u);
+  EXPECT_EQ(Log().last_generation()->cause(), "embedding_ps 1 was killed");
+}
+
+TEST_F(GenerationClaimTest, ARunFolderThatWasMovedIsTheOneOfTheRequest) {
+  ASSERT_TRUE(Claim().ok());
+  disk_.Put("/runs/b/log/00000001", disk_.ContentOf("/runs/a/log/00000001"));
+  request_.job.set_run_dir("/runs/b");
+  EXPECT_EQ(Claim()->job.run_dir(), "/runs/b");
+}
+
+TEST_F(GenerationClaimTest, OfTwoThatClaimAtOnceOneGetsTheGeneration) {
+  ClaimRequest other = request_;
+  other.writer = 2;
+  other.run_id = 0x222;
+  bool overtaken = false;
+  disk_.SetHook([&](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0 && !overtaken) {
+      overtaken = true;
+      EXPECT_TRUE(ClaimGeneration(other, &disk_).ok());
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(Claim().status().code(), absl::StatusCode::kAlreadyExists);
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_EQ(Claim()->run_id, 0x222u);
+}
+
+TEST_F(GenerationClaimTest, ARunThatHasFinishedIsNotBegunAgain) {
+  ASSERT_TRUE(Claim().ok());
+  RunLogEntry end;
+  end.mutable_end()->mutable_result()->set_steps(3);
+  ASSERT_TRUE(Log().Append(end).ok());
+  const auto claimed = Claim("the coordinator was killed");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->generation, 1u);
+  ASSERT_NE(claimed->log.end(), nullptr);
+  EXPECT_EQ(Log().entries().size(), 2u) << "nothing was appended";
+  EXPECT_THAT(Resume().status().message(), HasSubstr("has finished"));
+}
+
+TEST_F(GenerationClaimTest, EndsTheRunAfterMaxRestartsWithoutACutAndTellsTheCauses) {
+  ASSERT_TRUE(Claim().ok());
+  ASSERT_TRUE(Claim("a PS was killed").ok());
+  ASSERT_TRUE(Claim("a worker was killed").ok());
+  const absl::Status status = Claim("a loader was killed").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("generation 1: a PS was killed"),
+                                      HasSubstr("generation 2: a worker was killed")));
+  EXPECT_EQ(Log().entries().size(), 3u);
+}
+
+TEST_F(GenerationClaimTest, ACutGivesARunAllItsRestartsAgain) {
+  ASSERT_TRUE(Claim().ok());
+  ASSERT_TRUE(Claim("x").ok());
+  ASSERT_TRUE(Claim("x").ok());
+  Commit(3, 1);
+  EXPECT_TRUE(Claim("x").ok());
+  EXPECT_TRUE(Claim("x").ok());
+  EXPECT_FALSE(Claim("x").ok());
+}
+
+TEST_F(GenerationClaimTest, SoDoesAResume) {
+  request_.job.set_max_restarts(0);
+  ASSERT_TRUE(Claim().ok());
+  EXPECT_FALSE(Claim("x").ok());
+  ASSERT_TRUE(Resume().ok());
+  EXPECT_EQ(Log().last_generation()->cause(), kCauseResume);
+}
+
+TEST_F(GenerationClaimTest, AResumeBringsAnotherJobAndAnOlderCutForGood) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  Commit(1, 2);
+  request_.job.mutable_embedding_ps()->set_replicas(5);
+  const auto resumed = Resume("cut_0001_000001");
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->job.embedding_ps().replicas(), 5);
+  EXPECT_EQ(resumed->position.step(), 10u);
+  const auto next = Claim("x");
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->job.embedding_ps().replicas(), 5);
+  EXPECT_EQ(next->position.step(), 10u) << "not the newest cut, which was given up";
+}
+
+TEST_F(GenerationClaimTest, AResumeMayTakeACutOfAnotherFolder) {
+  ASSERT_TRUE(Claim().ok());
+  MakeCut(1, 4);
+  disk_.Put("/copy/cut/manifest", disk_.ContentOf("/runs/a/checkpoints/cut_0001_000004/manifest"));
+  const auto resumed = Resume("/copy/cut");
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->cut_folder, "/copy/cut");
+  EXPECT_EQ(resumed->position.step(), 40u);
+}
+
+TEST_F(GenerationClaimTest, AResumeThatChangesWhatMustNotChangeClaimsNothing) {
+  ASSERT_TRUE(Claim().ok());
+  request_.job.set_seed(77);
+  EXPECT_EQ(Resume().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Log().entries().size(), 1u);
+}
+
+TEST_F(GenerationClaimTest, TheSizeThatWasAnnouncedIsTakenOverAndIsNoRestart) {
+  request_.job.set_max_restarts(0);
+  ASSERT_TRUE(Claim().ok());
+  RunLogEntry scale;
+  scale.mutable_generation()->set_generation(2);
+  scale.mutable_generation()->set_run_id(0xabc);
+  *scale.mutable_generation()->mutable_job() = request_.job;
+  scale.mutable_generation()->mutable_job()->mutable_embedding_ps()->set_replicas(4);
+  scale.mutable_generation()->set_cause(kCauseScale);
+  ASSERT_TRUE(Log().Append(scale).ok());
+  const auto claimed = Claim("whatever the launcher thinks");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->generation, 3u);
+  EXPECT_EQ(claimed->job.embedding_ps().replicas(), 4);
+  EXPECT_EQ(Log().last_generation()->cause(), kCauseScaled);
+  EXPECT_FALSE(Claim("a PS was killed").ok()) << "now a death counts";
+}
+
+TEST_F(GenerationClaimTest, ACutThatIsDamagedOrGoneIsNamedAndNothingIsClaimed) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  disk_.Put("/runs/a/checkpoints/cut_0001_000001/manifest", "nonsense");
+  const absl::Status damaged = Claim("x").status();
+  EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(damaged.message(), AllOf(HasSubstr("cut_0001_000001/manifest is damaged"),
+                                       HasSubstr("resume RUN --from CUT")));
+  ASSERT_TRUE(disk_.Remove("/runs/a/checkpoints/cut_0001_000001").ok());
+  EXPECT_EQ(Claim("x").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Log().entries().size(), 2u);
+}
+
+TEST_F(GenerationClaimTest, RemovesWhatEarlierGenerationsLeftUncommitted) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  MakeCut(1, 2);
+  disk_.Put("/runs/a/log/00000002.00000000000000ff.partial", "half");
+  disk_.Put("/runs/a/checkpoints/mine/file", "a user's own");
+  const auto claimed = Claim("x");
+  ASSERT_TRUE(claimed.ok());
+  EXPECT_THAT(claimed->warnings, testing::IsEmpty());
+  EXPECT_TRUE(disk_.Exists("/runs/a/checkpoints/cut_0001_000001/manifest"));
+  EXPECT_FALSE(disk_.Exists("/runs/a/checkpoints/cut_0001_000002"));
+  EXPECT_FALSE(disk_.Exists("/runs/a/log/00000002.00000000000000ff.partial"));
+  EXPECT_TRUE(disk_.Exists("/runs/a/checkpoints/mine/file"));
+  EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0001_000001")
+      << "the coordinator before died before it moved the link";
+}
+
+TEST_F(GenerationClaimTest, NothingIsRemovedBeforeTheClaim) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  MakeCut(1, 2);
+  std::vector<std::string> removed;
+  disk_.SetHook([&](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0) return absl::AlreadyExistsError("taken");
+    if (operation.rfind("remove /runs/a/checkpoints", 0) == 0) removed.push_back(operation);
+    return absl::OkStatus();
+  });
+  EXPECT_FALSE(Claim("x").ok());
+  EXPECT_THAT(removed, testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,169 @@
+#include "deploy/coordinator/members.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/role/role_flags.h"
+
+namespace satrap {
+namespace {
+
+constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
+// Processes of one index that have registered and of which none was heard. Each is a program that
+// somebody starts again and again; the oldest are dead.
+constexpr size_t kMaxRegistered = 64;
+
+}  // namespace
+
+std::string Members::Entry::Name() const { return MemberName(member.role(), member.index()); }
+
+Members::Members(const JobConfig& job) : job_name_(job.name()) {
+  for (const Role role : kMemberRoles) {
+    for (int index = 0; index < ReplicasOf(role, job); ++index) {
+      Entry entry;
+      entry.member.set_role(role);
+      entry.member.set_index(static_cast<uint32_t>(index));
+      entries_.push_back(std::move(entry));
+    }
+  }
+}
+
+Members::Entry* Members::Find(Role role, uint32_t index) {
+  for (Entry& entry : entries_) {
+    if (entry.member.role() == role && entry.member.index() == index) return &entry;
+  }
+  return nullptr;
+}
+
+absl::Status Members::Register(const RegisterRequest& request, int64_t now_us) {
+  const Member& member = request.member();
+  const std::string name = MemberName(member.role(), static_cast<int>(member.index()));
+  if (request.incarnation() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " registers without an incarnation"));
+  }
+  Entry* entry = Find(member.role(), member.index());
+  if (entry == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("job '", job_name_, "' has no ", name));
+  }
+  for (const Process& process : entry->registered) {
+    if (process.incarnation == request.incarnation()) return absl::OkStatus();
+  }
+  entry->registered.push_back({member, request.incarnation()});
+  if (entry->registered.size() > kMaxRegistered) entry->registered.pop_front();
+  if (!entry->heard()) {
+    entry->last_heard_us = now_us;
+    entry->told = false;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
+                                std::string* conflict) {
+  Entry* entry = Find(request.role(), request.index());
+  const Process* sender = nullptr;
+  if (entry != nullptr && request.incarnation() != 0) {
+    for (const Process& process : entry->registered) {
+      if (process.incarnation == request.incarnation()) sender = &process;
+    }
+  }
+  const bool is_member =
+      entry != nullptr && entry->heard() && entry->incarnation == request.incarnation();
+  if (sender == nullptr && !is_member) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this process is not the ", MemberName(request.role(), static_cast<int>(request.index())),
+        " that has registered with job '", job_name_, "'"));
+  }
+  if (!entry->heard()) {
+    entry->member = sender->member;
+    entry->incarnation = sender->incarnation;
+  }
+  if (entry->incarnation != request.incarnation()) {
+    *conflict = absl::StrCat(
+        entry->Name(), " (process ", entry->member.pid(), ") was started again, as process ",
+        sender->member.pid(), " at '", sender->member.address(),
+        "', and what the first process held is lost. If both are alive, two were started with the "
+        "same --role_index");
+    // Nobody waits for a process that is most likely dead. If it lives, its next heartbeat tells
+    // it.
+    entry->told = true;
+    return absl::OkStatus();
+  }
+  entry->last_heard_us = now_us;
+  // Heartbeats of one process may overtake each other, and readiness never ends.
+  if (request.ready()) entry->ready = true;
+  if (request.has_loader()) {
+    entry->loader = request.loader();
+    entry->has_loader = true;
+  }
+  return absl::OkStatus();
+}
+
+std::string Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
+  std::string silent;
+  for (Entry& entry : entries_) {
+    // A heartbeat may have come since, and then none of the stall is that member's.
+    entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
+    if (now_us - entry.last_heard_us <= timeout_us) continue;
+    entry.told = true;
+    // Nobody is lost who was never heard: a copy of Register may outlive its process.
+    if (!silent.empty() || !entry.heard()) continue;
+    silent = absl::StrCat(entry.Name(), " (process ", entry.member.pid(),
+                          ") is lost: it sent no heartbeat for ", timeout_us / 1000000, " s");
+  }
+  return silent;
+}
+
+std::string Members::Unheard() const {
+  std::string names;
+  for (const Entry& entry : entries_) {
+    if (!entry.heard()) absl::StrAppend(&names, names.empty() ? "" : ", ", entry.Name());
+  }
+  return names;
+}
+
+bool Members::AllReady() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.ready; });
+}
+
+void Members::SetTold(Role role, uint32_t index) {
+  Entry* entry = Find(role, index);
+  if (entry != nullptr) entry->told = true;
+}
+
+bool Members::AllTold() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.registered.empty() || entry.told; });
+}
+
+void Members::AddTo(HeartbeatAnswer* answer) const {
+  for (const Entry& entry : entries_) *answer->add_members() = entry.member;
+}
+
+void Members::AddTo(StatusAnswer* answer, int64_t now_us) const {
+  for (const Entry& entry : entries_) {
+    RoleStatus* role = answer->add_roles();
+    *role->mutable_member() = entry.member;
+    role->set_ready(entry.ready);
+    if (entry.heard()) {
+      role->set_seconds_since_heartbeat(static_cast<double>(now_us - entry.last_heard_us) * 1e-6);
+    } else if (!entry.registered.empty()) {
+      *role->mutable_member() = entry.registered.back().member;
+    }
+    if (entry.has_loader) *role->mutable_loader() = entry.loader;
+  }
+}
+
+uint64_t Members::ExpectedTrainSamples() const {
+  uint64_t sum = 0;
+  uint64_t loaders = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.loader.expected_train_samples() == 0) continue;
+    sum += entry.loader.expected_train_samples();
+    ++loaders;
+  }
+  return loaders == 0 ? 0 : sum / loaders;
+}
+
+}  // namespace satrap

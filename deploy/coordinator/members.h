@@ -1,0 +1,83 @@
+// The processes of one generation: who has registered, who is heard, who is ready.
+//
+// A member is one process, known by its incarnation (RegisterRequest). The first registered process
+// of a role's index that sends a heartbeat is the member. Register alone makes nobody a member,
+// because a late copy of it, from a process that is dead, may arrive at any time; a heartbeat of
+// another registered process under the same index ends the generation: either the member died, with
+// all that it held, or two processes were started with one index, and nobody can tell which.
+//
+// Not thread-safe: the coordinator's engine locks.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
+#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+class Members {
+ public:
+  explicit Members(const JobConfig& job);
+
+  // FAILED_PRECONDITION if the job has no such role and index; INVALID_ARGUMENT without an
+  // incarnation. The same process may register again.
+  absl::Status Register(const RegisterRequest& request, int64_t now_us);
+
+  // Takes in a heartbeat. FAILED_PRECONDITION if the process has not registered. Sets `conflict` to
+  // a message if it is a second process under its index.
+  absl::Status Heartbeat(const HeartbeatRequest& request, int64_t now_us, std::string* conflict);
+
+  // Discounts `stall_us`, in which this process could not hear anybody, from every silence. Returns
+  // a message if a member has then been silent for longer than `timeout_us`; empty if none.
+  std::string FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
+
+  // "data_loader 0, embedding_ps 1": those that were never heard.
+  std::string Unheard() const;
+  bool AllReady() const;
+
+  // The member has been told how the run goes on, or exits without being told.
+  void SetTold(Role role, uint32_t index);
+  // Whether every member that still sends heartbeats has been told, and every process that has
+  // registered a moment ago.
+  bool AllTold() const;
+
+  // The members themselves. REQUIRES: AllReady()
+  void AddTo(HeartbeatAnswer* answer) const;
+  void AddTo(StatusAnswer* answer, int64_t now_us) const;
+  // The mean over the loaders that know it; 0 if none does.
+  uint64_t ExpectedTrainSamples() const;
+
+ private:
+  struct Process {
+    Member member;
+    uint64_t incarnation = 0;
+  };
+  struct Entry {
+    std::string Name() const;
+    bool heard() const { return incarnation != 0; }
+
+    Member member;             // role and index from the start; the rest of the member, once heard
+    uint64_t incarnation = 0;  // of the member; 0: none was heard yet
+    std::deque<Process> registered;  // the newest last
+    bool ready = false;
+    bool told = false;
+    int64_t last_heard_us = 0;  // by a heartbeat, or by Register before the first one
+    LoaderProgress loader;
+    bool has_loader = false;
+  };
+  Entry* Find(Role role, uint32_t index);
+
+  const std::string job_name_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_

@@ -1,0 +1,45 @@
+#include "deploy/coordinator/wishes.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/config/job_change.h"
+#include "common/config/job_config.h"
+
+namespace satrap {
+
+absl::StatusOr<uint64_t> Wishes::Add(const WishRequest& request, const JobConfig& job) {
+  // Calls are repeated when an answer is lost, and a stop or a scale must not be made twice.
+  if (request.kind() == WishRequest::STOP && stops()) return stop_;
+  if (request.kind() == WishRequest::SCALE) {
+    JobConfig next = request.job();
+    next.set_run_dir(job.run_dir());
+    if (scales() && ResolvedJobText(next) == ResolvedJobText(next_job_)) return scale_;
+    const absl::Status status = CheckJobChange(job, next);
+    if (!status.ok()) return absl::InvalidArgumentError(status.message());
+    if (!stops() && !scales()) next_job_ = std::move(next);
+  }
+  if (request.kind() != WishRequest::CUT && (stops() || scales())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a ", stops() ? "stop" : "change of size", " is under way already"));
+  }
+  ++newest_;
+  if (request.kind() == WishRequest::STOP) stop_ = newest_;
+  if (request.kind() == WishRequest::SCALE) scale_ = newest_;
+  return newest_;
+}
+
+absl::optional<CutWish> Wishes::Open() const {
+  if (fulfilled_ >= newest_) return absl::nullopt;
+  CutWish wish;
+  wish.set_number(newest_);
+  wish.set_leave(stops() || scales());
+  return wish;
+}
+
+void Wishes::Fulfil(uint64_t number) {
+  fulfilled_ = std::max(fulfilled_, std::min(number, newest_));
+}
+
+}  // namespace satrap
