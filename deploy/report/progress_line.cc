@@ -25,7 +25,10 @@ std::string Phase(const StatusAnswer& status) {
     case FINISHED:
       return "finishing";
     case FAILED:
+    case STOPPED:
       return "stopping";
+    case RESTARTING:
+      return "restarting";
   }
   return "starting";
 }
