@@ -41,7 +41,8 @@ RunReport TrainedReport() {
 
 TEST(RunReport, CountsBadRecordsByLedgerAndLoadersAndDividesByTrainingTimeOnly) {
   const std::string json = ReportJson(TrainedReport());
-  EXPECT_THAT(json, HasSubstr(R"("quarantined":12,"empty_lines":1,"generations":1,"restarts":[],)"));
+  EXPECT_THAT(json,
+              HasSubstr(R"("quarantined":12,"empty_lines":1,"generations":1,"restarts":[],)"));
   EXPECT_THAT(json, HasSubstr(R"("samples_per_second":50000,)"));
   EXPECT_THAT(json, HasSubstr(R"("wall_seconds":30,)"));
   EXPECT_THAT(json, HasSubstr(R"("tables":[{"name":"users","rows":10,"bytes":1000},)"));
