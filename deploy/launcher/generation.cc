@@ -41,16 +41,6 @@ std::string ShownPath(const std::string& path) {
   return relative.string();
 }
 
-Cause CauseOf(const RoleProcess& process) {
-  Cause cause;
-  cause.brief = absl::StrCat(process.name, " ", DescribeExit(process.wait_status),
-                             process.ended_well() ? " before the run was over" : "");
-  cause.full = absl::StrCat(cause.brief, "; its log is ", ShownPath(process.log_path));
-  const std::string last = LastErrorOf(process.log_path);
-  if (!last.empty()) absl::StrAppend(&cause.full, "\n  it says: ", last);
-  return cause;
-}
-
 Generation::Generation(ProcessStarter* starter, const RunFolder* folder, std::string bin_dir)
     : starter_(starter), folder_(folder), bin_dir_(std::move(bin_dir)) {}
 

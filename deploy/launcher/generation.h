@@ -21,9 +21,6 @@
 
 namespace satrap {
 
-// What a role and the coordinator exit with when their generation is over and the run is not.
-inline constexpr int kStartAgainExitCode = 75;
-
 struct RoleProcess {
   Role role;
   int index;
@@ -37,13 +34,6 @@ struct RoleProcess {
   bool ended_well() const { return ended && wait_status == 0; }
   bool was_killed() const;
   bool exited_with(int code) const;
-};
-
-// How the first process ended: "embedding_ps 1 was killed by signal 9 (Killed)", and the same with
-// the path of its log and its last error.
-struct Cause {
-  std::string brief;
-  std::string full;
 };
 
 class Generation {
@@ -82,9 +72,6 @@ class Generation {
   const std::string bin_dir_;
   std::vector<RoleProcess> processes_;
 };
-
-// How `process`, which has ended, did.
-Cause CauseOf(const RoleProcess& process);
 
 // The path as a user would type it: relative if it is below the current folder.
 std::string ShownPath(const std::string& path);

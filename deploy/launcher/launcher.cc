@@ -2,16 +2,13 @@
 
 #include <poll.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
@@ -22,8 +19,8 @@
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
-#include "deploy/launcher/child_process.h"
 #include "deploy/launcher/generation.h"
+#include "deploy/launcher/generation_cause.h"
 #include "deploy/launcher/process_starter.h"
 #include "deploy/launcher/run_progress.h"
 
@@ -63,17 +60,6 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// Whether the last error in the process's log contains `words`.
-bool Says(const RoleProcess& process, absl::string_view words) {
-  return absl::StrContains(LastErrorOf(process.log_path), words);
-}
-
-// A process that exited because the run had failed or its generation was over is not the cause.
-bool IsEcho(const RoleProcess& process) {
-  if (process.exited_with(kStartAgainExitCode)) return true;
-  return process.ended && !process.ended_well() && Says(process, kRunHasFailed);
-}
-
 // 0, 1, 2, 4, ... 30 s.
 int64_t PauseMs(int restarts_since_cut) {
   if (restarts_since_cut == 0) return 0;
@@ -107,8 +93,6 @@ struct Launcher::Rep {
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
   std::string RestartText(const Cause& cause, int64_t pause_ms) const;
-  Cause SilentCoordinator(const RoleProcess* witness) const;
-  Cause ToldCause(const RoleProcess* first) const;
   RunEnd Finish(RunEnd::Kind kind);
   RunEnd Failed(std::string message);
   RunEnd Interrupted(bool saved);
@@ -131,7 +115,7 @@ struct Launcher::Rep {
   bool coordinator_answers = false;  // it answered the last Status call
   int64_t silent_ms = 0;             // for which it has not
   int64_t next_status_ms = 0;
-  int64_t failed_ms = 0;  // when `status` was FAILED first
+  int64_t over_ms = 0;  // when `status` was FAILED or RESTARTING first
 
   int stop_signal = 0;           // the first that asked the launcher to stop
   int64_t stop_deadline_ms = 0;  // of the last cut; 0: none is awaited
@@ -193,7 +177,7 @@ absl::Status Launcher::Rep::StartGeneration() {
   has_answered = false;
   coordinator_answers = false;
   silent_ms = 0;
-  failed_ms = 0;
+  over_ms = 0;
   next_status_ms = 0;
   return absl::OkStatus();
 }
@@ -228,7 +212,7 @@ void Launcher::Rep::AskStatus() {
     silent_ms += std::min(MonotonicMs() - start_ms, 2 * kStatusTimeoutMs) + kStatusPeriodMs;
   }
   const bool is_over = status.state() == FAILED || status.state() == RESTARTING;
-  if (is_over && failed_ms == 0) failed_ms = MonotonicMs();
+  if (is_over && over_ms == 0) over_ms = MonotonicMs();
   next_status_ms = MonotonicMs() + kStatusPeriodMs;
 }
 
@@ -265,62 +249,10 @@ void Launcher::Rep::Settle() {
   if (status.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
-Cause Launcher::Rep::SilentCoordinator(const RoleProcess* witness) const {
-  const RoleProcess& coordinator = generation->coordinator();
-  Cause cause;
-  cause.brief = absl::StrCat(coordinator.name, " (process ", coordinator.pid,
-                             ") is running but does not answer");
-  cause.full = absl::StrCat(cause.brief, "; its log is ", ShownPath(coordinator.log_path));
-  if (witness != nullptr) {
-    absl::StrAppend(&cause.full, "\n  ", witness->name, " says: ", LastErrorOf(witness->log_path));
-  }
-  return cause;
-}
-
-// The cause when the coordinator has one. `first`, if not null, is the first process that ended by
-// itself. It is the cause if it ended before the process that the coordinator names, because that
-// one failed when it missed `first`.
-Cause Launcher::Rep::ToldCause(const RoleProcess* first) const {
-  const std::string& reason = status.stop_reason();
-  const std::vector<RoleProcess>& processes = generation->processes();
-  const auto told =
-      std::find_if(processes.begin(), processes.end(), [&reason](const RoleProcess& process) {
-        return absl::StartsWith(reason, absl::StrCat(process.name, ":")) ||
-               absl::StartsWith(reason, absl::StrCat(process.name, " (process "));
-      });
-  const bool is_told = told != processes.end();
-  if (first != nullptr && first->ended_ms <= failed_ms && !(is_told && first == &*told)) {
-    const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // Exit code 0 before the run is over is never a consequence of another failure.
-    if (before || first->ended_well()) return CauseOf(*first);
-  }
-  if (!is_told) {
-    const std::filesystem::path log(processes.front().log_path);
-    return {reason, absl::StrCat(reason, "\n  logs are in ", ShownPath(log.parent_path()))};
-  }
-  return {reason, absl::StrCat(reason, "\n  ", told->name, " ",
-                               told->ended ? DescribeExit(told->wait_status) : "was ended",
-                               "; its log is ", ShownPath(told->log_path))};
-}
-
-// A process that was killed by a signal; else a coordinator that runs and does not answer; else the
-// first failure that the coordinator was told of; else the first process that ended.
 Cause Launcher::Rep::Judge() {
   const auto was_killed = [](const RoleProcess& process) { return process.was_killed(); };
   if (generation->FirstEnded(was_killed) == nullptr && !IsSilent()) Settle();
-  if (const RoleProcess* killed = generation->FirstEnded(was_killed); killed != nullptr) {
-    return CauseOf(*killed);
-  }
-  const RoleProcess* first =
-      generation->FirstEnded([](const RoleProcess& process) { return !IsEcho(process); });
-  const RoleProcess* witness = generation->FirstEnded(
-      [](const RoleProcess& process) { return Says(process, kCoordinatorIsSilent); });
-  const bool runs_silent = !generation->coordinator().ended && !coordinator_answers;
-  if (runs_silent && (IsSilent() || witness != nullptr)) return SilentCoordinator(witness);
-  if (status.state() == FAILED || status.state() == RESTARTING) return ToldCause(first);
-  if (generation->coordinator().exited_with(1)) return CauseOf(generation->coordinator());
-  if (first == nullptr) first = generation->FirstEnded([](const RoleProcess&) { return true; });
-  return first == nullptr ? SilentCoordinator(nullptr) : CauseOf(*first);
+  return FindCause(*generation, {status, coordinator_answers, IsSilent(), over_ms});
 }
 
 // REQUIRES: `progress` was read after the generation's end

@@ -35,7 +35,7 @@ CutEntry EntryOf(const std::string& cut, const RunLog& log) {
 
 }  // namespace
 
-std::string FolderOfCut(const std::string& run_dir, const std::string& cut) {
+std::string PathOfCut(const std::string& run_dir, const std::string& cut) {
   if (absl::StartsWith(cut, "/")) return cut;
   return absl::StrCat(CheckpointsDir(run_dir), "/", cut);
 }
@@ -50,7 +50,7 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
   }
   if (const absl::optional<std::string> start = StartOf(log); start.has_value()) {
     progress.cut = EntryOf(*start, log);
-    const auto manifest = ReadManifest(FolderOfCut(run_dir, *start));
+    const auto manifest = ReadManifest(PathOfCut(run_dir, *start));
     // Only counts of a message depend on it; the roles check the cut when they load it.
     if (manifest.ok()) {
       progress.cut->set_step(manifest->step());

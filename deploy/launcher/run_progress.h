@@ -29,7 +29,7 @@ struct RunProgress {
 
 // The folder of a cut that the log names: by the name of its folder in RUN/checkpoints, or by its
 // absolute path.
-std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
+std::string PathOfCut(const std::string& run_dir, const std::string& cut);
 
 // DATA_LOSS as RunLog::Open.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
