@@ -1,17 +1,33 @@
-// Which fields of a job may differ between two generations of a run.
+// What may change in a job between two generations of a run, by `satrap resume --set` or `satrap
+// scale`. This is the only list of it.
+//
+// What may change says how many processes do the work and how fast, when to stop, validate and
+// save, and how far a gradient moves a value. What may not change fixes which samples there are and
+// their order, which the ledger of a cut refers to, or the shape of what a cut holds.
 //
 // Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_JOB_CHANGE_H_
 #define SATRAP_COMMON_CONFIG_JOB_CHANGE_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
-// INVALID_ARGUMENT if a run that has begun as `from` cannot go on as `to`, naming the field.
+// Whether a run of the job `from` may go on as `to`. INVALID_ARGUMENT with every problem, one a
+// line: the path of each field that must not change, both values and the reason; and, as
+// ValidateJob tells it, whatever makes `to` invalid, such as fewer lanes than loaders.
+// REQUIRES: both are resolved (ResolveJob)
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to);
+
+// `from` with the assignments `sets` applied in order (field_path.h), resolved and checked.
+// Errors as SetField and CheckJobChange.
+absl::StatusOr<JobConfig> ChangedJob(const JobConfig& from, const std::vector<std::string>& sets);
 
 }  // namespace satrap
 

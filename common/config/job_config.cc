@@ -63,6 +63,7 @@ void MakeSectionsPresent(JobConfig* job) {
     job->mutable_dense_optimizer()->mutable_adam();
   }
   job->mutable_evaluation();
+  job->mutable_checkpoint();
   job->mutable_data_loader();
   job->mutable_embedding_worker();
   job->mutable_embedding_ps();
@@ -99,8 +100,7 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
   for (const std::string& assignment : sets) {
     if (ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
   }
-  MakeSectionsPresent(&job);
-  FillDefaults(&job);
+  ResolveJob(&job);
   const absl::Status status = ValidateJob(job);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
@@ -112,24 +112,26 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
-  MakeSectionsPresent(&job);
-  FillDefaults(&job);
+  ResolveJob(&job);
   RETURN_IF_ERROR(ValidateJob(job));
   return job;
 }
 
+void ResolveJob(JobConfig* job) {
+  MakeSectionsPresent(job);
+  FillDefaults(job);
+}
+
 std::string ResolvedJobText(const JobConfig& job) {
   JobConfig resolved = job;
-  MakeSectionsPresent(&resolved);
-  FillDefaults(&resolved);
+  ResolveJob(&resolved);
   return ToText(resolved);
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
   // Where the data and the run folder lie is not part of the job: peers may mount them elsewhere.
   JobConfig identity = job;
-  MakeSectionsPresent(&identity);
-  FillDefaults(&identity);
+  ResolveJob(&identity);
   identity.clear_data_root();
   identity.clear_run_dir();
   identity.clear_init_from();

@@ -28,6 +28,9 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
 // Reads what ResolvedJobText wrote: fills in defaults only, and validates. Errors as LoadJob.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
+// Makes the sections present that a job may leave out, and sets every default.
+void ResolveJob(JobConfig* job);
+
 // The job as text, every default spelled out.
 std::string ResolvedJobText(const JobConfig& job);
 

@@ -102,4 +102,13 @@ void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::strin
   }
 }
 
+void CheckCheckpoint(const CheckpointConfig& checkpoint, const std::string& prefix,
+                     Problems* problems) {
+  problems->NotNegative(prefix + "every_seconds", checkpoint.every_seconds());
+  problems->Range<int64_t>(prefix + "every_steps", checkpoint.every_steps(), 0, kMaxSteps);
+  // The newest cut is never removed: a generation that begins may be reading it.
+  problems->Range(prefix + "keep", checkpoint.keep(), 1, 1000000);
+  problems->Range<int64_t>(prefix + "copy_bytes", checkpoint.copy_bytes(), 0, int64_t{1} << 50);
+}
+
 }  // namespace satrap

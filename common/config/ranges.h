@@ -1,4 +1,4 @@
-// The legal values of tables, initializers and optimizers: their only home. The validator checks
+// The legal values of tables, initializers, optimizers and cuts: their only home. The validator checks
 // whole jobs with these functions, and the factories check what they are given, so the two never
 // disagree.
 //
@@ -15,6 +15,7 @@
 #include <string>
 
 #include "common/config/problems.h"
+#include "proto/job.pb.h"
 #include "proto/model.pb.h"
 #include "proto/table.pb.h"
 
@@ -31,6 +32,8 @@ void CheckSparseOptimizer(const SparseOptimizerConfig& optimizer, const std::str
                           Problems* problems);
 void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::string& prefix,
                          Problems* problems);
+void CheckCheckpoint(const CheckpointConfig& checkpoint, const std::string& prefix,
+                     Problems* problems);
 
 }  // namespace satrap
 

@@ -57,6 +57,19 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   }
 }
 
+void ValidateRecovery(const JobConfig& job, Problems* problems) {
+  CheckCheckpoint(job.checkpoint(), "checkpoint.", problems);
+  problems->Range("max_restarts", job.max_restarts(), 0, 1000000);
+  problems->Range("stop_seconds", job.stop_seconds(), 0.0, 86400.0);
+  for (int i = 0; i < job.kill_points_size(); ++i) {
+    const KillPoint& kill_point = job.kill_points(i);
+    const std::string path = absl::StrCat("kill_points[", i, "].");
+    problems->Range(path + "replica", kill_point.replica(), 0, 1023);
+    problems->Range<int64_t>(path + "visit", kill_point.visit(), 1, kMaxSteps);
+    problems->Range<int64_t>(path + "generation", kill_point.generation(), 1, kMaxSteps);
+  }
+}
+
 // Only what can be seen without building the network, which checks inputs and shapes.
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
@@ -81,6 +94,7 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
 absl::Status ValidateJob(const JobConfig& job) {
   Problems problems;
   ValidateModes(job, &problems);
+  ValidateRecovery(job, &problems);
   ValidateRoles(job, &problems);
   ValidateData(job, &problems);
   ValidateTables(job, &problems);

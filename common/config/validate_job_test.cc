@@ -46,6 +46,21 @@ TEST(ValidateJob, BoundsTheJobsOwnFields) {
   ExpectRange(job, "evaluation.patience", 0, 1000000);
 }
 
+TEST(ValidateJob, BoundsTheFieldsOfCutsAndRestarts) {
+  const JobConfig job = SmallJob();
+  ExpectNotNegative(job, "checkpoint.every_seconds");
+  ExpectRange(job, "checkpoint.every_steps", 0, int64_t{1} << 60);
+  ExpectRange(job, "checkpoint.keep", 1, 1000000);
+  ExpectRange(job, "checkpoint.copy_bytes", 0, int64_t{1} << 50);
+  ExpectRange(job, "max_restarts", 0, 1000000);
+  ExpectValues(job, "stop_seconds", {"0", "86400"}, {"-1", "86401", "nan"}, "in [0, 86400]");
+  JobConfig with_kill_point = job;
+  with_kill_point.add_kill_points()->set_point(KillPoint::RANK_AFTER_MARK);
+  ExpectRange(with_kill_point, "kill_points[0].replica", 0, 1023);
+  ExpectRange(with_kill_point, "kill_points[0].visit", 1, int64_t{1} << 60);
+  ExpectRange(with_kill_point, "kill_points[0].generation", 1, int64_t{1} << 60);
+}
+
 TEST(ValidateJob, AGlobalBatchHasASampleForEachNnWorkerAndCountsExactlyInF32) {
   const JobConfig job = SmallJob();
   EXPECT_EQ(ProblemsOf(job, {"global_batch_size=1"}), "");

@@ -164,7 +164,8 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, line.install_dir));
   ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options, line), line.install_dir));
   ThroughputMeter meter(options.warmup_seconds, options.seconds);
-  ASSIGN_OR_RETURN(const JobRun run, RunJob(job, line, [&meter](const StatusAnswer& status) {
+  ASSIGN_OR_RETURN(const JobRun run,
+                   RunJob(job, line, [&meter](const StatusAnswer& status, Launcher*) {
                      return meter.Add(status, MonotonicSeconds());
                    }));
   const int code = PrintEnd(run.end);

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -41,6 +42,32 @@ constexpr CommandInfo kCommands[] = {
      "Says what a run is doing, or how it ended. By default the newest training under ./runs, "
      "that\n"
      "is, of those without --run_dir."},
+    {"resume", Command::kResume, 1, 1, "RUN", "from set report",
+     "Goes on with a run that was stopped, interrupted or has failed, from its newest cut, and\n"
+     "reports as `train` does. --from takes an older cut, by name or by folder. --set changes "
+     "what\n"
+     "may change between generations: numbers of processes, epochs, learning rates and the like."},
+    {"stop", Command::kStop, 1, 1, "RUN", "",
+     "Lets a run in progress take a last cut and end, and waits for it. `resume` goes on."},
+    {"checkpoint", Command::kCheckpoint, 1, 2, "RUN | list RUN | inspect CUT | verify CUT", "",
+     "checkpoint RUN          takes a cut of a run in progress, now, and waits until it is saved\n"
+     "checkpoint list RUN     the saved cuts of a run\n"
+     "checkpoint inspect CUT  what a cut holds; CUT is its folder, RUN/checkpoints/NAME\n"
+     "checkpoint verify CUT   reads every file of a cut and checks its size and checksum\n"
+     "\n"
+     "With one argument it is always a RUN: a run of the name `list` is ./list."},
+    {"scale", Command::kScale, 2, 64, "RUN FIELD=N...", "",
+     "Gives a run in progress another number of processes, without loss: it takes a cut and goes "
+     "on\n"
+     "from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,\n"
+     "nn_worker.replicas, or another field that `resume --set` may change."},
+    {"chaos", Command::kChaos, 1, 1, "JOB", "kills seed set report run_dir",
+     "Trains a job and kills its processes, the coordinator among them, at moments that the seed\n"
+     "draws; stops one for 5 s, which must not restart the run, and one for 20 s, which must. At "
+     "the\n"
+     "end it checks that every sample was trained exactly once in each epoch: by the ledger of "
+     "the\n"
+     "last cut, and by the rows of the table `tally` if the job has one (docs/operations.md)."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
      "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan or "
      "deepfm;\n"
@@ -57,6 +84,9 @@ constexpr std::pair<const char*, const char*> kFlagHelp[] = {
     {"report", "--report FILE        write the report there too, as JSON"},
     {"run_dir", "--run_dir DIR        folder of the run (default: runs/NAME-DATE-TIME)"},
     {"init_from", "--init_from RUN      start from the model of that run, or of that model folder"},
+    {"from", "--from CUT           begin from that cut instead of the newest"},
+    {"kills", "--kills N            how many processes to kill (default: 20)"},
+    {"seed", "--seed S             draws which ones, and when (default: 1)"},
     {"output", "--output FILE        write the probabilities there"},
 };
 
@@ -137,6 +167,51 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
   if (name == "run_dir") line->run_dir = value;
   if (name == "init_from") line->init_from = value;
   if (name == "output") line->output = value;
+  if (name == "from") line->from_cut = value;
+  if (name == "kills" && (!absl::SimpleAtoi(value, &line->kills) || line->kills < 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--kills ", value, " is not a number >= 0"));
+  }
+  if (name == "seed" && !absl::SimpleAtoi(value, &line->seed)) {
+    return absl::InvalidArgumentError(absl::StrCat("--seed ", value, " is not a number >= 0"));
+  }
+  return absl::OkStatus();
+}
+
+// Splits `checkpoint WORD CUT` into a command and its argument. One argument alone is a run.
+absl::Status TakeCheckpointWord(const CommandInfo& info, CommandLine* line) {
+  constexpr std::pair<absl::string_view, Command> kWords[] = {
+      {"list", Command::kCheckpointList},
+      {"inspect", Command::kCheckpointInspect},
+      {"verify", Command::kCheckpointVerify},
+  };
+  const std::string first = line->arguments[0];
+  for (const auto& [word, command] : kWords) {
+    if (first != word) continue;
+    if (line->arguments.size() == 2) {
+      line->command = command;
+      line->arguments.erase(line->arguments.begin());
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "usage: satrap checkpoint ", word, word == "list" ? " RUN" : " CUT",
+        "; a cut of a run named '", word, "' is taken by: satrap checkpoint ./", word));
+  }
+  if (line->arguments.size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("'checkpoint ", first,
+                                                 "': usage: satrap checkpoint ", info.arguments,
+                                                 DidYouMean(first, {"list", "inspect", "verify"})));
+}
+
+// FIELD=N of `scale`.
+absl::Status CheckFields(const CommandInfo& info, const CommandLine& line) {
+  for (size_t i = 1; i < line.arguments.size(); ++i) {
+    if (!absl::StrContains(line.arguments[i], "=")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", line.arguments[i], "' is not of the form FIELD=N; usage: satrap scale ",
+                       info.arguments));
+    }
+    RETURN_IF_ERROR(CheckSet(info, line.arguments[i]));
+  }
   return absl::OkStatus();
 }
 
@@ -167,6 +242,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     return absl::InvalidArgumentError(absl::StrCat(
         "usage: satrap ", info->name, *info->arguments == 0 ? "" : " ", info->arguments));
   }
+  if (line.command == Command::kCheckpoint) RETURN_IF_ERROR(TakeCheckpointWord(*info, &line));
+  if (line.command == Command::kScale) RETURN_IF_ERROR(CheckFields(*info, line));
   if (line.command == Command::kHelp) {
     line.command_name = line.arguments.empty() ? "" : line.arguments[0];
   }

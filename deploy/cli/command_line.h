@@ -5,6 +5,7 @@
 #ifndef SATRAP_DEPLOY_CLI_COMMAND_LINE_H_
 #define SATRAP_DEPLOY_CLI_COMMAND_LINE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,18 +14,38 @@
 
 namespace satrap {
 
-enum class Command { kHelp, kDemo, kTrain, kValidate, kEvaluate, kPredict, kStatus, kBench };
+enum class Command {
+  kHelp,
+  kDemo,
+  kTrain,
+  kValidate,
+  kEvaluate,
+  kPredict,
+  kStatus,
+  kResume,
+  kStop,
+  kScale,
+  kCheckpoint,
+  kCheckpointList,
+  kCheckpointInspect,
+  kCheckpointVerify,
+  kChaos,
+  kBench
+};
 
 struct CommandLine {
   Command command = Command::kHelp;
   std::string command_name;              // "train"; for kHelp the command to explain
-  std::vector<std::string> arguments;    // JOB; RUN FILE; NAME
+  std::vector<std::string> arguments;    // JOB; RUN FILE; NAME; RUN FIELD=N...; CUT
   std::string install_dir = ".";         // --install_dir: the folder of deploy/jobs and the zoo
   std::vector<std::string> sets;         // --set path=value, in order
   std::string report;                    // --report FILE
   std::string run_dir;                   // --run_dir DIR
   std::string init_from;                 // --init_from RUN
   std::string output;                    // --output FILE (predict)
+  std::string from_cut;                  // --from CUT (resume)
+  int kills = 20;                        // --kills N (chaos)
+  uint64_t seed = 1;                     // --seed S (chaos)
   std::vector<std::string> bench_flags;  // bench: all other flags, as typed
 };
 

@@ -66,6 +66,43 @@ TEST(ParseCommandLine, RefusesToSetWhatTheCommandSets) {
   EXPECT_EQ(ErrorOf({"train", "a", "--set", "data.test_files="}), "");
 }
 
+TEST(ParseCommandLine, UnderstandsTheCommandsOfARunInProgress) {
+  const auto resume = ParseCommandLine(
+      {"resume", "runs/a", "--from", "cut_0001_000002", "--set", "epochs=3", "--report=r"});
+  ASSERT_TRUE(resume.ok()) << resume.status();
+  EXPECT_EQ(resume->command, Command::kResume);
+  EXPECT_EQ(resume->from_cut, "cut_0001_000002");
+  EXPECT_THAT(resume->sets, ElementsAre("epochs=3"));
+  EXPECT_EQ(ParseCommandLine({"stop", "runs/a"})->command, Command::kStop);
+  const auto scale = ParseCommandLine({"scale", "a", "embedding_ps.replicas=4", "epochs=2"});
+  ASSERT_TRUE(scale.ok()) << scale.status();
+  EXPECT_THAT(scale->arguments, ElementsAre("a", "embedding_ps.replicas=4", "epochs=2"));
+  EXPECT_THAT(ErrorOf({"scale", "a"}), HasSubstr("usage: satrap scale RUN FIELD=N..."));
+  EXPECT_THAT(ErrorOf({"scale", "a", "4"}), HasSubstr("'4' is not of the form FIELD=N"));
+  EXPECT_THAT(ErrorOf({"scale", "a", "run_dir=x"}), HasSubstr("this command chooses the folder"));
+  EXPECT_THAT(ErrorOf({"stop"}), HasSubstr("usage: satrap stop RUN"));
+  const auto chaos = ParseCommandLine({"chaos", "job", "--kills", "7", "--seed=9"});
+  ASSERT_TRUE(chaos.ok()) << chaos.status();
+  EXPECT_EQ(chaos->kills, 7);
+  EXPECT_EQ(chaos->seed, 9u);
+  EXPECT_THAT(ErrorOf({"chaos", "job", "--kills=many"}), HasSubstr("--kills many is not a number"));
+}
+
+TEST(ParseCommandLine, ACheckpointOfARunDiffersFromAQuestionAboutOne) {
+  EXPECT_EQ(ParseCommandLine({"checkpoint", "runs/a"})->command, Command::kCheckpoint);
+  EXPECT_EQ(ParseCommandLine({"checkpoint", "./list"})->command, Command::kCheckpoint);
+  const auto list = ParseCommandLine({"checkpoint", "list", "list"});
+  EXPECT_EQ(list->command, Command::kCheckpointList);
+  EXPECT_THAT(list->arguments, ElementsAre("list"));
+  EXPECT_EQ(ParseCommandLine({"checkpoint", "inspect", "c"})->command, Command::kCheckpointInspect);
+  EXPECT_EQ(ParseCommandLine({"checkpoint", "verify", "c"})->command, Command::kCheckpointVerify);
+  EXPECT_THAT(ErrorOf({"checkpoint", "verify"}),
+              HasSubstr("usage: satrap checkpoint verify CUT; a cut of a run named 'verify' is "
+                        "taken by: satrap checkpoint ./verify"));
+  EXPECT_THAT(ErrorOf({"checkpoint", "verfy", "c"}), HasSubstr("did you mean verify?"));
+  EXPECT_THAT(HelpText("checkpoint"), HasSubstr("a run of the name `list` is ./list"));
+}
+
 TEST(ParseCommandLine, HelpIsACommandAndAFlag) {
   EXPECT_EQ(ParseCommandLine({})->command, Command::kHelp);
   EXPECT_EQ(ParseCommandLine({"train", "--help"})->command, Command::kHelp);

@@ -15,6 +15,14 @@ int ValidateCommand(const CommandLine& line);
 int EvaluateCommand(const CommandLine& line);
 int PredictCommand(const CommandLine& line);
 int StatusCommand(const CommandLine& line);
+int ResumeCommand(const CommandLine& line);
+int StopCommand(const CommandLine& line);
+int ScaleCommand(const CommandLine& line);
+int CheckpointCommand(const CommandLine& line);  // takes a cut
+int ListCutsCommand(const CommandLine& line);
+int InspectCutCommand(const CommandLine& line);
+int VerifyCutCommand(const CommandLine& line);
+int ChaosCommand(const CommandLine& line);
 int BenchCommand(const CommandLine& line);
 
 }  // namespace satrap

@@ -88,14 +88,17 @@ absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::strin
                    absl::StrJoin(names, ", "), ")", DidYouMean(job, names)));
 }
 
+void MakeDataRootAbsolute(JobConfig* job) {
+  if (job->data_root().empty()) return;
+  // A slash at the end makes an empty last component; drop it.
+  const fs::path root = fs::absolute(job->data_root()).lexically_normal();
+  job->set_data_root((root.has_filename() ? root : root.parent_path()).string());
+}
+
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
-  if (!job.data_root().empty()) {
-    // A slash at the end makes an empty last component; drop it.
-    const fs::path root = fs::absolute(job.data_root()).lexically_normal();
-    job.set_data_root((root.has_filename() ? root : root.parent_path()).string());
-  }
+  MakeDataRootAbsolute(&job);
   if (!job.init_from().empty()) {
     ASSIGN_OR_RETURN(const std::string model, FindModel(job.init_from()));
     job.set_init_from(model);
@@ -135,11 +138,11 @@ absl::StatusOr<std::string> FindModel(const std::string& run) {
         absl::StrCat("no saved model in ", run, ": it is neither a run nor a model's folder"));
   }
   ASSIGN_OR_RETURN(const std::string run_dir, found);
-  const std::string best = run_dir + "/models/best";
-  if (!fs::is_directory(best, error)) {
-    return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));
+  for (const char* link : {"/checkpoints/best", "/checkpoints/latest"}) {
+    if (fs::is_directory(run_dir + link, error))
+      return fs::canonical(run_dir + link, error).string();
   }
-  return fs::canonical(best, error).string();
+  return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));
 }
 
 }  // namespace satrap

@@ -24,13 +24,16 @@ absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::strin
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir);
 
+// Makes a data_root that is relative to the current folder absolute.
+void MakeDataRootAbsolute(JobConfig* job);
+
 // Checks that no file of `outputs` is, under any name, the job's file or one of its data files,
 // which would be overwritten. Skips empty names. INVALID_ARGUMENT names the output.
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
 
-// The folder of the model that `run` names: a run's best model (FindRun), or a model's own folder.
-// NOT_FOUND if there is none.
+// The folder of the cut that `run` names: a run's best one (FindRun), or its newest if no validation
+// has chosen one; or a cut's own folder. NOT_FOUND if there is none.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
 }  // namespace satrap

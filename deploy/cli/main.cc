@@ -29,6 +29,22 @@ int Main(const std::vector<std::string>& args) {
       return PredictCommand(*line);
     case Command::kStatus:
       return StatusCommand(*line);
+    case Command::kResume:
+      return ResumeCommand(*line);
+    case Command::kStop:
+      return StopCommand(*line);
+    case Command::kScale:
+      return ScaleCommand(*line);
+    case Command::kCheckpoint:
+      return CheckpointCommand(*line);
+    case Command::kCheckpointList:
+      return ListCutsCommand(*line);
+    case Command::kCheckpointInspect:
+      return InspectCutCommand(*line);
+    case Command::kCheckpointVerify:
+      return VerifyCutCommand(*line);
+    case Command::kChaos:
+      return ChaosCommand(*line);
     case Command::kBench:
       return BenchCommand(*line);
   }

@@ -42,12 +42,20 @@ absl::Status WriteReport(const RunReport& report, const std::string& file) {
   return file.empty() ? absl::OkStatus() : WriteFileAtomically(file, json);
 }
 
+absl::Status CheckOutputsWritable(const CommandLine& line) {
+  for (const std::string& file : {line.report, line.output}) {
+    if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int ExitCodeOf(RunEnd::Kind kind) {
   switch (kind) {
     case RunEnd::FINISHED:
     case RunEnd::STOPPED:
+    case RunEnd::DISMISSED:
       return 0;
     case RunEnd::FAILED:
       return 1;
@@ -65,32 +73,44 @@ absl::StatusOr<std::string> ProgramsDir() {
   return self.parent_path().parent_path().string();
 }
 
-absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
-                              std::function<bool(const StatusAnswer&)> watch) {
-  const int64_t start_ms = MonotonicMs();
-  for (const std::string& file : {line.report, line.output}) {
-    if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
-  }
-  ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
+absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch) {
+  RETURN_IF_ERROR(CheckOutputsWritable(line));
   ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, MakeRunFolder(job, line));
   job.set_run_dir(folder->path());
-  fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder->path().c_str());
+  return RunJobIn(*folder, job, LaunchOptions(), line, std::move(watch));
+}
+
+absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
+                                const LaunchOptions& options, const CommandLine& line,
+                                RunWatch watch) {
+  const int64_t start_ms = MonotonicMs();
+  RETURN_IF_ERROR(CheckOutputsWritable(line));
+  ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
+  fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
   ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
-                   Launcher::Start(job, *folder, programs_dir));
+                   Launcher::Start(job, folder, programs_dir, options));
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   JobRun run;
-  run.run_dir = folder->path();
-  run.end = launcher->Wait([&](const StatusAnswer& status) {
-    progress.Show(status, MonotonicMs());
-    return watch == nullptr || watch(status);
-  });
+  run.run_dir = folder.path();
+  run.end = launcher->Wait(
+      [&](const StatusAnswer& status) {
+        progress.Show(status, MonotonicMs());
+        return watch == nullptr || watch(status, launcher.get());
+      },
+      [&](const std::string& message) {
+        progress.End();
+        fprintf(stderr, "satrap: %s\n", message.c_str());
+      });
   progress.End();
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
+  const std::string failure = job.run_dir() + "/failure.txt";
   if (run.end.kind == RunEnd::FAILED) {
     // A full disk may be the cause; then it must at least be printed.
-    const absl::Status written =
-        WriteFileAtomically(job.run_dir() + "/failure.txt", run.end.message + "\n");
+    const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");
     if (!written.ok()) run.end.warnings.emplace_back(written.message());
+  } else {
+    // Of an earlier end, before `resume`.
+    unlink(failure.c_str());
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
@@ -113,15 +133,20 @@ int PrintEnd(const RunEnd& end) {
   if (end.kind == RunEnd::INTERRUPTED) {
     fprintf(stderr, "satrap: stopped by %s; no process is left\n", end.message.c_str());
   }
+  if (end.kind == RunEnd::STOPPED) fprintf(stderr, "satrap: stopped on request\n");
+  if (!end.outlook.empty()) fprintf(stderr, "satrap: %s\n", end.outlook.c_str());
   return ExitCodeOf(end.kind);
 }
 
-int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
-  const absl::StatusOr<JobRun> run = RunJob(job, line);
+int ReportRun(const absl::StatusOr<JobRun>& run) {
   if (!run.ok()) return PrintError(run.status());
   const int code = PrintEnd(run->end);
   if (run->report.has_value()) fprintf(stderr, "%s", ReportText(*run->report).c_str());
   return run->report_written.ok() ? code : PrintError(run->report_written);
+}
+
+int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
+  return ReportRun(RunJob(job, line));
 }
 
 int PrintError(const absl::Status& status) {

@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/launcher/launcher.h"
+#include "deploy/launcher/run_folder.h"
 #include "deploy/report/run_report.h"
 #include "proto/job.pb.h"
 
@@ -20,6 +21,10 @@ namespace satrap {
 
 // The exit code for a run's end: 0, 1, or 130 for a run that was interrupted.
 int ExitCodeOf(RunEnd::Kind kind);
+
+// Sees each status of a run, and may send signals to its processes; when it returns false, the run
+// ends as DISMISSED.
+using RunWatch = std::function<bool(const StatusAnswer& status, Launcher* launcher)>;
 
 struct JobRun {
   std::string run_dir;
@@ -32,16 +37,24 @@ struct JobRun {
 absl::StatusOr<std::string> ProgramsDir();
 
 // Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its
-// progress on stderr. Writes report.json into the run folder and to line.report; if the run fails,
+// progress and a message for each restart on stderr. Writes report.json into the run folder and to line.report; if the run fails,
 // writes its cause to failure.txt in the run folder. `watch`, if given, sees each status; when it
-// returns false the run ends as STOPPED, without a report. An error says why the run could not
+// returns false the run ends as DISMISSED, without a report. An error says why the run could not
 // begin; line.report and line.output are checked first.
-absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line,
-                              std::function<bool(const StatusAnswer&)> watch = nullptr);
+absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch = nullptr);
 
-// Prints the warnings of a run's end to stderr, and why it failed or what stopped it. Returns the
-// exit code.
+// The same in a folder that is made or reopened already. `job.run_dir` is its path.
+absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
+                                const LaunchOptions& options, const CommandLine& line,
+                                RunWatch watch = nullptr);
+
+// Prints the warnings of a run's end to stderr, why it failed or what stopped it, and how to go on.
+// Returns the exit code.
 int PrintEnd(const RunEnd& end);
+
+// Prints the end of a run (PrintEnd) and its report, or why it could not begin, to stderr. Returns
+// the exit code.
+int ReportRun(const absl::StatusOr<JobRun>& run);
 
 // Calls RunJob and prints its end (PrintEnd) and its report to stderr. Returns the exit code.
 int RunJobAndReport(const JobConfig& job, const CommandLine& line);

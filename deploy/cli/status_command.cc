@@ -1,39 +1,23 @@
 // status: asks the coordinator of a run, or finds in the run's folder how it ended.
 
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/config/text_format.h"
-#include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
-#include "common/rpc/grpc_channel.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/run_connection.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {
 namespace {
-
-constexpr int64_t kTimeoutMs = 2000;
-
-absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
-  // Use the link's target: a path through the run folder may be too long for a socket.
-  std::error_code error;
-  const auto sockets = std::filesystem::read_symlink(run_dir + "/sockets", error);
-  if (error) return absl::UnavailableError("the run is over");
-  ASSIGN_OR_RETURN(
-      const auto channel,
-      rpc::GrpcChannel::Create(absl::StrCat("unix:", sockets.string(), "/coordinator_0"),
-                               rpc::EndpointOptions()));
-  return CoordinatorClient(channel.get(), Envelope(), kTimeoutMs).Status();
-}
 
 std::string RoleText(const RoleStatus& role) {
   const Member& member = role.member();
@@ -52,6 +36,47 @@ std::string RoleText(const RoleStatus& role) {
   return text + "\n";
 }
 
+std::string CutText(const StatusAnswer& status) {
+  const CutStatus& cut = status.last_cut();
+  std::string text = "cuts: ";
+  if (cut.has_cut()) {
+    absl::StrAppend(&text, "the last is ", cut.cut(), " at step ", CountText(cut.step()), ", ",
+                    BytesText(cut.bytes()), ", ", DurationText(cut.age_seconds()),
+                    " ago, written in ", DurationText(cut.seconds()));
+  } else {
+    absl::StrAppend(&text, "none yet");
+  }
+  if (status.cuts().writing()) absl::StrAppend(&text, "; one is being written");
+  if (status.cuts().abandoned() > 0) {
+    absl::StrAppend(&text, "; ", CountText(status.cuts().abandoned()),
+                    " abandoned, the last because ", status.cuts().last_abandoned_cause());
+  }
+  return text + "\n";
+}
+
+std::string RestartsText(const StatusAnswer& status) {
+  std::string text;
+  for (const Restart& restart : status.restarts()) {
+    absl::StrAppend(&text, "  generation ", restart.generation(), " from step ",
+                    CountText(restart.from_step()), ": ", restart.cause(), "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  return connection->Status();
+}
+
+// How a run that does not run can go on; empty if it cannot.
+std::string ResumeText(const std::string& run_dir) {
+  const auto progress = ReadRunProgress(run_dir);
+  if (!progress.ok()) return absl::StrCat(progress.status().message(), "\n");
+  if (!progress->job.has_value() || progress->job->action() != JobConfig::TRAIN) return "";
+  return absl::StrCat("`satrap resume ", run_dir, "` goes on from ", BeginningText(*progress),
+                      "\n");
+}
+
 }  // namespace
 
 int StatusCommand(const CommandLine& line) {
@@ -59,9 +84,11 @@ int StatusCommand(const CommandLine& line) {
   if (!run_dir.ok()) return PrintError(run_dir.status());
   const absl::StatusOr<StatusAnswer> status = AskCoordinator(*run_dir);
   if (status.ok()) {
-    printf("job '%s' in %s, for %s: %s\n%s\n", status->job_name().c_str(), run_dir->c_str(),
+    printf("job '%s' in %s, generation %llu, for %s: %s\n%s\n", status->job_name().c_str(),
+           run_dir->c_str(), static_cast<unsigned long long>(status->generation()),
            DurationText(status->seconds()).c_str(), RunState_Name(status->state()).c_str(),
            ProgressText(*status).c_str());
+    printf("%s%s", CutText(*status).c_str(), RestartsText(*status).c_str());
     if (!status->stop_reason().empty()) printf("%s\n", status->stop_reason().c_str());
     for (const RoleStatus& role : status->roles()) printf("%s", RoleText(role).c_str());
     return 0;
@@ -71,12 +98,20 @@ int StatusCommand(const CommandLine& line) {
     printf("run %s has finished:\n%s", run_dir->c_str(), report->c_str());
     return 0;
   }
+  const std::string runner = RunnerOf(*run_dir);
+  if (!runner.empty()) {
+    printf("run %s is between two generations, or its coordinator does not answer (%s runs it)\n",
+           run_dir->c_str(), runner.c_str());
+    return 0;
+  }
   const auto failure = ReadWholeFile(*run_dir + "/failure.txt");
   if (failure.ok()) {
     printf("run %s has failed: %s", run_dir->c_str(), failure->c_str());
   } else {
-    printf("run %s has ended without a report: it was interrupted or killed\n", run_dir->c_str());
+    printf("run %s has ended without a report: it was stopped, interrupted or killed\n",
+           run_dir->c_str());
   }
+  printf("%s", ResumeText(*run_dir).c_str());
   printf("its logs are in %s/logs\n", run_dir->c_str());
   return 0;
 }

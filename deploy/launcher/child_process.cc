@@ -103,6 +103,11 @@ std::string LastErrorOf(const std::string& log_path, size_t max_bytes) {
   for (absl::string_view line : absl::StrSplit(tail, '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty()) continue;
+    if (absl::StartsWith(line, kGenerationLine)) {
+      last.clear();
+      last_error.clear();
+      continue;
+    }
     last = std::string(line);
     // A line of Logger::Error, an error from before there is a logger, or a failed CHECK.
     if (absl::StrContains(line, " error ") || absl::StartsWith(line, "error: ") ||

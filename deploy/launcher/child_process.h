@@ -1,9 +1,10 @@
-// A ChildProcess is one program that the launcher has started.
+// A ChildProcess is one program that this process has started; the launcher does so through a
+// ProcessStarter (process_starter.h).
 //
-// The child dies with its launcher, whatever ends the launcher: the kernel kills it when the thread
-// that started it is gone (PR_SET_PDEATHSIG). So the launcher's main thread must start it. The
-// child is a process group of its own, so that Ctrl-C on the terminal reaches only the launcher,
-// which then stops its children in order. Not thread-safe.
+// The child dies with its parent, whatever ends the parent: the kernel kills it when the thread that
+// started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The child is a
+// process group of its own, so that Ctrl-C on the terminal reaches only the launcher, which then
+// stops the others in order. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
 #define SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
@@ -40,11 +41,15 @@ class ChildProcess {
   absl::optional<int> wait_status_;
 };
 
+// What a line that begins a generation in a log starts with; its number follows.
+inline constexpr char kGenerationLine[] = "---- generation ";
+
 // "exited with code 1", "was killed by signal 9 (Killed)".
 std::string DescribeExit(int wait_status);
 
 // The line of a log that most likely says why the process ended: the last error in it, or else its
-// last line; empty if there is none. Reads at most the last `max_bytes` of the log.
+// last line; empty if there is none. Lines of earlier generations do not count. Reads at most the
+// last `max_bytes` of the log.
 std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
 
 }  // namespace satrap

@@ -115,5 +115,12 @@ TEST_F(ChildProcessTest, TheLastErrorOfALogIsItsLastErrorLine) {
   EXPECT_EQ(LastErrorOf("/no/such/file"), "");
 }
 
+TEST_F(ChildProcessTest, TheLastErrorIsOfTheLastGeneration) {
+  WriteLog("---- generation 1 ----\nT error old\n---- generation 2 ----\nT info begins\n");
+  EXPECT_EQ(LastErrorOf(log_), "T info begins");
+  WriteLog("---- generation 1 ----\nT error old\n---- generation 2 ----\n");
+  EXPECT_EQ(LastErrorOf(log_), "");
+}
+
 }  // namespace
 }  // namespace satrap

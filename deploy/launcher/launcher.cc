@@ -1,15 +1,16 @@
 #include "deploy/launcher/launcher.h"
 
-#include <sys/wait.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -18,36 +19,31 @@
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
-#include "deploy/launcher/child_process.h"
+#include "deploy/launcher/generation.h"
+#include "deploy/launcher/generation_cause.h"
+#include "deploy/launcher/process_starter.h"
+#include "deploy/launcher/run_progress.h"
 
 namespace satrap {
 namespace {
 
-constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
-                                NN_WORKER};
-
+constexpr int64_t kTickMs = 100;
 constexpr int64_t kStatusPeriodMs = 250;
-constexpr int64_t kStatusTimeoutMs = 1000;
+// Short, because a death is not noticed meanwhile.
+constexpr int64_t kStatusTimeoutMs = 500;
 // How long the launcher waits after the first sign of a failure for its cause to show.
 constexpr int64_t kSettleMs = 700;
-// How long roles may take to exit by themselves after FINISHED.
+// How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
-// Between SIGTERM and SIGKILL. The processes of a failed run have nothing to save.
-constexpr int64_t kTermMs = 2000;
-constexpr int64_t kFailedTermMs = 500;
-
-struct RoleProcess {
-  Role role;
-  int index;
-  std::string name;  // "nn_worker 1"
-  std::string log_path;
-  ChildProcess process;
-  bool ended = false;
-  int64_t ended_ms = 0;
-
-  bool ended_well() const { return ended && process.wait_status() == 0; }
-  bool ended_badly() const { return ended && process.wait_status() != 0; }
-};
+// How long killed processes may take to be gone: the kernel frees their memory meanwhile.
+constexpr int64_t kKillMs = 60000;
+// A coordinator that has answered and then does not for so long is silent, as for its members; one
+// that has just been started may still read the log of a long run.
+constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
+constexpr int64_t kFirstAnswerMs = 60000;
+constexpr int64_t kLongestPauseMs = 30000;
+// The cause that the coordinator writes into the log when `satrap scale` ends a generation.
+constexpr char kScaleCause[] = "scale";
 
 // The signals that ask the launcher to stop, without those that its parent has set to be ignored
 // (nohup): while a signal is blocked it becomes pending even if it is ignored.
@@ -64,143 +60,138 @@ sigset_t StopSignals() {
   return signals;
 }
 
-sigset_t LauncherSignals() {
-  sigset_t signals = StopSignals();
-  sigaddset(&signals, SIGCHLD);
-  return signals;
-}
-
-// "embedding_ps_0", as in names of logs and sockets.
-std::string FileNameOf(Role role, int index) { return absl::StrCat(RoleName(role), "_", index); }
-
-// The path as a user would type it: relative if it is below the current folder.
-std::string ShownPath(const std::string& path) {
-  std::error_code error;
-  const auto relative = std::filesystem::relative(path, error);
-  if (error || relative.empty() || absl::StartsWith(relative.string(), "..")) return path;
-  return relative.string();
-}
-
-// Whether the last error in the process's log contains `words`.
-bool Says(const RoleProcess& process, absl::string_view words) {
-  return absl::StrContains(LastErrorOf(process.log_path), words);
-}
-
-// A process that exited because the run had failed is not the cause.
-bool IsEcho(const RoleProcess& process) {
-  return process.ended_badly() && Says(process, kRunHasFailed);
+// 0, 1, 2, 4, ... 30 s.
+int64_t PauseMs(int restarts_since_cut) {
+  if (restarts_since_cut == 0) return 0;
+  return std::min(kLongestPauseMs, int64_t{1000} << std::min(restarts_since_cut - 1, 10));
 }
 
 }  // namespace
 
 struct Launcher::Rep {
-  Rep();
+  Rep(const JobConfig& job, const RunFolder& folder, const LaunchOptions& options);
   ~Rep();
-  absl::Status StartAll(const JobConfig& job, const RunFolder& folder, const std::string& bin_dir);
-  absl::Status StartOne(const RunFolder& folder, const std::string& bin_dir, Role role, int index);
-  void SleepUntilSignal(int64_t ms);
-  void Reap();
+  absl::Status Begin(const std::string& bin_dir);
+  absl::Status StartGeneration();
+  RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
+             absl::FunctionRef<void(const std::string&)> on_message);
+  // Waits until a process ends, a signal comes, or the time is over.
+  void WaitForEvent(int64_t ms);
+  // The signal that came since the last call; 0 if none did. Also keeps the first one of all.
+  int TakeSignal();
   void AskStatus();
-  bool AllRolesEnded();
-  void WaitForRolesToEnd(int64_t timeout_ms);
-  void EndAll(int64_t term_ms);
+  bool IsSilent() const;
+  // Whether the run took the wish for a last cut.
+  bool WishStop();
+  // Waits until the coordinator says how the generation ended, or for kSettleMs.
   void Settle();
-  const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts);
-  std::string Cause();
-  std::string CauseTold(const RoleProcess* first);
-  std::string Blame(const RoleProcess& process);
-  RunEnd Finish();
+  // What ended a generation that is over.
+  Cause Judge();
+  bool IsOver() const;
+  bool IsScaled() const;
+  // Kills the generation and brings up the next. Returns the run's end if there is to be none.
+  absl::optional<RunEnd> Restart(const Cause& cause,
+                                 absl::FunctionRef<void(const std::string&)> on_message);
+  std::string RestartText(const Cause& cause, int64_t pause_ms) const;
+  RunEnd Finish(RunEnd::Kind kind);
+  RunEnd Failed(std::string message);
+  RunEnd Interrupted(bool saved);
+  std::string Outlook(bool saved) const;
+  void EndAll();
 
-  std::vector<RoleProcess> processes;  // the coordinator first
-  std::string coordinator_address;
+  JobConfig job;  // of the generation that runs
+  const RunFolder* const folder;
+  const LaunchOptions options;
+  std::unique_ptr<ProcessStarter> starter;
+  std::unique_ptr<Generation> generation;
   std::unique_ptr<rpc::GrpcChannel> channel;
-  StatusAnswer status;
+  RunProgress progress;             // when the newest generation was started
+  uint64_t generations_before = 0;  // in the log when the launcher started
+  int restarts_since_cut = 0;
+  std::string next_cause;  // why the next generation begins
+
+  StatusAnswer status;               // of the newest generation that has answered
+  bool has_answered = false;         // this generation
   bool coordinator_answers = false;  // it answered the last Status call
-  int stop_signal = 0;               // the first that asked the launcher to stop
+  int64_t silent_ms = 0;             // for which it has not
   int64_t next_status_ms = 0;
-  int64_t failed_ms = 0;  // when `status` was FAILED first
+  int64_t over_ms = 0;  // when `status` was FAILED or RESTARTING first
+
+  int stop_signal = 0;           // the first that asked the launcher to stop
+  int64_t stop_deadline_ms = 0;  // of the last cut; 0: none is awaited
+  int signal_fd = -1;
   sigset_t signals_before;
 };
 
-Launcher::Rep::Rep() {
-  const sigset_t signals = LauncherSignals();
+Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
+                   const LaunchOptions& launch_options)
+    : job(first_job),
+      folder(&run_folder),
+      options(launch_options),
+      next_cause(launch_options.cause) {
+  const sigset_t signals = StopSignals();
   CHECK(sigprocmask(SIG_BLOCK, &signals, &signals_before) == 0);
+  signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  CHECK(signal_fd >= 0) << strerror(errno);
 }
 
 Launcher::Rep::~Rep() {
   // Consume signals that came while the processes were being ended: they asked for no more.
-  const sigset_t signals = LauncherSignals();
-  const timespec now = {0, 0};
-  while (sigtimedwait(&signals, nullptr, &now) > 0) continue;
+  while (TakeSignal() != 0) continue;
+  close(signal_fd);
   CHECK(sigprocmask(SIG_SETMASK, &signals_before, nullptr) == 0);
 }
 
-absl::Status Launcher::Rep::StartOne(const RunFolder& folder, const std::string& bin_dir, Role role,
-                                     int index) {
-  const std::string file_name = FileNameOf(role, index);
-  const std::string program = absl::StrCat(bin_dir, role == COORDINATOR ? "/deploy/" : "/",
-                                           RoleName(role), "/", RoleName(role));
-  std::vector<std::string> args = {program};
-  if (role == COORDINATOR) {
-    args.push_back(absl::StrCat("--config=", folder.JobPath()));
-  } else {
-    args.push_back(absl::StrCat("--role_index=", index));
-    args.push_back(absl::StrCat("--coordinator=", coordinator_address));
+absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
+  // First of all: the starter must be forked while there is one thread.
+  ASSIGN_OR_RETURN(starter, ProcessStarter::Fork());
+  generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
+  ASSIGN_OR_RETURN(progress, ReadRunProgress(folder->path()));
+  generations_before = progress.generation;
+  return StartGeneration();
+}
+
+// REQUIRES: `progress` is up to date
+absl::Status Launcher::Rep::StartGeneration() {
+  // Until a coordinator has claimed a generation for it, the launcher's own job is the next one.
+  const bool is_next_job = options.next_job && progress.generation == generations_before;
+  if (!is_next_job && progress.job.has_value()) job = *progress.job;
+  RETURN_IF_ERROR(WriteFileAtomically(folder->JobPath(), ResolvedJobText(job)));
+  std::vector<std::string> flags = {
+      absl::StrCat("--config=", folder->JobPath()),
+      absl::StrCat("--listen=", generation->coordinator_address()),
+  };
+  if (!next_cause.empty()) flags.push_back(absl::StrCat("--cause=", next_cause));
+  if (is_next_job && !options.from_cut.empty()) {
+    flags.push_back(absl::StrCat("--from=", options.from_cut));
   }
-  if (role == NN_WORKER) {
-    args.push_back("--advertise=127.0.0.1");
-  } else if (role != DATA_LOADER) {
-    args.push_back(absl::StrCat("--listen=", folder.SocketAddress(file_name)));
-  }
-  const std::string log_path = folder.LogPath(file_name);
-  ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(args, log_path));
-  processes.push_back({role, index, MemberName(role, index), log_path, process});
+  if (is_next_job) flags.push_back("--next_job");
+  RETURN_IF_ERROR(generation->Start(job, progress.generation + 1, flags));
+  // A channel of its own: one that knows the coordinator before would wait before it tries again.
+  ASSIGN_OR_RETURN(
+      channel, rpc::GrpcChannel::Create(generation->coordinator_address(), rpc::EndpointOptions()));
+  // The run id stays: a coordinator of another run must not answer for this one.
+  StatusAnswer fresh;
+  if (status.has_run_id()) fresh.set_run_id(status.run_id());
+  status = fresh;
+  has_answered = false;
+  coordinator_answers = false;
+  silent_ms = 0;
+  over_ms = 0;
+  next_status_ms = 0;
   return absl::OkStatus();
 }
 
-absl::Status Launcher::Rep::StartAll(const JobConfig& job, const RunFolder& folder,
-                                     const std::string& bin_dir) {
-  RETURN_IF_ERROR(WriteFileAtomically(folder.JobPath(), ResolvedJobText(job)));
-  coordinator_address = folder.SocketAddress(FileNameOf(COORDINATOR, 0));
-  for (const Role role : kStartOrder) {
-    for (int index = 0; index < ReplicasOf(role, job); ++index) {
-      RETURN_IF_ERROR(StartOne(folder, bin_dir, role, index));
-    }
-  }
-  ASSIGN_OR_RETURN(channel, rpc::GrpcChannel::Create(coordinator_address, rpc::EndpointOptions()));
-  return absl::OkStatus();
+void Launcher::Rep::WaitForEvent(int64_t ms) {
+  pollfd waited[] = {{signal_fd, POLLIN, 0}, {starter->fd(), POLLIN, 0}};
+  poll(waited, 2, static_cast<int>(ms));
 }
 
-absl::StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const JobConfig& job,
-                                                          const RunFolder& folder,
-                                                          const std::string& bin_dir) {
-  auto rep = std::make_unique<Rep>();
-  const absl::Status status = rep->StartAll(job, folder, bin_dir);
-  if (!status.ok()) {
-    rep->EndAll(kFailedTermMs);
-    return status;
-  }
-  return std::unique_ptr<Launcher>(new Launcher(std::move(rep)));
-}
-
-Launcher::Launcher(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
-
-Launcher::~Launcher() { rep_->EndAll(kTermMs); }
-
-// Keeps the first signal that asks the launcher to stop.
-void Launcher::Rep::SleepUntilSignal(int64_t ms) {
-  const sigset_t signals = LauncherSignals();
-  const timespec timeout = {ms / 1000, (ms % 1000) * 1000000};
-  const int signal = sigtimedwait(&signals, nullptr, &timeout);
-  if (signal > 0 && signal != SIGCHLD && stop_signal == 0) stop_signal = signal;
-}
-
-void Launcher::Rep::Reap() {
-  for (RoleProcess& process : processes) {
-    if (process.ended || !process.process.HasEnded()) continue;
-    process.ended = true;
-    process.ended_ms = MonotonicMs();
-  }
+int Launcher::Rep::TakeSignal() {
+  signalfd_siginfo info;
+  if (read(signal_fd, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;
+  if (stop_signal == 0) stop_signal = static_cast<int>(info.ssi_signo);
+  return static_cast<int>(info.ssi_signo);
 }
 
 void Launcher::Rep::AskStatus() {
@@ -209,178 +200,252 @@ void Launcher::Rep::AskStatus() {
   Envelope envelope;
   if (status.has_run_id()) envelope.set_run_id(status.run_id());
   CoordinatorClient client(channel.get(), envelope, kStatusTimeoutMs);
+  const int64_t start_ms = MonotonicMs();
   const absl::StatusOr<StatusAnswer> answer = client.Status();
   coordinator_answers = answer.ok();
-  if (answer.ok()) status = *answer;
-  if (status.state() == FAILED && failed_ms == 0) failed_ms = MonotonicMs();
+  if (answer.ok()) {
+    status = *answer;
+    has_answered = true;
+    silent_ms = 0;
+  } else {
+    // A longer time passed because this process itself stood still.
+    silent_ms += std::min(MonotonicMs() - start_ms, 2 * kStatusTimeoutMs) + kStatusPeriodMs;
+  }
+  const bool is_over = status.state() == FAILED || status.state() == RESTARTING;
+  if (is_over && over_ms == 0) over_ms = MonotonicMs();
   next_status_ms = MonotonicMs() + kStatusPeriodMs;
 }
 
-bool Launcher::Rep::AllRolesEnded() {
-  return std::all_of(processes.begin(), processes.end(), [](const RoleProcess& process) {
-    return process.ended || process.role == COORDINATOR;
-  });
+bool Launcher::Rep::IsSilent() const {
+  return silent_ms >= (has_answered ? kSilentMs : kFirstAnswerMs);
 }
 
-void Launcher::Rep::WaitForRolesToEnd(int64_t timeout_ms) {
-  const int64_t deadline_ms = MonotonicMs() + timeout_ms;
-  Reap();
-  while (!AllRolesEnded() && MonotonicMs() < deadline_ms) {
-    SleepUntilSignal(20);
-    Reap();
+bool Launcher::Rep::IsOver() const {
+  return generation->AnyEnded() || status.state() == FAILED || status.state() == RESTARTING ||
+         IsSilent();
+}
+
+bool Launcher::Rep::WishStop() {
+  if (job.action() != JobConfig::TRAIN || status.state() != RUNNING || !coordinator_answers) {
+    return false;
   }
+  WishRequest request;
+  request.set_run_id(status.run_id());
+  request.set_kind(WishRequest::STOP);
+  CoordinatorClient client(channel.get(), Envelope(), kStatusTimeoutMs);
+  return client.Wish(request).ok();
 }
 
-void Launcher::Rep::EndAll(int64_t term_ms) {
-  // SIGTERM would ask the run to stop; a coordinator whose run is over exits at once.
-  for (const auto& [signal, timeout_ms] :
-       {std::pair<int, int64_t>{SIGINT, term_ms}, std::pair<int, int64_t>{SIGKILL, kTermMs}}) {
-    Reap();
-    for (RoleProcess& process : processes) process.process.Signal(signal);
-    const int64_t deadline_ms = MonotonicMs() + timeout_ms;
-    const auto ended = [](const RoleProcess& process) { return process.ended; };
-    while (!std::all_of(processes.begin(), processes.end(), ended) && MonotonicMs() < deadline_ms) {
-      SleepUntilSignal(20);
-      Reap();
-    }
-  }
-}
-
-// Waits for processes that exit because of the first one, and asks the coordinator, which may know
-// the cause. It must run before the launcher sends signals: exits after those say nothing.
 void Launcher::Rep::Settle() {
-  WaitForRolesToEnd(kSettleMs);
-  if (!processes.front().ended) AskStatus();
-}
-
-std::string Launcher::Rep::Blame(const RoleProcess& process) {
-  std::string message = absl::StrCat(process.name, " ", DescribeExit(process.process.wait_status()),
-                                     process.ended_well() ? " before the run was over" : "",
-                                     "; its log is ", ShownPath(process.log_path));
-  const std::string last = LastErrorOf(process.log_path);
-  if (!last.empty()) absl::StrAppend(&message, "\n  it says: ", last);
-  return message;
-}
-
-// The first process that ended among those for which `counts` is true. Null if there is none.
-const RoleProcess* Launcher::Rep::FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) {
-  const RoleProcess* first = nullptr;
-  for (const RoleProcess& process : processes) {
-    if (!process.ended || (first != nullptr && first->ended_ms <= process.ended_ms)) continue;
-    if (counts(process)) first = &process;
+  const int64_t deadline_ms = MonotonicMs() + kSettleMs;
+  // These two states alone leave open what the end of a process means.
+  while ((status.state() == STARTING || status.state() == RUNNING) && MonotonicMs() < deadline_ms) {
+    if (!generation->Reap().ok() || generation->coordinator().ended) break;
+    AskStatus();
+    WaitForEvent(20);
   }
-  return first;
+  // For those that end because of the first one. It must be before signals are sent: exits after
+  // those say nothing.
+  if (status.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
-// The cause when the coordinator has one. `first`, if not null, is the first process that ended by
-// itself. It is the cause if it ended before the process that the coordinator names, because that
-// one failed when it missed `first`.
-std::string Launcher::Rep::CauseTold(const RoleProcess* first) {
-  const std::string& reason = status.stop_reason();
-  const auto told =
-      std::find_if(processes.begin(), processes.end(), [&reason](const RoleProcess& process) {
-        return absl::StartsWith(reason, absl::StrCat(process.name, ":")) ||
-               absl::StartsWith(reason, absl::StrCat(process.name, " (process "));
-      });
-  const bool is_told = told != processes.end();
-  if (first != nullptr && first->ended_ms <= failed_ms && !(is_told && first == &*told)) {
-    const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // Exit code 0 before the run is over is never a consequence of another failure.
-    if (before || first->ended_well()) return Blame(*first);
-  }
-  if (!is_told) {
-    return absl::StrCat(reason, "\n  logs are in ",
-                        ShownPath(std::filesystem::path(processes.front().log_path).parent_path()));
-  }
-  return absl::StrCat(reason, "\n  ", told->name, " ",
-                      told->ended ? DescribeExit(told->process.wait_status()) : "was ended",
-                      "; its log is ", ShownPath(told->log_path));
+Cause Launcher::Rep::Judge() {
+  const auto was_killed = [](const RoleProcess& process) { return process.was_killed(); };
+  if (generation->FirstEnded(was_killed) == nullptr && !IsSilent()) Settle();
+  return FindCause(*generation, {status, coordinator_answers, IsSilent(), over_ms});
 }
 
-// Chooses the cause: a process that was killed by a signal; else a coordinator that runs and does
-// not answer; else the first failure that the coordinator was told of; else the first process that
-// ended.
-std::string Launcher::Rep::Cause() {
-  const RoleProcess* killed = FirstEnded(
-      [](const RoleProcess& process) { return WIFSIGNALED(process.process.wait_status()); });
-  if (killed != nullptr) return Blame(*killed);
-  const RoleProcess* first =
-      FirstEnded([](const RoleProcess& process) { return !IsEcho(process); });
-  const RoleProcess& coordinator = processes.front();
-  if (first != nullptr && !coordinator.ended && !coordinator_answers &&
-      Says(*first, kCoordinatorIsSilent)) {
-    return absl::StrCat(coordinator.name, " (process ", coordinator.process.pid(),
-                        ") is running but does not answer; its log is ",
-                        ShownPath(coordinator.log_path), "\n  ", first->name,
-                        " says: ", LastErrorOf(first->log_path));
-  }
-  if (status.state() == FAILED) return CauseTold(first);
-  if (first == nullptr) first = FirstEnded([](const RoleProcess&) { return true; });
-  CHECK(first != nullptr);
-  return Blame(*first);
+// REQUIRES: `progress` was read after the generation's end
+bool Launcher::Rep::IsScaled() const {
+  return status.state() == RESTARTING && progress.generation > status.generation() &&
+         progress.cause == kScaleCause;
 }
 
-RunEnd Launcher::Rep::Finish() {
+std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) const {
+  std::string text = IsScaled() ? "the run is scaled" : cause.full;
+  absl::StrAppend(&text, "\n  ");
+  if (pause_ms > 0) absl::StrAppend(&text, "in ", pause_ms / 1000, " s ");
+  absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
+                  BeginningText(progress), "; ");
+  const std::string lost = LostText(progress, status);
+  absl::StrAppend(&text, lost.empty() ? "no work is lost"
+                                      : absl::StrCat(lost, " after it are lost and trained again"));
+  return text;
+}
+
+absl::optional<RunEnd> Launcher::Rep::Restart(
+    const Cause& cause, absl::FunctionRef<void(const std::string&)> on_message) {
+  const absl::Status killed = generation->End(SIGKILL, kKillMs);
+  if (!killed.ok()) return Failed(std::string(killed.message()));
+  if (!generation->AllEnded()) {
+    return Failed(absl::StrCat(cause.full, "\n  and a process could not be killed within ",
+                               kKillMs / 1000, " s"));
+  }
+  const absl::optional<CutEntry> cut_before = progress.cut;
+  const auto read = ReadRunProgress(folder->path());
+  if (!read.ok()) return Failed(absl::StrCat(cause.full, "\n  ", read.status().message()));
+  progress = *read;
+  if (progress.result.has_value()) {
+    // The coordinator died between the last entry of the log and telling of it.
+    status.set_state(FINISHED);
+    *status.mutable_result() = *progress.result;
+    return Finish(RunEnd::FINISHED);
+  }
+  const bool is_first_cut = progress.cut.has_value() && !cut_before.has_value();
+  if (is_first_cut || (cut_before.has_value() && progress.cut->cut() != cut_before->cut())) {
+    restarts_since_cut = 0;
+  }
+  int64_t pause_ms = 0;
+  if (!IsScaled()) {
+    if (restarts_since_cut >= job.max_restarts()) {
+      if (restarts_since_cut == 0) return Failed(cause.full);
+      return Failed(absl::StrCat(cause.full, "\n  the run was restarted ", restarts_since_cut,
+                                 " times without a cut between (max_restarts)"));
+    }
+    pause_ms = PauseMs(restarts_since_cut++);
+  }
+  on_message(RestartText(cause, pause_ms));
+  next_cause = IsScaled() ? "" : absl::StrReplaceAll(cause.brief, {{"\n", " "}});
+  const int64_t resume_ms = MonotonicMs() + pause_ms;
+  while (MonotonicMs() < resume_ms) {
+    WaitForEvent(std::min(resume_ms - MonotonicMs(), kTickMs));
+    if (TakeSignal() != 0) return Interrupted(/*saved=*/false);
+    const absl::Status starter_status = generation->Reap();
+    if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
+  }
+  const absl::Status started = StartGeneration();
+  if (!started.ok()) return Failed(std::string(started.message()));
+  return absl::nullopt;
+}
+
+// Nothing of value is lost by SIGKILL: what counts is on the disk, and a role that gets SIGTERM asks
+// for a last cut first.
+void Launcher::Rep::EndAll() {
+  if (generation == nullptr || generation->AllEnded()) return;
+  generation->End(SIGKILL, kKillMs).IgnoreError();
+}
+
+std::string Launcher::Rep::Outlook(bool saved) const {
+  if (job.action() != JobConfig::TRAIN) return "";
+  const auto newest = ReadRunProgress(folder->path());
+  if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
+  const std::string lost = saved ? "" : LostText(*newest, status);
+  const std::string how = absl::StrCat("`satrap resume ", ShownPath(folder->path()),
+                                       "` goes on from ", BeginningText(*newest));
+  if (saved) return absl::StrCat("no work is lost; ", how);
+  return lost.empty() ? how : absl::StrCat(how, "; ", lost, " after it are lost");
+}
+
+RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   RunEnd end;
-  end.kind = RunEnd::FINISHED;
-  WaitForRolesToEnd(kFinishMs);
-  for (const RoleProcess& process : processes) {
-    if (process.role == COORDINATOR || process.ended_well()) continue;
+  end.kind = kind;
+  // If the starter is lost, so are the roles, and the run's end is known all the same.
+  generation->WaitForRoles(kFinishMs).IgnoreError();
+  for (const RoleProcess& process : generation->processes()) {
+    if (process.role == COORDINATOR || process.ended_well() || process.was_killed()) continue;
     end.warnings.push_back(process.ended
-                               ? absl::StrCat("after the run had finished, ", Blame(process))
+                               ? absl::StrCat("after the run had finished, ", CauseOf(process).full)
                                : absl::StrCat(process.name, " did not end by itself; its log is ",
                                               ShownPath(process.log_path)));
   }
   // For the loaders' final counts.
-  if (!processes.front().ended) AskStatus();
+  if (!generation->coordinator().ended) AskStatus();
+  if (kind != RunEnd::FINISHED) end.outlook = Outlook(/*saved=*/true);
+  if (kind == RunEnd::INTERRUPTED) end.message = strsignal(stop_signal);
+  EndAll();
   return end;
+}
+
+RunEnd Launcher::Rep::Failed(std::string message) {
+  RunEnd end;
+  end.message = std::move(message);
+  EndAll();
+  end.outlook = Outlook(/*saved=*/false);
+  return end;
+}
+
+RunEnd Launcher::Rep::Interrupted(bool saved) {
+  RunEnd end;
+  end.kind = RunEnd::INTERRUPTED;
+  end.message = strsignal(stop_signal);
+  EndAll();
+  end.outlook = Outlook(saved);
+  return end;
+}
+
+RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
+                          absl::FunctionRef<void(const std::string&)> on_message) {
+  while (true) {
+    WaitForEvent(kTickMs);
+    const absl::Status starter_status = generation->Reap();
+    if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
+    if (const int signal = TakeSignal(); signal != 0) {
+      if (stop_deadline_ms != 0 || !WishStop()) return Interrupted(/*saved=*/false);
+      stop_deadline_ms = MonotonicMs() + static_cast<int64_t>(job.stop_seconds() * 1000);
+      on_message(absl::StrCat(strsignal(signal), ": the run takes a last cut and stops, within ",
+                              job.stop_seconds(), " s; a second signal stops it at once"));
+    }
+    if (MonotonicMs() >= next_status_ms && !generation->coordinator().ended) {
+      AskStatus();
+      if (has_answered && !on_status(status)) {
+        RunEnd end;
+        end.kind = RunEnd::DISMISSED;
+        EndAll();
+        return end;
+      }
+    }
+    absl::optional<Cause> cause;
+    // A role may learn that the run has finished, and exit, before the launcher does.
+    if (status.state() != FINISHED && status.state() != STOPPED && IsOver()) cause = Judge();
+    if (status.state() == FINISHED) return Finish(RunEnd::FINISHED);
+    if (status.state() == STOPPED) {
+      return Finish(stop_signal != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
+    }
+    if (stop_deadline_ms != 0 && (cause.has_value() || MonotonicMs() >= stop_deadline_ms)) {
+      return Interrupted(/*saved=*/false);
+    }
+    if (!cause.has_value()) continue;
+    if (status.state() == FAILED || generation->coordinator().exited_with(1)) {
+      return Failed(cause->full);
+    }
+    absl::optional<RunEnd> end = Restart(*cause, on_message);
+    if (end.has_value()) return *std::move(end);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const JobConfig& job,
+                                                          const RunFolder& folder,
+                                                          const std::string& bin_dir,
+                                                          const LaunchOptions& options) {
+  auto rep = std::make_unique<Rep>(job, folder, options);
+  const absl::Status status = rep->Begin(bin_dir);
+  if (!status.ok()) {
+    rep->EndAll();
+    return status;
+  }
+  return std::unique_ptr<Launcher>(new Launcher(std::move(rep)));
+}
+
+Launcher::Launcher(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+
+Launcher::~Launcher() { rep_->EndAll(); }
+
+RunEnd Launcher::Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
+                      absl::FunctionRef<void(const std::string&)> on_message) {
+  RunEnd end = rep_->Run(on_status, on_message);
+  end.last_status = rep_->status;
+  return end;
+}
+
+absl::Status Launcher::Signal(Role role, int index, int signal) {
+  return rep_->generation->Signal(role, index, signal);
 }
 
 std::string Launcher::LateSignal() {
-  const sigset_t signals = StopSignals();
-  const timespec now = {0, 0};
-  const int signal = sigtimedwait(&signals, nullptr, &now);
-  if (signal > 0 && rep_->stop_signal == 0) rep_->stop_signal = signal;
+  rep_->TakeSignal();
   return rep_->stop_signal == 0 ? "" : strsignal(rep_->stop_signal);
 }
 
-RunEnd Launcher::Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status) {
-  Rep& rep = *rep_;
-  RunEnd end;
-  while (true) {
-    rep.SleepUntilSignal(100);
-    if (rep.stop_signal != 0) {
-      end.kind = RunEnd::INTERRUPTED;
-      end.message = strsignal(rep.stop_signal);
-      break;
-    }
-    rep.Reap();
-    if (MonotonicMs() >= rep.next_status_ms && !rep.processes.front().ended) {
-      rep.AskStatus();
-      if (!on_status(rep.status)) {
-        end.kind = RunEnd::STOPPED;
-        break;
-      }
-    }
-    if (rep.status.state() == FINISHED) {
-      end = rep.Finish();
-      break;
-    }
-    const bool any_ended = std::any_of(rep.processes.begin(), rep.processes.end(),
-                                       [](const RoleProcess& process) { return process.ended; });
-    if (!any_ended && rep.status.state() != FAILED) continue;
-    rep.Settle();
-    // A role may learn that the run has finished, and exit, before the launcher does.
-    if (rep.status.state() == FINISHED) {
-      end = rep.Finish();
-    } else {
-      end.message = rep.Cause();
-    }
-    break;
-  }
-  end.last_status = rep.status;
-  rep.EndAll(end.kind == RunEnd::FAILED ? kFailedTermMs : kTermMs);
-  return end;
-}
+pid_t Launcher::starter_pid() const { return rep_->starter->pid(); }
 
 }  // namespace satrap

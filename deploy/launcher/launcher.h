@@ -1,24 +1,32 @@
-// The Launcher runs a job on this machine: every role as a process of its own, on Unix sockets.
+// The Launcher runs a job on this machine from its first generation to its end: every role as a
+// process of its own, on Unix sockets.
 //
-// It starts all processes before it uses gRPC, because fork and gRPC do not mix, and watches them
-// until the run is over: the coordinator says FINISHED or FAILED, a process exits, or the launcher
-// gets a signal. In every case no process is left: they get SIGTERM, and SIGKILL if they do not
-// exit. If the launcher itself is killed, the kernel kills them.
+// A generation ends when one of its processes ends, when the coordinator says RESTARTING, or when
+// the coordinator is silent. Then the launcher kills all of its processes at once and starts the
+// next, as many of each role as the job of the newest GENERATION in the run's log asks for. It
+// pauses 0, 1, 2, 4, ... 30 s before, by the number of restarts since the last cut; after
+// `max_restarts` of them the run ends. It also ends when the coordinator says FINISHED, FAILED or
+// STOPPED, and when a coordinator cannot begin (exit code 1). In every case no process is left. If
+// the launcher itself is killed, the kernel kills them.
 //
-// SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop. SIGHUP and SIGQUIT stay ignored if they were
-// ignored when it started.
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop: the first one makes a training take a last
+// cut, within `stop_seconds`; the second one ends all processes at once. A run that takes no cuts
+// ends at the first. SIGHUP and SIGQUIT stay ignored if they were ignored when it started.
 //
-// Not thread-safe: everything is for the main thread. These signals and SIGCHLD are blocked in it
-// for as long as the launcher lives.
+// Not thread-safe: everything is for the main thread. These signals are blocked in it for as long
+// as the launcher lives.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
 #define SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_
+
+#include <sys/types.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "deploy/launcher/run_folder.h"
 #include "proto/control.pb.h"
@@ -26,39 +34,62 @@
 
 namespace satrap {
 
+struct LaunchOptions {
+  // The job is that of the run's next generation, in place of the job in the log.
+  bool next_job = false;
+  // The cut that the next generation begins from, as the coordinator takes it; empty: the newest.
+  std::string from_cut;
+  // Why the first generation that is started begins.
+  std::string cause;
+};
+
 struct RunEnd {
   enum Kind {
     FINISHED,
-    STOPPED,  // `on_status` of Wait returned false
+    STOPPED,    // on the wish of `satrap stop`, after a last cut
+    DISMISSED,  // `on_status` of Wait returned false
     FAILED,
     INTERRUPTED,
   };
   Kind kind = FAILED;
   // FAILED: the first cause, with role, exit code and log. INTERRUPTED: the signal's name.
   std::string message;
+  // STOPPED, INTERRUPTED, FAILED: what work is lost and how to go on; empty if the run cannot.
+  std::string outlook;
   StatusAnswer last_status;  // the coordinator's last answer
   std::vector<std::string> warnings;
 };
 
 class Launcher {
  public:
-  // Writes the job into the folder and starts all processes. `bin_dir` holds the programs, each as
-  // ROLE/ROLE (embedding_ps/embedding_ps). On error nothing is left running.
-  // REQUIRES: the main thread; no gRPC has been used in this process yet
+  // Writes the job into the folder and starts the processes of a generation. `bin_dir` holds the
+  // programs, each as ROLE/ROLE (embedding_ps/embedding_ps). `folder` must outlive the launcher.
+  // On error nothing is left running. REQUIRES: the main thread; no gRPC has been used in this
+  // process yet
   static absl::StatusOr<std::unique_ptr<Launcher>> Start(const JobConfig& job,
                                                          const RunFolder& folder,
-                                                         const std::string& bin_dir);
+                                                         const std::string& bin_dir,
+                                                         const LaunchOptions& options = {});
 
   // Ends the processes that still run.
   ~Launcher();
 
   // Waits for the run's end and then ends all processes. `on_status` gets the coordinator's status
-  // a few times a second; when it returns false the run ends as STOPPED. REQUIRES: called once
-  RunEnd Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status);
+  // a few times a second; when it returns false the run ends as DISMISSED. `on_message` gets one
+  // message for each restart, and one when a signal makes the run take its last cut.
+  // REQUIRES: called once
+  RunEnd Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
+              absl::FunctionRef<void(const std::string&)> on_message);
+
+  // Sends a signal to a process, to test recovery; for `on_status`. NOT_FOUND if it does not run.
+  absl::Status Signal(Role role, int index, int signal);
 
   // The name of a signal that asked the launcher to stop when the run was already over; empty if
   // none came. REQUIRES: after Wait
   std::string LateSignal();
+
+  // The process that starts the others, for tests.
+  pid_t starter_pid() const;
 
  private:
   struct Rep;

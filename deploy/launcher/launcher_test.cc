@@ -1,85 +1,26 @@
-// The launcher with shell scripts as its programs: they sleep, fail, or ignore SIGTERM.
-
-#include "deploy/launcher/launcher.h"
+// Runs that are not restarted (max_restarts: 0).
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <string>
 
+#include "deploy/launcher/launcher_test_fixture.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using Clock = std::chrono::steady_clock;
 
-constexpr char kSleep[] = "exec sleep 60";
-
-class LauncherTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "launcher_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-    for (const char* role :
-         {"deploy/coordinator", "embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
-      SetProgram(role, kSleep);
-    }
-    auto folder = RunFolder::CreateAt(dir_ + "/run");
-    ASSERT_TRUE(folder.ok()) << folder.status();
-    folder_ = *std::move(folder);
-    job_.set_name("scripts");
-    job_.mutable_nn_worker()->set_replicas(2);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  // Sets the script that the processes of a role run. Each first writes its pid into the test's
-  // folder.
-  void SetProgram(const std::string& role, const std::string& script) {
-    const std::string name = fs::path(role).filename();
-    fs::create_directories(dir_ + "/bin/" + role);
-    const std::string path = dir_ + "/bin/" + role + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\necho $$ > " << dir_ << "/" << name
-                        << "$(echo \"$2\" | tr -dc 0-9)\n"
-                        << script << "\n";
-    fs::permissions(path, fs::perms::owner_all);
-  }
-  pid_t PidOf(const std::string& process) const {
-    pid_t pid = 0;
-    while (pid == 0) std::ifstream(dir_ + "/" + process) >> pid;
-    return pid;
-  }
-  // Starts, does `then` once all processes run, and waits for the end.
-  RunEnd Run(const std::function<void()>& then) {
-    auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
-    EXPECT_TRUE(launcher.ok()) << launcher.status();
-    for (const char* process : {"coordinator0", "embedding_ps0", "embedding_worker0",
-                                "data_loader0", "nn_worker0", "nn_worker1"}) {
-      pids_[process] = PidOf(process);
-    }
-    then();
-    return (*launcher)->Wait([](const StatusAnswer&) { return true; });
-  }
-  void ExpectNobodyIsLeft() const {
-    for (const auto& [name, pid] : pids_) EXPECT_NE(kill(pid, 0), 0) << name << " still runs";
-  }
-
-  std::string dir_;
-  std::unique_ptr<RunFolder> folder_;
-  JobConfig job_;
-  std::map<std::string, pid_t> pids_;
-};
-
-TEST_F(LauncherTest, ADeadProcessEndsTheJobAndIsNamed) {
+TEST_F(LauncherTest, WithoutRestartsADeadProcessEndsTheJobAndIsNamed) {
   for (const std::string process : {"nn_worker1", "embedding_ps0", "coordinator0"}) {
     if (process != "nn_worker1") {
       TearDown();
@@ -94,6 +35,7 @@ TEST_F(LauncherTest, ADeadProcessEndsTheJobAndIsNamed) {
         process == "nn_worker1" ? "nn_worker 1" : process.substr(0, process.size() - 1);
     EXPECT_THAT(end.message, HasSubstr(name));
     EXPECT_THAT(end.message, HasSubstr("/logs/"));
+    EXPECT_THAT(messages_, SizeIs(0));
     ExpectNobodyIsLeft();
   }
 }
@@ -125,7 +67,7 @@ TEST_F(LauncherTest, OfTwoThatEndTheFirstIsNamed) {
 TEST_F(LauncherTest, ACoordinatorThatLivesAndDoesNotAnswerIsNamed) {
   SetProgram("nn_worker",
              "sleep 1; echo 'T error nn_worker/0 the coordinator at unix:c has not answered for 8 "
-             "s'; exit 1");
+             "s'; exit 75");
   const RunEnd end = Run([] {});
   EXPECT_THAT(end.message, HasSubstr("coordinator (process "));
   EXPECT_THAT(end.message, HasSubstr("does not answer"));
@@ -150,7 +92,7 @@ TEST_F(LauncherTest, WhoDoesNotGoIsKilled) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, ASignalEndsTheRunCleanly) {
+TEST_F(LauncherTest, ASignalEndsARunThatTakesNoCutAtOnce) {
   for (const auto& [signal, name] :
        {std::pair<int, const char*>{SIGINT, "Interrupt"}, {SIGHUP, "Hangup"}, {SIGQUIT, "Quit"}}) {
     if (signal != SIGINT) {
@@ -160,6 +102,7 @@ TEST_F(LauncherTest, ASignalEndsTheRunCleanly) {
     const RunEnd end = Run([signal = signal] { kill(getpid(), signal); });
     EXPECT_EQ(end.kind, RunEnd::INTERRUPTED) << name;
     EXPECT_EQ(end.message, name);
+    EXPECT_EQ(end.outlook, "") << "nothing began that could go on";
     ExpectNobodyIsLeft();
   }
 }
@@ -183,7 +126,7 @@ TEST_F(LauncherTest, ASignalAfterTheEndIsKept) {
   SetProgram("data_loader", "exit 3");
   auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
   ASSERT_TRUE(launcher.ok()) << launcher.status();
-  (*launcher)->Wait([](const StatusAnswer&) { return true; });
+  (*launcher)->Wait([](const StatusAnswer&) { return true; }, [](const std::string&) {});
   EXPECT_EQ((*launcher)->LateSignal(), "");
   kill(getpid(), SIGINT);
   EXPECT_EQ((*launcher)->LateSignal(), "Interrupt");

@@ -1,9 +1,11 @@
 #include "deploy/launcher/run_folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
@@ -14,8 +16,10 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/file/file_error.h"
@@ -82,15 +86,57 @@ absl::Status ReadInto(FILE* file, const std::string& path, ByteSink sink) {
   return ferror(file) == 0 ? absl::OkStatus() : FileError("read", path);
 }
 
+// What a lock file says.
+std::string NumberIn(int fd) {
+  char text[32] = {};
+  const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
+  const absl::string_view number(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  return std::string(absl::StripAsciiWhitespace(number));
+}
+
+// Locks RUN/lock and writes the number of this process into it. Returns its descriptor.
+absl::StatusOr<int> LockRun(const std::string& run_dir) {
+  const std::string path = run_dir + "/lock";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return FileError("write", path);
+  const std::string own = absl::StrCat(getpid(), "\n");
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (ftruncate(fd, 0) == 0 &&
+        pwrite(fd, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size())) {
+      return fd;
+    }
+    const absl::Status status = FileError("write", path);
+    close(fd);
+    return status;
+  }
+  const int error = errno;
+  const std::string owner = NumberIn(fd);
+  close(fd);
+  if (error != EWOULDBLOCK) return FileError("lock", path, error);
+  return absl::FailedPreconditionError(absl::StrCat(run_dir, " is being run by process ", owner,
+                                                    ": stop it first, with `satrap stop ", run_dir,
+                                                    "`"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& path) {
   std::error_code error;
   fs::create_directories(path + "/logs", error);
   if (error) return FileError("make folder", path + "/logs", error.value());
-  ASSIGN_OR_RETURN(std::unique_ptr<SocketFolder> sockets,
-                   SocketFolder::Make(P_tmpdir, path + "/sockets"));
-  return std::unique_ptr<RunFolder>(new RunFolder(path, std::move(sockets)));
+  ASSIGN_OR_RETURN(const int lock_fd, LockRun(path));
+  // From here on the destructor releases the lock.
+  auto sockets = SocketFolder::Make(P_tmpdir, path + "/sockets");
+  std::unique_ptr<RunFolder> folder(
+      new RunFolder(path, lock_fd, sockets.ok() ? *std::move(sockets) : nullptr));
+  RETURN_IF_ERROR(sockets.status());
+  return folder;
+}
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Reopen(const std::string& path) {
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  // A slash at the end makes an empty last component; drop it.
+  return Fill((absolute.has_filename() ? absolute : absolute.parent_path()).string());
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::string& runs_dir,
@@ -136,6 +182,7 @@ RunFolder::~RunFolder() {
   if (lstat(job_path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) {
     unlink(job_path.c_str());
   }
+  close(lock_fd_);
 }
 
 std::string RunFolder::JobPath() const { return path_ + "/job.textproto"; }
@@ -168,6 +215,16 @@ absl::Status CheckWritable(const std::string& path) {
   // A regular file is replaced by a new one beside it, so the folder must be writable.
   const std::string folder = (fs::path(path).parent_path() / ".").string();
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : FileError("write", path);
+}
+
+std::string RunnerOf(const std::string& run_dir) {
+  const int fd = open((run_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  // A shared lock: two commands that look at the same time do not take each other for the runner.
+  const bool is_run = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const std::string number = NumberIn(fd);
+  close(fd);
+  return is_run ? absl::StrCat("process ", number) : "";
 }
 
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir) {

@@ -1,13 +1,16 @@
 // The folder of a run, and the folder of its sockets.
 //
 //   runs/deepfm-20260131-235959/     under the current folder, or as given
-//     job.textproto                  the resolved job: what the roles read
-//     logs/embedding_ps_0.log        one for each process
+//     job.textproto                  the resolved job, for people: the log has the one that counts
+//     lock                           locked by the process that runs the run; holds its number
+//     logs/embedding_ps_0.log        one for each role and index, over all generations
+//     log, checkpoints               see common/checkpoint/run_log.h
 //     sockets -> the folder of the run's sockets (socket_folder.h)
 //     report.json, failure.txt, metrics.jsonl, quarantine, models: written by others
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
-// The destructor removes the sockets. It also removes a job file that is still empty: the run never
+// The lock is held as long as the object lives, and by the processes that this one forks: until
+// they are gone, too, nobody else runs the run. The destructor removes the sockets. It also removes a job file that is still empty: the run never
 // began, so the next run may take the folder. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
@@ -37,6 +40,10 @@ class RunFolder {
   // that is just starting: of two processes that call this, only one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
+  // The folder of a run that has begun, to go on with it. FAILED_PRECONDITION, naming the process,
+  // if another one runs it.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& path);
+
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -47,11 +54,12 @@ class RunFolder {
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
 
  private:
-  RunFolder(std::string path, std::unique_ptr<SocketFolder> sockets)
-      : path_(std::move(path)), sockets_(std::move(sockets)) {}
+  RunFolder(std::string path, int lock_fd, std::unique_ptr<SocketFolder> sockets)
+      : path_(std::move(path)), lock_fd_(lock_fd), sockets_(std::move(sockets)) {}
   static absl::StatusOr<std::unique_ptr<RunFolder>> Fill(const std::string& path);
 
   const std::string path_;
+  const int lock_fd_;
   const std::unique_ptr<SocketFolder> sockets_;
 };
 
@@ -67,6 +75,9 @@ absl::Status CopyFileAtomically(const std::string& from, const std::string& path
 // Checks, without touching it, whether WriteFileAtomically could write `path` now: it is not a
 // folder, and its own folder exists and is writable. Errors as FileError.
 absl::Status CheckWritable(const std::string& path);
+
+// The process that runs the run in `run_dir`, as "process N"; empty if none does.
+std::string RunnerOf(const std::string& run_dir);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if empty, the
 // newest training there. NOT_FOUND says where it looked.

@@ -188,5 +188,25 @@ TEST_F(RunFolderTest, RunsAreFoundByPathByNameAndAsTheNewest) {
   EXPECT_THAT(*FindRun("", dir_), EndsWith(name));
 }
 
+TEST_F(RunFolderTest, OneProcessAtATimeRunsARun) {
+  auto folder = RunFolder::CreateAt(dir_ + "/run");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  std::ofstream((*folder)->JobPath()) << "name: 'job'\n";
+  const auto second = RunFolder::Reopen(dir_ + "/run");
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(second.status().message(),
+              HasSubstr("/run is being run by process " + std::to_string(getpid()) +
+                        ": stop it first, with `satrap stop "));
+  EXPECT_TRUE(fs::is_symlink(dir_ + "/run/sockets")) << "the other one's sockets stay";
+  EXPECT_EQ(RunnerOf(dir_ + "/run"), "process " + std::to_string(getpid()));
+  folder->reset();
+  EXPECT_EQ(RunnerOf(dir_ + "/run"), "");
+  EXPECT_EQ(RunnerOf(dir_ + "/no_run"), "");
+  const auto third = RunFolder::Reopen(dir_ + "/run/");
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ((*third)->path(), dir_ + "/run");
+  EXPECT_TRUE(fs::exists((*third)->JobPath()));
+}
+
 }  // namespace
 }  // namespace satrap

@@ -100,10 +100,14 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   report.result = status.result();
   report.validation = ValidationOf(job, report.result.steps());
   report.wall_seconds = wall_seconds;
+  report.quarantined = report.result.bad_records();
+  report.empty_lines = report.result.empty_lines();
   for (const RoleStatus& role : status.roles()) {
-    report.quarantined += role.loader().quarantined();
-    report.empty_lines += role.loader().empty_lines();
+    report.quarantined += role.loader().evaluation_quarantined();
+    report.empty_lines += role.loader().evaluation_empty_lines();
   }
+  report.generations = std::max<uint64_t>(status.generation(), 1);
+  report.restarts.assign(status.restarts().begin(), status.restarts().end());
   report.reproducible = job.reproducible();
   report.run_dir = job.run_dir();
   return report;
@@ -125,6 +129,17 @@ std::string ReportJson(const RunReport& report) {
   if (report.bayes_auc.has_value()) json.Field("bayes_auc", *report.bayes_auc);
   json.Field("quarantined", report.quarantined);
   json.Field("empty_lines", report.empty_lines);
+  json.Field("generations", report.generations);
+  json.Key("restarts");
+  json.BeginArray();
+  for (const Restart& restart : report.restarts) {
+    json.BeginObject();
+    json.Field("generation", restart.generation());
+    json.StringField("cause", restart.cause());
+    json.Field("from_step", restart.from_step());
+    json.EndObject();
+  }
+  json.EndArray();
   json.Field("skipped_steps", result.skipped_steps());
   json.BoolField("stopped_early", result.stopped_early());
   json.Field("best_step", result.best_step());
@@ -146,6 +161,10 @@ std::string ReportText(const RunReport& report) {
                           CountText(result.steps()));
   }
   absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
+  if (!report.restarts.empty()) {
+    absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),
+                          report.restarts.back().cause());
+  }
   if (report.action == JobConfig::TRAIN) {
     absl::StrAppend(&text, "validation   ", ValidationText(report), "\n");
   }

@@ -5,7 +5,9 @@
 #ifndef SATRAP_DEPLOY_REPORT_RUN_REPORT_H_
 #define SATRAP_DEPLOY_REPORT_RUN_REPORT_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/types/optional.h"
 #include "proto/control.pb.h"
@@ -27,8 +29,12 @@ struct RunReport {
   double wall_seconds = 0;  // from the command's start to the end of all processes
   // On synthetic test data: the best AUC that any model can reach.
   absl::optional<double> bayes_auc;
-  uint64_t quarantined = 0;  // bad records, over all loaders and streams
+  // Bad records and empty lines: of the train stream, by the ledger, and of the valid and test
+  // streams, by the loaders of the last generation.
+  uint64_t quarantined = 0;
   uint64_t empty_lines = 0;
+  uint64_t generations = 1;
+  std::vector<Restart> restarts;  // the generations after the first, ascending
   bool reproducible = false;
   std::string run_dir;
 };
@@ -40,7 +46,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   job, action, samples, steps, train_seconds, wall_seconds, samples_per_second (samples by
 //   train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
-//   empty_lines, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
+//   empty_lines, generations, restarts[]{generation, cause, from_step}, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
 //   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 

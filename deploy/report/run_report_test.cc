@@ -29,18 +29,42 @@ RunReport TrainedReport() {
     table->set_rows(rows);
     table->set_bytes(rows * 100);
   }
-  status.add_roles()->mutable_loader()->set_quarantined(3);
-  status.add_roles()->mutable_loader()->set_quarantined(4);
+  result->set_bad_records(5);
+  result->set_empty_lines(1);
+  for (const int bad : {3, 4}) {
+    LoaderProgress* loader = status.add_roles()->mutable_loader();
+    loader->set_quarantined(100);
+    loader->set_evaluation_quarantined(static_cast<uint64_t>(bad));
+  }
   return MakeRunReport(job, status, 30);
 }
 
-TEST(RunReport, SumsOverLoadersAndDividesByTrainingTimeOnly) {
+TEST(RunReport, CountsBadRecordsByLedgerAndLoadersAndDividesByTrainingTimeOnly) {
   const std::string json = ReportJson(TrainedReport());
-  EXPECT_THAT(json, HasSubstr(R"("quarantined":7,)"));
+  EXPECT_THAT(json,
+              HasSubstr(R"("quarantined":12,"empty_lines":1,"generations":1,"restarts":[],)"));
   EXPECT_THAT(json, HasSubstr(R"("samples_per_second":50000,)"));
   EXPECT_THAT(json, HasSubstr(R"("wall_seconds":30,)"));
   EXPECT_THAT(json, HasSubstr(R"("tables":[{"name":"users","rows":10,"bytes":1000},)"));
   EXPECT_THAT(json, HasSubstr(R"("rows":30,"bytes":3000,)"));
+}
+
+TEST(RunReport, TellsHowOftenTheRunWasRestartedAndWhy) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("restarts")));
+  StatusAnswer status;
+  status.set_generation(3);
+  for (const int generation : {2, 3}) {
+    Restart* restart = status.add_restarts();
+    restart->set_generation(static_cast<uint64_t>(generation));
+    restart->set_cause(generation == 2 ? "scale" : "nn_worker 0 was killed");
+    restart->set_from_step(40);
+  }
+  report = MakeRunReport(JobConfig(), status, 1);
+  EXPECT_THAT(ReportJson(report),
+              HasSubstr(R"("generations":3,"restarts":[{"generation":2,"cause":"scale",)"
+                        R"("from_step":40},{"generation":3,)"));
+  EXPECT_THAT(ReportText(report), HasSubstr("restarts     2; the last: nn_worker 0 was killed\n"));
 }
 
 TEST(RunReport, SaysOnlyWhatWasMeasured) {

@@ -135,6 +135,20 @@ std::string ProgramsDir() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path().string();
 }
 
+// The processes whose standard output is a file for which `is_wanted` is true.
+std::vector<pid_t> ProcessesWritingTo(const std::function<bool(const std::string&)>& is_wanted) {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    pid_t pid;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || pid == getpid()) continue;
+    std::error_code gone;
+    const fs::path output = fs::read_symlink(entry.path() / "fd/1", gone);
+    if (!gone && is_wanted(output.string())) pids.push_back(pid);
+  }
+  return pids;
+}
+
 }  // namespace
 
 void RunFixture::SetUp() {
@@ -231,6 +245,27 @@ bool RunFixture::WaitUntilGone(const std::string& text, double timeout_s) {
   const int64_t deadline_ms = DeadlineMs(timeout_s);
   while (true) {
     const std::vector<pid_t> left = ProcessesWith(text);
+    if (left.empty()) return true;
+    if (!WaitForProcess(left.front(), deadline_ms)) return false;
+  }
+}
+
+std::vector<pid_t> RunFixture::RoleProcesses(const std::string& run_dir) {
+  const std::string logs = run_dir + "/logs/";
+  return ProcessesWritingTo([&](const std::string& file) { return absl::StartsWith(file, logs); });
+}
+
+pid_t RunFixture::RoleProcess(const std::string& run_dir, const std::string& role, int index) {
+  const std::string log = absl::StrCat(run_dir, "/logs/", role, "_", index, ".log");
+  const std::vector<pid_t> found =
+      ProcessesWritingTo([&](const std::string& file) { return file == log; });
+  return found.empty() ? 0 : found.front();
+}
+
+bool RunFixture::WaitUntilOver(const std::string& run_dir, double timeout_s) {
+  const int64_t deadline_ms = DeadlineMs(timeout_s);
+  while (true) {
+    const std::vector<pid_t> left = RoleProcesses(run_dir);
     if (left.empty()) return true;
     if (!WaitForProcess(left.front(), deadline_ms)) return false;
   }

@@ -61,7 +61,7 @@ class TrainTest : public RunFixture {
     args.insert(args.end(), more.begin(), more.end());
     const CommandEnd end = Satrap(args);
     EXPECT_EQ(end.exit_code, 0) << end.err;
-    EXPECT_TRUE(ProcessesWith(Path(run)).empty());
+    EXPECT_TRUE(RoleProcesses(Path(run)).empty());
     EXPECT_FALSE(fs::exists(Path(run + "/sockets"))) << "the folder of sockets is removed";
     const std::string report = ReadFile(Path(run + ".json"));
     EXPECT_EQ(report, ReadFile(Path(run + "/report.json")));
@@ -161,7 +161,7 @@ TEST_F(TrainTest, ASavedModelIsEvaluatedAndPredictsTheSame) {
 TEST_F(TrainTest, AModelSavedBeforeAKillIsWhole) {
   const std::string job = WriteJob(20000, "epochs: 100000");
   const Command command = StartSatrap({"train", job, "--run_dir", Path("run")});
-  ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("run/models/best")); }, 60));
+  ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("run/checkpoints/best")); }, 60));
   kill(command.pid, SIGKILL);
   WaitFor(command, 10);
   const CommandEnd evaluated = Satrap(
@@ -194,7 +194,7 @@ TEST_F(TrainTest, TrainingOnNothingIsAnError) {
                                  "data.valid_files=", "--run_dir", Path("run")});
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, HasSubstr("no training samples"));
-  EXPECT_FALSE(fs::exists(Path("run/models/best")));
+  EXPECT_FALSE(fs::exists(Path("run/checkpoints/best")));
   EXPECT_FALSE(fs::exists(Path("run/report.json")));
 }
 
@@ -258,14 +258,42 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   ASSERT_TRUE(WaitUntilTraining(Path("run")));
   const CommandEnd running = Satrap({"status", Path("run")});
   EXPECT_EQ(running.exit_code, 0);
+  EXPECT_THAT(running.out, HasSubstr("generation 1, for "));
   EXPECT_THAT(running.out, HasSubstr("RUNNING"));
+  EXPECT_THAT(running.out, HasSubstr("cuts: "));
   EXPECT_THAT(running.out, HasSubstr("nn_worker 1"));
   EXPECT_THAT(running.out, HasSubstr("metrics at http://127.0.0.1:"));
   kill(command.pid, SIGINT);
   const CommandEnd stopped = WaitFor(command, 10);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
-  EXPECT_TRUE(ProcessesWith(Path("run")).empty());
-  EXPECT_THAT(Satrap({"status", Path("run")}).out, HasSubstr("has ended without a report"));
+  EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
+  EXPECT_TRUE(RoleProcesses(Path("run")).empty());
+  const CommandEnd ended = Satrap({"status", Path("run")});
+  EXPECT_THAT(ended.out, HasSubstr("has ended without a report"));
+  EXPECT_THAT(ended.out, HasSubstr("`satrap resume " + Path("run") + "` goes on from step "));
+}
+
+TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
+  const std::string job = WriteJob(20000);
+  const Command command =
+      StartSatrap({"train", job, "--set", "epochs=100000", "--run_dir", Path("run")});
+  ASSERT_TRUE(WaitUntilTraining(Path("run")));
+  const CommandEnd taken = Satrap({"checkpoint", Path("run")});
+  EXPECT_EQ(taken.exit_code, 0) << taken.err;
+  EXPECT_THAT(taken.out, HasSubstr(Path("run/checkpoints/cut_0001_")));
+  const CommandEnd stop = Satrap({"stop", Path("run")});
+  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+  EXPECT_THAT(stop.out, HasSubstr("has stopped; `satrap resume "));
+  EXPECT_EQ(WaitFor(command, 10).exit_code, 0);
+  EXPECT_THAT(Satrap({"checkpoint", "list", Path("run")}).out, HasSubstr("latest last\n"));
+  const CommandEnd inspected = Satrap({"checkpoint", "inspect", Path("run/checkpoints/latest")});
+  EXPECT_THAT(inspected.out, HasSubstr("embedding dim 4 adagrad, linear dim 1 adagrad"));
+  EXPECT_EQ(Satrap({"checkpoint", "verify", Path("run")}).exit_code, 0);
+  EXPECT_EQ(Satrap({"checkpoint", Path("run")}).exit_code, 1) << "nothing runs";
+  const CommandEnd resumed =
+      Satrap({"resume", Path("run"), "--set", "max_steps=1", "--report", Path("resumed.json")});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(JsonNumber(ReadFile(Path("resumed.json")), "generations"), 2);
 }
 
 // A file of 9,000 records, more than a block, with words in irregular order, bad records in places

@@ -1,0 +1,105 @@
+#include "common/config/job_change.h"
+
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The problems of changing a small job by `sets`; "" if it may change so.
+std::string RefusalOf(const std::vector<std::string>& sets, JobConfig from = SmallJob()) {
+  return std::string(ChangedJob(from, sets).status().message());
+}
+
+TEST(JobChange, TakesWhatSaysHowManyProcessesThereAreAndHowFarAStepGoes) {
+  for (const char* set : {"embedding_ps.replicas=4",
+                          "embedding_worker.replicas=3",
+                          "nn_worker.replicas=2",
+                          "data_loader.replicas=2",
+                          "nn_worker.compute_threads=2",
+                          "embedding_ps.shards=8",
+                          "embedding_ps.wire_dtype=F16",
+                          "data_loader.prefetch_parts=2",
+                          "nn_worker.idle_step_ms=9",
+                          "epochs=7",
+                          "max_steps=9",
+                          "evaluation.patience=3",
+                          "evaluation.metric=LOGLOSS",
+                          "checkpoint.every_seconds=2",
+                          "checkpoint.keep=5",
+                          "max_restarts=1",
+                          "stop_seconds=3",
+                          "max_staleness=2",
+                          "staleness_warmup_steps=1",
+                          "max_message_bytes=1000000",
+                          "max_skipped_steps_in_a_row=5",
+                          "data_root=/elsewhere",
+                          "data.max_bad_fraction=0.5",
+                          "dense_optimizer.learning_rate=0.5",
+                          "dense_optimizer.adam.beta1=0.5",
+                          "dense_optimizer.l2=0.1",
+                          "tables[0].segments[0].optimizer.learning_rate=0.5",
+                          "tables[0].segments[0].optimizer.adagrad.epsilon=0.5",
+                          "tables[0].weight_bound=1",
+                          "tables[0].l2=0.1",
+                          "tables[0].gradient_clip_norm=2",
+                          "tables[0].reserve_rows=9",
+                          "tables[0].learning_rate_schedule.warmup_steps=5"}) {
+    EXPECT_EQ(RefusalOf({set}), "") << set;
+  }
+  JobConfig with_kill_point = SmallJob();
+  with_kill_point.add_kill_points()->set_point(KillPoint::PS_AFTER_MARK);
+  JobConfig without = SmallJob();
+  ResolveJob(&with_kill_point);
+  ResolveJob(&without);
+  EXPECT_TRUE(CheckJobChange(with_kill_point, without).ok());
+}
+
+TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
+  for (const auto& [set, why] : std::vector<std::pair<std::string, std::string>>{
+           {"mode=SYNC", "mode: cannot change from HYBRID to SYNC: it fixes the order of the"},
+           {"seed=2", "seed: cannot change from 1 to 2: it fixes the order of the samples and"},
+           {"global_batch_size=64", "global_batch_size: cannot change from 4096 to 64: it fixes"},
+           {"lanes=9", "lanes: cannot change from 2 to 9: it fixes the order"},
+           {"data.shuffle_rows=7", "data.shuffle_rows: cannot change from 65536 to 7: it fixes"},
+           {"data.train_files=x", "data.train_files: cannot change from [] to [\"x\"]: the files"},
+           {"data.features[1].id_space=x", "data.features[1].id_space: cannot change from absent"},
+           {"tables[0].segments[0].dim=2", "tables[0].segments[0].dim: cannot change from 1 to 2"},
+           {"tables[0].segments[0].optimizer.adam=", "optimizer.adagrad: cannot change from "},
+           {"tables[0].segments[0].initializer.constant.value=1", "would begin otherwise"},
+           {"model.layers[0].inputs=C1.linear", "model.layers[0].inputs: cannot change from [\"*."},
+           {"dense_optimizer.sgd=", "dense_optimizer.sgd: cannot change from absent to present: "},
+           {"init_from=x", "init_from: cannot change from absent to \"x\": the run goes on"},
+           {"name=x", "name: cannot change from \"small\" to \"x\": it belongs to the run"},
+       }) {
+    EXPECT_THAT(RefusalOf({set}), HasSubstr(why)) << set;
+  }
+}
+
+TEST(JobChange, TellsAllProblemsAtOnce) {
+  const std::string problems =
+      RefusalOf({"seed=2", "epochs=0", "embedding_ps.replicas=4", "tables[0].segments[0].dim=2"});
+  EXPECT_THAT(problems, HasSubstr("seed: cannot change"));
+  EXPECT_THAT(problems, HasSubstr("tables[0].segments[0].dim: cannot change"));
+  EXPECT_THAT(problems, HasSubstr("epochs: must be in [1, 1000000], got 0"));
+  EXPECT_THAT(problems, Not(HasSubstr("embedding_ps")));
+}
+
+TEST(JobChange, KeepsALaneForEachLoader) {
+  JobConfig sync = SmallJob();
+  sync.set_mode(JobConfig::SYNC);
+  EXPECT_EQ(RefusalOf({"data_loader.replicas=2"}, sync), "");
+  EXPECT_THAT(RefusalOf({"data_loader.replicas=3"}, sync),
+              HasSubstr("lanes: must be at least data_loader.replicas (3) in mode SYNC, got 2"));
+}
+
+TEST(JobChange, NamesAFieldThatThereIsNot) {
+  EXPECT_THAT(RefusalOf({"epocs=3"}), HasSubstr("did you mean epochs?"));
+}
+
+}  // namespace
+}  // namespace satrap

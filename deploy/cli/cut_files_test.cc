@@ -1,0 +1,173 @@
+#include "deploy/cli/cut_files.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/config/text_format.h"
+#include "common/numeric/crc32c.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CutFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "cut_files_test.XXXXXX";
+    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+    dir_ = fs::canonical(dir_).string();
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  std::string CutDir(const std::string& name) const { return CheckpointsDir(dir_) + "/" + name; }
+  // A cut with two files of rows and the dense network, not in the log.
+  CheckpointManifest WriteCut(const std::string& folder, uint64_t order_fingerprint = 7) {
+    fs::create_directories(folder);
+    CheckpointManifest manifest;
+    EXPECT_TRUE(ParseText(R"(
+        job_name: 'demo' step: 1200 generation: 2 cut: 4
+        tables { name: 'users' id: 3 fingerprint: 255 rows: 12 }
+        position { epoch: 1 step: 1200 samples: 307200
+                   best { values { auc: 0.75 logloss: 0.5 } step: 900 cut: 'cut_0001_000003' } }
+        ledger { epochs { epoch: 0 rows: 300000 bad_records: 3 empty_lines: 1 done_splits: [0, 4] }
+                 epochs { epoch: 1 rows: 7200 splits { split: 2 rows: 7200 } } })",
+                          "manifest", &manifest)
+                    .ok());
+    manifest.set_version(kManifestVersion);
+    manifest.set_order_fingerprint(order_fingerprint);
+    for (const std::string name : {"a.rows", "b.rows"}) {
+      const std::string content = "rows of " + name;
+      std::ofstream(folder + "/" + name) << content;
+      SavedFile* file = manifest.add_table_files();
+      file->set_name(name);
+      file->set_table(3);
+      file->set_bytes(content.size());
+      file->set_crc32c(Crc32c(content));
+    }
+    std::ofstream(folder + "/dense.bin") << "dense";
+    manifest.set_dense_file("dense.bin");
+    manifest.set_dense_bytes(5);
+    manifest.set_dense_crc32c(Crc32c("dense"));
+    EXPECT_TRUE(WriteManifest(folder, manifest).ok());
+    return manifest;
+  }
+  void AppendToLog(const std::string& text) {
+    auto log = RunLog::Open(dir_, DiskFileSystem());
+    ASSERT_TRUE(log.ok()) << log.status();
+    RunLogEntry entry;
+    const absl::Status parsed = ParseText(text, "entry", &entry);
+    ASSERT_TRUE(parsed.ok()) << parsed;
+    ASSERT_TRUE(log->Append(entry).ok());
+  }
+  std::string VerifyError(const std::string& folder) {
+    return std::string(VerifyCut(folder, DiskFileSystem()).status().message());
+  }
+
+  std::string dir_;
+};
+
+TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) {
+  for (const char* cut : {"cut_0001_000003", "cut_0002_000004", "cut_0002_000005"}) {
+    WriteCut(CutDir(cut));
+  }
+  fs::create_directory_symlink("cut_0001_000003", CutDir("best"));
+  fs::create_directory_symlink("cut_0002_000004", CutDir("latest"));
+  AppendToLog("unix_ms: 1000 cut { generation: 1 cut: 'cut_0001_000001' step: 100 }");
+  AppendToLog("unix_ms: 2000 cut { generation: 1 cut: 'cut_0001_000003' step: 900 bytes: 1500 }");
+  AppendToLog("unix_ms: 9000 cut { generation: 2 cut: 'cut_0002_000004' step: 1200 last: true }");
+  const auto text = ListCuts(dir_, 12000);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("\ncut_0001_000003             1          900     1.5 KB         "
+                               "10.0 s  best \n"));
+  EXPECT_THAT(*text, HasSubstr("3.0 s  latest last\n"));
+  EXPECT_THAT(*text, HasSubstr("\ncut_0002_000005 "));
+  EXPECT_THAT(*text, HasSubstr("not committed\n"));
+  EXPECT_THAT(*text, HasSubstr("(1 older cut is removed: checkpoint.keep)\n"));
+  EXPECT_THAT(*text, Not(HasSubstr("cut_0001_000001")));
+}
+
+TEST_F(CutFilesTest, DescribesWhatACutHolds) {
+  const CheckpointManifest manifest = WriteCut(CutDir("cut_0002_000004"));
+  const std::string text = DescribeCut("FOLDER", manifest, nullptr);
+  for (const char* line :
+       {"of           job 'demo', generation 2, number 4; format version ",
+        "position     step 1,200, epoch 2, 307,200 samples; training goes on\n",
+        "order        fingerprint 0000000000000007\n",
+        "table        users: id 3, 12 rows, 28 B in 2 files, fingerprint 00000000000000ff\n",
+        "dense        dense.bin, 5 B\n",
+        "best         step 900 (cut_0001_000003): AUC 0.75000, logloss 0.50000\n",
+        "ledger       epoch 1: 5 splits done, 0 open, 300,000 records, 3 bad, 1 empty lines\n"
+        "             epoch 2: 0 splits done, 1 open, 7,200 records, 0 bad, 0 empty lines\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  JobConfig job;
+  ASSERT_TRUE(
+      ParseText(R"(tables { id: 3 segments { name: 'embedding' dim: 8 optimizer { adam {} } }
+                                    segments { name: 'linear' dim: 1 optimizer { sgd {} } } }
+                           dense_optimizer { adagrad {} })",
+                "job", &job)
+          .ok());
+  const std::string with_job = DescribeCut("FOLDER", manifest, &job);
+  EXPECT_THAT(with_job, HasSubstr("             embedding dim 8 adam, linear dim 1 sgd\n"));
+  EXPECT_THAT(with_job, HasSubstr("dense        dense.bin, 5 B, adagrad\n"));
+}
+
+TEST_F(CutFilesTest, VerifiesEveryFile) {
+  const std::string folder = CutDir("cut_0002_000004");
+  WriteCut(folder);
+  const auto good = VerifyCut(folder, DiskFileSystem());
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_THAT(*good, EndsWith(": 3 files with 33 B are as they were written"));
+  std::ofstream(folder + "/a.rows") << "rows of A.rows";
+  std::ofstream(folder + "/dense.bin") << "dens";
+  fs::remove(folder + "/b.rows");
+  const std::string error = VerifyError(folder);
+  EXPECT_THAT(error, AllOf(HasSubstr("a.rows is damaged: its checksum is "),
+                           HasSubstr("/b.rows: No such file or directory"),
+                           HasSubstr("/dense.bin has 4 bytes, and was written with 5")));
+  std::ofstream(folder + "/manifest", std::ios::app) << "x";
+  EXPECT_THAT(VerifyError(folder), HasSubstr("/manifest is damaged"));
+  EXPECT_THAT(VerifyError(dir_), HasSubstr("holds no saved model"));
+}
+
+TEST_F(CutFilesTest, ARunGoesOnOnlyFromCommittedCutsOfItsOwnOrder) {
+  WriteCut(CutDir("cut_0001_000003"));
+  WriteCut(CutDir("cut_0002_000009"));
+  WriteCut(dir_ + "/moved");
+  WriteCut(dir_ + "/stranger", 8);
+  AppendToLog("cut { cut: 'cut_0001_000003' order_fingerprint: 7 }");
+  EXPECT_EQ(FindCutOfRun(dir_, "cut_0001_000003").value_or(""), "cut_0001_000003");
+  EXPECT_EQ(FindCutOfRun(dir_, CutDir("cut_0001_000003")).value_or(""), "cut_0001_000003");
+  EXPECT_EQ(FindCutOfRun(dir_, dir_ + "/moved").value_or(""), dir_ + "/moved");
+  EXPECT_THAT(FindCutOfRun(dir_, "cut_0002_000009").status().message(),
+              HasSubstr("cut_0002_000009 was not committed"));
+  EXPECT_THAT(FindCutOfRun(dir_, dir_ + "/stranger").status().message(),
+              HasSubstr("is of a run with other samples or another order of them"));
+  EXPECT_THAT(FindCutOfRun(dir_, "cut_0009_000001").status().message(),
+              AllOf(HasSubstr("no cut 'cut_0009_000001'"), HasSubstr("satrap checkpoint list")));
+}
+
+TEST_F(CutFilesTest, ACutIsNamedByItsFolderOrItsRun) {
+  WriteCut(CutDir("cut_0001_000003"));
+  fs::create_directory_symlink("cut_0001_000003", CutDir("latest"));
+  for (const std::string& typed : {CutDir("cut_0001_000003"), CutDir("latest"), dir_}) {
+    EXPECT_EQ(FindCutFolder(typed).value_or(""), CutDir("cut_0001_000003")) << typed;
+  }
+  EXPECT_THAT(FindCutFolder(dir_ + "/nothing").status().message(), HasSubstr("no cut in "));
+}
+
+}  // namespace
+}  // namespace satrap

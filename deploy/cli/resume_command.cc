@@ -1,0 +1,67 @@
+// resume: goes on with a run that is not running.
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_change.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/cut_files.h"
+#include "deploy/cli/job_preparation.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/run_progress.h"
+
+namespace satrap {
+namespace {
+
+absl::StatusOr<JobRun> Resume(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(line.arguments[0], kRunsDir));
+  // First the lock: from here on nobody else changes the run.
+  ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, RunFolder::Reopen(run_dir));
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(folder->path()));
+  if (!progress.job.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir, " never began: `satrap train` begins it"));
+  }
+  if (progress.job->action() != JobConfig::TRAIN) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir, " is no training: repeat its command instead"));
+  }
+  if (progress.result.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir, " has finished; `satrap train JOB --init_from ", run_dir,
+                     "` trains a new run from its model"));
+  }
+  const auto changed = ChangedJob(*progress.job, line.sets);
+  if (!changed.ok()) {
+    return absl::Status(changed.status().code(),
+                        absl::StrCat("run ", run_dir, " cannot go on with this job:\n",
+                                     changed.status().message()));
+  }
+  JobConfig job = *changed;
+  MakeDataRootAbsolute(&job);
+  job.set_run_dir(folder->path());
+  LaunchOptions options;
+  options.next_job = true;
+  options.cause = "resume";
+  if (!line.from_cut.empty()) {
+    ASSIGN_OR_RETURN(options.from_cut, FindCutOfRun(folder->path(), line.from_cut));
+  }
+  fprintf(stderr, "satrap: run %s goes on from %s\n", run_dir.c_str(),
+          line.from_cut.empty() ? BeginningText(progress).c_str() : line.from_cut.c_str());
+  return RunJobIn(*folder, job, options, line);
+}
+
+}  // namespace
+
+int ResumeCommand(const CommandLine& line) { return ReportRun(Resume(line)); }
+
+}  // namespace satrap

@@ -1,0 +1,77 @@
+#include "deploy/cli/run_connection.h"
+
+#include <poll.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/role/coordinator_client.h"
+#include "deploy/launcher/run_folder.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kTimeoutMs = 2000;
+constexpr int kPeriodMs = 100;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::string& run_dir) {
+  // Use the link's target: a path through the run folder may be too long for a socket.
+  std::error_code error;
+  const auto sockets = std::filesystem::read_symlink(run_dir + "/sockets", error);
+  if (error || RunnerOf(run_dir).empty()) {
+    return absl::UnavailableError(absl::StrCat("nothing runs in ", run_dir));
+  }
+  ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(
+                                     absl::StrCat("unix:", sockets.string(), "/coordinator_0"),
+                                     rpc::EndpointOptions()));
+  return std::unique_ptr<RunConnection>(new RunConnection(run_dir, std::move(channel)));
+}
+
+absl::StatusOr<StatusAnswer> RunConnection::Status() {
+  return CoordinatorClient(channel_.get(), Envelope(), kTimeoutMs).Status();
+}
+
+absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfilled fulfilled) {
+  uint64_t generation = 0;
+  uint64_t number = 0;
+  while (true) {
+    const absl::StatusOr<StatusAnswer> status = Status();
+    if (!status.ok() && RunnerOf(run_dir_).empty()) {
+      return absl::UnavailableError(absl::StrCat("the run in ", run_dir_, " has ended"));
+    }
+    if (status.ok()) {
+      if (generation != 0 && fulfilled(*status, generation, number)) return status;
+      switch (status->state()) {
+        case FAILED:
+          return absl::AbortedError(absl::StrCat("the run has failed: ", status->stop_reason()));
+        case FINISHED:
+          return absl::FailedPreconditionError("the run has finished");
+        case STOPPED:
+          return absl::FailedPreconditionError("the run has been stopped");
+        case STARTING:
+        case RESTARTING:
+          break;
+        case RUNNING:
+          if (status->generation() == generation) break;
+          request.set_run_id(status->run_id());
+          const auto wished =
+              CoordinatorClient(channel_.get(), Envelope(), kTimeoutMs).Wish(request);
+          if (wished.ok()) {
+            generation = status->generation();
+            number = *wished;
+          } else if (!absl::IsUnavailable(wished.status()) &&
+                     !absl::IsDeadlineExceeded(wished.status())) {
+            return wished.status();
+          }
+          break;
+      }
+    }
+    poll(nullptr, 0, kPeriodMs);
+  }
+}
+
+}  // namespace satrap

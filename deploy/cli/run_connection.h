@@ -1,0 +1,50 @@
+// A RunConnection reaches the coordinator of a run in progress by the run's folder, over all of the
+// run's generations.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_CLI_RUN_CONNECTION_H_
+#define SATRAP_DEPLOY_CLI_RUN_CONNECTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rpc/grpc_channel.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+class RunConnection {
+ public:
+  // UNAVAILABLE if nothing runs in `run_dir`. A run of which the coordinator is just being started
+  // again is reached once it answers.
+  static absl::StatusOr<std::unique_ptr<RunConnection>> Open(const std::string& run_dir);
+
+  // UNAVAILABLE or DEADLINE_EXCEEDED if the coordinator does not answer within 2 s.
+  absl::StatusOr<StatusAnswer> Status();
+
+  // Whether the wish that had the number `wish` in `generation` is fulfilled, by a later status.
+  using Fulfilled =
+      absl::FunctionRef<bool(const StatusAnswer& status, uint64_t generation, uint64_t wish)>;
+  // Makes the wish and waits until it is fulfilled; makes it again if the generation ends before,
+  // because its wishes end with it. Returns the status that fulfilled it. Ended by the run's end:
+  // UNAVAILABLE if nothing runs any more, ABORTED if the run has failed, FAILED_PRECONDITION if it
+  // has finished, stopped, or takes no such wish; INVALID_ARGUMENT as WishAnswer.
+  absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
+
+ private:
+  RunConnection(std::string run_dir, std::unique_ptr<rpc::GrpcChannel> channel)
+      : run_dir_(std::move(run_dir)), channel_(std::move(channel)) {}
+
+  const std::string run_dir_;
+  const std::unique_ptr<rpc::GrpcChannel> channel_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_RUN_CONNECTION_H_

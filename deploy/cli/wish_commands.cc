@@ -1,0 +1,112 @@
+// stop, checkpoint RUN, scale: the commands that wish something of a run in progress.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_change.h"
+#include "common/config/job_config.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/run_connection.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/run_progress.h"
+#include "deploy/report/run_report.h"
+
+namespace satrap {
+namespace {
+
+absl::Status Stop(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  ASSIGN_OR_RETURN(const RunProgress before, ReadRunProgress(run_dir));
+  WishRequest request;
+  request.set_kind(WishRequest::STOP);
+  const absl::Status stopped =
+      connection
+          ->Fulfil(request, [](const StatusAnswer& status, uint64_t,
+                               uint64_t) { return status.state() == STOPPED; })
+          .status();
+  // The run may be over before its last status was seen: then the log says how it ended.
+  if (!stopped.ok() && !absl::IsUnavailable(stopped)) return stopped;
+  ASSIGN_OR_RETURN(const RunProgress after, ReadRunProgress(run_dir));
+  if (after.result.has_value()) return absl::FailedPreconditionError("the run has finished");
+  const bool has_new_cut =
+      after.cut.has_value() && (!before.cut.has_value() || before.cut->cut() != after.cut->cut());
+  if (!stopped.ok() && !has_new_cut) {
+    return absl::AbortedError(absl::StrCat("the run ended without a last cut; `satrap resume ",
+                                           run_dir, "` goes on from ", BeginningText(after)));
+  }
+  printf("run %s has stopped; `satrap resume %s` goes on from %s\n", run_dir.c_str(),
+         run_dir.c_str(), BeginningText(after).c_str());
+  return absl::OkStatus();
+}
+
+absl::Status TakeCut(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  WishRequest request;
+  request.set_kind(WishRequest::CUT);
+  ASSIGN_OR_RETURN(
+      const StatusAnswer status,
+      connection->Fulfil(request, [](const StatusAnswer& now, uint64_t generation, uint64_t wish) {
+        return now.generation() == generation && now.fulfilled_wish() >= wish;
+      }));
+  const CutStatus& cut = status.last_cut();
+  printf("%s: step %s, %s, written in %s\n", PathOfCut(run_dir, cut.cut()).c_str(),
+         CountText(cut.step()).c_str(), BytesText(cut.bytes()).c_str(),
+         DurationText(cut.seconds()).c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Scale(const std::string& run_dir, const std::vector<std::string>& sets) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  if (!progress.job.has_value()) return absl::UnavailableError("the run is just starting");
+  ASSIGN_OR_RETURN(JobConfig job, ChangedJob(*progress.job, sets));
+  WishRequest request;
+  request.set_kind(WishRequest::SCALE);
+  *request.mutable_job() = job;
+  const uint64_t wanted = JobFingerprint(job);
+  ASSIGN_OR_RETURN(
+      const StatusAnswer status,
+      connection->Fulfil(request, [&](const StatusAnswer& now, uint64_t generation, uint64_t) {
+        if (now.generation() <= generation || now.state() != RUNNING) return false;
+        // A generation that began after a loss, before the wish was fulfilled, has the old job.
+        const auto newest = ReadRunProgress(run_dir);
+        return newest.ok() && newest->job.has_value() && JobFingerprint(*newest->job) == wanted;
+      }));
+  printf(
+      "generation %s runs: %s data loaders, %s embedding workers, %s embedding PSs, %s NN "
+      "workers\n",
+      CountText(status.generation()).c_str(),
+      CountText(static_cast<uint64_t>(job.data_loader().replicas())).c_str(),
+      CountText(static_cast<uint64_t>(job.embedding_worker().replicas())).c_str(),
+      CountText(static_cast<uint64_t>(job.embedding_ps().replicas())).c_str(),
+      CountText(static_cast<uint64_t>(job.nn_worker().replicas())).c_str());
+  return absl::OkStatus();
+}
+
+int Print(const absl::Status& status) { return status.ok() ? 0 : PrintError(status); }
+
+}  // namespace
+
+int StopCommand(const CommandLine& line) {
+  const auto run_dir = FindRun(line.arguments[0], kRunsDir);
+  return run_dir.ok() ? Print(Stop(*run_dir)) : PrintError(run_dir.status());
+}
+
+int CheckpointCommand(const CommandLine& line) {
+  const auto run_dir = FindRun(line.arguments[0], kRunsDir);
+  return run_dir.ok() ? Print(TakeCut(*run_dir)) : PrintError(run_dir.status());
+}
+
+int ScaleCommand(const CommandLine& line) {
+  const auto run_dir = FindRun(line.arguments[0], kRunsDir);
+  if (!run_dir.ok()) return PrintError(run_dir.status());
+  return Print(Scale(*run_dir, {line.arguments.begin() + 1, line.arguments.end()}));
+}
+
+}  // namespace satrap

@@ -1,0 +1,39 @@
+// Why a generation ended, judged from its processes and from what its coordinator said.
+//
+// Thread-safe: functions of their arguments and of the processes' logs.
+
+#ifndef SATRAP_DEPLOY_LAUNCHER_GENERATION_CAUSE_H_
+#define SATRAP_DEPLOY_LAUNCHER_GENERATION_CAUSE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "deploy/launcher/generation.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+struct Cause {
+  std::string brief;  // "embedding_ps 1 was killed by signal 9 (Killed)"
+  std::string full;   // the same with the path of its log and its last error
+};
+
+// How `process`, which has ended, did.
+Cause CauseOf(const RoleProcess& process);
+
+// What the launcher knows of the coordinator of a generation.
+struct CoordinatorView {
+  StatusAnswer status;     // its last answer
+  bool answers = false;    // it answered when it was asked last
+  bool is_silent = false;  // it has not answered for longer than it may
+  int64_t over_ms = 0;     // MonotonicMs when the state was FAILED or RESTARTING first
+};
+
+// Chooses, of all that went wrong, what went wrong first: a process that was killed by a signal;
+// else a coordinator that runs and does not answer; else the first failure that the coordinator was
+// told of; else the first process that ended. REQUIRES: the generation is over
+Cause FindCause(const Generation& generation, const CoordinatorView& view);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_LAUNCHER_GENERATION_CAUSE_H_

@@ -1,0 +1,338 @@
+// Runs that are restarted, resumed, scaled and stopped.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "deploy/launcher/launcher_test_fixture.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Clock = std::chrono::steady_clock;
+
+TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
+  job_.set_max_restarts(2);
+  SetProgram("data_loader", "sleep 0.3; exit 3");
+  const auto start = Clock::now();
+  const RunEnd end = Run([&] { kill(pids_["embedding_ps0"], SIGKILL); });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  ASSERT_THAT(messages_, SizeIs(2));
+  EXPECT_THAT(messages_[0], AllOf(HasSubstr("embedding_ps 0 was killed by signal 9 (Killed)"),
+                                  HasSubstr("\n  generation 1 goes on from the beginning; no work "
+                                            "is lost")));
+  EXPECT_THAT(messages_[1], AllOf(HasSubstr("data_loader 0 exited with code 3"),
+                                  HasSubstr("\n  in 1 s generation ")));
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(1000)) << "pauses of 0 and 1 s";
+  EXPECT_THAT(end.message, AllOf(HasSubstr("data_loader 0 exited with code 3"),
+                                 HasSubstr("restarted 2 times without a cut between")));
+  for (const auto& [process, pid] : pids_) {
+    const std::string args = ArgsOf(process);
+    EXPECT_EQ(std::count(args.begin(), args.end(), '\n'), 3) << process;
+  }
+  const std::string args = ArgsOf("coordinator0");
+  EXPECT_THAT(args, AllOf(HasSubstr("--config=" + dir_ + "/run/job.textproto --listen=unix:"),
+                          HasSubstr("--cause=embedding_ps 0 was killed by signal 9 (Killed)"),
+                          HasSubstr("--cause=data_loader 0 exited with code 3"),
+                          Not(HasSubstr("--next_job"))));
+  EXPECT_THAT(ArgsOf("nn_worker1"),
+              AllOf(HasSubstr("--role_index=1 --coordinator=unix:"), Not(HasSubstr("--config"))));
+  const std::string log = ContentOf(dir_ + "/run/logs/data_loader_0.log");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 3) << "each life is marked: " << log;
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, TheExitOfAnOldGenerationIsNotThatOfTheNext) {
+  job_.set_max_restarts(1);
+  // All but the killed one end in the same moment, by the SIGKILL of the launcher.
+  SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; sleep 1; exit 4");
+  const RunEnd end = Run([&] { kill(pids_["nn_worker1"], SIGKILL); });
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 4"));
+}
+
+TEST_F(LauncherTest, ARestartingCoordinatorEndsTheGenerationWithItsReason) {
+  job_.set_max_restarts(1);
+  AppendGeneration(1);
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000004' step: 1200 }");
+  ScriptCoordinator("state: RUNNING generation: 1 train { step: 1234 samples: 9000 }");
+  on_message_ = [this] { SetStatus("state: FAILED stop_reason: 'embedding_ps 0: damaged'"); };
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.state() == RUNNING) {
+              SetStatus(
+                  "state: RESTARTING generation: 1 train { step: 1234 samples: 9000 } "
+                  "stop_reason: 'nn_worker 0: no answer'");
+            }
+            return true;
+          });
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(messages_[0], AllOf(HasSubstr("nn_worker 0: no answer\n  nn_worker 0 was ended"),
+                                  HasSubstr("generation 2 goes on from step 1,200 "
+                                            "(cut_0001_000004); about 34 steps after it are lost "
+                                            "and trained again")));
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("embedding_ps 0: damaged"));
+  EXPECT_THAT(end.outlook, HasSubstr("run` goes on from step 1,200 (cut_0001_000004)"));
+  EXPECT_THAT(ArgsOf("coordinator0"), HasSubstr("--cause=nn_worker 0: no answer\n"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, ACutStartsTheCountOfRestartsAgain) {
+  job_.set_max_restarts(1);
+  int deaths = 0;
+  ScriptCoordinator("state: RUNNING generation: 1");
+  // Every death but the last has a cut before it.
+  const RunEnd end = Run(
+      [] {}, {},
+      [&](const StatusAnswer&) {
+        if (deaths < 3) {
+          AppendToLog("cut { generation: 1 cut: 'cut_" + std::to_string(deaths) + "' step: 5 }");
+        }
+        if (deaths++ < 5) launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
+        return true;
+      });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(messages_, SizeIs(3));
+  for (const std::string& message : messages_)
+    EXPECT_THAT(message, Not(HasSubstr(" s generation")));
+}
+
+TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
+  job_.set_max_restarts(0);
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  on_message_ = [this] { SetStatus("state: RUNNING generation: 3"); };
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.generation() == 1 && status.state() == RUNNING) {
+              AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
+              AppendToLog(
+                  "generation { generation: 2 cause: 'scale' job { name: 'scripts' "
+                  "embedding_ps { replicas: 2 } nn_worker { replicas: 1 } max_restarts: 0 } }");
+              SetStatus("state: RESTARTING generation: 1 train { step: 7 }");
+            }
+            return status.generation() != 3;
+          });
+  EXPECT_EQ(end.kind, RunEnd::DISMISSED);
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_EQ(messages_[0],
+            "the run is scaled\n  generation 3 goes on from step 7 (cut_0001_000001); no work is "
+            "lost");
+  EXPECT_THAT(ArgsOf("embedding_ps1"), HasSubstr("--role_index=1"));
+  const std::string args = ArgsOf("nn_worker1");
+  EXPECT_EQ(std::count(args.begin(), args.end(), '\n'), 1) << "of the first generation alone";
+  EXPECT_THAT(ContentOf(folder_->JobPath()), HasSubstr("embedding_ps {\n  replicas: 2"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
+  job_.set_max_restarts(5);
+  AppendGeneration(4);
+  AppendToLog("cut { generation: 4 cut: 'cut_0004_000001' step: 7 }");
+  LaunchOptions options;
+  options.next_job = true;
+  options.from_cut = "cut_0004_000001";
+  options.cause = "resume";
+  ScriptCoordinator("state: RUNNING generation: 5");
+  int asked = 0;
+  Run([] {}, options,
+      [&](const StatusAnswer&) {
+        ++asked;
+        // The first coordinator dies before it has written its generation, the second one after.
+        if (asked == 2) {
+          AppendToLog(
+              "generation { generation: 5 job { name: 'new' max_restarts: 5 nn_worker { "
+              "replicas: 2 } } }");
+        }
+        if (asked < 3) launcher_->Signal(COORDINATOR, 0, SIGKILL).IgnoreError();
+        return asked < 3;
+      });
+  const std::string args = ArgsOf("coordinator0");
+  std::vector<std::string> lives;
+  for (size_t at = 0; at < args.size(); at = args.find('\n', at) + 1) {
+    lives.push_back(args.substr(at, args.find('\n', at) - at));
+  }
+  ASSERT_THAT(lives, SizeIs(3));
+  EXPECT_THAT(lives[0], HasSubstr(" --cause=resume --from=cut_0004_000001 --next_job"));
+  EXPECT_THAT(lives[1], HasSubstr("coordinator was killed by signal 9 (Killed) "
+                                  "--from=cut_0004_000001 --next_job"));
+  EXPECT_THAT(lives[2], AllOf(HasSubstr("--cause=coordinator was killed"), Not(HasSubstr("--from")),
+                              Not(HasSubstr("--next_job"))));
+}
+
+TEST_F(LauncherTest, ACoordinatorThatCannotBeginEndsTheRun) {
+  job_.set_max_restarts(5);
+  SetProgram("deploy/coordinator", "sleep 0.5; echo 'error: the cut is of another job'; exit 1");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, AllOf(HasSubstr("coordinator exited with code 1"),
+                                 HasSubstr("the cut is of another job")));
+  EXPECT_THAT(messages_, SizeIs(0));
+}
+
+TEST_F(LauncherTest, ARunWhoseLogHasAnEndHasFinished) {
+  job_.set_max_restarts(5);
+  const RunEnd end = Run([&] {
+    AppendGeneration(1);
+    AppendToLog("end { result { steps: 77 } }");
+    kill(pids_["coordinator0"], SIGKILL);
+  });
+  EXPECT_EQ(end.kind, RunEnd::FINISHED);
+  EXPECT_EQ(end.last_status.result().steps(), 77u);
+  EXPECT_THAT(messages_, SizeIs(0));
+  EXPECT_THAT(end.warnings, SizeIs(0));
+}
+
+TEST_F(LauncherTest, WhatOthersHeardOfACoordinatorThatIsGoneIsTheCause) {
+  job_.set_max_restarts(1);
+  SetProgram("deploy/coordinator", "sleep 0.6; exit 75");
+  SetProgram("embedding_ps",
+             "sleep 0.5; echo 'T error embedding_ps/0 this generation is over: nn_worker 1: no "
+             "answer'; exit 75");
+  const RunEnd end = Run([] {});
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(messages_[0], HasSubstr("nn_worker 1: no answer\n  nn_worker 1 was ended; its log"));
+}
+
+TEST_F(LauncherTest, ADamagedLogEndsTheRunAndIsNamed) {
+  job_.set_max_restarts(5);
+  const RunEnd end = Run([&] {
+    AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
+    std::ofstream(dir_ + "/run/log/00000001", std::ios::app) << "x";
+    kill(pids_["coordinator0"], SIGKILL);
+  });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, AllOf(HasSubstr("coordinator was killed"),
+                                 HasSubstr("/run/log/00000001 is damaged")));
+}
+
+TEST_F(LauncherTest, ALostStarterEndsTheRunWithAMessage) {
+  job_.set_max_restarts(5);
+  const RunEnd end = Run([&] { kill(launcher_->starter_pid(), SIGKILL); });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("the process that starts the others (process "));
+  EXPECT_THAT(end.message, HasSubstr(" has died, and all others have ended with it"));
+  for (const auto& [name, pid] : pids_) {
+    // It is reaped by nobody in some containers, and a zombie runs no more.
+    while (kill(pid, 0) == 0) {
+      const std::string stat = ContentOf("/proc/" + std::to_string(pid) + "/stat");
+      if (stat.empty() || stat.find(") Z ") != std::string::npos) break;
+    }
+  }
+}
+
+TEST_F(LauncherTest, TheFirstSignalLetsATrainingTakeALastCut) {
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
+  for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
+    SetProgram(role, "trap 'exit 0' TERM\nwhile true; do sleep 0.1; done");
+  }
+  int asked = 0;
+  int asked_before_end = 0;
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (++asked == 1) kill(getpid(), SIGINT);
+            if (status.train().step() == 7 && asked_before_end++ == 1) {
+              AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 last: true }");
+              SetStatus("state: STOPPED generation: 1 train { step: 7 }");
+              for (const Role role : {EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
+                launcher_->Signal(role, 0, SIGTERM).IgnoreError();
+              }
+              launcher_->Signal(NN_WORKER, 1, SIGTERM).IgnoreError();
+            }
+            return true;
+          });
+  EXPECT_THAT(ContentOf(dir_ + "/run/wish.textproto"), HasSubstr("kind: STOP"));
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_EQ(end.message, "Interrupt");
+  EXPECT_THAT(end.outlook, AllOf(HasSubstr("no work is lost; `satrap resume "),
+                                 HasSubstr("` goes on from step 7 (cut_0001_000001)")));
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(messages_[0],
+              HasSubstr("Interrupt: the run takes a last cut and stops, within 25 s"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
+  job_.set_stop_seconds(0.5);
+  AppendGeneration(1);
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
+  ScriptCoordinator("state: RUNNING generation: 1 train { step: 9 }");
+  SetStatus("state: RUNNING generation: 1 train { step: 12 }", "on_wish");
+  int asked = 0;
+  const RunEnd end = Run([] {}, {},
+                         [&](const StatusAnswer&) {
+                           if (++asked == 1) kill(getpid(), SIGTERM);
+                           return true;
+                         });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_THAT(end.outlook, HasSubstr("goes on from step 7 (cut_0001_000001); about 5 steps after "
+                                     "it are lost"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, TheSecondSignalEndsTheRunAtOnce) {
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
+  int asked = 0;
+  const auto start = Clock::now();
+  const RunEnd end = Run([] {}, {},
+                         [&](const StatusAnswer& status) {
+                           if (++asked == 1 || status.train().step() == 7) kill(getpid(), SIGINT);
+                           return true;
+                         });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10)) << "long before stop_seconds";
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, ADeathDuringTheLastCutEndsTheRun) {
+  job_.set_max_restarts(5);
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
+  int asked = 0;
+  const RunEnd end = Run([] {}, {},
+                         [&](const StatusAnswer& status) {
+                           if (++asked == 1) kill(getpid(), SIGINT);
+                           if (status.train().step() == 7)
+                             launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
+                           return true;
+                         });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_THAT(messages_, SizeIs(1)) << "that of the signal";
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
+  AppendGeneration(1);
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
+  for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
+    SetProgram(role, "sleep 1; exit 0");
+  }
+  ScriptCoordinator("state: STOPPED generation: 1 train { step: 7 }");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::STOPPED);
+  EXPECT_THAT(end.outlook, HasSubstr("no work is lost; `satrap resume "));
+  EXPECT_THAT(end.warnings, SizeIs(0));
+  ExpectNobodyIsLeft();
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,85 @@
+// Test support: a coordinator whose answers are files of the run's folder, which a test writes.
+//
+//   scripted_coordinator --config=RUN/job.textproto --listen=ADDRESS ...
+//
+//   RUN/status.textproto   its StatusAnswer, read anew for each Status call
+//   RUN/wish.textproto     the last WishRequest it was sent; it refuses wishes unless
+//   RUN/on_wish.textproto  is there, which then becomes RUN/status.textproto
+//
+// It runs until it is killed.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/config/text_format.h"
+#include "common/role/coordinator_client.h"
+#include "common/rpc/grpc_server.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+namespace {
+
+constexpr rpc::Method kMethods[] = {kStatus, kWish};
+
+class ScriptedCoordinator final : public rpc::Handler {
+ public:
+  explicit ScriptedCoordinator(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    rpc::Message answer;
+    if (method == kStatus) {
+      StatusAnswer status;
+      status.set_run_id(1);
+      const absl::Status read = ParseTextFile(run_dir_ + "/status.textproto", &status);
+      if (!read.ok()) return respond(absl::UnavailableError(read.message()));
+      answer.header = status.SerializeAsString();
+      return respond(answer);
+    }
+    WishRequest wish;
+    wish.ParseFromString(request.header);
+    std::ofstream(run_dir_ + "/wish.textproto") << ToText(wish);
+    std::error_code error;
+    std::filesystem::rename(run_dir_ + "/on_wish.textproto", run_dir_ + "/status.textproto", error);
+    if (error) return respond(absl::FailedPreconditionError("the run takes no cut any more"));
+    WishAnswer number;
+    number.set_number(1);
+    answer.header = number.SerializeAsString();
+    respond(answer);
+  }
+
+ private:
+  const std::string run_dir_;
+};
+
+int Run(int argc, char** argv) {
+  std::string run_dir;
+  std::string listen;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view flag = argv[i];
+    if (absl::ConsumePrefix(&flag, "--config=")) {
+      run_dir = std::filesystem::path(std::string(flag)).parent_path().string();
+    } else if (absl::ConsumePrefix(&flag, "--listen=")) {
+      listen = std::string(flag);
+    }
+  }
+  ScriptedCoordinator coordinator(run_dir);
+  const auto server = rpc::GrpcServer::Start(listen, rpc::EndpointOptions(),
+                                             {rpc::GrpcServer::Service{kMethods, &coordinator}});
+  if (!server.ok()) {
+    fprintf(stderr, "error: %s\n", std::string(server.status().message()).c_str());
+    return 1;
+  }
+  while (true) pause();
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) { return satrap::Run(argc, argv); }
