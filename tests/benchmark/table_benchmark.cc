@@ -10,12 +10,12 @@
 // the table have a second segment of one value, as in a model with linear weights; the probe's rows
 // keep 16 values.
 //
-// A second JSON line is about cuts: medians of rows per second of the process's processor time, the
+// A line of JSON says how fast updates are that copy each row out first, because a cut is under way.
+// The last line is about cuts: medians of rows per second of the process's processor time, the
 // kernel's for files and memory included. Writing is compared with a loop that gathers the rows in
 // the order of their keys, takes a checksum and writes the same bytes; loading with a loop that
-// reads those bytes, takes a checksum and copies them to fresh memory. Nothing is synced. Files are written below `folder` and
-// removed. With --cuts=0 there are none. A third line says how fast updates are that copy each row
-// out first, because a cut is under way.
+// reads those bytes, takes a checksum and copies them to memory that is there. Nothing is synced.
+// Files are written below `folder` and removed. With --cuts=0 there are neither.
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -178,8 +178,9 @@ class CutBenchmark {
       probe_writes.push_back(Rate([&] { ProbeWrite(); }));
       writes.push_back(Rate([&] { Write(); }));
       CHECK_OK(WriteManifest(folder_, manifest_, &files_));
-      // Fresh memory, as a load needs it.
+      // Touched memory: what fresh memory costs differs much from time to time.
       probe_loaded_ = PageBlock(table_->rows() * row_bytes() + (size_t{16} << 20));
+      std::memset(probe_loaded_.data(), 1, probe_loaded_.size());
       probe_reads.push_back(Rate([&] { ProbeRead(); }));
       probe_loaded_ = PageBlock();
       loads.push_back(Rate([&] { Load(); }));
