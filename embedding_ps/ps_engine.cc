@@ -154,8 +154,11 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     begin_cut_receiver_.Receive<BeginCutRequest>(
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, BeginCutRequest header, Buffer) {
-          options_.executor->Post(
-              [this, call, header = std::move(header)] { BeginCut(call, header); });
+          options_.executor->Post([this, call, header = std::move(header)] {
+            const absl::Status begun = BeginCut(header);
+            if (!begun.ok()) return call.Finish(begun);
+            call.Finish(Done<BeginCutAnswer>());
+          });
         });
   } else if (method == rpc::kAwaitCut) {
     await_cut_receiver_.Receive<AwaitCutRequest>(

@@ -1,6 +1,5 @@
 // The PsEngine serves the rows of the partitions that one embedding PS owns: Lookup and Update for
-// embedding workers, cuts, LoadTables and TableStats for rank 0. docs/consistency.md has the
-// rules.
+// embedding workers, cuts, loads and TableStats for rank 0. docs/consistency.md has the rules.
 //
 //   Lookup  window of the embedding worker -> (executor) values of rows; absent rows give their
 //           initial value (training) or zeros. Never changes a table.
@@ -8,17 +7,14 @@
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
 //                      order and applied (executor), then all are answered
-//   BeginCut   window of rank 0 -> (executor) marks all rows, then writes them in the background
-//           (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once the tables
-//           hold the rows of another moment than the training (see LoadTables). With hold_updates
-//           Updates wait until the rows are written.
+//   BeginCut  window of rank 0 -> (executor) marks all rows, which are then written in the
+//           background (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once
+//           the tables were restored. With hold_updates Updates wait until the rows are written.
 //   AwaitCut, AbandonCut  windows of rank 0 -> answered when the cut has ended
-//   LoadTables window of rank 0 -> (disk executor) replaces all rows. Refused with
-//           FAILED_PRECONDITION while Updates are outstanding. An Update that arrives during a load,
-//           or after one that failed and left no rows, is refused with INVALID_ARGUMENT. A load
-//           that is not the first thing that happens to the tables is one for an evaluation of other
-//           rows: no cut is begun any more.
-//   SaveTables (disk executor) the rows of one moment, outside of any cut
+//   LoadTables  window of rank 0 -> (disk executor) replaces all rows. Refused with
+//           FAILED_PRECONDITION while Updates are open. An Update that arrives during a load, or
+//           after one that left no rows, is refused with INVALID_ARGUMENT. If anything was done with
+//           the tables before, they are restored, for an evaluation of other rows.
 //
 // A request that breaks the contract is refused with INVALID_ARGUMENT, one from another job or
 // generation with FAILED_PRECONDITION. Neither changes anything.
@@ -34,12 +30,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "common/checkpoint/file_system.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/call_receiver.h"
-#include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "common/thread/executor.h"
 #include "common/thread/mutex.h"
@@ -80,8 +74,8 @@ class PsEngine final : public rpc::Handler {
     PsCuts::Counts cuts;
   };
 
-  // INVALID_ARGUMENT as EmbeddingTable::Create. The executors are not owned; they must
-  // outlive the engine, and the engine their tasks.
+  // INVALID_ARGUMENT as EmbeddingTable::Create. Executors, file system and kill points are not
+  // owned; they must outlive the engine, and the engine the executors' tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
                                                           const Options& options);
 
@@ -90,11 +84,9 @@ class PsEngine final : public rpc::Handler {
   // Begins with the rows of the cut in `directory`. `done` gets OK, or an error of checkpoint/
   // load_tables.h; it runs in a task of the disk executor. REQUIRES: before any call is served
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
-
   // Creates the rows that FeatureConfig.preload_ids asks for, as far as this PS owns them.
   // REQUIRES: before any call is served
   void Preload();
-
   Counts counts() const;
   std::vector<TableStats> Stats() const;
 
@@ -115,12 +107,10 @@ class PsEngine final : public rpc::Handler {
   void Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
              absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
   void RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
-  void BeginCut(const rpc::PendingAnswer& call, const BeginCutRequest& request);
-  absl::Status TryBeginCut(const BeginCutRequest& request);
+  absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
   void SaveTables(const rpc::Message& request, rpc::Callback respond);
   void HandleLoadTables(rpc::Message request, rpc::Callback respond);
-  // `done` gets the answer of a LoadTables.
   void LoadTables(const std::string& directory, rpc::Callback done);
   void OnLoaded(const LoadResult& result, bool is_first);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
@@ -132,11 +122,8 @@ class PsEngine final : public rpc::Handler {
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
   rpc::CallReceiver lookup_receiver_;                          // of embedding workers
   rpc::CallReceiver update_receiver_;  // of ranks, whose numbers embedding workers pass on
-
-  rpc::CallReceiver begin_cut_receiver_;  // this and the next three: of rank 0
-  rpc::CallReceiver await_cut_receiver_;
-  rpc::CallReceiver abandon_cut_receiver_;
-  rpc::CallReceiver load_receiver_;
+  // Of rank 0.
+  rpc::CallReceiver begin_cut_receiver_, await_cut_receiver_, abandon_cut_receiver_, load_receiver_;
   PsCuts cuts_;
 
   Mutex mutex_;
@@ -150,15 +137,11 @@ class PsEngine final : public rpc::Handler {
   bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
   bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by an Update, a cut or a load
   bool restored_ GUARDED_BY(mutex_) = false;     // by a load after they were touched
-  // While the cut of this number is written, Updates wait; 0: they do not.
-  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;
+  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // while it is written, Updates wait; 0: none
   std::vector<Task> held_updates_ GUARDED_BY(mutex_);
 
-  std::atomic<uint64_t> lookup_keys_{0};
-  std::atomic<uint64_t> absent_keys_{0};
-  std::atomic<uint64_t> updates_{0};
-  std::atomic<uint64_t> update_keys_{0};
-  std::atomic<uint64_t> rows_created_{0};
+  std::atomic<uint64_t> lookup_keys_{0}, absent_keys_{0};
+  std::atomic<uint64_t> updates_{0}, update_keys_{0}, rows_created_{0};
 };
 
 }  // namespace satrap

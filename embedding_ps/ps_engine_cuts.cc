@@ -11,15 +11,7 @@
 
 namespace satrap {
 
-void PsEngine::BeginCut(const rpc::PendingAnswer& call, const BeginCutRequest& request) {
-  const absl::Status status = TryBeginCut(request);
-  if (!status.ok()) return call.Finish(status);
-  BeginCutAnswer answer;
-  answer.set_outcome(OUTCOME_DONE);
-  call.Finish(rpc::MessageOf(answer));
-}
-
-absl::Status PsEngine::TryBeginCut(const BeginCutRequest& request) {
+absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
   // Marks are made under the lock that finds no open Update, and an Update is admitted under it: no
   // row changes while the tables are marked one after another.

@@ -1,5 +1,8 @@
 #include "common/thread/thread_pool_executor.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -46,6 +49,26 @@ TEST(ThreadPoolExecutorTest, TasksFlushDenormalsToZero) {
   ran_later.Wait();
   EXPECT_TRUE(now);
   EXPECT_TRUE(later);
+}
+
+TEST(ThreadPoolExecutorTest, ItsThreadsAreNicerThanTheProcessIfAskedTo) {
+  const int process = getpriority(PRIO_PROCESS, 0);
+  int plain = 0, nicer = 0;
+  Gate ran_plain, ran_nicer;
+  ThreadPoolExecutor plain_executor(1);
+  ThreadPoolExecutor nicer_executor(1, /*niceness=*/3);
+  plain_executor.Post([&] {
+    plain = getpriority(PRIO_PROCESS, 0);
+    ran_plain.Open();
+  });
+  nicer_executor.Post([&] {
+    nicer = getpriority(PRIO_PROCESS, 0);
+    ran_nicer.Open();
+  });
+  ran_plain.Wait();
+  ran_nicer.Wait();
+  EXPECT_EQ(plain, process);
+  EXPECT_EQ(nicer, std::min(process + 3, 19));
 }
 
 TEST(ThreadPoolExecutorTest, RunsEveryTaskOnce) {

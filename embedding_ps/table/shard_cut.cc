@@ -6,13 +6,13 @@
 
 namespace satrap {
 
-bool CopyBudget::Take(int64_t bytes) {
+bool CopyBudget::Take(int64_t rows, int64_t bytes) {
   if (left_bytes_.fetch_sub(bytes) < bytes) {
     left_bytes_ += bytes;
     exhausted_ = true;
     return false;
   }
-  ++rows_;
+  rows_ += rows;
   bytes_ += bytes;
   return true;
 }
@@ -27,8 +27,7 @@ ShardCut::ShardCut(uint64_t number, uint8_t mark, int num_partitions, size_t row
       partitions_(static_cast<size_t>(num_partitions)),
       copies_(stride_bytes + sizeof(Head)) {}
 
-bool ShardCut::CopyOut(uint64_t ordinal, const float* row) {
-  if (!budget_->Take(place_bytes_)) return false;
+void ShardCut::CopyOut(uint64_t ordinal, const float* row) {
   uint32_t place = free_;
   if (place == RowArena::kMaxRows) {
     place = copies_.Add();
@@ -39,7 +38,6 @@ bool ShardCut::CopyOut(uint64_t ordinal, const float* row) {
   *HeadOf(place) = {ordinal, partition.newest};
   std::memcpy(copies_.Row(place) + kHeadFloats, row, row_bytes_);
   partition.newest = place;
-  return true;
 }
 
 ShardCut::Partition& ShardCut::Sorted(int nth) {

@@ -28,9 +28,9 @@ class CopyBudget {
  public:
   explicit CopyBudget(int64_t limit_bytes) : left_bytes_(limit_bytes) {}
 
-  // False if fewer than `bytes` are left: the budget is then exhausted for good, and the cut with
-  // it.
-  bool Take(int64_t bytes);
+  // For the copies of `rows`. False if fewer than `bytes` are left: the budget is then exhausted for
+  // good, and the cut with it.
+  bool Take(int64_t rows, int64_t bytes);
   void Return(int64_t bytes) { left_bytes_ += bytes; }
   bool exhausted() const { return exhausted_; }
 
@@ -68,8 +68,13 @@ class ShardCut {
   bool IsPassed(uint64_t ordinal) const {
     return (ordinal & KeyOrder::kLowMask) < partitions_[ordinal >> KeyOrder::kLowBits].next;
   }
-  // Keeps `row` as it is. False if the budget is exhausted.
-  bool CopyOut(uint64_t ordinal, const float* row);
+  // Makes room for `rows` copies. False if the budget is exhausted.
+  bool Reserve(size_t rows) {
+    const int64_t n = static_cast<int64_t>(rows);
+    return budget_->Take(n, n * place_bytes_);
+  }
+  // Keeps `row` as it is. REQUIRES: room was made for it
+  void CopyOut(uint64_t ordinal, const float* row);
 
   // The nth partition, all its copies sorted.
   Partition& Sorted(int nth);

@@ -52,13 +52,15 @@ void TableShard::CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint3
       RowIndex::Slot* const slot = index_.FindSlot(ordinals[i]);
       if (slot != nullptr && slot->mark() != cut_->mark()) slots[num_slots++] = slot;
     }
+    if (num_slots == 0) continue;
+    if (!cut_->Reserve(num_slots)) return;
     for (size_t i = 0; i < num_slots; ++i) {
       ForEachLine(arena_.Row(slots[i]->row()), row_bytes, Touch);
     }
     for (size_t i = 0; i < num_slots; ++i) {
       // A key that comes twice has been copied already.
       if (slots[i]->mark() == cut_->mark()) continue;
-      if (!cut_->CopyOut(slots[i]->ordinal(), arena_.Row(slots[i]->row()))) return;
+      cut_->CopyOut(slots[i]->ordinal(), arena_.Row(slots[i]->row()));
       slots[i]->set_mark(cut_->mark());
     }
   }

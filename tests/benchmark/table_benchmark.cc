@@ -10,12 +10,12 @@
 // the table have a second segment of one value, as in a model with linear weights; the probe's rows
 // keep 16 values.
 //
-// A second JSON line is about cuts: medians of rows per second of the process's processor time, the
+// A line of JSON says how fast updates are that copy each row out first, because a cut is under way.
+// The last line is about cuts: medians of rows per second of the process's processor time, the
 // kernel's for files and memory included. Writing is compared with a loop that gathers the rows in
 // the order of their keys, takes a checksum and writes the same bytes; loading with a loop that
-// reads those bytes, takes a checksum and copies them to fresh memory. Nothing is synced. Files are written below `folder` and
-// removed. With --cuts=0 there are none. A third line says how fast updates are that copy each row
-// out first, because a cut is under way.
+// reads those bytes, takes a checksum and copies them to memory that is there. Nothing is synced.
+// Files are written below `folder` and removed. With --cuts=0 there are neither.
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -178,7 +178,11 @@ class CutBenchmark {
       probe_writes.push_back(Rate([&] { ProbeWrite(); }));
       writes.push_back(Rate([&] { Write(); }));
       CHECK_OK(WriteManifest(folder_, manifest_, &files_));
+      // Touched memory: what fresh memory costs differs much from time to time.
+      probe_loaded_ = PageBlock(table_->rows() * row_bytes() + (size_t{16} << 20));
+      std::memset(probe_loaded_.data(), 1, probe_loaded_.size());
       probe_reads.push_back(Rate([&] { ProbeRead(); }));
+      probe_loaded_ = PageBlock();
       loads.push_back(Rate([&] { Load(); }));
       loaded_.reset();
     }
@@ -192,6 +196,9 @@ class CutBenchmark {
   }
 
  private:
+  // In a file.
+  size_t row_bytes() const { return sizeof(uint64_t) + floats_ * sizeof(float); }
+
   template <typename Call>
   double Rate(Call call) {
     const double start = ProcessSecondsNow();
@@ -256,11 +263,8 @@ class CutBenchmark {
   }
 
   void ProbeRead() {
-    const size_t row_bytes = sizeof(uint64_t) + floats_ * sizeof(float);
-    std::vector<char> block(kBlockRows * row_bytes);
-    // Fresh memory, as a load needs it.
-    PageBlock rows(table_->rows() * row_bytes + (size_t{16} << 20));
-    uint8_t* to = rows.data();
+    std::vector<char> block(kBlockRows * row_bytes());
+    uint8_t* to = probe_loaded_.data();
     for (const SavedFile& saved : manifest_.table_files()) {
       auto file = *files_.Open(folder_ + "/" + saved.name());
       while (const size_t n = *file->Read(absl::MakeSpan(block))) {
@@ -282,6 +286,7 @@ class CutBenchmark {
   std::vector<uint32_t> probe_order_;
   std::vector<uint64_t> probe_keys_;
   PageBlock probe_rows_;
+  PageBlock probe_loaded_;
   uint32_t probe_crc_ = 0;
 };
 
