@@ -23,9 +23,6 @@ int FirstPermits(const RankOptions& options) {
   return options.ordered || !warm ? 1 : options.max_staleness;
 }
 
-// Writing takes at most a fifth of the time, however large the tables are.
-constexpr double kWritingTimesBetweenCuts = 4;
-
 absl::optional<MetricValues> BestValues(const RunPosition& position) {
   if (!position.has_best()) return absl::nullopt;
   return position.best().values();
@@ -54,7 +51,7 @@ RankEngine::RankEngine(const RankOptions& options, Executor* executor,
       skipped_in_a_row_(options.position.skipped_steps_in_a_row()),
       best_(options.evaluation, BestValues(options.position),
             static_cast<int>(options.position.validations_without_best())),
-      last_cut_step_(options.position.step()) {
+      schedule_(options.checkpoint, options.position.step()) {
   const RunPosition& position = options_.position;
   if (position.has_validated_step()) validated_step_ = position.validated_step();
   if (position.has_best()) {
@@ -95,7 +92,7 @@ absl::Status RankEngine::CheckPosition() const {
 
 void RankEngine::Begin() {
   const RunPosition& position = options_.position;
-  last_cut_us_ = executor_->NowUs();
+  schedule_.Start(executor_->NowUs());
   if (!options_.train) {
     BeginPass(TEST_STREAM, 0);
   } else if (position.next() == RunPosition::FINISH) {
@@ -114,10 +111,7 @@ void RankEngine::RequestStop() {
 }
 
 void RankEngine::RequestCut(const CutWish& wish) {
-  executor_->Post([this, wish] {
-    wish_ = std::max(wish_, wish.number());
-    if (wish.leave()) leave_wish_ = std::max(leave_wish_, wish.number());
-  });
+  executor_->Post([this, wish] { schedule_.OnWish(wish); });
 }
 
 void RankEngine::SetPhase(absl::string_view phase) {
@@ -236,7 +230,8 @@ void RankEngine::Join(absl::optional<PartPipeline::TakenPart> part, bool idle) {
     joined_provenance_ = description.provenance();
     input = std::move(joined_->input);
   }
-  const bool cut_due = IsCutDue(/*has_part=*/input.has_value());
+  const bool cut_due = options_.rank == 0 &&
+                       schedule_.IsDue(step_, /*counts=*/input.has_value(), executor_->NowUs());
   trainer_->JoinStep(step_, std::move(input), StepFlags{idle, stop_requested_, cut_due},
                      WhenGood<StepResult>(&RankEngine::OnStepDone));
 }
@@ -455,21 +450,6 @@ void RankEngine::OnValidated(const MetricValues& values) {
 
 // Cuts.
 
-// Rank 0 alone decides by clock, by steps and on a wish, and the allreduce tells the others.
-// `has_part`: this step will probably count, so a cut that is due after it comes just in time.
-bool RankEngine::IsCutDue(bool has_part) const {
-  if (options_.rank != 0 || writing_) return false;
-  if (wish_ > fulfilled_wish_) return true;
-  const auto every = static_cast<uint64_t>(options_.checkpoint.every_steps());
-  const uint64_t after = step_ + (has_part ? 1 : 0);
-  if (every > 0 && after / every > last_cut_step_ / every) return true;
-  // A run that waits for data would write the same cut again and again.
-  if (options_.checkpoint.every_seconds() <= 0 || step_ == last_cut_step_) return false;
-  const double since = static_cast<double>(executor_->NowUs() - last_cut_us_) * 1e-6;
-  return since >= std::max(options_.checkpoint.every_seconds(),
-                           kWritingTimesBetweenCuts * last_writing_seconds_);
-}
-
 RunPosition RankEngine::Position() const {
   RunPosition position;
   position.set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
@@ -513,13 +493,7 @@ void RankEngine::BeginCut() {
   plan.released = released_.ToState();
   released_ = Ledger();
   if (!cut_begun_us_.has_value()) cut_begun_us_ = executor_->NowUs();
-  if (options_.rank == 0) {
-    plan.wish = begun_wish_ = wish_ > fulfilled_wish_ ? wish_ : 0;
-    plan.leave = leave_wish_ > fulfilled_wish_;
-    writing_ = true;
-    last_cut_step_ = step_;
-    last_cut_us_ = executor_->NowUs();
-  }
+  if (options_.rank == 0) schedule_.OnBegun(executor_->NowUs(), &plan);
   observer_->OnCutBegun();
   trainer_->BeginCut(std::move(plan), WhenGood<CutMarked>(&RankEngine::OnCutMarked),
                      [this, number = cuts_begun_](absl::StatusOr<CutOutcome> outcome) {
@@ -543,9 +517,7 @@ void RankEngine::OnCutMarked(CutMarked marked) {
 // On rank 0. A cut that was waited for has ended here before OnCutAwaited.
 void RankEngine::OnCutEnded(uint64_t number, const CutOutcome& outcome) {
   observer_->OnCutEnded(outcome);
-  if (outcome.committed && begun_wish_ > 0 && number == cuts_begun_) fulfilled_wish_ = begun_wish_;
-  last_writing_seconds_ = outcome.seconds;
-  if (number == cuts_begun_) writing_ = false;
+  schedule_.OnEnded(number, outcome);
 }
 
 // Tables and position are still those of the abandoned cut, because all ranks have waited. How often

@@ -49,6 +49,7 @@
 #include "common/thread/executor.h"
 #include "nn_worker/rank/best_model.h"
 #include "nn_worker/rank/cut_plan.h"
+#include "nn_worker/rank/cut_schedule.h"
 #include "nn_worker/rank/embedding_worker_client.h"
 #include "nn_worker/rank/part_pipeline.h"
 #include "nn_worker/rank/rank_observer.h"
@@ -126,7 +127,6 @@ class RankEngine {
   void OnMerged(MetricValues values);
   void OnValidated(const MetricValues& values);
   // Cuts.
-  bool IsCutDue(bool has_part) const;
   RunPosition Position() const;
   void CutIfDue();
   void BeginCut();
@@ -191,15 +191,7 @@ class RankEngine {
   int64_t cut_decided_us_ = 0;
   int64_t until_idle_us_ = 0;             // from the decision
   absl::optional<int64_t> cut_begun_us_;  // the first time, if it was begun again
-  // Of rank 0.
-  bool writing_ = false;
-  uint64_t begun_wish_ = 0;
-  uint64_t fulfilled_wish_ = 0;
-  uint64_t leave_wish_ = 0;  // 0: none
-  uint64_t wish_ = 0;        // the newest
-  uint64_t last_cut_step_ = 0;
-  int64_t last_cut_us_ = 0;  // when the last one began
-  double last_writing_seconds_ = 0;
+  CutSchedule schedule_;                  // of rank 0
 
   RunResult result_;
   int64_t training_since_us_ = 0;

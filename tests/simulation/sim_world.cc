@@ -325,6 +325,7 @@ class World {
       options.has_valid = shape_.has_valid;
       options.has_test = true;
       options.keeps_ledger = false;
+      options.checkpoint.set_every_steps(static_cast<int64_t>(shape_.seed % 4));
       planting_.ChangeOptions(&options);
       ranks_.push_back(std::make_unique<RankEngine>(
           options, &loop_, planting_.ChannelsOf(i, ChannelsToWorkers()),
