@@ -88,16 +88,30 @@ TEST_F(CoordinatorCommitTest, NothingIsCommittedBeforeTheRunBeginsOrAfterTheGene
   EXPECT_EQ(Log().entries().size(), 1u);
 }
 
-// The end comes while the files are checked.
 TEST_F(CoordinatorCommitTest, ACommitThatIsOvertakenByTheEndIsRefused) {
   StartRun();
-  MakeCut(1);
-  absl::StatusOr<CommitCutAnswer> answer = absl::UnknownError("");
-  Send(kCommitCut, CommitOf(1), &answer);
-  Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
-  disk_executor_.RunReady();
-  EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Log().entries().size(), 1u);
+  for (const std::string place : {"before its files are checked", "meanwhile"}) {
+    Begin("x");
+    StartRun();
+    MakeCut(1);
+    absl::StatusOr<CommitCutAnswer> answer = absl::UnknownError("");
+    Send(kCommitCut, CommitOf(1), &answer);
+    FailRequest fail;
+    *fail.mutable_envelope() = ThisRun();
+    fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+    absl::StatusOr<FailAnswer> told = absl::UnknownError("");
+    if (place == "meanwhile") {
+      disk_.SetOpenHook([&](const std::string& path) {
+        if (path == Folder(1) + "/dense.bin") Send(kFail, fail, &told);
+      });
+    } else {
+      Send(kFail, fail, &told);
+    }
+    disk_executor_.RunReady();
+    EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << place;
+    EXPECT_EQ(state(), RESTARTING);
+  }
+  EXPECT_EQ(Log().last_cut(), nullptr);
 }
 
 TEST_F(CoordinatorCommitTest, AnEndThatComesDuringTheAppendFollowsIt) {

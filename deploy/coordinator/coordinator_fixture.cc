@@ -137,7 +137,7 @@ FinishRequest CoordinatorFixture::FinishOf() const {
   return request;
 }
 
-void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order = 0) {
+void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
   CheckpointManifest manifest;
   manifest.set_version(kManifestVersion);
   manifest.set_step(10 * cut);

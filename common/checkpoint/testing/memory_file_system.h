@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/checkpoint/file_system.h"
@@ -27,6 +28,10 @@ class MemoryFileSystem final : public FileSystem {
   // "remove PATH", "sync_folder PATH". An error is the operation's, and nothing changes.
   void SetHook(std::function<absl::Status(const std::string& operation)> hook) {
     hook_ = std::move(hook);
+  }
+  // Called with the path before each Open.
+  void SetOpenHook(std::function<void(const std::string& path)> hook) {
+    open_hook_ = std::move(hook);
   }
   // What the hook was or would have been called with, since the start or the last call of this.
   std::vector<std::string> TakeOperations();
@@ -54,6 +59,7 @@ class MemoryFileSystem final : public FileSystem {
   void AddFolders(std::string path);
 
   std::function<absl::Status(const std::string&)> hook_;
+  std::function<void(const std::string&)> open_hook_;
   std::vector<std::string> operations_;
   std::map<std::string, std::shared_ptr<std::string>> files_;  // hard links share a content
   std::map<std::string, std::string> links_;
