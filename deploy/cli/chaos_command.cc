@@ -1,6 +1,8 @@
 // chaos: trains a job while it kills and stops its processes, and proves that nothing was lost and
 // nothing was done twice.
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -68,9 +70,10 @@ class Chaos {
     // The process may have ended by itself a moment ago: then it is another one's turn.
     if (!launcher->Signal(event.role, event.index, is_kill ? SIGKILL : SIGSTOP).ok()) return;
     ++next_;
-    fprintf(stderr, "\nsatrap: chaos: at %.0f %% of generation %llu: %s\n",
-            ProgressFraction(status) * 100, static_cast<unsigned long long>(status.generation()),
-            ChaosText(event).c_str());
+    // On a terminal the progress line is still open.
+    fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n",
+            isatty(STDERR_FILENO) == 1 ? "\n" : "", ProgressFraction(status) * 100,
+            static_cast<unsigned long long>(status.generation()), ChaosText(event).c_str());
     if (is_kill) {
       ++kills_;
       ended_generation_ = status.generation();

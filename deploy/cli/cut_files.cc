@@ -149,6 +149,8 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   for (const std::string& name : uncommitted) {
     absl::StrAppendFormat(&text, kRowFormat, name, "", "", "", "", "not committed");
   }
+  if (log.last_cut() == nullptr && uncommitted.empty())
+    return absl::StrCat("run ", run_dir, " has no cut yet\n");
   if (removed > 0) {
     absl::StrAppend(&text, "(", removed, " older ", removed == 1 ? "cut is" : "cuts are",
                     " removed: checkpoint.keep)\n");

@@ -99,6 +99,11 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
   EXPECT_THAT(*text, Not(HasSubstr("cut_0001_000001")));
 }
 
+TEST_F(CutFilesTest, ARunThatHasJustBegunHasNoCut) {
+  AppendToLog("generation { generation: 1 }");
+  EXPECT_EQ(ListCuts(dir_, 0).value_or(""), "run " + dir_ + " has no cut yet\n");
+}
+
 TEST_F(CutFilesTest, DescribesWhatACutHolds) {
   const CheckpointManifest manifest = WriteCut(CutDir("cut_0002_000004"));
   const std::string text = DescribeCut("FOLDER", manifest, nullptr);

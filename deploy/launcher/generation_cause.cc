@@ -1,6 +1,9 @@
 #include "deploy/launcher/generation_cause.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <vector>
 
@@ -33,6 +36,10 @@ std::string EchoOf(const RoleProcess& process) {
     if (at != std::string::npos) return last.substr(at + phrase.size());
   }
   return "";
+}
+
+bool IsKill(const RoleProcess& process) {
+  return process.was_killed() && WTERMSIG(process.wait_status) == SIGKILL;
 }
 
 Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witness) {
@@ -79,7 +86,8 @@ Cause CauseOf(const RoleProcess& process) {
   cause.brief = absl::StrCat(process.name, " ", DescribeExit(process.wait_status),
                              process.ended_well() ? " before the run was over" : "");
   cause.full = absl::StrCat(cause.brief, "; its log is ", ShownPath(process.log_path));
-  const std::string last = LastErrorOf(process.log_path);
+  // Nobody can log that it gets SIGKILL: the last line is about something else.
+  const std::string last = IsKill(process) ? "" : LastErrorOf(process.log_path);
   if (!last.empty()) absl::StrAppend(&cause.full, "\n  it says: ", last);
   return cause;
 }

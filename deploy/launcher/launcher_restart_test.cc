@@ -24,10 +24,12 @@ using Clock = std::chrono::steady_clock;
 TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
   job_.set_max_restarts(2);
   SetProgram("data_loader", "sleep 0.3; exit 3");
+  SetProgram("embedding_ps", "echo 'T info embedding_ps/0 ready'; exec sleep 60");
   const auto start = Clock::now();
   const RunEnd end = Run([&] { kill(pids_["embedding_ps0"], SIGKILL); });
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   ASSERT_THAT(messages_, SizeIs(2));
+  EXPECT_THAT(messages_[0], Not(HasSubstr("it says"))) << "nobody can log that it gets SIGKILL";
   EXPECT_THAT(messages_[0], AllOf(HasSubstr("embedding_ps 0 was killed by signal 9 (Killed)"),
                                   HasSubstr("\n  generation 1 goes on from the beginning; no work "
                                             "is lost")));
