@@ -74,7 +74,8 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
   *num_rows = 0;
   MutexLock lock(&mutex_);
   if (cut_ == nullptr || cut_->number() != cut || cut_->budget().exhausted()) return CutRead::kGone;
-  ShardCut::Partition& partition = cut_->Sorted(nth_partition);
+  ShardCut& reading = *cut_;
+  ShardCut::Partition& partition = reading.Sorted(nth_partition);
   if (partition.next > KeyOrder::kLowMask) return CutRead::kEnded;
   const float* sources[kMaxCutRows];
   size_t n = 0;
@@ -82,25 +83,27 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
   const auto take_copy = [&] {
     const ShardCut::Copy& copy = partition.sorted[--copies_left];
     keys[n] = order_.KeyOf(copy.ordinal);
-    sources[n++] = cut_->RowOf(copy);
+    sources[n++] = reading.RowOf(copy);
   };
-  // Two ascending sequences, the index and the copies, are merged.
+  // Two ascending sequences, the index and the copies, are merged. Thread-safety analysis cannot see
+  // that the lambda runs with the lock held.
   bool full = false;
-  index_.Walk(base | partition.next, base | KeyOrder::kLowMask, [&](RowIndex::Slot& slot) {
-    const uint64_t ordinal = slot.ordinal();
-    while (copies_left > 0 && partition.sorted[copies_left - 1].ordinal <= ordinal) {
-      if ((full = n == max_rows)) return false;
-      take_copy();
-    }
-    if (slot.mark() != cut_->mark()) {
-      if ((full = n == max_rows)) return false;
-      keys[n] = order_.KeyOf(ordinal);
-      sources[n++] = arena_.Row(slot.row());
-    }
-    if (slot.mark() != 0) slot.set_mark(0);
-    partition.next = (ordinal & KeyOrder::kLowMask) + 1;
-    return true;
-  });
+  index_.Walk(base | partition.next, base | KeyOrder::kLowMask,
+              [&](RowIndex::Slot& slot) NO_THREAD_SAFETY_ANALYSIS {
+                const uint64_t ordinal = slot.ordinal();
+                while (copies_left > 0 && partition.sorted[copies_left - 1].ordinal <= ordinal) {
+                  if ((full = n == max_rows)) return false;
+                  take_copy();
+                }
+                if (slot.mark() != reading.mark()) {
+                  if ((full = n == max_rows)) return false;
+                  keys[n] = order_.KeyOf(ordinal);
+                  sources[n++] = arena_.Row(slot.row());
+                }
+                if (slot.mark() != 0) slot.set_mark(0);
+                partition.next = (ordinal & KeyOrder::kLowMask) + 1;
+                return true;
+              });
   // Copies of rows behind the last slot.
   while (copies_left > 0 && !full) {
     full = n == max_rows;
@@ -115,7 +118,7 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
     }
   }
   while (partition.sorted.size() > copies_left) {
-    cut_->Release(partition.sorted.back());
+    reading.Release(partition.sorted.back());
     partition.sorted.pop_back();
   }
   *num_rows = n;
