@@ -1,24 +1,22 @@
 #include "nn_worker/checkpoint/cut_engine.h"
 
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/numeric/random.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/control_methods.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
+#include "nn_worker/checkpoint/failing_file_system.h"
+#include "nn_worker/checkpoint/lossy_link.h"
 #include "nn_worker/checkpoint/saved_model.h"
 
 namespace satrap {
@@ -43,105 +41,6 @@ rpc::RpcTimeouts TestTimeouts() {
   timeouts.silence_timeout_ms = 20000;
   return timeouts;
 }
-
-// The disk; operation number `failing` (from 1) that changes something fails.
-class FailingFileSystem final : public FileSystem {
- public:
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    return DiskFileSystem()->Open(path);
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    if (absl::Status status = Do(); !status.ok()) return status;
-    auto file = DiskFileSystem()->Create(path);
-    if (!file.ok()) return file.status();
-    return std::make_unique<File>(this, *std::move(file));
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    const absl::Status status = Do();
-    return status.ok() ? DiskFileSystem()->Rename(from, to) : status;
-  }
-  absl::Status HardLink(const std::string& from, const std::string& to) override {
-    const absl::Status status = Do();
-    return status.ok() ? DiskFileSystem()->HardLink(from, to) : status;
-  }
-  absl::Status CreateLink(const std::string& target, const std::string& path) override {
-    const absl::Status status = Do();
-    return status.ok() ? DiskFileSystem()->CreateLink(target, path) : status;
-  }
-  absl::Status CreateFolders(const std::string& path) override {
-    const absl::Status status = Do();
-    return status.ok() ? DiskFileSystem()->CreateFolders(path) : status;
-  }
-  absl::Status Remove(const std::string& path) override { return DiskFileSystem()->Remove(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return DiskFileSystem()->List(folder);
-  }
-  absl::Status SyncFolder(const std::string& folder) override {
-    const absl::Status status = Do();
-    return status.ok() ? DiskFileSystem()->SyncFolder(folder) : status;
-  }
-
-  int done = 0;
-  int failing = 0;
-
- private:
-  class File final : public WritableFile {
-   public:
-    File(FailingFileSystem* owner, std::unique_ptr<WritableFile> file)
-        : owner_(owner), file_(std::move(file)) {}
-    absl::Status Append(absl::string_view bytes) override {
-      const absl::Status status = owner_->Do();
-      return status.ok() ? file_->Append(bytes) : status;
-    }
-    absl::Status Sync() override {
-      const absl::Status status = owner_->Do();
-      return status.ok() ? file_->Sync() : status;
-    }
-
-   private:
-    FailingFileSystem* const owner_;
-    const std::unique_ptr<WritableFile> file_;
-  };
-
-  absl::Status Do() {
-    return ++done == failing ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
-  }
-};
-
-// A connection that delays, loses and repeats.
-class Link final : public rpc::Channel {
- public:
-  Link(ManualExecutor* executor, rpc::Handler* peer, const double* loss)
-      : executor_(executor), peer_(peer), loss_(loss) {}
-
-  void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
-            rpc::Callback done) override {
-    auto once = std::make_shared<rpc::Callback>(std::move(done));
-    auto finish = [once](absl::StatusOr<rpc::Message> answer) {
-      if (rpc::Callback callback = std::exchange(*once, nullptr)) callback(std::move(answer));
-    };
-    executor_->PostAfter(timeout_ms * 1000,
-                         [finish] { finish(absl::DeadlineExceededError("late")); });
-    for (int copies = Happens() ? 2 : 1; copies > 0; --copies) {
-      if (Happens()) continue;
-      executor_->PostAfter(DelayUs(), [this, method, request, finish] {
-        peer_->Handle(method, request, [this, finish](absl::StatusOr<rpc::Message> answer) {
-          if (Happens()) return;
-          executor_->PostAfter(DelayUs(), [finish, answer] { finish(answer); });
-        });
-      });
-    }
-  }
-
- private:
-  bool Happens() { return random_.NextDouble() < *loss_; }
-  int64_t DelayUs() { return *loss_ > 0 ? static_cast<int64_t>(random_.Below(40000)) : 0; }
-
-  ManualExecutor* const executor_;
-  rpc::Handler* const peer_;
-  const double* const loss_;
-  SplitMix64 random_{1};
-};
 
 rpc::CallReceiver NewReceiver(ManualExecutor* executor) {
   rpc::CallReceiver::Options options;
@@ -313,10 +212,10 @@ class CutEngineTest : public testing::Test {
     });
     options.kill_points = kill_points_.get();
     for (FakePs* ps : {&ps0_, &ps1_}) {
-      links_.push_back(std::make_unique<Link>(&executor_, ps, &loss_));
+      links_.push_back(std::make_unique<LossyLink>(&executor_, ps, &loss_));
       options.embedding_ps.push_back(links_.back().get());
     }
-    links_.push_back(std::make_unique<Link>(&executor_, &coordinator_, &loss_));
+    links_.push_back(std::make_unique<LossyLink>(&executor_, &coordinator_, &loss_));
     options.coordinator = links_.back().get();
     engine_ = CutEngine::Create(options).value();
   }
@@ -360,7 +259,7 @@ class CutEngineTest : public testing::Test {
   FakePs ps0_{&executor_, 0};
   FakePs ps1_{&executor_, 1};
   FakeCoordinator coordinator_;
-  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<LossyLink>> links_;
   std::vector<std::string> killed_at_;  // what was there by then
   std::unique_ptr<KillPoints> kill_points_;
   std::unique_ptr<CutEngine> engine_;

@@ -1,0 +1,146 @@
+// The ranks of a test in one process.
+
+#ifndef SATRAP_NN_WORKER_TRAINER_TRAINER_RANKS_H_
+#define SATRAP_NN_WORKER_TRAINER_TRAINER_RANKS_H_
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/trainer/fake_tables.h"
+#include "nn_worker/trainer/network_trainer.h"
+#include "nn_worker/trainer/trainer_job.h"
+
+namespace satrap {
+
+// W ranks, each a NetworkTrainer of its own, over common tables.
+class TrainerRanks {
+ public:
+  explicit TrainerRanks(int num_ranks, const JobConfig& job = TrainerJob(),
+                        int64_t global_batch_size = kTrainerBatch, bool ordered = true,
+                        bool deferred = false, CutEngine* cuts = nullptr,
+                        const std::string& run_dir = "")
+      : job_(job),
+        layout_(MakePartLayout(job_)),
+        tables_(&layout_),
+        collectives_(NewLocalCollectives(num_ranks)) {
+    for (int r = 0; r < num_ranks; ++r) {
+      pools_.push_back(std::make_unique<ForkJoinPool>(1 + r % 2));
+      backends_.push_back(NewCpuBackend(pools_.back().get()));
+      if (deferred) {
+        backends_.back() = NewDeferredBackend(std::move(backends_.back()), HostAccess::kByViewing);
+      }
+      NetworkOptions options;
+      options.model = job_.model();
+      options.inputs = layout_.inputs;
+      options.optimizer = job_.dense_optimizer();
+      options.max_samples = kTrainerBatch;
+      options.backend = backends_.back().get();
+      options.collective = collectives_[r].get();
+      auto network = Network::Create(options);
+      CHECK(network.ok()) << network.status().ToString();
+      networks_.push_back(*std::move(network));
+      NetworkTrainerOptions trainer;
+      trainer.layout = &layout_;
+      trainer.max_samples = kTrainerBatch;
+      trainer.global_batch_size = global_batch_size;
+      trainer.ordered = ordered;
+      trainer.network = networks_.back().get();
+      trainer.collective = collectives_[r].get();
+      trainer.pool = pools_.back().get();
+      trainer.cuts = r == 0 ? cuts : nullptr;
+      trainer.run_dir = r == 0 ? run_dir : "";
+      trainers_.push_back(std::make_unique<NetworkTrainer>(trainer));
+    }
+  }
+
+  // Trains one step on the batch, cut at `cuts` (one rank each; equal cuts make an empty part).
+  StepResult Step(uint64_t step, std::vector<FakeSample> batch, std::vector<size_t> cuts,
+                  WireDtype dtype = F32) {
+    cuts.insert(cuts.begin(), 0);
+    std::vector<PartInput> parts;
+    std::vector<std::future<absl::StatusOr<StepResult>>> results;
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      const std::vector<FakeSample> samples(batch.begin() + cuts[r], batch.begin() + cuts[r + 1]);
+      parts.push_back(tables_.MakePart(samples, cuts[r], dtype));
+    }
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      auto promise = std::make_shared<std::promise<absl::StatusOr<StepResult>>>();
+      results.push_back(promise->get_future());
+      trainers_[r]->JoinStep(
+          step, parts[r], StepFlags(),
+          [promise](absl::StatusOr<StepResult> result) { promise->set_value(std::move(result)); });
+    }
+    StepResult last;
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      auto result = results[r].get();
+      CHECK(result.ok()) << result.status().ToString();
+      last = *result;
+      if (last.weight > 0 && last.finite) tables_.Push(parts[r], last.gradients);
+    }
+    if (last.weight > 0 && last.finite) tables_.Apply(last.normalizer);
+    return last;
+  }
+
+  PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample) {
+    return tables_.MakePart(samples, first_sample, F32);
+  }
+
+  MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts) {
+    size_t begin = 0;
+    std::vector<std::future<absl::StatusOr<MetricValues>>> results;
+    for (size_t r = 0; r < trainers_.size(); ++r) {
+      const std::vector<FakeSample> samples(batch.begin() + begin, batch.begin() + cuts[r]);
+      begin = cuts[r];
+      trainers_[r]->Score(tables_.MakePart(samples, 0, F32),
+                          [](absl::Status status) { CHECK(status.ok()) << status.ToString(); });
+      auto promise = std::make_shared<std::promise<absl::StatusOr<MetricValues>>>();
+      results.push_back(promise->get_future());
+      trainers_[r]->MergeEvaluation([promise](absl::StatusOr<MetricValues> values) {
+        promise->set_value(std::move(values));
+      });
+    }
+    MetricValues first = results[0].get().value();
+    for (size_t r = 1; r < results.size(); ++r) {
+      EXPECT_EQ(results[r].get().value().SerializeAsString(), first.SerializeAsString());
+    }
+    return first;
+  }
+
+  std::vector<float> Weights(int rank) {
+    const auto parameters = networks_[rank]->parameters();
+    return std::vector<float>(parameters.begin(), parameters.end());
+  }
+  // As a model holds it: weights, running statistics, the optimizer's state.
+  std::string Saved(int rank) { return networks_[rank]->Save(); }
+  int size() const { return static_cast<int>(trainers_.size()); }
+  void Load(int rank, const std::string& saved) {
+    CHECK_OK(networks_[rank]->Load(saved, Network::LoadScope::kAll));
+  }
+  std::vector<float> TableValues() const { return tables_.Values(); }
+  const FakeTables& tables() const { return tables_; }
+  NetworkTrainer* trainer(int rank) { return trainers_[rank].get(); }
+
+ private:
+  const JobConfig job_;
+  const PartLayout layout_;
+  FakeTables tables_;
+  std::vector<std::unique_ptr<Collective>> collectives_;
+  std::vector<std::unique_ptr<ForkJoinPool>> pools_;
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<Network>> networks_;
+  std::vector<std::unique_ptr<NetworkTrainer>> trainers_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_TRAINER_RANKS_H_
