@@ -203,7 +203,7 @@ TEST_F(FailureTest, AModelThatDoesNotFitOnTheDiskEndsTheJobAndIsNamed) {
     const SmallDisk disk(32 << 10);
     command = StartSatrap({"train", job, "--run_dir", Path("run"), "--set",
                            "data.synthetic.vocabulary_sizes=20,20,20000", "--set",
-                           "tables[0].segments[name=embedding].dim=64"});
+                           "tables[0].segments[name=embedding].dim=64", "--set", "max_restarts=0"});
   }
   const CommandEnd end = WaitFor(command, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
@@ -222,8 +222,8 @@ TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
   fs::create_directories(Path("run/quarantine"));
   fs::create_symlink("/dev/full", Path("run/quarantine/g0001-loader-0.txt"));
   fs::create_symlink("/dev/full", Path("run/failure.txt"));
-  const CommandEnd end =
-      Satrap({"train", job, "--run_dir", Path("run"), "--set", "data_root=" + dir_});
+  const CommandEnd end = Satrap({"train", job, "--run_dir", Path("run"), "--set",
+                                 "data_root=" + dir_, "--set", "max_restarts=0"});
   EXPECT_EQ(end.exit_code, 1);
   const std::string cause =
       "cannot write " + Path("run/quarantine/g0001-loader-0.txt") + ": No space left on device";
