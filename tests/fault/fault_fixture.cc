@@ -1,16 +1,10 @@
 #include "tests/fault/fault_fixture.h"
 
-#include <dirent.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "common/checkpoint/file_system.h"
@@ -21,8 +15,6 @@
 
 namespace satrap {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kJob[] = R"(
 name: "counting"
@@ -94,35 +86,18 @@ Command FaultFixture::StartRun(const std::string& job, const std::vector<std::st
   return StartSatrap(all);
 }
 
-// A role does not know its run's folder by its command line, but its output goes to a log there.
-pid_t FaultFixture::ProcessOf(const std::string& role, int index) const {
-  const std::string log = absl::StrCat(RunDir(), "/logs/", role, "_", index, ".log");
-  std::error_code error;
-  const fs::path wanted = fs::canonical(log, error);
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
-       entry.increment(error)) {
-    int64_t pid;
-    if (!absl::SimpleAtoi(entry->path().filename().string(), &pid) || pid == getpid()) continue;
-    std::error_code unreadable;
-    if (fs::read_symlink(entry->path() / "fd/1", unreadable) == wanted && !unreadable) {
-      return static_cast<pid_t>(pid);
-    }
-  }
-  return 0;
-}
-
 void FaultFixture::Signal(const std::string& role, int index, int signal) {
   // A generation may be between its processes at this moment.
   pid_t pid = 0;
   for (int attempt = 0; attempt < 1000 && pid == 0; ++attempt) {
-    pid = ProcessOf(role, index);
-    if (pid == 0) WaitUntil([&] { return ProcessOf(role, index) != 0; }, 0.05);
+    pid = RoleProcess(RunDir(), role, index);
+    if (pid == 0) WaitUntil([&] { return RoleProcess(RunDir(), role, index) != 0; }, 0.05);
   }
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
   kill(pid, signal);
 }
 
-bool FaultFixture::NobodyIsLeft() const { return WaitUntilGone(dir_, 20); }
+bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 20); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());

@@ -26,9 +26,7 @@ class FaultFixture : public RunFixture {
   Command StartRun(const std::string& job, const std::vector<std::string>& args = {});
   std::string RunDir() const { return Path("run"); }
 
-  // The process of a role of the run, found by the log that it writes; 0 if there is none.
-  pid_t ProcessOf(const std::string& role, int index) const;
-  // Sends a signal to it. Fails the test if there is no such process.
+  // Sends a signal to a role's process. Fails the test if there is none for some seconds.
   void Signal(const std::string& role, int index, int signal);
   // Whether no process of the run is left, after waiting for it.
   bool NobodyIsLeft() const;

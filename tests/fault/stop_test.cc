@@ -153,7 +153,7 @@ TEST_F(StopTest, AMissingFileOfACutIsNamed) {
 TEST_F(StopTest, AProcessThatStandsStillForFiveSecondsIsWaitedFor) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  const pid_t pid = ProcessOf("embedding_ps", 1);
+  const pid_t pid = RoleProcess(RunDir(), "embedding_ps", 1);
   kill(pid, SIGSTOP);
   WaitUntil([] { return false; }, 5);
   kill(pid, SIGCONT);
@@ -164,7 +164,7 @@ TEST_F(StopTest, AProcessThatStandsStillForFiveSecondsIsWaitedFor) {
 TEST_F(StopTest, AProcessThatStandsStillForLongIsLost) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  kill(ProcessOf("embedding_ps", 1), SIGSTOP);
+  Signal("embedding_ps", 1, SIGSTOP);
   ASSERT_TRUE(WaitForGenerations(2, 30));
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   ExpectFinished(end, kRecords);
