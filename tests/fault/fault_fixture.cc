@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <future>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
 #include "common/numeric/hash.h"
+#include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/table/embedding_table.h"
 
@@ -148,9 +150,16 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
     tally = *std::move(table);
   }
   ASSERT_NE(tally, nullptr) << "the job counts nothing";
-  EmbeddingTable* const tables[] = {tally.get()};
-  const absl::Status loaded = LoadTables(NewestCut(), 0, 1, tables);
-  ASSERT_TRUE(loaded.ok()) << loaded.ToString();
+  ThreadPoolExecutor executor(1);
+  LoadOptions options;
+  options.tables = {tally.get()};
+  options.directory = NewestCut();
+  options.executor = &executor;
+  options.file_system = DiskFileSystem();
+  std::promise<absl::Status> loaded;
+  LoadTables(options, [&loaded](const LoadResult& result) { loaded.set_value(result.status); });
+  const absl::Status status = loaded.get_future().get();
+  ASSERT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(tally->rows(), records);
 
   std::vector<uint64_t> keys;
