@@ -127,7 +127,7 @@ TEST(ValidateJob, BoundsTheConstantsOfTheDenseOptimizer) {
 TEST(ValidateJob, ScoringNeedsASavedModel) {
   for (const char* action : {"action=EVALUATE", "action=PREDICT"}) {
     EXPECT_EQ(ProblemsOf(SmallJob(), {action}), "init_from: is needed to evaluate or predict");
-    EXPECT_EQ(ProblemsOf(SmallJob(), {action, "init_from=models/best"}), "");
+    EXPECT_EQ(ProblemsOf(SmallJob(), {action, "init_from=runs/demo"}), "");
   }
 }
 

@@ -140,11 +140,13 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
     }
     const double age_seconds =
         static_cast<double>(now_unix_ms - static_cast<int64_t>(entry.unix_ms())) * 1e-3;
-    absl::StrAppendFormat(
-        &text, kRowFormat, cut.cut(), CountText(cut.generation()), CountText(cut.step()),
-        BytesText(cut.bytes()), DurationText(age_seconds),
-        absl::StrCat(cut.cut() == best ? "best " : "", cut.cut() == latest ? "latest " : "",
-                     cut.last() ? "last" : ""));
+    std::vector<std::string> marks;
+    if (cut.cut() == best) marks.push_back("best");
+    if (cut.cut() == latest) marks.push_back("latest");
+    if (cut.last()) marks.push_back("last");
+    absl::StrAppendFormat(&text, kRowFormat, cut.cut(), CountText(cut.generation()),
+                          CountText(cut.step()), BytesText(cut.bytes()), DurationText(age_seconds),
+                          absl::StrJoin(marks, " "));
   }
   for (const std::string& name : uncommitted) {
     absl::StrAppendFormat(&text, kRowFormat, name, "", "", "", "", "not committed");

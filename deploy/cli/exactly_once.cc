@@ -43,7 +43,7 @@ absl::StatusOr<LastCut> FindLastCut(const std::string& run_dir) {
   if (!progress.cut.has_value()) {
     return absl::FailedPreconditionError(absl::StrCat("run ", run_dir, " has no cut"));
   }
-  return LastCut{*progress.job, *progress.result, PathOfCut(run_dir, progress.cut->cut())};
+  return LastCut{*progress.job, *progress.result, FolderOfCut(run_dir, progress.cut->cut())};
 }
 
 // The feature that counts in the table kTallyTable, and that table; null if the job has none.

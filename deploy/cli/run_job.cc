@@ -10,9 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/ledger.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
 #include "common/thread/clock.h"
+#include "data_loader/batch/quarantine_files.h"
 #include "data_loader/synthetic/bayes_auc.h"
 #include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
 
 namespace satrap {
@@ -47,6 +52,19 @@ absl::Status CheckOutputsWritable(const CommandLine& line) {
     if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
   }
   return absl::OkStatus();
+}
+
+// Makes one list of the bad records of all generations and loaders. Training may have been cut
+// short, so lines that no cut holds as consumed are left out.
+absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  if (job.action() != JobConfig::TRAIN || !progress.cut.has_value()) {
+    return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
+  }
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                   ReadManifest(FolderOfCut(run_dir, progress.cut->cut())));
+  ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(manifest.ledger()));
+  return MergeQuarantine(run_dir, &ledger).status();
 }
 
 }  // namespace
@@ -111,6 +129,13 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   } else {
     // Of an earlier end, before `resume`.
     unlink(failure.c_str());
+  }
+  if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {
+    const absl::Status merged = MergeBadRecords(job, run.run_dir);
+    if (!merged.ok()) {
+      run.end.warnings.push_back(
+          absl::StrCat("the bad records of all loaders are not in one file: ", merged.message()));
+    }
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);

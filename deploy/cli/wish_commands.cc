@@ -55,7 +55,7 @@ absl::Status TakeCut(const std::string& run_dir) {
         return now.generation() == generation && now.fulfilled_wish() >= wish;
       }));
   const CutStatus& cut = status.last_cut();
-  printf("%s: step %s, %s, written in %s\n", PathOfCut(run_dir, cut.cut()).c_str(),
+  printf("%s: step %s, %s, written in %s\n", FolderOfCut(run_dir, cut.cut()).c_str(),
          CountText(cut.step()).c_str(), BytesText(cut.bytes()).c_str(),
          DurationText(cut.seconds()).c_str());
   return absl::OkStatus();

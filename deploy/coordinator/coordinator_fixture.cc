@@ -1,14 +1,18 @@
 #include "deploy/coordinator/coordinator_fixture.h"
 
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
+
 namespace satrap {
 
 CoordinatorFixture::CoordinatorFixture() {
-  job_.set_name("small");
+  job_ = SmallJob();
   job_.set_run_dir(kRun);
   job_.mutable_data_loader()->set_replicas(1);
   job_.mutable_embedding_worker()->set_replicas(1);
   job_.mutable_embedding_ps()->set_replicas(2);
   job_.mutable_nn_worker()->set_replicas(1);
+  ResolveJob(&job_);
   EXPECT_TRUE(disk_.CreateFolders(kRun).ok());
   options_.executor = &executor_;
   options_.disk_executor = &disk_executor_;

@@ -2,6 +2,8 @@
 
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/testing/memory_file_system.h"
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,10 +20,11 @@ class GenerationClaimTest : public testing::Test {
  protected:
   GenerationClaimTest() {
     EXPECT_TRUE(disk_.CreateFolders(kRun).ok());
-    request_.job.set_name("small");
+    request_.job = SmallJob();
     request_.job.set_run_dir(kRun);
     request_.job.set_max_restarts(2);
     request_.job.mutable_embedding_ps()->set_replicas(2);
+    ResolveJob(&request_.job);
     request_.run_id = 0xabc;
     request_.writer = 1;
     request_.unix_ms = 1234;

@@ -15,12 +15,9 @@
 namespace satrap {
 namespace {
 
-// What a process exits with when its generation is over and the run is not.
-constexpr int kStartAgain = 75;
-
 // Phrases in the last error of a process that ended because of a failure elsewhere. The cause
 // follows.
-constexpr absl::string_view kEchoes[] = {kRunHasFailed, "this generation is over: "};
+constexpr absl::string_view kEchoes[] = {kRunHasFailed, kGenerationIsOver};
 
 // Whether the last error in the process's log contains `words`.
 bool Says(const RoleProcess& process, absl::string_view words) {
@@ -99,7 +96,7 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   if (killed != nullptr) return CauseOf(*killed);
   // A coordinator that asks to be started again ends its generation for a reason that others know.
   const RoleProcess* first = generation.FirstEnded([](const RoleProcess& process) {
-    const bool is_told = process.role == COORDINATOR && process.exited_with(kStartAgain);
+    const bool is_told = process.role == COORDINATOR && process.exited_with(kExitStartAgain);
     return !is_told && EchoOf(process).empty();
   });
   const RoleProcess* witness = generation.FirstEnded(

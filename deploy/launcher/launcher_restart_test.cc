@@ -122,7 +122,8 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
             if (status.generation() == 1 && status.state() == RUNNING) {
               AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
               AppendToLog(
-                  "generation { generation: 2 cause: 'scale' job { name: 'scripts' "
+                  "generation { generation: 2 cut: 'cut_0001_000001' cause: 'scale' job { name: "
+                  "'scripts' "
                   "embedding_ps { replicas: 2 } nn_worker { replicas: 1 } max_restarts: 0 } }");
               SetStatus("state: RESTARTING generation: 1 train { step: 7 }");
             }

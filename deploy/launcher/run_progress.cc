@@ -1,6 +1,5 @@
 #include "deploy/launcher/run_progress.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
@@ -9,19 +8,6 @@
 namespace satrap {
 
 namespace {
-
-// The cut that the next generation begins from: the newest, or the one that the newest generation
-// began from, if `resume --from` chose it and no cut has followed.
-absl::optional<std::string> StartOf(const RunLog& log) {
-  absl::optional<std::string> start;
-  for (const RunLogEntry& entry : log.entries()) {
-    if (entry.has_cut()) start = entry.cut().cut();
-    if (entry.has_generation() && !entry.generation().cut().empty()) {
-      start = entry.generation().cut();
-    }
-  }
-  return start;
-}
 
 // The entry of a cut. One that the log does not have is of another run.
 CutEntry EntryOf(const std::string& cut, const RunLog& log) {
@@ -35,11 +21,6 @@ CutEntry EntryOf(const std::string& cut, const RunLog& log) {
 
 }  // namespace
 
-std::string PathOfCut(const std::string& run_dir, const std::string& cut) {
-  if (absl::StartsWith(cut, "/")) return cut;
-  return absl::StrCat(CheckpointsDir(run_dir), "/", cut);
-}
-
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   RunProgress progress;
@@ -48,9 +29,9 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.cause = newest->cause();
     progress.job = newest->job();
   }
-  if (const absl::optional<std::string> start = StartOf(log); start.has_value()) {
-    progress.cut = EntryOf(*start, log);
-    const auto manifest = ReadManifest(PathOfCut(run_dir, *start));
+  if (const std::string start = log.next_start(); !start.empty()) {
+    progress.cut = EntryOf(start, log);
+    const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
     // Only counts of a message depend on it; the roles check the cut when they load it.
     if (manifest.ok()) {
       progress.cut->set_step(manifest->step());

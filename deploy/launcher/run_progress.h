@@ -22,14 +22,10 @@ struct RunProgress {
   uint64_t generation = 0;  // the newest; 0: none has begun
   std::string cause;        // of the newest generation
   absl::optional<JobConfig> job;
-  absl::optional<CutEntry> cut;      // the newest
+  absl::optional<CutEntry> cut;      // what the next generation begins from (RunLog::next_start)
   uint64_t cut_samples = 0;          // trained when it was taken; 0 if its manifest cannot be read
   absl::optional<RunResult> result;  // the run has finished
 };
-
-// The folder of a cut that the log names: by the name of its folder in RUN/checkpoints, or by its
-// absolute path.
-std::string PathOfCut(const std::string& run_dir, const std::string& cut);
 
 // DATA_LOSS as RunLog::Open.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);

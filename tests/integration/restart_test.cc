@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
 #include "gmock/gmock.h"
 #include "tests/integration/run_fixture.h"
 
@@ -131,8 +132,13 @@ class RestartTest : public RunFixture {
     }
   }
 
+  bool RunIsOver() const {
+    const auto log = RunLog::Open(Path("run"), DiskFileSystem());
+    EXPECT_TRUE(log.ok()) << log.status();
+    return log.ok() && log->end() != nullptr;
+  }
   uint64_t DigestOfModel() const {
-    const auto manifest = ReadManifest(Path("run/models/best"));
+    const auto manifest = ReadManifest(Path("run/checkpoints/latest"));
     EXPECT_TRUE(manifest.ok()) << manifest.status() << AllLogs();
     return manifest.ok() ? ModelDigest(*manifest) : 0;
   }
@@ -175,7 +181,7 @@ class RestartedPsTest : public RestartTest {
                 AllOf(HasSubstr("embedding_ps 1"), HasSubstr("was started again"),
                       HasSubstr("RESTARTING"), Not(HasSubstr("FINISHED"))));
     EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("this generation is over"));
-    EXPECT_FALSE(fs::exists(Path("run/models/best")));
+    EXPECT_FALSE(RunIsOver());
     StartGeneration();
     ExpectFinished();
     EXPECT_THAT(LogOf("coordinator"), HasSubstr("generation=2"));
@@ -251,7 +257,7 @@ TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
     EXPECT_EQ(end.exit_code, kExitStartAgain) << end.err;
     EXPECT_THAT(end.err, HasSubstr(zombie == "coordinator" ? "another coordinator" : "another run"))
         << "the zombie says why it ends";
-    EXPECT_FALSE(fs::exists(Path("run/models/best"))) << "the run still trains";
+    EXPECT_FALSE(RunIsOver()) << "the run still trains";
     ExpectFinished();
     EXPECT_EQ(DigestOfModel(), undisturbed);
   }
