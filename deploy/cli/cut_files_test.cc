@@ -91,7 +91,7 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
   const auto text = ListCuts(dir_, 12000);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("\ncut_0001_000003             1          900     1.5 KB         "
-                               "10.0 s  best \n"));
+                               "10.0 s  best\n"));
   EXPECT_THAT(*text, HasSubstr("3.0 s  latest last\n"));
   EXPECT_THAT(*text, HasSubstr("\ncut_0002_000005 "));
   EXPECT_THAT(*text, HasSubstr("not committed\n"));

@@ -228,6 +228,8 @@ void CoordinatorEngine::Rep::RunFixSplits(const FixSplitsRequest& request, rpc::
 absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsRequest& request) {
   {
     MutexLock lock(&mutex);
+    // A loader of a run that has finished learns of that where all roles do, from its heartbeat.
+    if (state == FINISHED) return request.splits();
     if (Ended()) return EndedError();
   }
   if (!first_splits.has_value()) first_splits = request;

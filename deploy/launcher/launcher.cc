@@ -291,8 +291,9 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
     *status.mutable_result() = *progress.result;
     return Finish(RunEnd::FINISHED);
   }
-  const bool is_first_cut = progress.cut.has_value() && !cut_before.has_value();
-  if (is_first_cut || (cut_before.has_value() && progress.cut->cut() != cut_before->cut())) {
+  const bool is_new_cut = progress.cut.has_value() &&
+                          (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
+  if (is_new_cut) {
     restarts_since_cut = 0;
   }
   int64_t pause_ms = 0;

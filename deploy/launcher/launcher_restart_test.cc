@@ -157,7 +157,8 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
         // The first coordinator dies before it has written its generation, the second one after.
         if (asked == 2) {
           AppendToLog(
-              "generation { generation: 5 job { name: 'new' max_restarts: 5 nn_worker { "
+              "generation { generation: 5 cut: 'cut_0004_000001' job { name: 'new' max_restarts: 5 "
+              "nn_worker { "
               "replicas: 2 } } }");
         }
         if (asked < 3) launcher_->Signal(COORDINATOR, 0, SIGKILL).IgnoreError();
