@@ -13,10 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/run_log.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/chaos_plan.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/cut_files.h"
 #include "deploy/cli/exactly_once.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
@@ -54,6 +57,8 @@ class Chaos {
     return problems;
   }
   int kills() const { return kills_; }
+  // How many times the newest cut was verified after a kill.
+  int verified_cuts() const { return verified_cuts_; }
 
  private:
   const ChaosEvent& Current() const { return events_[next_ - 1]; }
@@ -77,6 +82,7 @@ class Chaos {
     if (is_kill) {
       ++kills_;
       ended_generation_ = status.generation();
+      VerifyNewestCut(launcher->run_dir());
       return;
     }
     stopped_ = true;
@@ -113,11 +119,24 @@ class Chaos {
     }
   }
 
+  // What the next generation begins from must be whole, at whatever moment the kill came. The newest
+  // cut outlives the next commit (checkpoint.keep), so nobody removes it meanwhile.
+  void VerifyNewestCut(const std::string& run_dir) {
+    const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
+    if (!log.ok()) return Problem(std::string(log.status().message()));
+    if (log->next_start().empty()) return;
+    const absl::StatusOr<std::string> found =
+        VerifyCut(FolderOfCut(run_dir, log->next_start()), DiskFileSystem());
+    if (!found.ok()) return Problem(std::string(found.status().message()));
+    ++verified_cuts_;
+  }
+
   void Problem(const std::string& problem) { absl::StrAppend(&problems_, "\n  ", problem); }
 
   const std::vector<ChaosEvent> events_;
   size_t next_ = 0;
   int kills_ = 0;
+  int verified_cuts_ = 0;
   uint64_t ended_generation_ = 0;  // the one that the last kill has ended
   bool stopped_ = false;           // the last event is a stop that is not over
   bool continued_ = false;
@@ -148,9 +167,11 @@ absl::StatusOr<int> RunChaos(const CommandLine& line) {
   bool good = PrintCheck(CheckLedger(run->run_dir));
   good = PrintCheck(CheckTally(run->run_dir)) && good;
   const std::string problems = chaos.Problems();
-  fprintf(stderr, "satrap: chaos: %d kills with seed %llu, %zu restarts%s\n", chaos.kills(),
-          static_cast<unsigned long long>(line.seed), run->report->restarts.size(),
-          problems.c_str());
+  fprintf(stderr,
+          "satrap: chaos: %d kills with seed %llu, %zu restarts; %d times the newest cut was "
+          "verified%s\n",
+          chaos.kills(), static_cast<unsigned long long>(line.seed), run->report->restarts.size(),
+          chaos.verified_cuts(), problems.c_str());
   return good && problems.empty() ? 0 : 1;
 }
 

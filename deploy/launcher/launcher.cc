@@ -442,6 +442,8 @@ absl::Status Launcher::Signal(Role role, int index, int signal) {
   return rep_->generation->Signal(role, index, signal);
 }
 
+const std::string& Launcher::run_dir() const { return rep_->folder->path(); }
+
 std::string Launcher::LateSignal() {
   rep_->TakeSignal();
   return rep_->stop_signal == 0 ? "" : strsignal(rep_->stop_signal);

@@ -83,6 +83,7 @@ class Launcher {
 
   // Sends a signal to a process, to test recovery; for `on_status`. NOT_FOUND if it does not run.
   absl::Status Signal(Role role, int index, int signal);
+  const std::string& run_dir() const;
 
   // The name of a signal that asked the launcher to stop when the run was already over; empty if
   // none came. REQUIRES: after Wait
