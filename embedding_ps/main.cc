@@ -7,6 +7,7 @@
 
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/start_cut.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/control_methods.h"
@@ -38,7 +39,7 @@ absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
   });
   MutexLock lock(&mutex);
   while (!status.has_value()) ended.Wait(&mutex);
-  return *status;
+  return AboutStartCut(*status);
 }
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {

@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/checkpoint/start_cut.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
 #include "common/thread/thread_pool_executor.h"
@@ -156,7 +157,7 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   NetworkTrainer trainer(trainer_options);
   // A run begins from another model once; later generations begin from its own cuts.
   if (!runtime.cut_folder().empty()) {
-    RETURN_IF_ERROR(trainer.StartFromCut(runtime.cut_folder()));
+    RETURN_IF_ERROR(AboutStartCut(trainer.StartFromCut(runtime.cut_folder())));
   } else if (!job.init_from().empty()) {
     RETURN_IF_ERROR(trainer.StartFromModel(job.init_from()));
   }

@@ -25,13 +25,11 @@ absl::Status Stop(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunProgress before, ReadRunProgress(run_dir));
   WishRequest request;
   request.set_kind(WishRequest::STOP);
-  const absl::Status stopped =
-      connection
-          ->Fulfil(request, [](const StatusAnswer& status, uint64_t,
-                               uint64_t) { return status.state() == STOPPED; })
-          .status();
+  const absl::StatusOr<StatusAnswer> stopped = connection->Fulfil(
+      request,
+      [](const StatusAnswer& status, uint64_t, uint64_t) { return status.state() == STOPPED; });
   // The run may be over before its last status was seen: then the log says how it ended.
-  if (!stopped.ok() && !absl::IsUnavailable(stopped)) return stopped;
+  if (!stopped.ok() && !absl::IsUnavailable(stopped.status())) return stopped.status();
   ASSIGN_OR_RETURN(const RunProgress after, ReadRunProgress(run_dir));
   if (after.result.has_value()) return absl::FailedPreconditionError("the run has finished");
   const bool has_new_cut =
@@ -39,6 +37,10 @@ absl::Status Stop(const std::string& run_dir) {
   if (!stopped.ok() && !has_new_cut) {
     return absl::AbortedError(absl::StrCat("the run ended without a last cut; `satrap resume ",
                                            run_dir, "` goes on from ", BeginningText(after)));
+  }
+  // Without a last cut the run says why, and which work is lost.
+  if (stopped.ok() && !has_new_cut && !stopped->stop_reason().empty()) {
+    fprintf(stderr, "satrap: warning: %s\n", stopped->stop_reason().c_str());
   }
   printf("run %s has stopped; `satrap resume %s` goes on from %s\n", run_dir.c_str(),
          run_dir.c_str(), BeginningText(after).c_str());

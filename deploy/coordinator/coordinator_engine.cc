@@ -100,6 +100,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       restarts_without_cut(log.restarts_without_cut()),
       members(job),
       leases(LedgerOf(claimed)),
+      training_is_over(position.next() == RunPosition::FINISH),
       disk(options.disk_executor) {
   if (log.end() != nullptr) {
     state = FINISHED;

@@ -116,7 +116,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   CutProgress cuts GUARDED_BY(mutex);
   absl::optional<CutEntry> last_cut GUARDED_BY(mutex);
   int64_t last_cut_unix_ms GUARDED_BY(mutex) = 0;
-  bool training_is_over GUARDED_BY(mutex) = false;  // its last cut is committed
+  bool training_is_over GUARDED_BY(mutex);  // its last cut is committed
   absl::optional<uint64_t> order_fingerprint GUARDED_BY(mutex);
   absl::optional<RunResult> result GUARDED_BY(mutex);
   std::vector<rpc::Callback> finishers GUARDED_BY(mutex);

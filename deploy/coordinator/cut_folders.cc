@@ -44,14 +44,6 @@ std::set<std::string> CommittedCuts(const RunLog& log) {
   return cuts;
 }
 
-std::string NewestBest(const RunLog& log) {
-  std::string best;
-  for (const RunLogEntry& entry : log.entries()) {
-    if (entry.has_cut() && entry.cut().best()) best = entry.cut().cut();
-  }
-  return best;
-}
-
 }  // namespace
 
 absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
@@ -92,7 +84,6 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
 }
 
 absl::Status CutFolders::MoveLink(const std::string& link, const std::string& cut) {
-  if (cut.empty()) return absl::OkStatus();
   const std::string path = absl::StrCat(Dir(), "/", link);
   const std::string draft = path + ".partial";
   RETURN_IF_ERROR(file_system_->Remove(draft));  // of a coordinator that died here
@@ -100,10 +91,24 @@ absl::Status CutFolders::MoveLink(const std::string& link, const std::string& cu
   return file_system_->Rename(draft, path);
 }
 
+// The cut of the best validation that `cut` knows of; empty if it knows of none. Not what the log
+// calls the newest best: a run may have been taken back to a cut before that one.
+absl::StatusOr<std::string> CutFolders::BestOf(const std::string& cut) const {
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                   ReadManifest(FolderOfCut(run_dir_, cut), file_system_));
+  return manifest.position().best().cut();
+}
+
 absl::Status CutFolders::MoveLinks(const RunLog& log) {
-  if (log.last_cut() == nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(MoveLink("latest", log.last_cut()->cut()));
-  RETURN_IF_ERROR(MoveLink("best", NewestBest(log)));
+  const std::string latest = log.next_start();
+  if (latest.empty() || absl::StartsWith(latest, "/")) return absl::OkStatus();
+  RETURN_IF_ERROR(MoveLink("latest", latest));
+  ASSIGN_OR_RETURN(const std::string best, BestOf(latest));
+  if (best.empty()) {
+    RETURN_IF_ERROR(file_system_->Remove(absl::StrCat(Dir(), "/best")));
+  } else {
+    RETURN_IF_ERROR(MoveLink("best", best));
+  }
   return file_system_->SyncFolder(Dir());
 }
 
@@ -115,18 +120,16 @@ absl::Status CutFolders::RemoveCut(const std::string& name) {
 }
 
 absl::Status CutFolders::RemoveOld(const RunLog& log, int keep) {
-  std::set<std::string> kept = {NewestBest(log)};
+  std::set<std::string> kept;
   int newest = 0;
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
     // The newest is what the next generation begins from.
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
-  }
-  if (log.last_cut() != nullptr) {
-    ASSIGN_OR_RETURN(const CheckpointManifest manifest,
-                     ReadManifest(FolderOfCut(run_dir_, log.last_cut()->cut()), file_system_));
-    kept.insert(manifest.position().best().cut());
+    // A run that goes on from this cut is tested with the best one that it knows of.
+    const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
+    if (best.ok()) kept.insert(*best);
   }
   const std::set<std::string> committed = CommittedCuts(log);
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(Dir()));

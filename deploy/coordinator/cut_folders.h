@@ -31,12 +31,12 @@ class CutFolders {
   // file, if one is not there or has another size than the manifest says.
   absl::StatusOr<CutEntry> Check(const std::string& name) const;
 
-  // Sets `latest` to the newest cut of the log, and `best` to the newest that was the best.
+  // Sets `latest` to the cut that the next generation begins from, and `best` to the best one that it
+  // knows of; without one there is no such link. Neither, if that cut is in another folder.
   absl::Status MoveLinks(const RunLog& log);
 
-  // Removes the committed cuts but the newest `keep`, the best, and the one that the newest names
-  // as the best. A coordinator that has been superseded keeps with that what its successor began
-  // from.
+  // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a
+  // run that goes on from them is tested with.
   absl::Status RemoveOld(const RunLog& log, int keep);
 
   // Removes cuts of earlier generations that are not in the log: nobody will commit them.
@@ -44,6 +44,7 @@ class CutFolders {
 
  private:
   std::string Dir() const { return CheckpointsDir(run_dir_); }
+  absl::StatusOr<std::string> BestOf(const std::string& cut) const;
   absl::Status MoveLink(const std::string& link, const std::string& cut);
   absl::Status RemoveCut(const std::string& name);
 

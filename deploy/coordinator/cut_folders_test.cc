@@ -37,7 +37,7 @@ class CutFoldersTest : public testing::Test {
     ASSERT_TRUE(WriteManifest(At(cut), manifest, &disk_).ok());
   }
   void Commit(uint64_t cut, bool is_best = false, const std::string& best = "") {
-    MakeCut(cut, best);
+    MakeCut(cut, is_best ? CutName(2, cut) : best);
     RunLogEntry entry;
     entry.mutable_cut()->set_generation(2);
     entry.mutable_cut()->set_cut(CutName(2, cut));
@@ -87,10 +87,10 @@ TEST_F(CutFoldersTest, OnlyCutsOfThisGenerationAreChecked) {
   }
 }
 
-TEST_F(CutFoldersTest, LinksNameTheNewestCutAndTheNewestBest) {
+TEST_F(CutFoldersTest, LinksNameTheNewestCutAndItsBest) {
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok()) << "without a cut";
   Commit(1, /*is_best=*/true);
-  Commit(2);
+  Commit(2, false, /*best=*/CutName(2, 1));
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000002");
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/best"), "cut_0002_000001");
@@ -102,24 +102,36 @@ TEST_F(CutFoldersTest, LinksNameTheNewestCutAndTheNewestBest) {
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/best"), "cut_0002_000003");
 }
 
+TEST_F(CutFoldersTest, LinksForgetTheBestOfABranchThatWasGivenUp) {
+  Commit(1);
+  Commit(2, /*is_best=*/true);
+  ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
+  // The run was taken back to cut 1, and goes on.
+  Commit(3);
+  ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
+  EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000003");
+  EXPECT_FALSE(disk_.Exists("/runs/a/checkpoints/best"));
+}
+
 TEST_F(CutFoldersTest, KeepsTheNewestAndTheBest) {
   Commit(1);
   Commit(2, /*is_best=*/true);
-  for (uint64_t cut = 3; cut <= 6; ++cut) Commit(cut);
+  for (uint64_t cut = 3; cut <= 6; ++cut) Commit(cut, false, /*best=*/CutName(2, 2));
   MakeCut(7);  // being written
   ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/2).ok());
   for (const uint64_t cut : {2, 5, 6, 7}) EXPECT_TRUE(disk_.Exists(At(cut, "/manifest"))) << cut;
   for (const uint64_t cut : {1, 3, 4}) EXPECT_FALSE(disk_.Exists(At(cut))) << cut;
 }
 
-TEST_F(CutFoldersTest, KeepsTheCutThatTheNewestNamesAsTheBest) {
+TEST_F(CutFoldersTest, KeepsTheBestOfEachCutThatItKeeps) {
   Commit(1, /*is_best=*/true);
-  Commit(2, /*is_best=*/true);  // of a branch that was given up: the run was taken back to cut 1
+  Commit(2, /*is_best=*/true);
   Commit(3, false, /*best=*/CutName(2, 1));
   Commit(4, false, /*best=*/CutName(2, 1));
-  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok());
-  for (const uint64_t cut : {1, 2, 4}) EXPECT_TRUE(disk_.Exists(At(cut))) << cut;
-  EXPECT_FALSE(disk_.Exists(At(3)));
+  Commit(5, /*is_best=*/true);
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/2).ok());
+  for (const uint64_t cut : {1, 4, 5}) EXPECT_TRUE(disk_.Exists(At(cut))) << cut;
+  for (const uint64_t cut : {2, 3}) EXPECT_FALSE(disk_.Exists(At(cut))) << cut;
 }
 
 TEST_F(CutFoldersTest, ACutThatIsRemovedLosesItsManifestFirst) {

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/start_cut.h"
 #include "common/config/job_change.h"
 #include "deploy/coordinator/cut_folders.h"
 
@@ -73,11 +74,10 @@ absl::Status ReadCut(FileSystem* file_system, ClaimedGeneration* claimed) {
   if (claimed->cut_folder.empty()) return absl::OkStatus();
   const auto manifest = ReadManifest(claimed->cut_folder, file_system);
   if (!manifest.ok()) {
-    return absl::Status(
-        absl::IsNotFound(manifest.status()) ? absl::StatusCode::kDataLoss
-                                            : manifest.status().code(),
-        absl::StrCat("the run cannot go on from its cut: ", manifest.status().message(),
-                     ". Go on from another one with `satrap resume RUN --from CUT`"));
+    return absl::Status(absl::IsNotFound(manifest.status()) ? absl::StatusCode::kDataLoss
+                                                            : manifest.status().code(),
+                        absl::StrCat("the run cannot go on from its cut: ",
+                                     manifest.status().message(), "; ", kChooseAnotherCut));
   }
   claimed->position = manifest->position();
   claimed->ledger = manifest->ledger();

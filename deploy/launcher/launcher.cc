@@ -9,11 +9,13 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/start_cut.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
@@ -361,7 +363,8 @@ RunEnd Launcher::Rep::Failed(std::string message) {
   RunEnd end;
   end.message = std::move(message);
   EndAll();
-  end.outlook = Outlook(/*saved=*/false);
+  // The newest cut is the trouble: what to do instead is in the message.
+  if (!absl::StrContains(end.message, kChooseAnotherCut)) end.outlook = Outlook(/*saved=*/false);
   return end;
 }
 

@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kRecords = 200000;
 constexpr double kSecondsToEnd = 120;
@@ -138,7 +139,8 @@ TEST_F(StopTest, ADamagedCutIsRefusedWithItsFile) {
   EXPECT_THAT(verified.out + verified.err, HasSubstr(fs::path(damaged).filename().string()));
   const CommandEnd refused = Resume();
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, HasSubstr(fs::path(damaged).filename().string()));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr(fs::path(damaged).filename().string()),
+                                 HasSubstr("--from CUT"), Not(HasSubstr("goes on from step"))));
   EXPECT_TRUE(NobodyIsLeft());
 }
 
@@ -147,7 +149,7 @@ TEST_F(StopTest, AMissingFileOfACutIsNamed) {
   fs::remove(NewestCut() + "/dense.bin");
   const CommandEnd refused = Resume();
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("dense.bin"));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("dense.bin"), HasSubstr("--from CUT")));
 }
 
 TEST_F(StopTest, AProcessThatStandsStillForFiveSecondsIsWaitedFor) {
