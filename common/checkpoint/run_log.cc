@@ -71,6 +71,10 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
     RETURN_IF_ERROR(file_system_->CreateFolders(folder));
     RETURN_IF_ERROR(file_system_->SyncFolder(run_dir_));
   }
+  // The process that linked the last entry may have died before it synced the folder. Without this
+  // a loss of power could keep the next entry and lose that one.
+  if (!synced_) RETURN_IF_ERROR(file_system_->SyncFolder(folder));
+  synced_ = true;
   const std::string path = EntryPath(run_dir_, entries_.size() + 1);
   // A name of this writer's own: another coordinator may write its entry at the same time.
   const std::string draft =

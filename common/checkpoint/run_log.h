@@ -62,6 +62,7 @@ class RunLog {
   FileSystem* file_system_;
   uint64_t writer_;
   std::vector<RunLogEntry> entries_;
+  bool synced_ = false;  // the folder, with all of entries_
 };
 
 // "cut_0003_000012"
