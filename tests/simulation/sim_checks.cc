@@ -246,8 +246,8 @@ class EndChecks {
   // The counter row has each push of each rank once.
   void CheckCounters() {
     const std::vector<float> values =
-        ReadRow(0, CounterKey()).value_or(std::vector<float>(2 * shape().ranks));
-    for (int rank = 0; rank < shape().ranks; ++rank) {
+        ReadRow(0, CounterKey()).value_or(std::vector<float>(kCounterValues));
+    for (int rank = 0; rank < kMaxRanks; ++rank) {
       const auto made = static_cast<float>(training().tables().pushes[rank]);
       if (std::abs(values[rank] - made) > kTolerance) {
         Violate(absl::StrCat("rank ", rank, " made ", made, " pushes, ", values[rank],

@@ -78,7 +78,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.loaders = Draw(&random, 1, 2);
   shape.workers = Draw(&random, 1, 3);
   shape.ps = Draw(&random, 1, 2);
-  shape.ranks = Draw(&random, 1, 3);
+  shape.ranks = Draw(&random, 1, kMaxRanks);
   shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
   shape.max_staleness = Draw(&random, 1, 3);
   shape.epochs = Draw(&random, 1, 3);
@@ -117,6 +117,18 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.weight_bound = random.Below(4) == 0 ? 1.5 : 0;
   }
   return shape;
+}
+
+WorldShape WorldShape::WithOtherReplicas(int life) const {
+  SplitMix64 random(RandomBits(seed, life, 82));
+  using satrap::simulation::Draw;
+  WorldShape other = *this;
+  other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
+  other.workers = Draw(&random, 1, 3);
+  other.ps = Draw(&random, 1, 2);
+  other.ranks = Draw(&random, 1, std::min(global_batch_size, kMaxRanks));
+  if (stop_rank >= 0) other.stop_rank = stop_rank % other.ranks;
+  return other;
 }
 
 bool IsFiniteStep(const WorldShape& shape, uint64_t step) {
@@ -200,7 +212,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   counters->set_name("counters");
   counters->set_id(0);
   SparseOptimizerConfig* counting =
-      AddSegment("pushes", 2 * shape.ranks, 0, counters)->mutable_optimizer();
+      AddSegment("pushes", kCounterValues, 0, counters)->mutable_optimizer();
   counting->mutable_sgd();
   counting->set_learning_rate(1);
   TableConfig* rows = job.add_tables();

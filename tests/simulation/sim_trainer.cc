@@ -20,6 +20,7 @@ class SimTraining::Trainer final : public StepTrainer {
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
+    if (!process()->alive()) return;
     Joiner joiner;
     joiner.there = true;
     joiner.step = step;
@@ -30,11 +31,13 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override {
+    if (!process()->alive()) return;
     training_->Score(rank_, part);
-    training_->loop_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
+    process()->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
   }
 
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override {
+    if (!process()->alive()) return;
     training_->CheckNotSaving(rank_, "merges metrics");
     training_->Barrier(rank_,
                        [this, done = std::move(done)]() mutable { done(training_->merged_); });
@@ -42,6 +45,7 @@ class SimTraining::Trainer final : public StepTrainer {
 
   void SaveModel(uint64_t step, const MetricValues& values,
                  absl::AnyInvocable<void(absl::Status)> done) override {
+    if (!process()->alive()) return;
     if (rank_ != 0) training_->surroundings_.violated(absl::StrCat("rank ", rank_, " saves"));
     training_->Save(step, values, [done = std::make_shared<decltype(done)>(std::move(done))] {
       (*done)(absl::OkStatus());
@@ -49,6 +53,7 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
   void RestoreModel(absl::AnyInvocable<void(absl::Status)> done) override {
+    if (!process()->alive()) return;
     training_->CheckNotSaving(rank_, "restores");
     training_->restored_ = true;
     training_->tables_ = training_->saved_;
@@ -64,19 +69,31 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
  private:
+  // A dead rank runs no task, but it may die within its own code.
+  SimProcess* process() const { return training_->ranks_[rank_]; }
+
   SimTraining* const training_;
   const int rank_;
 };
 
-SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings)
+SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
+                         Surroundings surroundings, const State& from)
     : shape_(shape),
       loop_(loop),
+      ranks_(std::move(ranks)),
       surroundings_(std::move(surroundings)),
       joiners_(shape.ranks),
       barrier_(shape.ranks),
       at_barrier_(shape.ranks),
-      pushes_(shape.ranks) {
-  tables_.pushes.resize(shape.ranks);
+      counted_steps_(from.steps),
+      counted_samples_(from.samples),
+      non_finite_steps_(from.non_finite_steps),
+      most_after_(from.steps),
+      seen_(from.seen),
+      pushes_(shape.ranks),
+      tables_(from.tables),
+      merges_(from.merges) {
+  for (const auto& [key, row] : tables_.rows) touched_.insert(key);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     trainers_.push_back(std::make_unique<Trainer>(this, rank));
   }
@@ -85,6 +102,19 @@ SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings su
 SimTraining::~SimTraining() = default;
 
 StepTrainer* SimTraining::trainer(int rank) { return trainers_[rank].get(); }
+
+SimTraining::State SimTraining::state() const {
+  State state;
+  state.tables = tables_;
+  state.steps = counted_steps_;
+  state.samples = counted_samples_;
+  state.non_finite_steps = non_finite_steps_;
+  state.merges = merges_;
+  for (const auto& [pass, seen] : seen_) {
+    if (pass.first == TRAIN_STREAM) state.seen.emplace(pass, seen);
+  }
+  return state;
+}
 
 // Steps.
 
@@ -200,10 +230,9 @@ void SimTraining::FinishStep() {
         AddGradients(parts[rank], &step_sums);
       }
     }
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
-                     [done = std::move(joiners[rank].done), result = std::move(result)]() mutable {
-                       done(std::move(result));
-                     });
+    ranks_[rank]->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
+                            [done = std::move(joiners[rank].done),
+                             result = std::move(result)]() mutable { done(std::move(result)); });
   }
   // One optimizer step a key, however many parts hold it.
   for (const auto& [key, sum_of_key] : step_sums) StepRow(key, sum_of_key, normalizer);
@@ -246,14 +275,14 @@ void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
 // max_staleness - 1, and there are none during the warm-up of staleness.
 void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
   if (part.samples.empty()) return;
-  for (int r = 0; r < shape_.ranks; ++r) {
+  for (int r = 0; r < kMaxRanks; ++r) {
     const auto made = static_cast<double>(tables_.pushes[r]);
     // A PS may multiply by the inverse of the normalizer, so the sums are whole numbers only up to
     // rounding.
     const double missing = std::round(made - part.pooled[kCounter][r]);
     const double missing_sum =
-        std::round(made * (made + 1) / 2 - part.pooled[kCounter][shape_.ranks + r]);
-    const double may_miss = exact ? 0 : r == rank ? Permits() - 1 : made;
+        std::round(made * (made + 1) / 2 - part.pooled[kCounter][kMaxRanks + r]);
+    const double may_miss = exact || r >= shape_.ranks ? 0 : r == rank ? Permits() - 1 : made;
     // The smallest sum that `missing` different push numbers can have if all are among the last
     // `may_miss`.
     const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
@@ -366,13 +395,13 @@ void SimTraining::Save(uint64_t step, const MetricValues& values, std::function<
   saved_ = tables_;
   saved_step_ = counted_steps_;
   saving_ = true;
-  loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(5000)),
-                   [this, done = std::move(done)] {
-                     surroundings_.save([this, done] {
-                       saving_ = false;
-                       done();
-                     });
-                   });
+  ranks_[0]->PostAfter(static_cast<int64_t>(loop_->random()->Below(5000)),
+                       [this, done = std::move(done)] {
+                         surroundings_.save([this, done] {
+                           saving_ = false;
+                           done();
+                         });
+                       });
 }
 
 void SimTraining::CheckNotSaving(int rank, const char* what) {
@@ -399,7 +428,7 @@ void SimTraining::Barrier(int rank, absl::AnyInvocable<void()> done) {
   scored_ = 0;
   for (int r = 0; r < shape_.ranks; ++r) {
     at_barrier_[r] = false;
-    loop_->Post(std::move(barrier_[r]));
+    ranks_[r]->Post(std::move(barrier_[r]));
   }
 }
 

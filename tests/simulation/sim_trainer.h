@@ -1,4 +1,4 @@
-// The trainers of all ranks of a world, with the collective between them. Gradients are small
+// The trainers of all ranks of one life of a world, with the collective between them. Gradients are small
 // integers, so the result of a step is known beforehand; everything that the protocol promises
 // about parts, rows and the order of things is checked as it happens.
 //
@@ -25,6 +25,7 @@
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
 #include "tests/simulation/sim_part.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
@@ -39,11 +40,27 @@ class SimTraining {
   };
   // What the tables must hold.
   struct Tables {
-    std::map<uint64_t, SimRow> rows;  // unordered: by the Updates that were applied
-    std::vector<uint64_t> pushes;     // by rank: made, with gradients
+    std::map<uint64_t, SimRow> rows;              // unordered: by the Updates that were applied
+    std::array<uint64_t, kMaxRanks> pushes = {};  // by rank: made, with gradients
+  };
+  // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
+  // pass).
+  using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
+  // What a cut must hold, known without asking any engine. A life that begins from a cut begins
+  // with it, so that everything that is checked at the end is checked over all lives.
+  struct State {
+    Tables tables;
+    uint64_t steps = 0;
+    uint64_t samples = 0;
+    uint64_t non_finite_steps = 0;
+    uint64_t merges = 0;  // of metrics: a validation that is made again gets the same ones
+    Seen seen;            // of the train stream
   };
 
-  SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings);
+  // The trainers of one life, whose ranks are `ranks`; a dead one does nothing. `loop` and `ranks`
+  // are not owned. `from`: what the life begins with.
+  SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
+              Surroundings surroundings, const State& from);
   ~SimTraining();
 
   StepTrainer* trainer(int rank);
@@ -63,11 +80,10 @@ class SimTraining {
   // training: each part that a rank may hold then makes one more.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
-  // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
-  // pass).
-  using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   const Seen& seen() const { return seen_; }
   const Tables& tables() const { return tables_; }
+  // What a cut that is marked now must hold. REQUIRES: nothing is in flight: updates_due() is 0
+  State state() const;
   // Updates that an embedding PS must still apply.
   size_t updates_due() const { return updates_due_.size(); }
   // Counted steps of the model that was saved last; and whether it was restored.
@@ -113,6 +129,7 @@ class SimTraining {
 
   const WorldShape shape_;
   SimLoop* const loop_;
+  const std::vector<SimProcess*> ranks_;
   const Surroundings surroundings_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::vector<Joiner> joiners_;

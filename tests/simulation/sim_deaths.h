@@ -1,0 +1,44 @@
+// What a seed decides about the deaths in a world: when a life ends, how, and what comes after it.
+// It draws from streams of its own, so that the world of a seed is the same with and without them.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
+#define SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace satrap::simulation {
+
+// What becomes of one process of a life, in microseconds after the death that ends the life.
+struct ProcessEnd {
+  int64_t stands_still_us = 0;  // first
+  int64_t dies_after_us = -1;   // -1: it lives to the end of the world, a zombie
+};
+
+// The end of one life. Its first death is that of `victim`; the others follow.
+struct LifeEnd {
+  int64_t after_events = 0;     // of the life; one that finishes before has no death
+  uint64_t victim = 0;          // of Life::processes, modulo their number
+  int64_t next_after_us = 0;    // when the next life begins
+  bool other_replicas = false;  // the next life has other numbers of replicas
+
+  // As a launcher that sees a death does: SIGKILL for all, at once.
+  bool all_at_once = false;
+  uint64_t seed = 0;
+
+  // What becomes of process number `index`, if not all die at once.
+  ProcessEnd OfProcess(size_t index) const;
+};
+
+struct DeathPlan {
+  std::vector<LifeEnd> ends;  // of the first lives; the one after them may finish
+
+  // One to three ends.
+  static DeathPlan Draw(uint64_t seed);
+  std::string Describe() const;
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
