@@ -64,6 +64,10 @@ struct SimSample {
   std::vector<uint64_t> several;
 };
 
+// Whether a line that is no record, or an empty one, stands before the sample in its file.
+inline bool IsAfterBadRecord(uint64_t id) { return id % 5 == 0; }
+inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
+
 // Whether the gradients of counted step `step` (from 0) are finite. A step whose gradients are not
 // finite counts and changes no value.
 bool IsFiniteStep(const WorldShape& shape, uint64_t step);

@@ -47,8 +47,11 @@ Life::Life(const Surroundings& surroundings, const Start& start)
       shape_(start.shape),
       job_(start.job),
       run_id_(start.run_id),
+      steps_before_(start.state.steps),
+      validations_before_(start.state.validations.size()),
       planting_(surroundings.plant, start.shape, surroundings.loop),
       observers_(start.shape.ranks) {
+  for (RecordingObserver& observer : observers_) observer.validations = start.state.validations;
   for (int i = 0; i < shape_.ranks; ++i) rank_processes_.push_back(NewProcess("rank", i));
   training_ = std::make_unique<SimTraining>(shape_, loop_, rank_processes_, TrainingSurroundings(),
                                             start.state);
@@ -115,6 +118,7 @@ void Life::MakeCoordinator() {
   Register(EMBEDDING_WORKER, shape_.workers);
   Register(EMBEDDING_PS, shape_.ps);
   Register(NN_WORKER, shape_.ranks);
+  planting_.SetEnvelope(envelope_);
 }
 
 // All calls of the life carry the envelope that the coordinator gives.
@@ -335,6 +339,8 @@ void Life::CheckEnd() {
   FinishedWorld finished;
   finished.shape = &shape_;
   finished.training = training_.get();
+  finished.steps_before = steps_before_;
+  finished.validations_before = validations_before_;
   finished.results = &results_;
   finished.observers = &observers_;
   finished.stop_wished_at = stop_wished_at_;

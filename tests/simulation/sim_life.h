@@ -124,6 +124,8 @@ class Life {
   const WorldShape shape_;
   const JobConfig job_;
   const uint64_t run_id_;
+  const uint64_t steps_before_;  // of this life; so are the validations
+  const size_t validations_before_;
   Envelope envelope_;
   Planting planting_;
   std::vector<std::unique_ptr<SimProcess>> processes_;

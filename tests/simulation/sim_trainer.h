@@ -24,6 +24,7 @@
 #include "nn_worker/rank/step_trainer.h"
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_oracle.h"
 #include "tests/simulation/sim_part.h"
 #include "tests/simulation/sim_process.h"
 #include "tests/simulation/sim_row.h"
@@ -55,6 +56,7 @@ class SimTraining {
     uint64_t non_finite_steps = 0;
     uint64_t merges = 0;  // of metrics: a validation that is made again gets the same ones
     Seen seen;            // of the train stream
+    std::vector<Validation> validations;  // state() leaves them out: observers have them
   };
 
   // The trainers of one life, whose ranks are `ranks`; a dead one does nothing. `loop` and `ranks`
