@@ -5,7 +5,8 @@
 //   in the log      whenever the coordinator has acknowledged something, at the begin of every life
 //                   and at the end, OnLog takes the entries that the disk holds. Then:
 //                     - what was acknowledged is still there, in its place;
-//                     - generations ascend by one, and each begins from the newest cut before it;
+//                     - generations ascend by one, and each begins from the newest cut since the
+//                       one before it, or where that one began; `resume` may take it back;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of its
 //                       mark: rows = snapshot = ledger;

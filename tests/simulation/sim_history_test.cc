@@ -105,6 +105,15 @@ TEST_F(HistoryTest, SeesAGenerationThatLeavesOutACut) {
   EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), GenerationOf(3, "")}).empty());
 }
 
+TEST_F(HistoryTest, LetsAResumeTakeTheRunBackToAnOlderCutWhereItStays) {
+  std::vector<RunLogEntry> log = {GenerationOf(1, ""), CutOf(1, "a", 7), GenerationOf(2, "")};
+  log[2].mutable_generation()->set_cause("resume");
+  log.push_back(GenerationOf(3, ""));
+  EXPECT_TRUE(ViolationsOf(log).empty());
+  log.push_back(GenerationOf(4, "a"));
+  EXPECT_FALSE(ViolationsOf(log).empty());
+}
+
 TEST_F(HistoryTest, SeesACutOfAnEarlierGenerationAndOneThatWasNeverMarked) {
   EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), GenerationOf(2, ""), CutOf(1, "a", 7)}).empty());
   EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "c", 7)}).empty());
