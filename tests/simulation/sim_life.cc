@@ -22,6 +22,23 @@ namespace {
 constexpr int kMaxWorkers = 3;
 constexpr int kMaxPss = 2;
 constexpr int64_t kStopDelayMaxUs = 5000;
+constexpr int64_t kStartingHeartbeatMs = 20;
+
+const char* NameOf(Role role) {
+  switch (role) {
+    case COORDINATOR:
+      return "coordinator";
+    case DATA_LOADER:
+      return "loader";
+    case EMBEDDING_WORKER:
+      return "embedding worker";
+    case EMBEDDING_PS:
+      return "embedding PS";
+    case NN_WORKER:
+      return "rank";
+  }
+  return "";
+}
 
 // Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
 // loses must come through in the end.
@@ -49,25 +66,45 @@ Life::Life(const Surroundings& surroundings, const Start& start)
       run_id_(start.run_id),
       steps_before_(start.state.steps),
       validations_before_(start.state.validations.size()),
+      members_address_(surroundings.network->NewAddress()),
       planting_(surroundings.plant, start.shape, surroundings.loop),
-      observers_(start.shape.ranks) {
+      observers_(start.shape.ranks),
+      pss_(start.shape.ps),
+      ps_handlers_(start.shape.ps),
+      workers_(start.shape.workers),
+      leases_(start.shape.loaders),
+      streams_(start.shape.loaders),
+      loaders_(start.shape.loaders),
+      ranks_(start.shape.ranks) {
   for (RecordingObserver& observer : observers_) observer.validations = start.state.validations;
-  for (int i = 0; i < shape_.ranks; ++i) rank_processes_.push_back(NewProcess("rank", i));
-  training_ = std::make_unique<SimTraining>(shape_, loop_, rank_processes_, TrainingSurroundings(),
+  coordinator_process_ = NewProcess("coordinator", 0);
+  for (int i = 0; i < shape_.ps; ++i) {
+    NewSeat(
+        EMBEDDING_PS, i, [this, i] { MakePs(i); }, [] {});
+  }
+  for (int i = 0; i < shape_.workers; ++i) {
+    NewSeat(
+        EMBEDDING_WORKER, i, [] {}, [this, i] { MakeWorker(i); });
+  }
+  for (int i = 0; i < shape_.loaders; ++i) {
+    NewSeat(
+        DATA_LOADER, i, [this, i] { ListFiles(i); }, [this, i] { MakeLoader(i); });
+  }
+  for (int i = 0; i < shape_.ranks; ++i) {
+    NewSeat(
+        NN_WORKER, i, [] {}, [this, i] { MakeRank(i); });
+  }
+  std::vector<SimProcess*> ranks;
+  for (int i = 0; i < shape_.ranks; ++i) ranks.push_back(ProcessOf(NN_WORKER, i));
+  training_ = std::make_unique<SimTraining>(shape_, loop_, std::move(ranks), TrainingSurroundings(),
                                             start.state);
-  MakeCoordinator();
-  MakePss();
-  MakeWorkers();
-  MakeLoaders();
-  MakeRanks();
 }
 
 Life::~Life() = default;
 
 void Life::Begin() {
-  for (const auto& loader : loaders_) loader->Start();
-  for (const auto& rank : ranks_) rank->Start();
-  WishForStop(0);
+  MakeCoordinator();
+  for (const auto& [id, seat] : seats_) seat.member->Start();
 }
 
 SimProcess* Life::NewProcess(const char* role, int index) {
@@ -94,146 +131,154 @@ std::vector<rpc::Channel*> Life::ChannelsToWorkers(const SimProcess* from) {
   return channels;
 }
 
-std::function<void(absl::Status)> Life::FailureSinkOf(SimProcess* process) {
-  return [this, process](const absl::Status& status) {
-    if (!process->alive()) return;
+// Makes a process and what it is as a member of the run. `load` runs when it has registered, `begin`
+// when all members are ready.
+void Life::NewSeat(Role role, int index, std::function<void()> load, std::function<void()> begin) {
+  Seat& seat = seats_[{role, index}];
+  seat.process = NewProcess(NameOf(role), index);
+  SimMember::Options options;
+  Member* member = options.registration.mutable_member();
+  member->set_role(role);
+  member->set_index(index);
+  member->set_address("simulated");
+  const int incarnation = number_ * 1000 + static_cast<int>(role) * 100 + index;
+  member->set_pid(incarnation);
+  options.registration.set_incarnation(incarnation);
+  options.registration.set_job_fingerprint(JobFingerprint(job_));
+  options.process = seat.process;
+  options.coordinator = Connect(members_address_, seat.process);
+  options.starting_period_ms = kStartingHeartbeatMs;
+  SimMember::Events events;
+  events.registered = [this, &seat, load = std::move(load)](const RegisterAnswer& answer) {
+    envelope_ = answer.envelope();
+    planting_.SetEnvelope(envelope_);
+    load();
+    seat.member->Ready();
+  };
+  events.joined = std::move(begin);
+  events.exited = [this, &seat](Exit exit, const std::string& why) {
+    if (doomed_ || exit == Exit::kDone) return;
+    surroundings_.violated(
+        absl::StrCat(seat.process->name(), " exits with ", static_cast<int>(exit), ": ", why));
+  };
+  seat.member = std::make_unique<SimMember>(options, std::move(events));
+}
+
+SimProcess* Life::ProcessOf(Role role, int index) const { return seats_.at({role, index}).process; }
+
+std::function<void(absl::Status)> Life::FailureSinkOf(Role role, int index) {
+  Seat& seat = seats_.at({role, index});
+  return [this, &seat](const absl::Status& status) {
+    if (!seat.process->alive()) return;
     if (!doomed_) {
-      surroundings_.violated(absl::StrCat(process->name(), " failed: ", status.ToString()));
+      surroundings_.violated(absl::StrCat(seat.process->name(), " failed: ", status.ToString()));
     }
-    process->Kill();
+    seat.member->Fail(status);
   };
 }
 
 // The engines.
 
 void Life::MakeCoordinator() {
-  CoordinatorTimeouts timeouts;
-  timeouts.heartbeat_timeout_ms = kTimeLimitUs;
-  timeouts.start_timeout_ms = kTimeLimitUs;
-  SimProcess* process = NewProcess("coordinator", 0);
-  coordinator_ = std::make_unique<CoordinatorEngine>(job_, run_id_, process, timeouts);
-  surroundings_.network->Listen(surroundings_.addresses->coordinator, process,
-                                planting_.BeforeCoordinator(coordinator_.get()));
-  Register(DATA_LOADER, shape_.loaders);
-  Register(EMBEDDING_WORKER, shape_.workers);
-  Register(EMBEDDING_PS, shape_.ps);
-  Register(NN_WORKER, shape_.ranks);
-  planting_.SetEnvelope(envelope_);
+  coordinator_ = std::make_unique<CoordinatorEngine>(job_, run_id_, coordinator_process_,
+                                                     CoordinatorTimeouts());
+  rpc::Handler* handler = planting_.BeforeCoordinator(coordinator_.get());
+  surroundings_.network->Listen(surroundings_.addresses->coordinator, coordinator_process_,
+                                handler);
+  surroundings_.network->Listen(members_address_, coordinator_process_, handler);
 }
 
-// All calls of the life carry the envelope that the coordinator gives.
-void Life::Register(Role role, int replicas) {
-  for (int i = 0; i < replicas; ++i) {
-    RegisterRequest request;
-    request.mutable_member()->set_role(role);
-    request.mutable_member()->set_index(i);
-    request.mutable_member()->set_address("simulated");
-    request.mutable_member()->set_pid(number_ * 1000 + static_cast<int>(role) * 100 + i);
-    request.set_job_fingerprint(JobFingerprint(job_));
-    request.set_incarnation(number_ * 1000 + static_cast<int>(role) * 100 + i);
-    coordinator_->Handle({"/satrap.Coordinator/Register", false},
-                         {request.SerializeAsString(), Buffer()},
-                         [this](absl::StatusOr<rpc::Message> answer) {
-                           CHECK_OK(answer.status());
-                           RegisterAnswer registered;
-                           CHECK(registered.ParseFromString(answer->header));
-                           envelope_ = registered.envelope();
-                         });
-  }
-}
-
-void Life::MakePss() {
-  for (int i = 0; i < shape_.ps; ++i) {
-    SimProcess* process = NewProcess("embedding PS", i);
-    PsEngine::Options options;
-    options.envelope = envelope_;
-    options.index = i;
-    options.executor = process;
-    options.disk_executor = process;
-    options.timeouts = SimTimeouts();
-    auto engine = PsEngine::Create(planting_.JobOf(EMBEDDING_PS, job_), options);
-    CHECK_OK(engine.status());
-    pss_.push_back(*std::move(engine));
-    rpc::Handler* handler = planting_.BeforePs(i, pss_.back().get());
-    // Outermost, so that it sees what workers are told, not what a planted fault does.
-    if (!shape_.ordered) {
-      handler =
-          Keep(std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
-            training_->OnUpdateApplied(i, rank, number);
-          }));
-    }
-    ps_processes_.push_back(process);
-    ps_handlers_.push_back(handler);
-    surroundings_.network->Listen(surroundings_.addresses->ps[i], process, handler);
-  }
-}
-
-void Life::MakeWorkers() {
-  for (int i = 0; i < shape_.workers; ++i) {
-    SimProcess* process = NewProcess("embedding worker", i);
-    EmbeddingWorkerEngine::Options options;
-    options.envelope = envelope_;
-    options.index = i;
-    for (int ps = 0; ps < shape_.ps; ++ps) {
-      options.ps.push_back(Connect(surroundings_.addresses->ps[ps], process));
-    }
-    options.executor = process;
-    options.timeouts = SimTimeouts();
-    options.on_failure = FailureSinkOf(process);
-    if (planting_.plant() == Plant::kCapacityPerWorker) {
-      options.ordered_capacity = StreamQueue::CapacityScope::kStream;
-    }
-    auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
-    CHECK_OK(engine.status());
-    workers_.push_back(*std::move(engine));
-    rpc::Handler* handler = Keep(std::make_unique<PutBatchWatch>(
-        planting_.BeforeWorker(workers_.back().get()), envelope_, &last_epochs_));
-    surroundings_.network->Listen(surroundings_.addresses->workers[i], process, handler);
-  }
-}
-
-// The coordinator, too, is reached through the lossy network; the loaders' files are real.
-void Life::MakeLoaders() {
-  for (int i = 0; i < shape_.loaders; ++i) {
-    SimProcess* process = NewProcess("loader", i);
-    auto streams =
-        LoaderStreams::Make(planting_.JobOf(DATA_LOADER, job_), i, [](const std::string&) {});
-    CHECK_OK(streams.status());
-    SplitLeaseClient::Options lease;
-    lease.envelope = envelope_;
-    lease.loader_index = i;
-    lease.num_splits = (*streams)->num_train_splits();
-    lease.timeouts = SimTimeouts();
-    rpc::Channel* coordinator = Connect(surroundings_.addresses->coordinator, process);
-    leases_.push_back(std::make_unique<SplitLeaseClient>(lease, process, coordinator));
-    (*streams)->MakeSources(process, leases_.back().get());
-    LoaderEngine::Options options;
-    options.loader_index = i;
-    options.envelope = envelope_;
-    options.timeouts = SimTimeouts();
-    options.max_open_parts = 1 + loop_->random()->Below(4);
-    loaders_.push_back(std::make_unique<LoaderEngine>(
-        options, planting_.SourcesOf((*streams)->sources()), ChannelsToWorkers(process), process,
-        FailureSinkOf(process)));
-    streams_.push_back(*std::move(streams));
-  }
-}
-
-void Life::MakeRanks() {
-  for (int i = 0; i < shape_.ranks; ++i) {
-    SimProcess* process = rank_processes_[i];
-    RankOptions options = MakeRankOptions(job_, i, envelope_);
-    options.timeouts = SimTimeouts();
-    options.has_valid = shape_.has_valid;
-    options.has_test = true;
-    planting_.ChangeOptions(&options);
-    ranks_.push_back(std::make_unique<RankEngine>(
-        options, process, planting_.ChannelsOf(i, ChannelsToWorkers(process)),
-        planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
-        FailureSinkOf(process), [this, process](const RunResult& result) {
-          if (process->alive()) results_.push_back(planting_.ResultOf(result));
+void Life::MakePs(int i) {
+  SimProcess* process = ProcessOf(EMBEDDING_PS, i);
+  PsEngine::Options options;
+  options.envelope = envelope_;
+  options.index = i;
+  options.executor = process;
+  options.disk_executor = process;
+  options.timeouts = SimTimeouts();
+  auto engine = PsEngine::Create(planting_.JobOf(EMBEDDING_PS, job_), options);
+  CHECK_OK(engine.status());
+  pss_[i] = *std::move(engine);
+  rpc::Handler* handler = planting_.BeforePs(i, pss_[i].get());
+  // Outermost, so that it sees what workers are told, not what a planted fault does.
+  if (!shape_.ordered) {
+    handler =
+        Keep(std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
+          training_->OnUpdateApplied(i, rank, number);
         }));
   }
+  ps_handlers_[i] = handler;
+  surroundings_.network->Listen(surroundings_.addresses->ps[i], process, handler);
+}
+
+void Life::MakeWorker(int i) {
+  SimProcess* process = ProcessOf(EMBEDDING_WORKER, i);
+  EmbeddingWorkerEngine::Options options;
+  options.envelope = envelope_;
+  options.index = i;
+  for (int ps = 0; ps < shape_.ps; ++ps) {
+    options.ps.push_back(Connect(surroundings_.addresses->ps[ps], process));
+  }
+  options.executor = process;
+  options.timeouts = SimTimeouts();
+  options.on_failure = FailureSinkOf(EMBEDDING_WORKER, i);
+  if (planting_.plant() == Plant::kCapacityPerWorker) {
+    options.ordered_capacity = StreamQueue::CapacityScope::kStream;
+  }
+  auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
+  CHECK_OK(engine.status());
+  workers_[i] = *std::move(engine);
+  rpc::Handler* handler = Keep(std::make_unique<PutBatchWatch>(
+      planting_.BeforeWorker(workers_[i].get()), envelope_, &last_epochs_));
+  surroundings_.network->Listen(surroundings_.addresses->workers[i], process, handler);
+}
+
+// The loaders' files are real.
+void Life::ListFiles(int i) {
+  auto streams =
+      LoaderStreams::Make(planting_.JobOf(DATA_LOADER, job_), i, [](const std::string&) {});
+  CHECK_OK(streams.status());
+  streams_[i] = *std::move(streams);
+}
+
+void Life::MakeLoader(int i) {
+  SimProcess* process = ProcessOf(DATA_LOADER, i);
+  SplitLeaseClient::Options lease;
+  lease.envelope = envelope_;
+  lease.loader_index = i;
+  lease.num_splits = streams_[i]->num_train_splits();
+  lease.timeouts = SimTimeouts();
+  leases_[i] = std::make_unique<SplitLeaseClient>(
+      lease, process, Connect(surroundings_.addresses->coordinator, process));
+  streams_[i]->MakeSources(process, leases_[i].get());
+  LoaderEngine::Options options;
+  options.loader_index = i;
+  options.envelope = envelope_;
+  options.timeouts = SimTimeouts();
+  options.max_open_parts = 1 + loop_->random()->Below(4);
+  loaders_[i] = std::make_unique<LoaderEngine>(options, planting_.SourcesOf(streams_[i]->sources()),
+                                               ChannelsToWorkers(process), process,
+                                               FailureSinkOf(DATA_LOADER, i));
+  loaders_[i]->Start();
+}
+
+void Life::MakeRank(int i) {
+  SimProcess* process = ProcessOf(NN_WORKER, i);
+  RankOptions options = MakeRankOptions(job_, i, envelope_);
+  options.timeouts = SimTimeouts();
+  options.has_valid = shape_.has_valid;
+  options.has_test = true;
+  planting_.ChangeOptions(&options);
+  ranks_[i] = std::make_unique<RankEngine>(
+      options, process, planting_.ChannelsOf(i, ChannelsToWorkers(process)),
+      planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
+      FailureSinkOf(NN_WORKER, i), [this, i, process](const RunResult& result) {
+        if (!process->alive()) return;
+        results_.push_back(planting_.ResultOf(result));
+        if (i == 0) seats_.at({NN_WORKER, 0}).member->Finish(result);
+      });
+  ranks_[i]->Start();
+  if (i == shape_.stop_rank) WishForStop(0);
 }
 
 // What the training needs.
@@ -254,6 +299,7 @@ SimTraining::Surroundings Life::TrainingSurroundings() {
 void Life::CheckQueueCapacity() {
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
+    if (worker == nullptr) continue;  // it has not begun
     const uint64_t parts = worker->progress().accepted_parts;
     if (parts > queues * shape_.queue_capacity_parts) {
       surroundings_.violated(absl::StrCat("an embedding worker holds ", parts, " parts in ", queues,
@@ -264,8 +310,8 @@ void Life::CheckQueueCapacity() {
 
 void Life::WishForStop(uint64_t steps) {
   if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
-  rank_processes_[shape_.stop_rank]->PostAfter(
-      static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
+  ProcessOf(NN_WORKER, shape_.stop_rank)
+      ->PostAfter(static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
         stop_wished_at_ = training_->counted_steps();
         ranks_[shape_.stop_rank]->RequestStop();
       });
@@ -319,13 +365,13 @@ void Life::CallPss(const rpc::Method& method, const rpc::Message& request,
                    const std::function<void()>& done) {
   auto left = std::make_shared<int>(shape_.ps);
   for (int ps = 0; ps < shape_.ps; ++ps) {
-    SimProcess* process = ps_processes_[ps];
+    SimProcess* process = ProcessOf(EMBEDDING_PS, ps);
     // A call to a dead PS stays without an answer until somebody ends the life.
     if (!process->alive()) continue;
     ps_handlers_[ps]->Handle(
         method, request,
         [this, process, left, answered, done](const absl::StatusOr<rpc::Message>& answer) {
-          if (!process->alive() || !rank_processes_[0]->alive()) return;
+          if (!process->alive() || !ProcessOf(NN_WORKER, 0)->alive()) return;
           if (!answer.ok()) return surroundings_.violated(answer.status().ToString());
           answered(*answer);
           if (--*left == 0) done();

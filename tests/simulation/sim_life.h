@@ -1,16 +1,19 @@
 // A life: the processes of all roles of one generation, with the real engines in them. A world is
 // one life or several, one after another; processes of an earlier one may still live beside it.
 //
-// How a life is built. Each process is a SimProcess, the executor of everything in it, and its
-// engines talk through channels that the process owns the sending side of and listen at the
-// addresses of their role and index, which all lives share. The parts are made in the order of
-// MakeCoordinator, MakePss, MakeWorkers, MakeLoaders, MakeRanks, and Begin starts loaders and ranks.
-// What the life begins from stands in Start: everything that a process learns at Register.
+// How a life is built. Begin starts the coordinator's process and one for each member of the job,
+// each a SimProcess, the executor of everything in it, with a SimMember that registers over the
+// network. A role makes its engine in two moments, as its main does:
+//     registered   the coordinator has told envelope, job and position: PSs make their engine, load
+//                  and listen (MakePs), loaders list their files (ListFiles); then they are ready
+//     joined       all members are ready: embedding workers listen (MakeWorker), loaders and ranks
+//                  begin (MakeLoader, MakeRank)
+// Each role listens at the address of its index, which all lives share, and every channel belongs to
+// a process. What the life begins with, as the checks know it, stands in Start.
 //
-// How it ends. Kill or StandStill any of its processes(), at any event; nothing else is needed. An
-// engine that reports a failure after Doom was called takes its process along, as a role exits when
-// its generation is over; before, that is a broken promise. A life must outlive the loop's tasks,
-// dead or not.
+// How it ends. Kill or StandStill any of its processes(), at any event; nothing else is needed. A
+// member that fails or exits after Doom was called takes its process along; before, that is a broken
+// promise. A life must outlive the loop's tasks, dead or not.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -22,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -34,6 +38,7 @@
 #include "nn_worker/rank/rank_engine.h"
 #include "tests/simulation/sim_checks.h"
 #include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_member.h"
 #include "tests/simulation/sim_network.h"
 #include "tests/simulation/sim_plants.h"
 #include "tests/simulation/sim_process.h"
@@ -94,18 +99,26 @@ class Life {
   const std::vector<RunResult>& results() const { return results_; }
 
  private:
+  // A member of the run.
+  struct Seat {
+    SimProcess* process;
+    std::unique_ptr<SimMember> member;
+  };
+
   SimProcess* NewProcess(const char* role, int index);
+  void NewSeat(Role role, int index, std::function<void()> load, std::function<void()> begin);
+  SimProcess* ProcessOf(Role role, int index) const;
   rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
   rpc::Channel* Connect(SimNetwork::Address to, const SimProcess* from);
   std::vector<rpc::Channel*> ChannelsToWorkers(const SimProcess* from);
-  std::function<void(absl::Status)> FailureSinkOf(SimProcess* process);
+  std::function<void(absl::Status)> FailureSinkOf(Role role, int index);
 
   void MakeCoordinator();
-  void Register(Role role, int replicas);
-  void MakePss();
-  void MakeWorkers();
-  void MakeLoaders();
-  void MakeRanks();
+  void MakePs(int i);
+  void MakeWorker(int i);
+  void ListFiles(int i);
+  void MakeLoader(int i);
+  void MakeRank(int i);
 
   SimTraining::Surroundings TrainingSurroundings();
   void CheckQueueCapacity();
@@ -126,19 +139,23 @@ class Life {
   const uint64_t run_id_;
   const uint64_t steps_before_;  // of this life; so are the validations
   const size_t validations_before_;
+  // Where the members of this life reach the coordinator. Not at the shared address, because a
+  // coordinator takes a late Register of an earlier life for a second process.
+  const SimNetwork::Address members_address_;
   Envelope envelope_;
   Planting planting_;
   std::vector<std::unique_ptr<SimProcess>> processes_;
-  std::vector<SimProcess*> ps_processes_;
-  std::vector<SimProcess*> rank_processes_;
+  SimProcess* coordinator_process_ = nullptr;
+  std::map<std::pair<Role, int>, Seat> seats_;  // by role and index
   std::unique_ptr<SimTraining> training_;
   std::vector<RecordingObserver> observers_;  // by rank
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
+  std::vector<std::unique_ptr<rpc::Handler>> handlers_;  // before engines
+  std::map<Stream, uint32_t> last_epochs_;               // of PutBatches
+  // By index; null as long as the process has not come so far.
   std::unique_ptr<CoordinatorEngine> coordinator_;
   std::vector<std::unique_ptr<PsEngine>> pss_;
-  std::vector<std::unique_ptr<rpc::Handler>> handlers_;  // before engines
   std::vector<rpc::Handler*> ps_handlers_;
-  std::map<Stream, uint32_t> last_epochs_;  // of PutBatches
   std::vector<std::unique_ptr<EmbeddingWorkerEngine>> workers_;
   std::vector<std::unique_ptr<SplitSupply>> leases_;
   std::vector<std::unique_ptr<LoaderStreams>> streams_;

@@ -34,7 +34,8 @@ class World {
     BeginLife();
     const auto ended = [this] {
       EndLifeIfDue();
-      return !result_.violations.empty() || life().finished();
+      // The survivors of a death may finish before the next life begins: that is no end.
+      return !result_.violations.empty() || (!next_life_due_ && life().finished());
     };
     if (!loop_.RunUntil(ended, kTimeLimitUs, kMaxEvents)) {
       Violate(absl::StrCat("stuck: ", life().ranks_finished(), " of ", life().shape().ranks,
