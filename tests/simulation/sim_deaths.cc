@@ -11,6 +11,7 @@ constexpr int kMaxEnds = 3;
 // An end comes after 2^4 to 2^12 events: some lives have just begun, some have long evaluated.
 constexpr int kFewestEventBits = 4;
 constexpr int kMostEventBits = 12;
+constexpr uint64_t kMostActs = 20;
 constexpr int64_t kNextLifeMaxUs = 50000;
 constexpr int64_t kZombieMaxUs = 5000000;
 
@@ -49,6 +50,7 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
     const uint64_t bits = kFewestEventBits + random.Below(kMostEventBits - kFewestEventBits + 1);
     end.after_events = static_cast<int64_t>(random.Below(uint64_t{1} << bits));
     end.victim = random.Next();
+    end.at_act = random.Below(2) == 0 ? 0 : 1 + static_cast<int64_t>(random.Below(kMostActs));
     end.next_after_us = DrawUs(&random, kNextLifeMaxUs);
     end.other_replicas = random.Below(2) == 0;
     end.all_at_once = random.Below(4) == 0;
@@ -61,6 +63,7 @@ std::string DeathPlan::Describe() const {
   std::string text;
   for (const LifeEnd& end : ends) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", "a death after ", end.after_events, " events",
+                    end.at_act > 0 ? absl::StrCat(" and ", end.at_act, " acts") : "",
                     end.all_at_once ? ", of all processes" : "", ", the next life ",
                     end.next_after_us, " us later",
                     end.other_replicas ? " with other replicas" : "");

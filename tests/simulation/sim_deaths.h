@@ -18,7 +18,10 @@ struct ProcessEnd {
 
 // The end of one life. Its first death is that of `victim`; the others follow.
 struct LifeEnd {
-  int64_t after_events = 0;     // of the life; one that finishes before has no death
+  int64_t after_events = 0;  // of the life; one that finishes before has no death
+  // 0: the victim dies between two events. Otherwise in the middle of its code, instead of this
+  // many-th act from then on (SimProcess::KillAtAct).
+  int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t next_after_us = 0;    // when the next life begins
   bool other_replicas = false;  // the next life has other numbers of replicas

@@ -68,7 +68,7 @@ using NodePtr = std::shared_ptr<Node>;
 
 class SimDiskWriter final : public WritableFile {
  public:
-  SimDiskWriter(SimDisk* disk, const SimProcess* process, std::string path, NodePtr file)
+  SimDiskWriter(SimDisk* disk, SimProcess* process, std::string path, NodePtr file)
       : disk_(disk),
         process_(process),
         path_(std::move(path)),
@@ -99,7 +99,8 @@ class SimDiskWriter final : public WritableFile {
   }
 
  private:
-  absl::Status CheckOpen(const char* doing) const {
+  absl::Status CheckOpen(const char* doing) {
+    if (process_ != nullptr) process_->Acts();
     if ((process_ == nullptr || process_->alive()) && power_losses_ == disk_->power_losses_) {
       return absl::OkStatus();
     }
@@ -107,7 +108,7 @@ class SimDiskWriter final : public WritableFile {
   }
 
   SimDisk* const disk_;
-  const SimProcess* const process_;
+  SimProcess* const process_;
   const std::string path_;
   const NodePtr file_;
   const int64_t power_losses_;
@@ -115,7 +116,7 @@ class SimDiskWriter final : public WritableFile {
 
 class SimDiskReader final : public ReadableFile {
  public:
-  SimDiskReader(SimDisk* disk, const SimProcess* process, std::string path, NodePtr file)
+  SimDiskReader(SimDisk* disk, SimProcess* process, std::string path, NodePtr file)
       : disk_(disk),
         process_(process),
         path_(std::move(path)),
@@ -139,7 +140,7 @@ class SimDiskReader final : public ReadableFile {
 
  private:
   SimDisk* const disk_;
-  const SimProcess* const process_;
+  SimProcess* const process_;
   const std::string path_;
   const NodePtr file_;
   const uint64_t size_bytes_;
@@ -149,7 +150,7 @@ class SimDiskReader final : public ReadableFile {
 
 class SimDiskMount final : public FileSystem {
  public:
-  SimDiskMount(SimDisk* disk, const SimProcess* process) : disk_(disk), process_(process) {}
+  SimDiskMount(SimDisk* disk, SimProcess* process) : disk_(disk), process_(process) {}
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
     RETURN_IF_ERROR(BeginRead("read", path));
@@ -274,6 +275,7 @@ class SimDiskMount final : public FileSystem {
     return Error(absl::StatusCode::kCancelled, doing, path, "the process is dead");
   }
   absl::Status BeginWrite(const char* doing, const std::string& path) {
+    if (process_ != nullptr) process_->Acts();
     RETURN_IF_ERROR(CheckAlive(doing, path));
     return disk_->BeginWrite(doing, path);
   }
@@ -334,7 +336,7 @@ class SimDiskMount final : public FileSystem {
   }
 
   SimDisk* const disk_;
-  const SimProcess* const process_;
+  SimProcess* const process_;
 };
 
 SimDisk::SimDisk(uint64_t seed, const DiskFaults& faults)
@@ -342,7 +344,7 @@ SimDisk::SimDisk(uint64_t seed, const DiskFaults& faults)
 
 SimDisk::~SimDisk() = default;
 
-std::unique_ptr<FileSystem> SimDisk::Mount(const SimProcess* process) {
+std::unique_ptr<FileSystem> SimDisk::Mount(SimProcess* process) {
   return std::make_unique<SimDiskMount>(this, process);
 }
 

@@ -52,7 +52,7 @@ class SimDisk {
   // The disk as `process` sees it; null: one that never dies. Once the process is dead, every
   // operation, also on files that it has open, is CANCELLED and does nothing. The disk and the
   // process must outlive the result; a file may outlive the file system that opened it.
-  std::unique_ptr<FileSystem> Mount(const SimProcess* process = nullptr);
+  std::unique_ptr<FileSystem> Mount(SimProcess* process = nullptr);
 
   // Files that are open now are CANCELLED for ever. REQUIRES: every process that goes on afterwards
   // mounts the disk again

@@ -118,12 +118,12 @@ rpc::Handler* Life::Keep(std::unique_ptr<rpc::Handler> handler) {
   return handlers_.back().get();
 }
 
-rpc::Channel* Life::Connect(SimNetwork::Address to, const SimProcess* from) {
+rpc::Channel* Life::Connect(SimNetwork::Address to, SimProcess* from) {
   channels_.push_back(surroundings_.network->Connect(to, from));
   return channels_.back().get();
 }
 
-std::vector<rpc::Channel*> Life::ChannelsToWorkers(const SimProcess* from) {
+std::vector<rpc::Channel*> Life::ChannelsToWorkers(SimProcess* from) {
   std::vector<rpc::Channel*> channels;
   for (int i = 0; i < shape_.workers; ++i) {
     channels.push_back(Connect(surroundings_.addresses->workers[i], from));

@@ -109,8 +109,8 @@ class Life {
   void NewSeat(Role role, int index, std::function<void()> load, std::function<void()> begin);
   SimProcess* ProcessOf(Role role, int index) const;
   rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
-  rpc::Channel* Connect(SimNetwork::Address to, const SimProcess* from);
-  std::vector<rpc::Channel*> ChannelsToWorkers(const SimProcess* from);
+  rpc::Channel* Connect(SimNetwork::Address to, SimProcess* from);
+  std::vector<rpc::Channel*> ChannelsToWorkers(SimProcess* from);
   std::function<void(absl::Status)> FailureSinkOf(Role role, int index);
 
   void MakeCoordinator();

@@ -20,12 +20,12 @@ struct Attempt {
 
 class SimChannel final : public rpc::Channel {
  public:
-  SimChannel(SimNetwork* network, SimNetwork::Address to, const SimProcess* from)
+  SimChannel(SimNetwork* network, SimNetwork::Address to, SimProcess* from)
       : network_(network), to_(to), from_(from) {}
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
-    if (from_ != nullptr && !from_->alive()) return;
+    if (from_ != nullptr && !from_->Acts()) return;
     ++network_->counts_.calls;
     auto attempt = std::make_shared<Attempt>();
     attempt->done = std::move(done);
@@ -65,7 +65,7 @@ class SimChannel final : public rpc::Channel {
       if (network_->Draw(0.5)) Deliver(Unavailable("nobody listens there"), std::move(attempt));
       return;
     }
-    const SimProcess* process = listener->process;
+    SimProcess* process = listener->process;
     if (process != nullptr && process->stands_still()) {
       network_->loop_->PostAfterFor(process->owner(), 0,
                                     [this, method, request = std::move(request),
@@ -83,7 +83,7 @@ class SimChannel final : public rpc::Channel {
     listener.handler->Handle(
         method, std::move(request),
         [this, attempt, process = listener.process](absl::StatusOr<rpc::Message> answer) {
-          if (process != nullptr && !process->alive()) return;
+          if (process != nullptr && !process->Acts()) return;
           Answer(std::move(answer), attempt);
         });
   }
@@ -113,7 +113,7 @@ class SimChannel final : public rpc::Channel {
 
   SimNetwork* const network_;
   const SimNetwork::Address to_;
-  const SimProcess* const from_;
+  SimProcess* const from_;
 };
 
 SimNetwork::Address SimNetwork::NewAddress() {
@@ -121,16 +121,16 @@ SimNetwork::Address SimNetwork::NewAddress() {
   return static_cast<Address>(listeners_.size()) - 1;
 }
 
-void SimNetwork::Listen(Address address, const SimProcess* process, rpc::Handler* handler) {
+void SimNetwork::Listen(Address address, SimProcess* process, rpc::Handler* handler) {
   listeners_[address].push_back({process, handler});
 }
 
-std::unique_ptr<rpc::Channel> SimNetwork::Connect(Address to, const SimProcess* from) {
+std::unique_ptr<rpc::Channel> SimNetwork::Connect(Address to, SimProcess* from) {
   CHECK(to >= 0 && to < static_cast<Address>(listeners_.size()));
   return std::make_unique<SimChannel>(this, to, from);
 }
 
-const SimNetwork::Listener* SimNetwork::Resolve(Address address, const SimProcess* from) {
+const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* from) {
   const int life = from == nullptr ? 0 : from->life();
   const auto is_reached = [life](const Listener& listener) {
     return listener.process == nullptr ||

@@ -46,9 +46,9 @@ class SimNetwork {
   Address NewAddress();
   // From now on `process` (null: one that never dies) serves `handler` at `address`, until it dies.
   // Neither is owned; both must outlive the loop's events.
-  void Listen(Address address, const SimProcess* process, rpc::Handler* handler);
+  void Listen(Address address, SimProcess* process, rpc::Handler* handler);
   // A connection of `from` to `to`. Null: of somebody who never dies and is older than all lives.
-  std::unique_ptr<rpc::Channel> Connect(Address to, const SimProcess* from = nullptr);
+  std::unique_ptr<rpc::Channel> Connect(Address to, SimProcess* from = nullptr);
 
   struct Counts {
     int64_t calls = 0;
@@ -64,12 +64,12 @@ class SimNetwork {
  private:
   friend class SimChannel;
   struct Listener {
-    const SimProcess* process;
+    SimProcess* process;
     rpc::Handler* handler;
   };
 
   // Who gets a request of `from`; null: nobody lives there.
-  const Listener* Resolve(Address address, const SimProcess* from);
+  const Listener* Resolve(Address address, SimProcess* from);
   int64_t DrawDelayUs();
   bool Draw(double probability) { return loop_->random()->NextDouble() < probability; }
 

@@ -79,7 +79,7 @@ class Deaths : public testing::Test {
     return faults;
   }
   // One call of `from`; the number of answers of any kind that it gets counts up `answers_`.
-  void Call(const SimProcess* from) {
+  void Call(SimProcess* from) {
     channels_.push_back(network_.Connect(address_, from));
     channels_.back()->Call({"/test/Call", false}, {}, 60,
                            [this](absl::StatusOr<rpc::Message> answer) {
@@ -163,6 +163,31 @@ TEST_F(Deaths, LetsAProcessThatStandsStillGoOnLater) {
   Run();
   EXPECT_EQ(first_.calls, 1);
   EXPECT_EQ(answers_, 1);
+}
+
+TEST_F(Deaths, DiesInTheMiddleOfItsCode) {
+  network_.Listen(address_, &old_, &first_);
+  caller_.KillAtAct(3);
+  int runs = 0;
+  caller_.Post([&] {
+    Call(&caller_);                      // the second act
+    caller_.Post([&] { runs += 100; });  // the third, which it does not live to do
+    Call(&caller_);
+    ++runs;
+  });
+  Run();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(first_.calls, 1);
+  EXPECT_EQ(answers_, 0);
+}
+
+TEST_F(Deaths, AnswersNothingOnceItIsDead) {
+  network_.Listen(address_, &old_, &first_);
+  old_.KillAtAct(1);
+  Call(&caller_);
+  Run();
+  EXPECT_EQ(first_.calls, 1);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status_)) << status_;
 }
 
 TEST_F(Deaths, RunsNoTaskOfADeadProcess) {

@@ -31,15 +31,24 @@ class SimProcess final : public Executor {
   SimProcess& operator=(const SimProcess&) = delete;
 
   void Post(Task task) override {
-    if (alive()) loop_->PostFor(&owner_, std::move(task));
+    if (Acts()) loop_->PostFor(&owner_, std::move(task));
   }
   void PostAfter(int64_t delay_us, Task task) override {
-    if (alive()) loop_->PostAfterFor(&owner_, delay_us, std::move(task));
+    if (Acts()) loop_->PostAfterFor(&owner_, delay_us, std::move(task));
   }
   int64_t NowUs() const override { return loop_->NowUs(); }
 
   // As SIGKILL. Idempotent.
   void Kill() { owner_.dead = true; }
+  // As SIGKILL, in the middle of the process's own code: instead of the `nth` thing from now, from
+  // 1, that it does to the world around it. 0: it does not die so.
+  void KillAtAct(int64_t nth) { acts_left_ = nth; }
+  // Asked before everything that a process does to the world around it: it posts a task, sends a
+  // request or an answer, changes the disk. Returns whether it lives to do it.
+  bool Acts() {
+    if (acts_left_ > 0 && --acts_left_ == 0) Kill();
+    return alive();
+  }
   // As SIGSTOP, and SIGCONT after `us`.
   void StandStill(int64_t us) {
     owner_.stands_until_us = std::max(owner_.stands_until_us, loop_->NowUs() + us);
@@ -56,6 +65,7 @@ class SimProcess final : public Executor {
   const int life_;
   const std::string name_;
   SimLoop::Owner owner_;
+  int64_t acts_left_ = 0;  // until it dies; 0: no limit
 };
 
 }  // namespace satrap::simulation

@@ -41,6 +41,7 @@ class World {
       Violate(absl::StrCat("stuck: ", life().ranks_finished(), " of ", life().shape().ranks,
                            " ranks have finished in life ", lives_.size()));
     }
+    if (victim_ != nullptr) victim_->KillAtAct(0);  // it has outlived its end
     result_.events = loop_.events();
     result_.simulated_us = loop_.NowUs();
     result_.steps = life().training().counted_steps();
@@ -84,18 +85,29 @@ class World {
 
   // Asked before each event, so a death may come at any of them.
   void EndLifeIfDue() {
-    if (next_life_due_ || lives_.size() > deaths_.ends.size() || life().finished()) return;
+    if (next_life_due_ || lives_.size() > deaths_.ends.size()) return;
     const LifeEnd& end = deaths_.ends[lives_.size() - 1];
-    if (loop_.events() - life_began_at_event_ < end.after_events) return;
+    if (victim_ == nullptr) {
+      if (life().finished() || loop_.events() - life_began_at_event_ < end.after_events) return;
+      victim_ = life().processes()[end.victim % life().processes().size()].get();
+      if (end.at_act > 0) {
+        victim_->KillAtAct(end.at_act);
+      } else {
+        victim_->Kill();
+      }
+    }
+    // A life whose victim does too little to die finishes.
+    if (!victim_->alive()) EndLife(end);
+  }
+
+  // The first death has come.
+  void EndLife(const LifeEnd& end) {
+    victim_ = nullptr;
     next_life_due_ = true;
     life().Doom();
-    const auto& processes = life().processes();
-    for (size_t i = 0; i < processes.size(); ++i) {
-      SimProcess* process = processes[i].get();
-      if (end.all_at_once || i == end.victim % processes.size()) {
-        process->Kill();
-        continue;
-      }
+    for (size_t i = 0; i < life().processes().size(); ++i) {
+      SimProcess* process = life().processes()[i].get();
+      if (end.all_at_once) process->Kill();
       const ProcessEnd fate = end.OfProcess(i);
       process->StandStill(fate.stands_still_us);
       if (fate.dies_after_us < 0) continue;
@@ -132,7 +144,8 @@ class World {
   WorldResult result_;
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
   int64_t life_began_at_event_ = 0;
-  bool next_life_due_ = false;  // the newest life ends, and the next one has not begun
+  SimProcess* victim_ = nullptr;  // dies next, and ends the newest life
+  bool next_life_due_ = false;    // the newest life ends, and the next one has not begun
 };
 
 }  // namespace
