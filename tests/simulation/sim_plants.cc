@@ -65,6 +65,10 @@ constexpr Fault kFaults[] = {
     {Plant::kClipForgotten, Fault::kAll, "PSs do not clip gradients"},
     {Plant::kBoundForgotten, Fault::kAll, "PSs do not bound weights"},
     {Plant::kOtherState, Fault::kAll, "Adagrad's accumulators begin at another value"},
+    {Plant::kZombiesUpdate, Fault::kAll, "a PS takes calls of an earlier life", true},
+    {Plant::kZombiesAsk, Fault::kAll, "an embedding worker takes calls of an earlier life", true},
+    {Plant::kZombiesLease, Fault::kHybrid, "the coordinator leases splits to an earlier life",
+     true},
 };
 
 void DoubleWeight(UpdateHeader* header) {
@@ -135,6 +139,8 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine) {
       return Keep(NewLaterRowsKept(engine, shape_.ranks));
     case Plant::kOtherKeys:
       return Keep(NewOtherKeys(engine));
+    case Plant::kZombiesUpdate:
+      return Keep(NewForgedEnvelopes(engine, &envelope_));
     default:
       return engine;
   }
@@ -158,6 +164,8 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
       return Keep(NewClosedCallsRun(engine));
     case Plant::kAcksLost:
       return Keep(NewSwallower(engine, rpc::kAck));
+    case Plant::kZombiesAsk:
+      return Keep(NewForgedEnvelopes(engine, &envelope_));
     case Plant::kProvenanceOffByOne:
     case Plant::kOtherBlock:
     case Plant::kIdentityShuffle:
@@ -174,6 +182,7 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
 rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine) {
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
   if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
+  if (plant_ == Plant::kZombiesLease) return Keep(NewForgedEnvelopes(engine, &envelope_));
   return engine;
 }
 

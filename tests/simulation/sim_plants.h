@@ -72,13 +72,17 @@ enum class Plant {
   kClipForgotten,
   kBoundForgotten,
   kOtherState,
+  kZombiesUpdate,
+  kZombiesAsk,
+  kZombiesLease,
 };
 
 struct Fault {
   enum Worlds { kAll, kSync, kHybrid };
   Plant plant;
-  Worlds worlds;     // in which it is looked for
-  const char* says;  // what is wrong, for the table
+  Worlds worlds;             // in which it is looked for
+  const char* says;          // what is wrong, for the table
+  bool with_deaths = false;  // it is looked for in worlds with deaths
 };
 // A plant may stand here twice, for the worlds of either mode.
 absl::Span<const Fault> AllFaults();
@@ -93,6 +97,8 @@ class Planting {
   ~Planting();
 
   Plant plant() const { return plant_; }
+  // What the calls of this life carry.
+  void SetEnvelope(const Envelope& envelope) { envelope_ = envelope; }
   // The job that the engines of a role are made of.
   JobConfig JobOf(Role role, const JobConfig& job) const;
   rpc::Handler* BeforePs(int ps, rpc::Handler* engine);
@@ -113,6 +119,7 @@ class Planting {
   const Plant plant_;
   const WorldShape shape_;
   SimLoop* const loop_;
+  Envelope envelope_;
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::vector<std::unique_ptr<StepTrainer>> trainers_;

@@ -13,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/rpc/rpc.h"
+#include "proto/hot.pb.h"
 #include "tests/simulation/sim_loop.h"
 
 namespace satrap::simulation {
@@ -55,6 +56,10 @@ std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
 
 // Answers the calls of `method` with DONE and does nothing.
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
+
+// Gives every request `*envelope`, whatever it came with; at the coordinator LeaseSplit alone.
+// `envelope` is not owned.
+std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope);
 
 // Answers Updates at once; the PS gets them up to 20 ms later.
 std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop);

@@ -15,13 +15,14 @@ namespace satrap::simulation {
 namespace {
 
 // A CHECK ends the test without the seed: `simulate` over the same seeds names it.
-void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed) {
+void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed, bool with_deaths = false) {
   for (uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);
-    const WorldResult result = RunWorld(shape);
+    const DeathPlan deaths = with_deaths ? DeathPlan::Draw(seed) : DeathPlan();
+    const WorldResult result = RunWorld(shape, Plant::kNone, {}, deaths);
     for (const std::string& violation : result.violations) {
-      ADD_FAILURE() << violation << "\n  in " << Describe(shape)
-                    << "\n  replay: " << ReplayCommand(seed);
+      ADD_FAILURE() << violation << "\n  in " << Describe(shape) << "\n  " << deaths.Describe()
+                    << "\n  replay: " << ReplayCommand(seed, with_deaths);
     }
     if (testing::Test::HasFailure()) return;
   }
@@ -31,6 +32,31 @@ TEST(Simulation, KeepsItsPromisesUnderSeeds1To500) { ExpectAsPromised(1, 500); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds501To1000) { ExpectAsPromised(501, 1000); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds1001To1500) { ExpectAsPromised(1001, 1500); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds1501To2000) { ExpectAsPromised(1501, 2000); }
+
+TEST(SimulationWithDeaths, NothingOfAnEarlierLifeDisturbsTheNextUnderSeeds1To1000) {
+  ExpectAsPromised(1, 1000, /*with_deaths=*/true);
+}
+
+TEST(SimulationWithDeaths, TheSameSeedGivesTheSameRun) {
+  const WorldShape shape = WorldShape::Draw(17);
+  const DeathPlan deaths = DeathPlan::Draw(17);
+  const WorldResult once = RunWorld(shape, Plant::kNone, {}, deaths);
+  const WorldResult again = RunWorld(shape, Plant::kNone, {}, deaths);
+  EXPECT_EQ(once.events, again.events);
+  EXPECT_EQ(once.simulated_us, again.simulated_us);
+}
+
+TEST(SimulationWithDeaths, MostSeedsHaveSeveralLivesAndRequestsReachTheNextOne) {
+  int several = 0, reached = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const WorldResult result =
+        RunWorld(WorldShape::Draw(seed), Plant::kNone, {}, DeathPlan::Draw(seed));
+    several += result.lives > 1 ? 1 : 0;
+    reached += result.requests_to_the_next_life > 0 ? 1 : 0;
+  }
+  EXPECT_GT(several, 60);
+  EXPECT_GT(reached, 40);
+}
 
 TEST(Simulation, TheSameSeedGivesTheSameRun) {
   const WorldShape shape = WorldShape::Draw(17);
