@@ -208,6 +208,11 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_evaluation()->set_at_epoch_end(shape.evaluate_at_epoch_end);
   job.mutable_evaluation()->set_metric(shape.metric);
   job.mutable_evaluation()->set_patience(shape.patience);
+  // Nobody builds it; a job without one is not valid.
+  LayerConfig* logit = job.mutable_model()->add_layers();
+  logit->set_name("logit");
+  logit->add_inputs("numeric");
+  logit->mutable_linear();
   CheckpointConfig* checkpoint = job.mutable_checkpoint();
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/generation_claim.h"
 #include "tests/simulation/sim_cut_reader.h"
@@ -48,6 +49,9 @@ class World {
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
+    // As the launcher does before it starts a coordinator.
+    CHECK_OK(mount_->CreateFolders(kRunDir));
+    CHECK_OK(mount_->SyncFolder("/"));
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
       if (!next_life_due_) Drive();
@@ -285,7 +289,9 @@ class World {
       if (fate.dies_after_us < 0) continue;
       loop_.PostAfter(fate.dies_after_us, [process] { process->Kill(); });
     }
-    BeginLifeLater(end.next_after_us, resume, end.other_replicas);
+    // A job without train files is not valid, so nobody can resume with it.
+    const bool can_resume = files_.data().train_files_size() > 0;
+    BeginLifeLater(end.next_after_us, resume && can_resume, end.other_replicas && can_resume);
   }
 
   void CheckEnd() {
