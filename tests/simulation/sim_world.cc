@@ -92,6 +92,7 @@ class World {
     return job;
   }
 
+  // The numbers of replicas are the job's.
   WorldShape ShapeOf(const JobConfig& job) const {
     WorldShape shape = shape_;
     shape.loaders = job.data_loader().replicas();
@@ -131,6 +132,8 @@ class World {
         &loop_, number, absl::StrCat("coordinator 0 of life ", number));
     start.disk = disk_.Mount(start.coordinator.get());
     ClaimRequest request;
+    // A job without train files is not valid, so nobody can resume with it.
+    if (files_.data().train_files_size() == 0) resume = other_replicas = false;
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
     request.next_job = number > 1 && (resume || other_replicas);
     request.cause = "a death";
@@ -164,15 +167,30 @@ class World {
   RunLog NoLog() { return *RunLog::Open("/none", mount_.get()); }
 
   void OnClaimFailed(const absl::Status& status, bool other_replicas) {
+    // Whoever resumes it did not know that END was linked.
+    if (absl::StrContains(status.message(), "has finished")) {
+      TakeLog();
+      over_ = history_.finished();
+      if (!over_) Violate(absl::StrCat("a run without END in its log: ", status.ToString()));
+      return;
+    }
     const bool no_more_restarts =
         absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "max_restarts");
     if (no_more_restarts) {
-      if (deaths_.poison_after_events == 0) Violate(status.ToString());
+      if (deaths_.poison_after_events == 0) return Violate(status.ToString());
       poison_is_over_ = true;
+      if (files_.data().train_files_size() == 0) {
+        over_ = true;  // see BeginLife
+        return;
+      }
     } else if (disk_.counts().failed == 0) {
       return Violate(absl::StrCat("no generation can be claimed: ", status.ToString()));
     }
     BeginLifeLater(1000, no_more_restarts, other_replicas);
+  }
+
+  bool IsOutOfRestarts(const std::string& why) const {
+    return deaths_.poison_after_events > 0 && absl::StrContains(why, "max_restarts");
   }
 
   void BeginLifeLater(int64_t after_us, bool resume, bool other_replicas) {
@@ -186,8 +204,8 @@ class World {
   // Asked before each event, so anything may come at any of them.
   void Drive() {
     if (lives_.empty() || over_) return;
-    if (life().has_dead()) return EndLife(/*resume=*/false);
     if (life().exited().has_value()) return OnExit(*life().exited());
+    if (life().has_dead()) return EndLife(/*resume=*/false);
     if (history_.finished()) {
       over_ = life().finished();
       return;
@@ -265,7 +283,9 @@ class World {
         }
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
-        if (disk_.counts().failed == 0) Violate(absl::StrCat("the run fails: ", exited.why));
+        if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why)) {
+          Violate(absl::StrCat("the run fails: ", exited.why));
+        }
         return EndLife(/*resume=*/true);
     }
   }
@@ -289,9 +309,7 @@ class World {
       if (fate.dies_after_us < 0) continue;
       loop_.PostAfter(fate.dies_after_us, [process] { process->Kill(); });
     }
-    // A job without train files is not valid, so nobody can resume with it.
-    const bool can_resume = files_.data().train_files_size() > 0;
-    BeginLifeLater(end.next_after_us, resume && can_resume, end.other_replicas && can_resume);
+    BeginLifeLater(end.next_after_us, resume, end.other_replicas);
   }
 
   void CheckEnd() {
