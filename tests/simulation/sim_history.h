@@ -59,6 +59,8 @@ class History {
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
   // Of a cut that was marked; of "", the beginning of the run.
   const SimTraining::State& StateOf(const std::string& cut) const;
+  // Whether it is in the log.
+  bool IsCommitted(const std::string& cut) const { return checked_.count(cut) > 0; }
   // The newest in the log; empty if there is none.
   const std::string& newest_cut() const { return newest_cut_; }
   bool finished() const { return finished_; }  // END is in the log

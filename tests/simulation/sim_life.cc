@@ -59,7 +59,9 @@ std::string DenseOf(uint64_t steps) { return absl::StrCat("the network after ", 
 // Tells `acknowledged` of each answer that lets its reader rely on the log.
 class AnswerWatch final : public rpc::Handler {
  public:
-  AnswerWatch(rpc::Handler* coordinator, SimProcess* process, std::function<void()> acknowledged)
+  using Acknowledged = std::function<void(const std::string& cut)>;
+
+  AnswerWatch(rpc::Handler* coordinator, SimProcess* process, Acknowledged acknowledged)
       : coordinator_(coordinator), process_(process), acknowledged_(std::move(acknowledged)) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
@@ -67,13 +69,15 @@ class AnswerWatch final : public rpc::Handler {
       return coordinator_->Handle(method, std::move(request), std::move(respond));
     }
     const bool is_commit = method == kCommitCut;
+    CommitCutRequest commit;
+    if (is_commit) CHECK(commit.ParseFromString(request.header));
     coordinator_->Handle(
         method, std::move(request),
-        [this, is_commit, respond = std::move(respond)](
+        [this, is_commit, cut = commit.cut(), respond = std::move(respond)](
             absl::StatusOr<rpc::Message> answer) mutable {
           const bool holds =
               answer.ok() && (!is_commit || rpc::OutcomeOf(*answer) == OUTCOME_DONE);
-          if (holds && process_->alive()) acknowledged_();
+          if (holds && process_->alive()) acknowledged_(cut);
           respond(std::move(answer));
         });
   }
@@ -81,7 +85,7 @@ class AnswerWatch final : public rpc::Handler {
  private:
   rpc::Handler* const coordinator_;
   SimProcess* const process_;
-  const std::function<void()> acknowledged_;
+  const Acknowledged acknowledged_;
 };
 
 }  // namespace
@@ -100,7 +104,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       cut_(NameOfCut(start.claimed.cut_folder)),
       generation_(start.claimed.generation),
       from_(surroundings.history->StateOf(cut_)),
-      planting_(surroundings.plant, start.shape, surroundings.loop),
+      planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.windows),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
       observers_(start.shape.ranks),
@@ -183,7 +187,7 @@ void Life::NewSeat(Role role, int index, std::function<void()> load, std::functi
   options.process = seat.process;
   options.coordinator = Connect(surroundings_.addresses->coordinator, seat.process);
   options.starting_period_ms = kStartingHeartbeatMs;
-  seat.disk = surroundings_.disk->Mount(seat.process);
+  seat.disk = planting_.DiskOf(role, surroundings_.disk->Mount(seat.process));
   seat.kill_points = std::make_unique<KillPoints>(
       job_, index, generation_, [process = seat.process] { process->Kill(); });
   SimMember::Events events;
@@ -307,7 +311,8 @@ void Life::MakeWorker(int i) {
   options.executor = process;
   options.timeouts = SimTimeouts();
   options.on_failure = FailureSinkOf(EMBEDDING_WORKER, i);
-  options.position = seats_.at({EMBEDDING_WORKER, i}).begin.position();
+  options.position = planting_.PositionOf(EMBEDDING_WORKER,
+                                          seats_.at({EMBEDDING_WORKER, i}).begin.position());
   options.kill_points = seats_.at({EMBEDDING_WORKER, i}).kill_points.get();
   if (planting_.plant() == Plant::kCapacityPerWorker) {
     options.ordered_capacity = StreamQueue::CapacityScope::kStream;
@@ -350,8 +355,8 @@ void Life::ListFiles(int i, const SplitList& fixed) {
   const RegisterAnswer& registered = seats_.at({DATA_LOADER, i}).begin;
   LoaderStreams::Begin begin;
   begin.generation = generation_;
-  begin.position = registered.position();
-  begin.ledger = registered.ledger();
+  begin.position = planting_.PositionOf(DATA_LOADER, registered.position());
+  begin.ledger = planting_.LedgerOf(registered.ledger());
   begin.fix_files = [&fixed](const SplitList&) { return fixed; };
   JobConfig job = planting_.JobOf(DATA_LOADER, job_);
   job.clear_run_dir();  // the run is on the simulated disk, and quarantine files are not checked
@@ -387,7 +392,8 @@ void Life::MakeRank(int i) {
   SimProcess* process = ProcessOf(NN_WORKER, i);
   const Seat& seat = seats_.at({NN_WORKER, i});
   if (i == 0 && !MakeCutEngine()) return;
-  RankOptions options = MakeRankOptions(job_, i, envelope_, seat.begin.position());
+  RankOptions options = MakeRankOptions(
+      job_, i, envelope_, planting_.PositionOf(NN_WORKER, seat.begin.position()));
   options.timeouts = SimTimeouts();
   options.has_valid = shape_.has_valid;
   options.has_test = true;
@@ -511,6 +517,11 @@ void Life::CheckEnd() {
   finished.observers = &observers_;
   finished.stop_wished_at = stop_wished_at_;
   finished.last_epochs = last_epochs_;
+  const History& history = *surroundings_.history;
+  if (history.StateOf(history.newest_cut()).steps != training_->counted_steps()) {
+    surroundings_.violated(absl::StrCat("the last cut, ", history.newest_cut(), ", is not of step ",
+                                        training_->counted_steps()));
+  }
   const std::string& model = results_[0].model_dir();
   const std::string& saved = model.empty() ? cut_ : model;
   if (surroundings_.history->IsMarked(saved)) {

@@ -73,7 +73,9 @@ class Life {
     SimDisk* disk = nullptr;
     History* history = nullptr;
     Plant plant = Plant::kNone;
-    std::function<void()> acknowledged;          // called when the coordinator answers for its log
+    Planting::Windows* windows = nullptr;
+    // Called when the coordinator answers for its log; with a cut that it says is committed.
+    std::function<void(const std::string& cut)> acknowledged;
     std::function<void(std::string)> violated;  // called for each broken promise
   };
   // The coordinator's process with its disk; it has claimed `claimed`.

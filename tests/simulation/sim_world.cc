@@ -130,7 +130,8 @@ class World {
     Life::Start start{number, shape_, nullptr, nullptr, ClaimedGeneration(NoLog())};
     start.coordinator = std::make_unique<SimProcess>(
         &loop_, number, absl::StrCat("coordinator 0 of life ", number));
-    start.disk = disk_.Mount(start.coordinator.get());
+    start.disk = Planting(plant_, shape_, &loop_, &windows_)
+                     .DiskOf(COORDINATOR, disk_.Mount(start.coordinator.get()));
     ClaimRequest request;
     // A job without train files is not valid, so nobody can resume with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
@@ -156,7 +157,13 @@ class World {
     surroundings.disk = &disk_;
     surroundings.history = &history_;
     surroundings.plant = plant_;
-    surroundings.acknowledged = [this] { TakeLog(); };
+    surroundings.windows = &windows_;
+    surroundings.acknowledged = [this](const std::string& cut) {
+      TakeLog();
+      if (!cut.empty() && !history_.IsCommitted(cut)) {
+        Violate(absl::StrCat(cut, " was said to be committed, and the log has no entry of it"));
+      }
+    };
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
     is_excused_ = false;
@@ -339,6 +346,7 @@ class World {
   History history_;
   WorldResult result_;
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
+  Planting::Windows windows_;
   int lives_begun_ = 0;
   JobConfig job_;  // of the newest life
   int64_t life_began_at_event_ = 0;
