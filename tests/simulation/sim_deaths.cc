@@ -32,6 +32,7 @@ int64_t DrawUs(SplitMix64* random, int64_t limit_us) {
 ProcessEnd LifeEnd::OfProcess(size_t index) const {
   SplitMix64 random(RandomBits(seed, index, kPlanStream));
   ProcessEnd end;
+  if (nobody_dies) return end;
   if (random.Below(4) == 0) end.stands_still_us = DrawUs(&random, kZombieMaxUs);
   switch (random.Below(3)) {
     case 0:

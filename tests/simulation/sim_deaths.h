@@ -41,6 +41,7 @@ struct LifeEnd {
 
   // As a launcher that sees a death does: SIGKILL for all, at once.
   bool all_at_once = false;
+  bool nobody_dies = false;
   uint64_t seed = 0;
 
   // What becomes of process number `index`, if not all die at once.

@@ -59,6 +59,10 @@ class History {
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
   // Of a cut that was marked; of "", the beginning of the run.
   const SimTraining::State& StateOf(const std::string& cut) const;
+  // Checks the newest cut again, which somebody is about to begin from.
+  void CheckNewestAgain() {
+    if (!newest_cut_.empty() && IsMarked(newest_cut_)) CheckCut(newest_cut_, StateOf(newest_cut_));
+  }
   // Whether it is in the log.
   bool IsCommitted(const std::string& cut) const { return checked_.count(cut) > 0; }
   // The newest in the log; empty if there is none.

@@ -7,6 +7,9 @@
 
 namespace satrap::simulation {
 
+// Of those that it is made for; then it breaks, and a new one may reach another process.
+constexpr uint64_t kRequestsOfAConnection = 32;
+
 // One attempt of a call. Shared by its deliveries and its deadline: the first to come runs `done`.
 struct Attempt {
   rpc::Callback done;
@@ -59,7 +62,7 @@ class SimChannel final : public rpc::Channel {
   }
 
   void Arrive(const rpc::Method& method, rpc::Message request, std::shared_ptr<Attempt> attempt) {
-    const SimNetwork::Listener* listener = network_->Resolve(to_, from_);
+    const SimNetwork::Listener* listener = network_->Resolve(to_, from_, &connected_to_);
     if (listener == nullptr) {
       ++network_->counts_.to_nobody;
       if (network_->Draw(0.5)) Deliver(Unavailable("nobody listens there"), std::move(attempt));
@@ -114,6 +117,7 @@ class SimChannel final : public rpc::Channel {
   SimNetwork* const network_;
   const SimNetwork::Address to_;
   SimProcess* const from_;
+  SimProcess* connected_to_ = nullptr;
 };
 
 SimNetwork::Address SimNetwork::NewAddress() {
@@ -130,7 +134,8 @@ std::unique_ptr<rpc::Channel> SimNetwork::Connect(Address to, SimProcess* from) 
   return std::make_unique<SimChannel>(this, to, from);
 }
 
-const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* from) {
+const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* from,
+                                                  SimProcess** connected_to) {
   const int life = from == nullptr ? 0 : from->life();
   const auto is_reached = [life](const Listener& listener) {
     return listener.process == nullptr ||
@@ -141,11 +146,17 @@ const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* fro
   if (reached == 0) return nullptr;
   // Nearly always there is one. No draw then, so that worlds without deaths do not depend on this.
   uint64_t left = reached == 1 ? 0 : loop_->random()->Below(reached);
+  if (reached > 1 && *connected_to != nullptr && loop_->random()->Below(kRequestsOfAConnection) > 0) {
+    for (const Listener& listener : all) {
+      if (is_reached(listener) && listener.process == *connected_to) return &listener;
+    }
+  }
   for (const Listener& listener : all) {
     if (!is_reached(listener) || left-- > 0) continue;
     if (from != nullptr && listener.process != nullptr && listener.process->life() > life) {
       ++counts_.to_the_next;
     }
+    *connected_to = listener.process;
     return &listener;
   }
   return nullptr;

@@ -68,8 +68,9 @@ class SimNetwork {
     rpc::Handler* handler;
   };
 
-  // Who gets a request of `from`; null: nobody lives there.
-  const Listener* Resolve(Address address, SimProcess* from);
+  // Who gets a request of `from`; null: nobody lives there. `connected_to` is who got the last one
+  // over this connection, and mostly gets the next.
+  const Listener* Resolve(Address address, SimProcess* from, SimProcess** connected_to);
   int64_t DrawDelayUs();
   bool Draw(double probability) { return loop_->random()->NextDouble() < probability; }
 

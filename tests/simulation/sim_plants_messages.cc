@@ -227,7 +227,7 @@ class EarlyCommitAnswers final : public rpc::Handler {
       : coordinator_(coordinator), loop_(loop) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method.path != kCommitPath) {
+    if (absl::string_view(method.path) != kCommitPath) {
       return coordinator_->Handle(method, std::move(request), std::move(respond));
     }
     respond(DoneMessage());

@@ -42,6 +42,7 @@ class World {
             },
             [this](std::string what) { Violate(std::move(what)); }) {
     WriteFiles(shape_, folder_, &files_);
+    job_ = JobOf(shape_);
     for (const int64_t events : deaths_.cut_wishes) cut_wishes_.insert(events);
   }
 
@@ -69,6 +70,7 @@ class World {
     result_.failed_writes = disk_.counts().failed;
     result_.requests_to_the_next_life = network_.counts().to_the_next;
     if (lives_.empty()) return result_;
+    if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
     if (result_.violations.empty() && life().finished() && !life().has_dead()) CheckEnd();
     return result_;
@@ -147,6 +149,7 @@ class World {
       over_ = true;
       return;
     }
+    if (number > 1) history_.CheckNewestAgain();
     job_ = claimed->job;
     start.shape = ShapeOf(job_);
     start.claimed = *std::move(claimed);
@@ -262,6 +265,7 @@ class World {
         return;
       case LifeEnd::kOtherLauncher:
         end_->all_at_once = false;
+        end_->nobody_dies = end.seed % 4 != 0;
         return EndLife(/*resume=*/false);
       case LifeEnd::kFailedWrite:
         disk_.FailNthWrite(end.nth_write, end.disk_is_full ? absl::StatusCode::kResourceExhausted

@@ -1,10 +1,12 @@
 // Runs the worlds of the seeds FIRST to LAST and prints every promise that was broken.
 //
 //   bazel run //tests/simulation:simulate -- [--deaths] FIRST [LAST]
-//   bazel run //tests/simulation:simulate -- --faults
+//   bazel run //tests/simulation:simulate -- --faults [TEXT]
 //
-// With --deaths processes die, and the run begins again. The second form plants every fault that can be planted and prints, as the table in
-// docs/consistency.md, the first seed that finds each; exit code 1 if one is not found.
+// With --deaths processes die, the power fails, writes fail, wishes come, and the run begins again.
+// The second form plants every fault that can be planted (or those whose description holds TEXT) and
+// prints, as the table in docs/consistency.md, the first seed that finds each; exit code 1 if one is
+// not found.
 //
 // For each broken world it prints the shape, what broke, and the command that replays it alone, and
 // at the end how many worlds there were of each kind. More than one world runs in a child process,
@@ -18,6 +20,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -87,10 +90,12 @@ int RunWorldsInChild(uint64_t first, uint64_t last, bool with_deaths) {
 // Far more than any fault needs, so that one that is not found is not for want of worlds.
 constexpr uint64_t kSeedsPerFault = 2000;
 
-int PrintFaultTable() {
+// Of the faults whose text holds `part`.
+int PrintFaultTable(absl::string_view part) {
   bool all_found = true;
   std::printf("| fault | seed |\n|---|---|\n");
   for (const Fault& fault : AllFaults()) {
+    if (!absl::StrContains(fault.says, part)) continue;
     const FaultSearch search = SearchFault(fault, kSeedsPerFault);
     all_found = all_found && search.seed > 0;
     std::printf("| %s | %s |\n", fault.says,
@@ -105,8 +110,8 @@ int PrintFaultTable() {
 }  // namespace satrap::simulation
 
 int main(int argc, char** argv) {
-  if (argc == 2 && absl::string_view(argv[1]) == "--faults") {
-    return satrap::simulation::PrintFaultTable();
+  if (argc >= 2 && argc <= 3 && absl::string_view(argv[1]) == "--faults") {
+    return satrap::simulation::PrintFaultTable(argc == 3 ? argv[2] : "");
   }
   const bool with_deaths = argc >= 2 && absl::string_view(argv[1]) == "--deaths";
   if (with_deaths) {
@@ -114,7 +119,7 @@ int main(int argc, char** argv) {
     ++argv;
   }
   if (argc < 2 || argc > 3) {
-    std::fprintf(stderr, "usage: simulate [--deaths] FIRST_SEED [LAST_SEED] | simulate --faults\n");
+    std::fprintf(stderr, "usage: simulate [--deaths] FIRST_SEED [LAST_SEED] | simulate --faults [TEXT]\n");
     return 1;
   }
   uint64_t first;
