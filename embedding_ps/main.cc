@@ -19,8 +19,8 @@
 namespace satrap {
 namespace {
 
-constexpr rpc::Method kMethods[] = {rpc::kLookup,     rpc::kUpdate,     rpc::kBeginCut,
-                                    rpc::kAwaitCut,   rpc::kAbandonCut, rpc::kLoadTables,
+constexpr rpc::Method kMethods[] = {rpc::kLookup,    rpc::kUpdate,     rpc::kBeginCut,
+                                    rpc::kAwaitCut,  rpc::kAbandonCut, rpc::kLoadTables,
                                     rpc::kTableStats};
 
 // Of the threads that write cuts: lower than that of the threads that serve.

@@ -221,8 +221,7 @@ class EndChecks {
       if (whole.steps != steps) {
         Violate(absl::StrCat("the oracle makes ", whole.steps, " steps, not ", steps));
       }
-      expected =
-          training().restored() ? TrainOracle(shape(), world_.saved_step).rows : whole.rows;
+      expected = training().restored() ? TrainOracle(shape(), world_.saved_step).rows : whole.rows;
     }
     TablesToCheck tables;
     for (const auto& ps : world_.pss) tables.rows += ps->Stats()[1].rows();

@@ -59,8 +59,8 @@ absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& e
                if (((*bits)[0] & 1) != 0) row.emplace(floats->begin(), floats->end());
                done = true;
              });
-  CHECK(loop->RunUntil([&] { return done; }, loop->NowUs() + kMostUs,
-                       loop->events() + kMostEvents));
+  CHECK(
+      loop->RunUntil([&] { return done; }, loop->NowUs() + kMostUs, loop->events() + kMostEvents));
   return row;
 }
 

@@ -90,18 +90,16 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
 }
 
 std::string DeathPlan::Describe() const {
-  constexpr const char* kHows[] = {"a death",          "a loss of power", "another launcher",
+  constexpr const char* kHows[] = {"a death",         "a loss of power", "another launcher",
                                    "a failing write", "a wish to stop",  "a wish to scale"};
   std::string text;
   for (const LifeEnd& end : ends) {
-    absl::StrAppend(&text, text.empty() ? "" : "; ", kHows[end.how], " after ", end.after_events,
-                    " events",
-                    end.how == LifeEnd::kDeath && end.at_act > 0
-                        ? absl::StrCat(" and ", end.at_act, " acts")
-                        : "",
-                    end.all_at_once ? ", of all processes" : "", ", the next life ",
-                    end.next_after_us, " us later",
-                    end.other_replicas ? " with other replicas" : "");
+    absl::StrAppend(
+        &text, text.empty() ? "" : "; ", kHows[end.how], " after ", end.after_events, " events",
+        end.how == LifeEnd::kDeath && end.at_act > 0 ? absl::StrCat(" and ", end.at_act, " acts")
+                                                     : "",
+        end.all_at_once ? ", of all processes" : "", ", the next life ", end.next_after_us,
+        " us later", end.other_replicas ? " with other replicas" : "");
   }
   for (const int64_t wish : cut_wishes) {
     absl::StrAppend(&text, "; a wish for a cut after ", wish, " events");

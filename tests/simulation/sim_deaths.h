@@ -49,9 +49,9 @@ struct LifeEnd {
 };
 
 struct DeathPlan {
-  std::vector<LifeEnd> ends;            // in turn; the life after them may finish
-  std::vector<int64_t> cut_wishes;      // after so many events of the world
-  std::vector<KillPoint> kill_points;   // of the job
+  std::vector<LifeEnd> ends;           // in turn; the life after them may finish
+  std::vector<int64_t> cut_wishes;     // after so many events of the world
+  std::vector<KillPoint> kill_points;  // of the job
   // A process dies in every life, after this many events of it, until the run may not restart any
   // more; it is then resumed, and cured. 0: none.
   int64_t poison_after_events = 0;

@@ -73,10 +73,9 @@ class AnswerWatch final : public rpc::Handler {
     if (is_commit) CHECK(commit.ParseFromString(request.header));
     coordinator_->Handle(
         method, std::move(request),
-        [this, is_commit, cut = commit.cut(), respond = std::move(respond)](
-            absl::StatusOr<rpc::Message> answer) mutable {
-          const bool holds =
-              answer.ok() && (!is_commit || rpc::OutcomeOf(*answer) == OUTCOME_DONE);
+        [this, is_commit, cut = commit.cut(),
+         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+          const bool holds = answer.ok() && (!is_commit || rpc::OutcomeOf(*answer) == OUTCOME_DONE);
           if (holds && process_->alive()) acknowledged_(cut);
           respond(std::move(answer));
         });
@@ -136,8 +135,8 @@ Life::Life(const Surroundings& surroundings, Start start)
   }
   std::vector<SimProcess*> ranks;
   for (int i = 0; i < shape_.ranks; ++i) ranks.push_back(ProcessOf(NN_WORKER, i));
-  training_ = std::make_unique<SimTraining>(shape_, loop_, std::move(ranks), TrainingSurroundings(),
-                                            from_);
+  training_ =
+      std::make_unique<SimTraining>(shape_, loop_, std::move(ranks), TrainingSurroundings(), from_);
 }
 
 Life::~Life() = default;
@@ -188,8 +187,8 @@ void Life::NewSeat(Role role, int index, std::function<void()> load, std::functi
   options.coordinator = Connect(surroundings_.addresses->coordinator, seat.process);
   options.starting_period_ms = kStartingHeartbeatMs;
   seat.disk = planting_.DiskOf(role, surroundings_.disk->Mount(seat.process));
-  seat.kill_points = std::make_unique<KillPoints>(
-      job_, index, generation_, [process = seat.process] { process->Kill(); });
+  seat.kill_points = std::make_unique<KillPoints>(job_, index, generation_,
+                                                  [process = seat.process] { process->Kill(); });
   SimMember::Events events;
   events.registered = [this, &seat, load = std::move(load)](const RegisterAnswer& answer) {
     seat.begin = answer;
@@ -311,8 +310,8 @@ void Life::MakeWorker(int i) {
   options.executor = process;
   options.timeouts = SimTimeouts();
   options.on_failure = FailureSinkOf(EMBEDDING_WORKER, i);
-  options.position = planting_.PositionOf(EMBEDDING_WORKER,
-                                          seats_.at({EMBEDDING_WORKER, i}).begin.position());
+  options.position =
+      planting_.PositionOf(EMBEDDING_WORKER, seats_.at({EMBEDDING_WORKER, i}).begin.position());
   options.kill_points = seats_.at({EMBEDDING_WORKER, i}).kill_points.get();
   if (planting_.plant() == Plant::kCapacityPerWorker) {
     options.ordered_capacity = StreamQueue::CapacityScope::kStream;
@@ -338,17 +337,17 @@ void Life::AskForFiles(int i, const SplitList& listed) {
   request.set_loader(i);
   *request.mutable_splits() = listed;
   Connect(surroundings_.addresses->coordinator, ProcessOf(DATA_LOADER, i))
-      ->Call(kFixSplits, rpc::MessageOf(request), SimTimeouts().attempt_timeout_ms,
-             [this, i, listed](const absl::StatusOr<rpc::Message>& answer) {
-               if (absl::IsUnavailable(answer.status()) ||
-                   absl::IsDeadlineExceeded(answer.status())) {
-                 return AskForFiles(i, listed);
-               }
-               if (!answer.ok()) return FailureSinkOf(DATA_LOADER, i)(answer.status());
-               FixSplitsAnswer fixed;
-               CHECK(fixed.ParseFromString(answer->header));
-               ListFiles(i, fixed.splits());
-             });
+      ->Call(
+          kFixSplits, rpc::MessageOf(request), SimTimeouts().attempt_timeout_ms,
+          [this, i, listed](const absl::StatusOr<rpc::Message>& answer) {
+            if (absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status())) {
+              return AskForFiles(i, listed);
+            }
+            if (!answer.ok()) return FailureSinkOf(DATA_LOADER, i)(answer.status());
+            FixSplitsAnswer fixed;
+            CHECK(fixed.ParseFromString(answer->header));
+            ListFiles(i, fixed.splits());
+          });
 }
 
 void Life::ListFiles(int i, const SplitList& fixed) {
@@ -360,7 +359,8 @@ void Life::ListFiles(int i, const SplitList& fixed) {
   begin.fix_files = [&fixed](const SplitList&) { return fixed; };
   JobConfig job = planting_.JobOf(DATA_LOADER, job_);
   job.clear_run_dir();  // the run is on the simulated disk, and quarantine files are not checked
-  auto streams = LoaderStreams::Make(job, i, [](const std::string&) {}, begin);
+  auto streams = LoaderStreams::Make(
+      job, i, [](const std::string&) {}, begin);
   if (!streams.ok()) return FailureSinkOf(DATA_LOADER, i)(streams.status());
   streams_[i] = *std::move(streams);
   MemberOf(DATA_LOADER, i)->Ready();
@@ -392,8 +392,8 @@ void Life::MakeRank(int i) {
   SimProcess* process = ProcessOf(NN_WORKER, i);
   const Seat& seat = seats_.at({NN_WORKER, i});
   if (i == 0 && !MakeCutEngine()) return;
-  RankOptions options = MakeRankOptions(
-      job_, i, envelope_, planting_.PositionOf(NN_WORKER, seat.begin.position()));
+  RankOptions options =
+      MakeRankOptions(job_, i, envelope_, planting_.PositionOf(NN_WORKER, seat.begin.position()));
   options.timeouts = SimTimeouts();
   options.has_valid = shape_.has_valid;
   options.has_test = true;
@@ -401,7 +401,8 @@ void Life::MakeRank(int i) {
   ranks_[i] = std::make_unique<RankEngine>(
       options, process, planting_.ChannelsOf(i, ChannelsToWorkers(process)),
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
-      FailureSinkOf(NN_WORKER, i), [this, i, process](const RunResult& result) {
+      FailureSinkOf(NN_WORKER, i),
+      [this, i, process](const RunResult& result) {
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
         if (i == 0) MemberOf(NN_WORKER, 0)->Finish(result);

@@ -135,7 +135,7 @@ std::unique_ptr<rpc::Channel> SimNetwork::Connect(Address to, SimProcess* from) 
 }
 
 const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* from,
-                                                  SimProcess** connected_to) {
+                                                SimProcess** connected_to) {
   const int life = from == nullptr ? 0 : from->life();
   const auto is_reached = [life](const Listener& listener) {
     return listener.process == nullptr ||
@@ -146,7 +146,8 @@ const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* fro
   if (reached == 0) return nullptr;
   // Nearly always there is one. No draw then, so that worlds without deaths do not depend on this.
   uint64_t left = reached == 1 ? 0 : loop_->random()->Below(reached);
-  if (reached > 1 && *connected_to != nullptr && loop_->random()->Below(kRequestsOfAConnection) > 0) {
+  if (reached > 1 && *connected_to != nullptr &&
+      loop_->random()->Below(kRequestsOfAConnection) > 0) {
     for (const Listener& listener : all) {
       if (is_reached(listener) && listener.process == *connected_to) return &listener;
     }

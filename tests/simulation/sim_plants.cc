@@ -124,7 +124,8 @@ class PlantedDisk final : public FileSystem {
     const size_t slash = to.rfind('/') + 1;
     int64_t number = 0;
     CHECK(absl::SimpleAtoi(to.substr(slash), &number));
-    return HardLink(from, absl::StrCat(to.substr(0, slash), absl::Dec(number + 1, absl::kZeroPad8)));
+    return HardLink(from,
+                    absl::StrCat(to.substr(0, slash), absl::Dec(number + 1, absl::kZeroPad8)));
   }
   absl::Status CreateLink(const std::string& target, const std::string& path) override {
     return disk_->CreateLink(target, path);
@@ -203,9 +204,9 @@ LedgerState Planting::LedgerOf(LedgerState ledger) const {
 }
 
 std::unique_ptr<FileSystem> Planting::DiskOf(Role role, std::unique_ptr<FileSystem> disk) const {
-  const bool is_planted =
-      role == COORDINATOR ? plant_ == Plant::kLateLink || plant_ == Plant::kEntriesNotSynced
-                          : plant_ == Plant::kFilesNotSynced;
+  const bool is_planted = role == COORDINATOR
+                              ? plant_ == Plant::kLateLink || plant_ == Plant::kEntriesNotSynced
+                              : plant_ == Plant::kFilesNotSynced;
   if (!is_planted) return disk;
   return std::make_unique<PlantedDisk>(plant_, std::move(disk));
 }

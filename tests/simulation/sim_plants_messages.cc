@@ -154,7 +154,8 @@ class LateMarks final : public rpc::Handler {
 
   void Deliver(const rpc::Message& request) {
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)), [this, request] {
-      ps_->Handle(rpc::kBeginCut, request, [this](const absl::StatusOr<rpc::Message>&) { --late_; });
+      ps_->Handle(rpc::kBeginCut, request,
+                  [this](const absl::StatusOr<rpc::Message>&) { --late_; });
     });
   }
 

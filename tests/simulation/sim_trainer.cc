@@ -428,9 +428,8 @@ void SimTraining::BeginCut() {
     if (position.SerializeAsString() != plan.position.SerializeAsString() ||
         planner->plan.number != plan.number || planner->plan.best != plan.best ||
         planner->plan.last != plan.last) {
-      surroundings_.violated(absl::StrCat("ranks plan the cuts {",
-                                          plan.position.ShortDebugString(), "} and {",
-                                          position.ShortDebugString(), "}"));
+      surroundings_.violated(absl::StrCat("ranks plan the cuts {", plan.position.ShortDebugString(),
+                                          "} and {", position.ShortDebugString(), "}"));
     }
   }
   cut->told = CutMarked{IsWaitedFor(plan), plan.leave};
@@ -438,9 +437,8 @@ void SimTraining::BeginCut() {
   const auto mark = [this, cut] {
     if (std::exchange(cut->marked, true)) return;
     for (int rank = 0; rank < shape_.ranks; ++rank) {
-      ranks_[rank]->PostAfter(
-          static_cast<int64_t>(loop_->random()->Below(300)),
-          [cut, rank] { cut->planners[rank]->done(cut->told); });
+      ranks_[rank]->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
+                              [cut, rank] { cut->planners[rank]->done(cut->told); });
     }
   };
   const auto end = [this, cut, mark](absl::StatusOr<CutOutcome> outcome) {

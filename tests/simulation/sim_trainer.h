@@ -39,7 +39,8 @@ class SimTraining {
     std::function<void(std::string)> violated;    // called for each broken promise
     std::function<void(uint64_t steps)> counted;  // after each step that counted
     // What rank 0 does at a cut: the arguments of CutEngine::Begin, without the dense network.
-    std::function<void(CutPlan plan, std::vector<LedgerState> released, std::function<void()> marked,
+    std::function<void(CutPlan plan, std::vector<LedgerState> released,
+                       std::function<void()> marked,
                        std::function<void(absl::StatusOr<CutOutcome>)> ended)>
         begin_cut;
     // Rank 0 loads a cut into the tables of all PSs.

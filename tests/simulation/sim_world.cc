@@ -357,7 +357,7 @@ class World {
   bool is_excused_ = false;  // the newest life may end by itself
   std::multiset<int64_t> cut_wishes_;
   size_t ends_used_ = 0;
-  absl::optional<LifeEnd> end_;  // what was done to the newest life
+  absl::optional<LifeEnd> end_;   // what was done to the newest life
   SimProcess* victim_ = nullptr;  // dies next, and ends the newest life
   bool poison_is_over_ = false;
   bool next_life_due_ = false;  // the newest life ends, and the next one has not begun

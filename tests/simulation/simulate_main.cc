@@ -119,7 +119,8 @@ int main(int argc, char** argv) {
     ++argv;
   }
   if (argc < 2 || argc > 3) {
-    std::fprintf(stderr, "usage: simulate [--deaths] FIRST_SEED [LAST_SEED] | simulate --faults [TEXT]\n");
+    std::fprintf(stderr,
+                 "usage: simulate [--deaths] FIRST_SEED [LAST_SEED] | simulate --faults [TEXT]\n");
     return 1;
   }
   uint64_t first;

@@ -80,8 +80,8 @@ TEST(Simulation, TheSeedsReachEveryKindOfWorld) {
 // Every planted fault is found, and soon.
 class PlantedFault : public testing::TestWithParam<Fault> {};
 
-TEST_P(PlantedFault, IsFoundWithin1000Seeds) {
-  const FaultSearch search = SearchFault(GetParam(), 1000);
+TEST_P(PlantedFault, IsFoundWithin2000Seeds) {
+  const FaultSearch search = SearchFault(GetParam(), 2000);
   EXPECT_GT(search.seed, 0u) << "nothing is broken although " << GetParam().says;
 }
 
