@@ -124,18 +124,6 @@ void PsCuts::Abandon(uint64_t cut, absl::AnyInvocable<void()> answer) {
 void PsCuts::AbandonAll(const absl::Status& why) {
   MutexLock lock(&mutex_);
   for (const auto& [cut, running] : running_) running.writer->Abandon(why);
-  if (const std::shared_ptr<CutWriter> save = save_.lock()) save->Abandon(why);
-}
-
-void PsCuts::Save(const std::string& directory, CutWriter::Done done) {
-  AbandonAll(absl::AbortedError("the tables were saved anew"));
-  std::shared_ptr<CutWriter> writer;
-  {
-    MutexLock lock(&mutex_);
-    writer = Mark(directory);
-    save_ = writer;
-  }
-  writer->Start(std::move(done));
 }
 
 PsCuts::Counts PsCuts::counts() const {

@@ -56,9 +56,6 @@ class PsCuts {
   // Abandons what is being written: the tables are about to be replaced.
   void AbandonAll(const absl::Status& why);
 
-  // Writes the rows as they are now, under no number. A cut under way is abandoned.
-  void Save(const std::string& directory, CutWriter::Done done);
-
   Counts counts() const;
 
  private:
@@ -77,7 +74,6 @@ class PsCuts {
   bool begun_ GUARDED_BY(mutex_) = false;                     // the newest
   absl::optional<AwaitCutAnswer> answer_ GUARDED_BY(mutex_);  // of the newest, once it has ended
   std::map<uint64_t, Running> running_ GUARDED_BY(mutex_);
-  std::weak_ptr<CutWriter> save_ GUARDED_BY(mutex_);
   Counts counts_ GUARDED_BY(mutex_);
 };
 

@@ -176,9 +176,13 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
           cuts_.Abandon(header.cut(), [call] { call.Finish(Done<AbandonCutAnswer>()); });
         });
   } else if (method == rpc::kLoadTables) {
-    HandleLoadTables(std::move(request), std::move(respond));
-  } else if (method == rpc::kSaveTables) {
-    SaveTables(request, std::move(respond));
+    load_receiver_.Receive<LoadTablesRequest>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, const LoadTablesRequest& load, Buffer) {
+          LoadTables(load.directory(), [call](absl::StatusOr<rpc::Message> answer) {
+            call.Finish(std::move(answer));
+          });
+        });
   } else if (method == rpc::kTableStats) {
     options_.executor->Post(
         [this, request = std::move(request), respond = std::move(respond)]() mutable {

@@ -109,8 +109,6 @@ class PsEngine final : public rpc::Handler {
   void RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
-  void SaveTables(const rpc::Message& request, rpc::Callback respond);
-  void HandleLoadTables(rpc::Message request, rpc::Callback respond);
   void LoadTables(const std::string& directory, rpc::Callback done);
   void OnLoaded(const LoadResult& result, bool is_first);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);

@@ -43,36 +43,6 @@ void PsEngine::ReleaseUpdates(uint64_t cut) {
   for (Task& update : held) options_.executor->Post(std::move(update));
 }
 
-void PsEngine::SaveTables(const rpc::Message& request, rpc::Callback respond) {
-  const auto header = rpc::ParseHeader<SaveTablesRequest>(request.header);
-  absl::Status status = header.status();
-  if (status.ok()) status = CheckEnvelope(header->envelope());
-  if (!status.ok()) return respond(status);
-  cuts_.Save(header->directory(),
-             [respond = std::move(respond)](const CutWriter::Result& result) mutable {
-               if (!result.status.ok()) return respond(result.status);
-               SaveTablesAnswer answer;
-               for (const SavedFile& file : result.files) *answer.add_files() = file;
-               respond(rpc::MessageOf(answer));
-             });
-}
-
-void PsEngine::HandleLoadTables(rpc::Message request, rpc::Callback respond) {
-  const auto header = rpc::ParseHeader<LoadTablesRequest>(request.header);
-  if (header.ok() && !header->has_call()) {
-    // A caller that makes one long attempt and never repeats it.
-    const absl::Status status = CheckEnvelope(header->envelope());
-    if (!status.ok()) return respond(status);
-    return LoadTables(header->directory(), std::move(respond));
-  }
-  load_receiver_.Receive<LoadTablesRequest>(
-      std::move(request), std::move(respond),
-      [this](const rpc::PendingAnswer& call, const LoadTablesRequest& load, Buffer) {
-        LoadTables(load.directory(),
-                   [call](absl::StatusOr<rpc::Message> answer) { call.Finish(std::move(answer)); });
-      });
-}
-
 void PsEngine::LoadTables(const std::string& directory, rpc::Callback done) {
   // Loads and Updates exclude each other without a lock held during either: whichever comes second
   // is refused. loading_ is set under the same lock that finds no open Update, so an Update that is

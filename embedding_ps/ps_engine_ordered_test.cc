@@ -111,6 +111,9 @@ TEST_F(OrderedPsEngineTest, LoadIsRefusedWhileAStepIsCollected) {
   Send(Part(0, 0, {7}, {1, 1, 1}));
   LoadTablesRequest request;
   *request.mutable_envelope() = ThisRun();
+  request.mutable_call()->set_sender(0);
+  request.mutable_call()->set_number(1);
+  request.mutable_call()->set_oldest_open(1);
   request.set_directory("nowhere");
   const auto answer =
       pss_.CallAndWait(0, rpc::kLoadTables, {request.SerializeAsString(), Buffer()});

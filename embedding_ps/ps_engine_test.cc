@@ -312,34 +312,47 @@ TEST_F(UnorderedPsEngineTest, ALookupOfAnEmbeddingWorkerThatDoesNotExistIsRefuse
             absl::StatusCode::kInvalidArgument);
 }
 
+// Rank 0's call `number` of a method.
+template <typename Request>
+rpc::Message OfRank0(Request request, uint64_t number) {
+  *request.mutable_envelope() = ThisRun();
+  request.mutable_call()->set_sender(0);
+  request.mutable_call()->set_number(number);
+  request.mutable_call()->set_oldest_open(number);
+  return rpc::MessageOf(request);
+}
+
+rpc::Message LoadOf(const std::string& directory, uint64_t number) {
+  LoadTablesRequest load;
+  load.set_directory(directory);
+  return OfRank0(load, number);
+}
+
 // What belongs on the disk executor has not begun; nothing else waits for it.
 TEST(PsEngineTest, ASaveThatRunsDelaysNoLookupAndNoUpdate) {
   ManualExecutor disk_executor;
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), &disk_executor);
   const UpdateCall before = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {0, 0, 0});
   EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, before.Message()).ok());
-  SaveTablesRequest save;
-  *save.mutable_envelope() = ThisRun();
-  save.set_directory(testing::TempDir());
+  BeginCutRequest begin;
+  begin.set_cut(1);
+  begin.set_directory(testing::TempDir());
+  EXPECT_TRUE(pss.CallAndWait(0, rpc::kBeginCut, OfRank0(begin, 1)).ok());
+  AwaitCutRequest await;
+  await.set_cut(1);
   Answers saved;
-  pss.Call(0, rpc::kSaveTables, rpc::MessageOf(save), &saved);
+  pss.Call(0, rpc::kAwaitCut, OfRank0(await, 1), &saved);
   const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 1, {7}, {1, 2, 3});
   EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
   EXPECT_EQ(pss.Rows({7})[7], (std::vector<float>{0, -1, -2}));
   EXPECT_TRUE(saved.empty());
   disk_executor.RunReady();
+  pss.executor().RunReady();
   ASSERT_EQ(saved.size(), 1u);
-  SaveTablesAnswer answer;
+  AwaitCutAnswer answer;
   ASSERT_TRUE(saved[0].ok()) << saved[0].status();
   ASSERT_TRUE(answer.ParseFromString(saved[0]->header));
   EXPECT_EQ(answer.files_size(), 1);
-}
-
-rpc::Message LoadOf(const std::string& directory) {
-  LoadTablesRequest load;
-  *load.mutable_envelope() = ThisRun();
-  load.set_directory(directory);
-  return rpc::MessageOf(load);
 }
 
 TEST(PsEngineTest, ALoadIsRefusedWhileAnUpdateIsOutstandingAndNotAfterIt) {
@@ -351,7 +364,7 @@ TEST(PsEngineTest, ALoadIsRefusedWhileAnUpdateIsOutstandingAndNotAfterIt) {
   };
   const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {1, 2, 3});
   pss.engine().Handle(rpc::kUpdate, call.Message(), keep(&updated));  // it has not run
-  pss.engine().Handle(rpc::kLoadTables, LoadOf("nowhere"), keep(&loaded));
+  pss.engine().Handle(rpc::kLoadTables, LoadOf("nowhere", 1), keep(&loaded));
   disk_executor.RunReady();
   ASSERT_EQ(loaded.size(), 1u);
   EXPECT_EQ(loaded[0].status().code(), absl::StatusCode::kFailedPrecondition);
@@ -359,7 +372,7 @@ TEST(PsEngineTest, ALoadIsRefusedWhileAnUpdateIsOutstandingAndNotAfterIt) {
   pss.executor().RunReady();
   ASSERT_EQ(updated.size(), 1u);
   EXPECT_TRUE(updated[0].ok()) << updated[0].status();
-  pss.engine().Handle(rpc::kLoadTables, LoadOf("nowhere"), keep(&loaded));
+  pss.engine().Handle(rpc::kLoadTables, LoadOf("nowhere", 2), keep(&loaded));
   disk_executor.RunReady();
   ASSERT_EQ(loaded.size(), 2u);
   EXPECT_EQ(loaded[1].status().code(), absl::StatusCode::kNotFound) << "it was tried";
@@ -369,7 +382,7 @@ TEST(PsEngineTest, AnUpdateIsRefusedWhileALoadRunsAndNotAfterOneThatFailedBefore
   ManualExecutor disk_executor;
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), &disk_executor);
   Answers loaded;
-  pss.Call(0, rpc::kLoadTables, LoadOf("nowhere"), &loaded);  // it has not run
+  pss.Call(0, rpc::kLoadTables, LoadOf("nowhere", 1), &loaded);  // it has not run
   UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {7}, {1, 2, 3});
   const absl::Status refused = pss.CallAndWait(0, rpc::kUpdate, call.Message()).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;

@@ -7,7 +7,6 @@
 
 namespace satrap::rpc {
 
-inline constexpr Method kSaveTables = {"/satrap.EmbeddingPsControl/SaveTables", false};
 inline constexpr Method kLoadTables = {"/satrap.EmbeddingPsControl/LoadTables", false};
 inline constexpr Method kBeginCut = {"/satrap.EmbeddingPsControl/BeginCut", false};
 inline constexpr Method kAwaitCut = {"/satrap.EmbeddingPsControl/AwaitCut", false};

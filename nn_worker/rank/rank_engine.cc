@@ -317,14 +317,12 @@ void RankEngine::EndJoinedPart(StepResult* result, uint64_t step) {
 // What is released is consumed, whether or not its step counted: no later generation may train it.
 void RankEngine::OnReleased(uint64_t slot, uint32_t epoch, const Provenance& provenance) {
   if (failed_) return;
-  if (options_.keeps_ledger) {
-    for (const ProvenanceRange& range : provenance) {
-      const absl::Status status = released_.Add(epoch, range);
-      if (status.ok()) continue;
-      // A restart would meet the same contradiction, so the code is not one that a restart cures.
-      Fail(absl::DataLossError(absl::StrCat("records were trained twice: ", status.message())));
-      return;
-    }
+  for (const ProvenanceRange& range : provenance) {
+    const absl::Status status = released_.Add(epoch, range);
+    if (status.ok()) continue;
+    // A restart would meet the same contradiction, so the code is not one that a restart cures.
+    Fail(absl::DataLossError(absl::StrCat("records were trained twice: ", status.message())));
+    return;
   }
   pipeline_->Release(slot);
   OnPipelineChanged();

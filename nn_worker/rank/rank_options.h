@@ -33,8 +33,6 @@ struct RankOptions {
 
   RunPosition position;         // training goes on from here
   CheckpointConfig checkpoint;  // when cuts are due
-  // Parts carry the provenance of their samples. False: parts of a test, whose ledger stays empty.
-  bool keeps_ledger = true;
 };
 
 // `position` is that of the cut that the generation begins from; empty: it begins from nothing.

@@ -34,6 +34,9 @@ class EndChecks {
   const WorldShape& shape() const { return *world_.shape; }
   const SimTraining& training() const { return *world_.training; }
   const RecordingObserver& observer() const { return (*world_.observers)[0]; }
+  size_t PassesOfValidation() const {
+    return observer().validations.size() - world_.validations_before;
+  }
   void Violate(std::string what) { world_.violated(std::move(what)); }
   absl::optional<std::vector<float>> ReadRow(uint32_t table, uint64_t key) {
     return world_.read_row(formats::OwnerOfKey(key, shape().ps), table, key);
@@ -97,10 +100,9 @@ class EndChecks {
     const ValidationVerdict verdict =
         JudgeValidations(shape(), validations, training().counted_steps());
     const RunResult& result = (*world_.results)[0];
-    if (result.best_step() != verdict.best_step || training().saved_step() != verdict.best_step) {
+    if (result.best_step() != verdict.best_step || world_.saved_step != verdict.best_step) {
       Violate(absl::StrCat("the best step is ", verdict.best_step, ", ranks report ",
-                           result.best_step(), " and saved ",
-                           training().saved_step().value_or(-1)));
+                           result.best_step(), " and saved ", world_.saved_step));
     }
     const bool restores = verdict.best_step != training().counted_steps();
     if (training().restored() != restores) {
@@ -163,7 +165,8 @@ class EndChecks {
       }
       uint32_t times = 1;
       if (stream == TRAIN_STREAM) times = shape().epochs;
-      if (stream == VALID_STREAM) times = observer().validations.size();
+      // Passes begin at 0 in each life, and those of earlier ones are not seen here.
+      if (stream == VALID_STREAM) times = PassesOfValidation();
       uint32_t begun = times;
       if (stream == TRAIN_STREAM && EndedEarly()) {
         begun = 0;
@@ -218,41 +221,14 @@ class EndChecks {
       if (whole.steps != steps) {
         Violate(absl::StrCat("the oracle makes ", whole.steps, " steps, not ", steps));
       }
-      expected =
-          training().restored() ? TrainOracle(shape(), *training().saved_step()).rows : whole.rows;
+      expected = training().restored() ? TrainOracle(shape(), world_.saved_step).rows : whole.rows;
     }
-    uint64_t rows_there = 0;
-    for (const auto& ps : world_.pss) rows_there += ps->Stats()[1].rows();
-    if (rows_there != expected.size()) {
-      Violate(absl::StrCat("there are ", rows_there, " rows, not ", expected.size()));
-    }
-    for (const auto& [key, row] : expected) {
-      const auto values = ReadRow(1, key);
-      if (!values.has_value()) Violate(absl::StrCat("the row of key ", key, " is missing"));
-      for (int d = 0; d < kRowValues && values.has_value(); ++d) {
-        const double value = row.values[d];
-        if (!(std::abs((*values)[d] - value) <= kTolerance * (1 + std::abs(value)))) {
-          Violate(absl::StrCat("row of key ", key, " value ", d, " is ", (*values)[d], ", not ",
-                               value));
-        }
-      }
-    }
+    TablesToCheck tables;
+    for (const auto& ps : world_.pss) tables.rows += ps->Stats()[1].rows();
+    tables.read_row = [this](uint32_t table, uint64_t key) { return ReadRow(table, key); };
+    CheckTables({std::move(expected), training().tables().pushes}, tables, world_.violated);
     if (training().updates_due() > 0) {
       Violate(absl::StrCat(training().updates_due(), " Updates were never applied"));
-    }
-    CheckCounters();
-  }
-
-  // The counter row has each push of each rank once.
-  void CheckCounters() {
-    const std::vector<float> values =
-        ReadRow(0, CounterKey()).value_or(std::vector<float>(2 * shape().ranks));
-    for (int rank = 0; rank < shape().ranks; ++rank) {
-      const auto made = static_cast<float>(training().tables().pushes[rank]);
-      if (std::abs(values[rank] - made) > kTolerance) {
-        Violate(absl::StrCat("rank ", rank, " made ", made, " pushes, ", values[rank],
-                             " were applied"));
-      }
     }
   }
 
@@ -261,7 +237,7 @@ class EndChecks {
   void CheckPasses() {
     for (const auto& [stream, last] : world_.last_epochs) {
       const size_t passes = stream == TRAIN_STREAM   ? shape().epochs - 1
-                            : stream == VALID_STREAM ? observer().validations.size()
+                            : stream == VALID_STREAM ? PassesOfValidation()
                                                      : observer().tests;
       const size_t ahead = stream == TRAIN_STREAM ? 0 : world_.workers.size();
       if (last > passes + ahead) {
@@ -282,7 +258,8 @@ class EndChecks {
       }
     }
     if (!shape().ordered) return;
-    const uint64_t expected = shape().ranks * training().counted_steps();
+    const uint64_t steps = training().counted_steps() - world_.steps_before;
+    const uint64_t expected = shape().ranks * steps;
     for (const auto& ps : world_.pss) {
       if (ps->counts().updates != expected) {
         Violate(
@@ -303,6 +280,34 @@ void RecordingObserver::OnEvaluation(const EvaluationEvent& event) {
     validations.push_back({event.steps, event.values});
   } else {
     ++tests;
+  }
+}
+
+void CheckTables(const SimTraining::Tables& expected, const TablesToCheck& tables,
+                 const std::function<void(std::string)>& violated) {
+  if (tables.rows != expected.rows.size()) {
+    violated(absl::StrCat("there are ", tables.rows, " rows, not ", expected.rows.size()));
+  }
+  for (const auto& [key, row] : expected.rows) {
+    const auto values = tables.read_row(1, key);
+    if (!values.has_value()) violated(absl::StrCat("the row of key ", key, " is missing"));
+    for (int d = 0; d < kRowValues && values.has_value(); ++d) {
+      const double value = row.values[d];
+      if (!(std::abs((*values)[d] - value) <= kTolerance * (1 + std::abs(value)))) {
+        violated(
+            absl::StrCat("row of key ", key, " value ", d, " is ", (*values)[d], ", not ", value));
+      }
+    }
+  }
+  // The counter row has each push of each rank once.
+  const std::vector<float> values =
+      tables.read_row(0, CounterKey()).value_or(std::vector<float>(kCounterValues));
+  for (int rank = 0; rank < kMaxRanks; ++rank) {
+    const auto made = static_cast<float>(expected.pushes[rank]);
+    if (std::abs(values[rank] - made) > kTolerance) {
+      violated(
+          absl::StrCat("rank ", rank, " made ", made, " pushes, ", values[rank], " were applied"));
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// The checks of a world whose ranks have all finished.
+// The checks of a life whose ranks have all finished. What it began with counts as its own, so that
+// they hold over all lives (SimTraining::State).
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -30,8 +31,8 @@ class RecordingObserver final : public RankObserver {
   }
   void OnEvaluation(const EvaluationEvent& event) override;
 
-  std::string text;  // all events
-  std::vector<Validation> validations;
+  std::string text;                     // all events
+  std::vector<Validation> validations;  // of all lives
   int tests = 0;
   int largest_staleness = 0;
 };
@@ -40,17 +41,31 @@ class RecordingObserver final : public RankObserver {
 struct FinishedWorld {
   const WorldShape* shape;
   const SimTraining* training;
+  uint64_t steps_before = 0;      // counted in earlier lives
+  size_t validations_before = 0;  // made in earlier lives
   const std::vector<RunResult>* results;
   const std::vector<RecordingObserver>* observers;  // by rank
   std::map<Stream, uint32_t> last_epochs;           // or passes: the last that loaders sent
   // Counted steps when RequestStop was called on a rank.
   absl::optional<uint64_t> stop_wished_at;
+  uint64_t saved_step = 0;  // of the run's model
   std::vector<const EmbeddingWorkerEngine*> workers;
   std::vector<const PsEngine*> pss;
   // The row of a key; none: there is no row.
   std::function<absl::optional<std::vector<float>>(int ps, uint32_t table, uint64_t key)> read_row;
   std::function<void(std::string)> violated;  // called for each broken promise
 };
+
+// Tables, wherever they are read: at living PSs, or in the files of a cut.
+struct TablesToCheck {
+  uint64_t rows = 0;  // of table "rows"
+  // The row of a key; none: there is no row.
+  std::function<absl::optional<std::vector<float>>(uint32_t table, uint64_t key)> read_row;
+};
+
+// The tables hold the expected rows and no others, each push once.
+void CheckTables(const SimTraining::Tables& expected, const TablesToCheck& tables,
+                 const std::function<void(std::string)>& violated);
 
 void CheckFinishedWorld(const FinishedWorld& world);
 

@@ -78,7 +78,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.loaders = Draw(&random, 1, 2);
   shape.workers = Draw(&random, 1, 3);
   shape.ps = Draw(&random, 1, 2);
-  shape.ranks = Draw(&random, 1, 3);
+  shape.ranks = Draw(&random, 1, kMaxRanks);
   shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
   shape.max_staleness = Draw(&random, 1, 3);
   shape.epochs = Draw(&random, 1, 3);
@@ -117,6 +117,18 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.weight_bound = random.Below(4) == 0 ? 1.5 : 0;
   }
   return shape;
+}
+
+WorldShape WorldShape::WithOtherReplicas(int life) const {
+  SplitMix64 random(RandomBits(seed, life, 82));
+  using satrap::simulation::Draw;
+  WorldShape other = *this;
+  other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
+  other.workers = Draw(&random, 1, 3);
+  other.ps = Draw(&random, 1, 2);
+  other.ranks = Draw(&random, 1, std::min(global_batch_size, kMaxRanks));
+  if (stop_rank >= 0) other.stop_rank = stop_rank % other.ranks;
+  return other;
 }
 
 bool IsFiniteStep(const WorldShape& shape, uint64_t step) {
@@ -196,11 +208,21 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_evaluation()->set_at_epoch_end(shape.evaluate_at_epoch_end);
   job.mutable_evaluation()->set_metric(shape.metric);
   job.mutable_evaluation()->set_patience(shape.patience);
+  // Nobody builds it; a job without one is not valid.
+  LayerConfig* logit = job.mutable_model()->add_layers();
+  logit->set_name("logit");
+  logit->add_inputs("numeric");
+  logit->mutable_linear();
+  CheckpointConfig* checkpoint = job.mutable_checkpoint();
+  checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
+  checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
+  checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
+  if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   TableConfig* counters = job.add_tables();
   counters->set_name("counters");
   counters->set_id(0);
   SparseOptimizerConfig* counting =
-      AddSegment("pushes", 2 * shape.ranks, 0, counters)->mutable_optimizer();
+      AddSegment("pushes", kCounterValues, 0, counters)->mutable_optimizer();
   counting->mutable_sgd();
   counting->set_learning_rate(1);
   TableConfig* rows = job.add_tables();

@@ -53,6 +53,8 @@ struct WorldShape {
 
   // Draws a world; `ordered` is drawn too.
   static WorldShape Draw(uint64_t seed);
+  // The same world with drawn numbers of replicas, for its life number `life`.
+  WorldShape WithOtherReplicas(int life) const;
 };
 
 struct SimSample {
@@ -61,6 +63,10 @@ struct SimSample {
   uint64_t single = 0;
   std::vector<uint64_t> several;
 };
+
+// Whether a line that is no record, or an empty one, stands before the sample in its file.
+inline bool IsAfterBadRecord(uint64_t id) { return id % 5 == 0; }
+inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
 
 // Whether the gradients of counted step `step` (from 0) are finite. A step whose gradients are not
 // finite counts and changes no value.
@@ -77,12 +83,14 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 // that ties and NaN are frequent. `samples` is the number of samples scored.
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples);
 
-// The job of a world, without its files. Tables: 0 "counters", one segment of 2 x `ranks` values,
+// The job of a world, without its files. Tables: 0 "counters", one segment of 2 x kMaxRanks values,
 // all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
 // id, always 0), "single" and "several" (of table "rows"). Counters have SGD with learning rate 1,
 // rows what the shape says.
 JobConfig MakeJob(const WorldShape& shape);
 
+inline constexpr int kMaxRanks = 3;  // of any world; a world's lives may have different numbers
+inline constexpr int kCounterValues = 2 * kMaxRanks;
 inline constexpr int kEmbeddingDim = 2;  // of the first segment of table "rows"
 inline constexpr int kRowValues = 3;
 // Not 0: the zeros that evaluation gives for absent rows differ from it.

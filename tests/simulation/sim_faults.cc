@@ -30,7 +30,8 @@ bool Search(const Fault& fault, uint64_t last_seed, Progress* progress) {
     const WorldShape shape = WorldShape::Draw(seed);
     if (!IsLookedForIn(fault, shape)) continue;
     progress->seed = seed;
-    const WorldResult result = RunWorld(shape, fault.plant);
+    const DeathPlan deaths = fault.with_deaths ? DeathPlan::Draw(seed) : DeathPlan();
+    const WorldResult result = RunWorld(shape, fault.plant, {}, deaths);
     if (result.violations.empty()) continue;
     std::snprintf(progress->finding, sizeof(progress->finding), "%s", result.violations[0].c_str());
     return true;

@@ -20,8 +20,8 @@ std::string TextOfSplit(const WorldShape& shape, Stream stream, int split) {
   std::string text = "\n";  // a file of no bytes is no split
   for (int row = 0; row < shape.split_rows[stream][split]; ++row) {
     const SimSample sample = MakeSample(shape, stream, split, row);
-    if (sample.id % 5 == 0) absl::StrAppend(&text, "neither,a,record\n");
-    if (sample.id % 7 == 0) absl::StrAppend(&text, "\n");
+    if (IsAfterBadRecord(sample.id)) absl::StrAppend(&text, "neither,a,record\n");
+    if (IsAfterEmptyLine(sample.id)) absl::StrAppend(&text, "\n");
     absl::StrAppend(&text, "0,", sample.weight, ",", sample.id, ",0,", sample.single, ",",
                     absl::StrJoin(sample.several, "|"), "\n");
   }

@@ -2,6 +2,9 @@
 // same moment run in an order drawn from the seed, so different seeds explore different
 // interleavings and one seed replays exactly.
 //
+// A task may belong to an owner, which stands for a process (sim_process.h): tasks of a dead owner
+// never run, and those of one that stands still run when it goes on.
+//
 // Not thread-safe: everything runs on the thread that calls Run.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_LOOP_H_
@@ -19,15 +22,27 @@ namespace satrap::simulation {
 
 class SimLoop final : public Executor {
  public:
+  struct Owner {
+    bool dead = false;
+    int64_t stands_until_us = 0;
+  };
+
   explicit SimLoop(uint64_t seed) : random_(seed) {}
 
-  // Runs `task` within a few simulated microseconds.
-  void Post(Task task) override;
-  void PostAfter(int64_t delay_us, Task task) override;
+  // Runs `task`, which nobody owns, within a few simulated microseconds.
+  void Post(Task task) override { PostFor(nullptr, std::move(task)); }
+  void PostAfter(int64_t delay_us, Task task) override {
+    PostAfterFor(nullptr, delay_us, std::move(task));
+  }
   int64_t NowUs() const override { return now_us_; }
 
-  // Runs events until `done` returns true. Returns false if the queue runs empty, the simulated
-  // clock passes `limit_us` or `max_events` events have run before that: the system is stuck.
+  // The same for a task of `owner`, which must outlive the queued tasks; null: nobody.
+  void PostFor(const Owner* owner, Task task);
+  void PostAfterFor(const Owner* owner, int64_t delay_us, Task task);
+
+  // Runs events until `done`, which is asked before each, returns true. Returns false if the queue
+  // runs empty, the simulated clock passes `limit_us` or `max_events` events have run before that:
+  // the system is stuck.
   bool RunUntil(const std::function<bool()>& done, int64_t limit_us, int64_t max_events);
 
   // Drops all queued tasks. To be called before the objects that they point to are destroyed.
@@ -40,6 +55,7 @@ class SimLoop final : public Executor {
   struct Event {
     int64_t at_us;
     uint64_t order;  // drawn: breaks ties between events of one moment
+    const Owner* owner;
     mutable Task task;
     bool operator<(const Event& other) const {  // the queue's top is the earliest
       return at_us != other.at_us ? at_us > other.at_us : order > other.order;

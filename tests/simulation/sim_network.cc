@@ -1,8 +1,14 @@
 #include "tests/simulation/sim_network.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace satrap::simulation {
+
+// Of those that it is made for; then it breaks, and a new one may reach another process.
+constexpr uint64_t kRequestsOfAConnection = 32;
 
 // One attempt of a call. Shared by its deliveries and its deadline: the first to come runs `done`.
 struct Attempt {
@@ -17,14 +23,16 @@ struct Attempt {
 
 class SimChannel final : public rpc::Channel {
  public:
-  SimChannel(SimNetwork* network, rpc::Handler* handler) : network_(network), handler_(handler) {}
+  SimChannel(SimNetwork* network, SimNetwork::Address to, SimProcess* from)
+      : network_(network), to_(to), from_(from) {}
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
+    if (from_ != nullptr && !from_->Acts()) return;
     ++network_->counts_.calls;
     auto attempt = std::make_shared<Attempt>();
     attempt->done = std::move(done);
-    network_->loop_->PostAfter(timeout_ms * 1000, [attempt] {
+    network_->loop_->PostAfterFor(owner(), timeout_ms * 1000, [attempt] {
       attempt->Finish(absl::DeadlineExceededError("no answer in time"));
     });
     if (network_->Draw(network_->faults_.repeat)) {
@@ -35,6 +43,8 @@ class SimChannel final : public rpc::Channel {
   }
 
  private:
+  const SimLoop::Owner* owner() const { return from_ == nullptr ? nullptr : from_->owner(); }
+
   void Send(const rpc::Method& method, rpc::Message request, std::shared_ptr<Attempt> attempt) {
     if (network_->Draw(network_->faults_.unavailable)) {
       Deliver(Unavailable("the connection broke before the request was sent"), std::move(attempt));
@@ -44,12 +54,40 @@ class SimChannel final : public rpc::Channel {
       ++network_->counts_.lost;
       return;
     }
-    network_->loop_->PostAfter(
-        network_->DrawDelayUs(), [this, method, request = std::move(request), attempt]() mutable {
-          handler_->Handle(method, std::move(request),
-                           [this, attempt](absl::StatusOr<rpc::Message> answer) {
-                             Answer(std::move(answer), attempt);
-                           });
+    // A request under way belongs to nobody: it arrives even if its sender has died.
+    network_->loop_->PostAfter(network_->DrawDelayUs(),
+                               [this, method, request = std::move(request), attempt]() mutable {
+                                 Arrive(method, std::move(request), std::move(attempt));
+                               });
+  }
+
+  void Arrive(const rpc::Method& method, rpc::Message request, std::shared_ptr<Attempt> attempt) {
+    const SimNetwork::Listener* listener = network_->Resolve(to_, from_, &connected_to_);
+    if (listener == nullptr) {
+      ++network_->counts_.to_nobody;
+      if (network_->Draw(0.5)) Deliver(Unavailable("nobody listens there"), std::move(attempt));
+      return;
+    }
+    SimProcess* process = listener->process;
+    if (process != nullptr && process->stands_still()) {
+      network_->loop_->PostAfterFor(process->owner(), 0,
+                                    [this, method, request = std::move(request),
+                                     attempt = std::move(attempt), listener = *listener]() mutable {
+                                      Serve(listener, method, std::move(request),
+                                            std::move(attempt));
+                                    });
+      return;
+    }
+    Serve(*listener, method, std::move(request), std::move(attempt));
+  }
+
+  void Serve(const SimNetwork::Listener& listener, const rpc::Method& method, rpc::Message request,
+             std::shared_ptr<Attempt> attempt) {
+    listener.handler->Handle(
+        method, std::move(request),
+        [this, attempt, process = listener.process](absl::StatusOr<rpc::Message> answer) {
+          if (process != nullptr && !process->Acts()) return;
+          Answer(std::move(answer), attempt);
         });
   }
 
@@ -71,17 +109,58 @@ class SimChannel final : public rpc::Channel {
   }
 
   void Deliver(absl::StatusOr<rpc::Message> answer, std::shared_ptr<Attempt> attempt) {
-    network_->loop_->PostAfter(
-        network_->DrawDelayUs(),
+    network_->loop_->PostAfterFor(
+        owner(), network_->DrawDelayUs(),
         [attempt, answer = std::move(answer)]() mutable { attempt->Finish(std::move(answer)); });
   }
 
   SimNetwork* const network_;
-  rpc::Handler* const handler_;
+  const SimNetwork::Address to_;
+  SimProcess* const from_;
+  SimProcess* connected_to_ = nullptr;
 };
 
-std::unique_ptr<rpc::Channel> SimNetwork::Connect(rpc::Handler* handler) {
-  return std::make_unique<SimChannel>(this, handler);
+SimNetwork::Address SimNetwork::NewAddress() {
+  listeners_.emplace_back();
+  return static_cast<Address>(listeners_.size()) - 1;
+}
+
+void SimNetwork::Listen(Address address, SimProcess* process, rpc::Handler* handler) {
+  listeners_[address].push_back({process, handler});
+}
+
+std::unique_ptr<rpc::Channel> SimNetwork::Connect(Address to, SimProcess* from) {
+  CHECK(to >= 0 && to < static_cast<Address>(listeners_.size()));
+  return std::make_unique<SimChannel>(this, to, from);
+}
+
+const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* from,
+                                                SimProcess** connected_to) {
+  const int life = from == nullptr ? 0 : from->life();
+  const auto is_reached = [life](const Listener& listener) {
+    return listener.process == nullptr ||
+           (listener.process->alive() && listener.process->life() >= life);
+  };
+  const std::vector<Listener>& all = listeners_[address];
+  const auto reached = static_cast<uint64_t>(std::count_if(all.begin(), all.end(), is_reached));
+  if (reached == 0) return nullptr;
+  // Nearly always there is one. No draw then, so that worlds without deaths do not depend on this.
+  uint64_t left = reached == 1 ? 0 : loop_->random()->Below(reached);
+  if (reached > 1 && *connected_to != nullptr &&
+      loop_->random()->Below(kRequestsOfAConnection) > 0) {
+    for (const Listener& listener : all) {
+      if (is_reached(listener) && listener.process == *connected_to) return &listener;
+    }
+  }
+  for (const Listener& listener : all) {
+    if (!is_reached(listener) || left-- > 0) continue;
+    if (from != nullptr && listener.process != nullptr && listener.process->life() > life) {
+      ++counts_.to_the_next;
+    }
+    *connected_to = listener.process;
+    return &listener;
+  }
+  return nullptr;
 }
 
 int64_t SimNetwork::DrawDelayUs() {

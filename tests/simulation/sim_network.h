@@ -3,6 +3,13 @@
 // messages arrive very late, long after their attempt was given up; and an attempt may end with
 // UNAVAILABLE, before the receiver saw the request or after it has run it.
 //
+// Processes and addresses. A request is delivered to a process that lives and listens at its
+// address when it arrives: the one of the sender's life, or, if that has died or its place was
+// taken over an open connection, one of a later life. If there is none, the request is refused with
+// UNAVAILABLE or lost; those of earlier lives are reached by nobody who is newer. An answer reaches
+// its caller if that still lives. A process that stands still gets its requests and answers when it
+// goes on.
+//
 // Not thread-safe: it lives on the SimLoop's thread.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_NETWORK_H_
@@ -10,9 +17,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "common/rpc/rpc.h"
 #include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_process.h"
 
 namespace satrap::simulation {
 
@@ -28,11 +37,18 @@ struct NetworkFaults {
 
 class SimNetwork {
  public:
+  using Address = int;
+
   // `loop` must outlive the network.
   SimNetwork(SimLoop* loop, const NetworkFaults& faults) : loop_(loop), faults_(faults) {}
 
-  // A connection to what `handler` serves. `handler` must outlive the loop's events.
-  std::unique_ptr<rpc::Channel> Connect(rpc::Handler* handler);
+  // An address at which nobody listens yet.
+  Address NewAddress();
+  // From now on `process` (null: one that never dies) serves `handler` at `address`, until it dies.
+  // Neither is owned; both must outlive the loop's events.
+  void Listen(Address address, SimProcess* process, rpc::Handler* handler);
+  // A connection of `from` to `to`. Null: of somebody who never dies and is older than all lives.
+  std::unique_ptr<rpc::Channel> Connect(Address to, SimProcess* from = nullptr);
 
   struct Counts {
     int64_t calls = 0;
@@ -40,16 +56,27 @@ class SimNetwork {
     int64_t repeated = 0;
     int64_t very_late = 0;
     int64_t unavailable = 0;
+    int64_t to_nobody = 0;    // requests that arrived where no process lives
+    int64_t to_the_next = 0;  // requests that a process got from one of an earlier life
   };
   const Counts& counts() const { return counts_; }
 
  private:
   friend class SimChannel;
+  struct Listener {
+    SimProcess* process;
+    rpc::Handler* handler;
+  };
+
+  // Who gets a request of `from`; null: nobody lives there. `connected_to` is who got the last one
+  // over this connection, and mostly gets the next.
+  const Listener* Resolve(Address address, SimProcess* from, SimProcess** connected_to);
   int64_t DrawDelayUs();
   bool Draw(double probability) { return loop_->random()->NextDouble() < probability; }
 
   SimLoop* const loop_;
   const NetworkFaults faults_;
+  std::vector<std::vector<Listener>> listeners_;  // by address, in the order of Listen
   Counts counts_;
 };
 

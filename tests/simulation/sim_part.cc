@@ -90,7 +90,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
   CHECK(header.features_size() == kNumFeatures);
   for (int f = 0; f < kNumFeatures; ++f) {
     const FeatureRows& feature = header.features(f);
-    const int row_values = f == kCounter ? 2 * shape.ranks : kRowValues;
+    const int row_values = f == kCounter ? kCounterValues : kRowValues;
     std::vector<float> pooled(samples * row_values);
     std::vector<uint32_t> indices, offsets;
     if (feature.has_pooled()) {
@@ -127,9 +127,9 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
   std::vector<float> pooled_gradient;
   if (samples > 0) {
     // SGD with learning rate 1 turns the normalised gradient -n into + n.
-    float* counter = &row_gradients[0][part.indices[kCounter][0] * 2 * shape.ranks];
+    float* counter = &row_gradients[0][part.indices[kCounter][0] * kCounterValues];
     counter[rank] = -normalizer;
-    counter[shape.ranks + rank] = -normalizer * static_cast<float>(push);
+    counter[kMaxRanks + rank] = -normalizer * static_cast<float>(push);
   }
   for (int f = kSingle; f <= kSeveral; ++f) {
     const bool rows_feature = !header.features(f).has_pooled();

@@ -36,7 +36,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
                    const std::function<void(std::string)>& violated);
 
 // The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
-// the counter row and `push` to value ranks + rank, so that a Lookup shows which pushes it saw.
+// the counter row and `push` to value kMaxRanks + rank, so that a Lookup shows which pushes it saw.
 // `normalizer` is the step's.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
                             const PartInput& input, const SimPart& part, float normalizer);

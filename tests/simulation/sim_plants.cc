@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
 #include "proto/control.pb.h"
@@ -65,6 +68,80 @@ constexpr Fault kFaults[] = {
     {Plant::kClipForgotten, Fault::kAll, "PSs do not clip gradients"},
     {Plant::kBoundForgotten, Fault::kAll, "PSs do not bound weights"},
     {Plant::kOtherState, Fault::kAll, "Adagrad's accumulators begin at another value"},
+    {Plant::kZombiesUpdate, Fault::kAll, "a PS takes calls of an earlier life", true},
+    {Plant::kZombiesAsk, Fault::kAll, "an embedding worker takes calls of an earlier life", true},
+    {Plant::kZombiesLease, Fault::kHybrid, "the coordinator leases splits to an earlier life",
+     true},
+    {Plant::kMarksLate, Fault::kAll, "a PS marks a cut after it has said so"},
+    {Plant::kLateBeginCut, Fault::kAll, "a late copy of BeginCut is obeyed"},
+    {Plant::kLedgerOfOneLost, Fault::kAll, "the ledger of one rank is left out of a cut"},
+    {Plant::kWeightlessLost, Fault::kAll, "provenance of steps of weight 0 is left out of a cut"},
+    {Plant::kCutInTest, Fault::kAll, "a cut is taken during the test pass"},
+    {Plant::kLastCutSkipped, Fault::kAll, "the last cut is skipped"},
+    {Plant::kFilesNotSynced, Fault::kAll, "a cut is committed before its files are synced", true},
+    {Plant::kEntriesNotSynced, Fault::kAll, "an entry of the log is linked before it is synced",
+     true},
+    {Plant::kLateLink, Fault::kAll, "a second coordinator goes on in the log", true},
+    {Plant::kCommitAnsweredEarly, Fault::kAll, "a commit is answered before its entry is linked",
+     true},
+    {Plant::kWindowsKept, Fault::kAll, "windows of calls are kept over a generation", true},
+    {Plant::kLedgerIgnored, Fault::kHybrid, "loaders ignore the ledger", true},
+    {Plant::kLeftLanesSend, Fault::kSync, "a lane that has left the epoch sends", true},
+    {Plant::kFinishIgnored, Fault::kAll, "FINISH is not honoured at the start", true},
+    {Plant::kStaleJob, Fault::kAll, "PSs have the job of before a scale", true},
+};
+
+// A disk whose files are never synced, or on which the next free name is linked.
+class PlantedFile final : public WritableFile {
+ public:
+  explicit PlantedFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+  absl::Status Append(absl::string_view bytes) override { return file_->Append(bytes); }
+  absl::Status Sync() override { return absl::OkStatus(); }
+
+ private:
+  const std::unique_ptr<WritableFile> file_;
+};
+
+class PlantedDisk final : public FileSystem {
+ public:
+  PlantedDisk(Plant plant, std::unique_ptr<FileSystem> disk)
+      : plant_(plant), disk_(std::move(disk)) {}
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    return disk_->Open(path);
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    auto file = disk_->Create(path);
+    if (!file.ok() || plant_ == Plant::kLateLink) return file;
+    return std::make_unique<PlantedFile>(*std::move(file));
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return disk_->Rename(from, to);
+  }
+  absl::Status HardLink(const std::string& from, const std::string& to) override {
+    const absl::Status status = disk_->HardLink(from, to);
+    if (plant_ != Plant::kLateLink || !absl::IsAlreadyExists(status)) return status;
+    const size_t slash = to.rfind('/') + 1;
+    int64_t number = 0;
+    CHECK(absl::SimpleAtoi(to.substr(slash), &number));
+    return HardLink(from,
+                    absl::StrCat(to.substr(0, slash), absl::Dec(number + 1, absl::kZeroPad8)));
+  }
+  absl::Status CreateLink(const std::string& target, const std::string& path) override {
+    return disk_->CreateLink(target, path);
+  }
+  absl::Status CreateFolders(const std::string& path) override {
+    return disk_->CreateFolders(path);
+  }
+  absl::Status Remove(const std::string& path) override { return disk_->Remove(path); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    return disk_->List(folder);
+  }
+  absl::Status SyncFolder(const std::string& folder) override { return disk_->SyncFolder(folder); }
+
+ private:
+  const Plant plant_;
+  const std::unique_ptr<FileSystem> disk_;
 };
 
 void DoubleWeight(UpdateHeader* header) {
@@ -76,8 +153,8 @@ void DoubleWeight(UpdateHeader* header) {
 
 absl::Span<const Fault> AllFaults() { return kFaults; }
 
-Planting::Planting(Plant plant, const WorldShape& shape, SimLoop* loop)
-    : plant_(plant), shape_(shape), loop_(loop) {}
+Planting::Planting(Plant plant, const WorldShape& shape, SimLoop* loop, Windows* windows)
+    : plant_(plant), shape_(shape), loop_(loop), windows_(windows) {}
 
 Planting::~Planting() = default;
 
@@ -96,6 +173,9 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     changed.mutable_embedding_worker()->set_queue_capacity_parts(1000);
   }
   if (role != EMBEDDING_PS) return changed;
+  if (plant_ == Plant::kStaleJob) {
+    changed.mutable_embedding_ps()->set_replicas(WorldShape::Draw(shape_.seed).ps);
+  }
   for (TableConfig& table : *changed.mutable_tables()) {
     if (plant_ == Plant::kL2Forgotten) table.clear_l2();
     if (plant_ == Plant::kClipForgotten) table.clear_gradient_clip_norm();
@@ -107,6 +187,28 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     }
   }
   return changed;
+}
+
+RunPosition Planting::PositionOf(Role role, RunPosition position) const {
+  if (plant_ == Plant::kFinishIgnored && role != EMBEDDING_PS) {
+    position.set_next(RunPosition::RESUME);
+  }
+  if (plant_ == Plant::kLeftLanesSend && role == DATA_LOADER) {
+    for (LanePosition& lane : *position.mutable_lanes()) lane.set_left(false);
+  }
+  return position;
+}
+
+LedgerState Planting::LedgerOf(LedgerState ledger) const {
+  return plant_ == Plant::kLedgerIgnored ? LedgerState() : ledger;
+}
+
+std::unique_ptr<FileSystem> Planting::DiskOf(Role role, std::unique_ptr<FileSystem> disk) const {
+  const bool is_planted = role == COORDINATOR
+                              ? plant_ == Plant::kLateLink || plant_ == Plant::kEntriesNotSynced
+                              : plant_ == Plant::kFilesNotSynced;
+  if (!is_planted) return disk;
+  return std::make_unique<PlantedDisk>(plant_, std::move(disk));
 }
 
 rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine) {
@@ -135,6 +237,14 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine) {
       return Keep(NewLaterRowsKept(engine, shape_.ranks));
     case Plant::kOtherKeys:
       return Keep(NewOtherKeys(engine));
+    case Plant::kMarksLate:
+      return Keep(NewLateMarks(engine, loop_));
+    case Plant::kLateBeginCut:
+      return Keep(NewLateBeginCuts(engine));
+    case Plant::kWindowsKept:
+      return Keep(NewKeptWindow(engine, &(*windows_)[ps]));
+    case Plant::kZombiesUpdate:
+      return Keep(NewForgedEnvelopes(engine, &envelope_));
     default:
       return engine;
   }
@@ -158,6 +268,8 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
       return Keep(NewClosedCallsRun(engine));
     case Plant::kAcksLost:
       return Keep(NewSwallower(engine, rpc::kAck));
+    case Plant::kZombiesAsk:
+      return Keep(NewForgedEnvelopes(engine, &envelope_));
     case Plant::kProvenanceOffByOne:
     case Plant::kOtherBlock:
     case Plant::kIdentityShuffle:
@@ -174,6 +286,8 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
 rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine) {
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
   if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
+  if (plant_ == Plant::kCommitAnsweredEarly) return Keep(NewEarlyCommitAnswers(engine, loop_));
+  if (plant_ == Plant::kZombiesLease) return Keep(NewForgedEnvelopes(engine, &envelope_));
   return engine;
 }
 

@@ -9,10 +9,14 @@
 #ifndef SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 
+#include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/checkpoint/file_system.h"
 #include "common/rpc/rpc.h"
 #include "data_loader/engine/loader_engine.h"
 #include "nn_worker/rank/rank_observer.h"
@@ -72,13 +76,32 @@ enum class Plant {
   kClipForgotten,
   kBoundForgotten,
   kOtherState,
+  kZombiesUpdate,
+  kZombiesAsk,
+  kZombiesLease,
+  kMarksLate,
+  kLateBeginCut,
+  kLedgerOfOneLost,
+  kWeightlessLost,
+  kCutInTest,
+  kLastCutSkipped,
+  kFilesNotSynced,
+  kEntriesNotSynced,
+  kLateLink,
+  kCommitAnsweredEarly,
+  kWindowsKept,
+  kLedgerIgnored,
+  kLeftLanesSend,
+  kFinishIgnored,
+  kStaleJob,
 };
 
 struct Fault {
   enum Worlds { kAll, kSync, kHybrid };
   Plant plant;
-  Worlds worlds;     // in which it is looked for
-  const char* says;  // what is wrong, for the table
+  Worlds worlds;             // in which it is looked for
+  const char* says;          // what is wrong, for the table
+  bool with_deaths = false;  // it is looked for in worlds with deaths
 };
 // A plant may stand here twice, for the worlds of either mode.
 absl::Span<const Fault> AllFaults();
@@ -88,13 +111,23 @@ absl::Span<const Fault> AllFaults();
 // observers and sources that it is given must outlive the loop's events.
 class Planting {
  public:
-  // `loop` is not owned.
-  Planting(Plant plant, const WorldShape& shape, SimLoop* loop);
+  // What calls of all lives of a world an embedding PS has run, by PS: sender and number.
+  using Windows = std::map<int, std::set<std::pair<uint32_t, uint64_t>>>;
+
+  // `loop` and `windows`, which all lives share, are not owned.
+  Planting(Plant plant, const WorldShape& shape, SimLoop* loop, Windows* windows);
   ~Planting();
 
   Plant plant() const { return plant_; }
+  // What the calls of this life carry.
+  void SetEnvelope(const Envelope& envelope) { envelope_ = envelope; }
   // The job that the engines of a role are made of.
   JobConfig JobOf(Role role, const JobConfig& job) const;
+  // The position that the engines of a role begin with, and the ledger of loaders.
+  RunPosition PositionOf(Role role, RunPosition position) const;
+  LedgerState LedgerOf(LedgerState ledger) const;
+  // The disk of a process.
+  std::unique_ptr<FileSystem> DiskOf(Role role, std::unique_ptr<FileSystem> disk) const;
   rpc::Handler* BeforePs(int ps, rpc::Handler* engine);
   rpc::Handler* BeforeWorker(rpc::Handler* engine);
   rpc::Handler* BeforeCoordinator(rpc::Handler* engine);
@@ -113,6 +146,8 @@ class Planting {
   const Plant plant_;
   const WorldShape shape_;
   SimLoop* const loop_;
+  Windows* const windows_;
+  Envelope envelope_;
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::vector<std::unique_ptr<StepTrainer>> trainers_;

@@ -8,11 +8,13 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/rpc/rpc.h"
+#include "proto/hot.pb.h"
 #include "tests/simulation/sim_loop.h"
 
 namespace satrap::simulation {
@@ -56,6 +58,10 @@ std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
 // Answers the calls of `method` with DONE and does nothing.
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
 
+// Gives every request `*envelope`, whatever it came with; at the coordinator LeaseSplit alone.
+// `envelope` is not owned.
+std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope);
+
 // Answers Updates at once; the PS gets them up to 20 ms later.
 std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop);
 
@@ -63,12 +69,26 @@ std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* l
 // worlds only.
 std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks);
 
-// After LoadTables, creates the rows again that were updated since the last SaveTables. Unordered
+// After LoadTables, creates the rows again that were updated since its BeginCut. Unordered
 // worlds only.
 std::unique_ptr<rpc::Handler> NewLaterRowsKept(rpc::Handler* ps, int ranks);
 
 // Changes every key of Lookup and Update to another one, a bijection that keeps the partition.
 std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps);
+
+// Answers BeginCut at once; the PS gets it up to 5 ms later.
+std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop);
+
+// Every attempt of a BeginCut marks anew, and AwaitCut means the newest mark.
+std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps);
+
+// Answers Updates whose sender and number are in `window` with DONE; adds the others to it.
+// `window` is not owned.
+std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
+                                            std::set<std::pair<uint32_t, uint64_t>>* window);
+
+// Answers CommitCut at once; the coordinator gets it up to 20 ms later.
+std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop);
 
 // Takes the first loader's end of an epoch for that of all.
 std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders);

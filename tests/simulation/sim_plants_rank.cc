@@ -36,6 +36,7 @@ class PlantedTrainer final : public StepTrainer {
           if (result.ok() && plant_ == Plant::kOwnStopOnly && rank_ + 1 == shape_.ranks) {
             result->stop = flags.stop;
           }
+          weightless_ = weightless_ || (result.ok() && result->weight == 0);
           if (result.ok() && plant_ == Plant::kLateStopIgnored &&
               result->idle_ranks == shape_.ranks) {
             result->stop = false;
@@ -65,6 +66,17 @@ class PlantedTrainer final : public StepTrainer {
       loop_->Post([done = std::move(done)]() mutable { done(CutMarked()); });
       return;
     }
+    if (plant_ == Plant::kLastCutSkipped && plan.last && !plan.best) {
+      loop_->Post([done = std::move(done)]() mutable { done(CutMarked()); });
+      return;
+    }
+    const bool is_last_rank = rank_ + 1 == shape_.ranks;
+    if ((plant_ == Plant::kLedgerOfOneLost && is_last_rank) ||
+        (plant_ == Plant::kWeightlessLost && weightless_)) {
+      plan.released.Clear();
+    }
+    weightless_ = false;
+    last_plan_ = plan;
     const bool is_disguised = plant_ == Plant::kTieIsBest || plant_ == Plant::kNanIsBest;
     if (is_disguised && plan.position.has_best()) {
       MetricValues* values = plan.position.mutable_best()->mutable_values();
@@ -82,7 +94,16 @@ class PlantedTrainer final : public StepTrainer {
   }
 
   void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
-    trainer_->RestoreModel(cut, std::move(done));
+    if (plant_ != Plant::kCutInTest) return trainer_->RestoreModel(cut, std::move(done));
+    trainer_->RestoreModel(cut, [this, done = std::move(done)](const absl::Status&) mutable {
+      ++last_plan_.number;
+      trainer_->BeginCut(
+          last_plan_,
+          [done = std::move(done)](const absl::StatusOr<CutMarked>& marked) mutable {
+            done(marked.status());
+          },
+          [](const absl::StatusOr<CutOutcome>&) {});
+    });
   }
 
  private:
@@ -93,6 +114,8 @@ class PlantedTrainer final : public StepTrainer {
   SimLoop* const loop_;
   int merges_ = 0;
   int bests_ = 0;
+  bool weightless_ = false;  // a step of weight 0 came since the last cut
+  CutPlan last_plan_;
 };
 
 class UndisguisedObserver final : public RankObserver {
@@ -132,6 +155,10 @@ std::unique_ptr<StepTrainer> NewPlantedTrainer(Plant plant, const WorldShape& sh
     case Plant::kTieIsBest:
     case Plant::kNanIsBest:
     case Plant::kOnWhileSaving:
+    case Plant::kLedgerOfOneLost:
+    case Plant::kWeightlessLost:
+    case Plant::kCutInTest:
+    case Plant::kLastCutSkipped:
       return std::make_unique<PlantedTrainer>(plant, shape, rank, trainer, loop);
     default:
       return nullptr;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/run_log.h"
 #include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
@@ -21,6 +20,7 @@ class SimTraining::Trainer final : public StepTrainer {
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
+    if (!process()->alive()) return;
     Joiner joiner;
     joiner.there = true;
     joiner.step = step;
@@ -31,11 +31,13 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override {
+    if (!process()->alive()) return;
     training_->Score(rank_, part);
-    training_->loop_->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
+    process()->Post([done = std::move(done)]() mutable { done(absl::OkStatus()); });
   }
 
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override {
+    if (!process()->alive()) return;
     training_->CheckNotSaving(rank_, "merges metrics");
     training_->Barrier(rank_,
                        [this, done = std::move(done)]() mutable { done(training_->merged_); });
@@ -43,34 +45,52 @@ class SimTraining::Trainer final : public StepTrainer {
 
   void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
                 absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override {
+    if (!process()->alive()) return;
     training_->CheckNotSaving(rank_, "begins a cut");
-    training_->PlanCut(rank_, std::move(plan), std::move(done), std::move(ended));
+    training_->PlanCut(rank_, {std::move(plan), std::move(done), std::move(ended)});
   }
 
   void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override {
-    training_->AwaitCut(rank_, [done = std::move(done)]() mutable { done(true); });
+    if (!process()->alive()) return;
+    training_->AwaitCut(rank_, std::move(done));
   }
 
   void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
+    if (!process()->alive()) return;
     training_->CheckNotSaving(rank_, "restores");
-    training_->Restore(rank_, cut, [done = std::move(done)]() mutable { done(absl::OkStatus()); });
+    training_->Restore(rank_, cut, std::move(done));
   }
 
  private:
+  // A dead rank runs no task, but it may die within its own code.
+  SimProcess* process() const { return training_->ranks_[rank_]; }
+
   SimTraining* const training_;
   const int rank_;
 };
 
-SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings)
+SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
+                         Surroundings surroundings, const State& from)
     : shape_(shape),
       loop_(loop),
+      ranks_(std::move(ranks)),
       surroundings_(std::move(surroundings)),
       joiners_(shape.ranks),
       barrier_(shape.ranks),
       at_barrier_(shape.ranks),
+      counted_steps_(from.steps),
+      counted_samples_(from.samples),
+      non_finite_steps_(from.non_finite_steps),
+      stop_step_(from.stop_step),
+      most_after_stop_(from.most_after_stop),
+      most_after_(from.most_after),
+      seen_(from.seen),
       pushes_(shape.ranks),
-      planners_(shape.ranks) {
-  tables_.pushes.resize(shape.ranks);
+      tables_(from.tables),
+      planners_(shape.ranks),
+      awaiting_(shape.ranks),
+      merges_(from.merges) {
+  for (const auto& [key, row] : tables_.rows) touched_.insert(key);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     trainers_.push_back(std::make_unique<Trainer>(this, rank));
   }
@@ -79,6 +99,22 @@ SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings su
 SimTraining::~SimTraining() = default;
 
 StepTrainer* SimTraining::trainer(int rank) { return trainers_[rank].get(); }
+
+SimTraining::State SimTraining::state() const {
+  State state;
+  state.tables = tables_;
+  state.steps = counted_steps_;
+  state.samples = counted_samples_;
+  state.non_finite_steps = non_finite_steps_;
+  state.merges = merges_;
+  state.stop_step = stop_step_;
+  state.most_after_stop = most_after_stop_;
+  state.most_after = most_after_;
+  for (const auto& [pass, seen] : seen_) {
+    if (pass.first == TRAIN_STREAM) state.seen.emplace(pass, seen);
+  }
+  return state;
+}
 
 // Steps.
 
@@ -196,10 +232,9 @@ void SimTraining::FinishStep() {
         AddGradients(parts[rank], &step_sums);
       }
     }
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
-                     [done = std::move(joiners[rank].done), result = std::move(result)]() mutable {
-                       done(std::move(result));
-                     });
+    ranks_[rank]->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
+                            [done = std::move(joiners[rank].done),
+                             result = std::move(result)]() mutable { done(std::move(result)); });
   }
   // One optimizer step a key, however many parts hold it.
   for (const auto& [key, sum_of_key] : step_sums) StepRow(key, sum_of_key, normalizer);
@@ -242,14 +277,14 @@ void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
 // max_staleness - 1, and there are none during the warm-up of staleness.
 void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
   if (part.samples.empty()) return;
-  for (int r = 0; r < shape_.ranks; ++r) {
+  for (int r = 0; r < kMaxRanks; ++r) {
     const auto made = static_cast<double>(tables_.pushes[r]);
     // A PS may multiply by the inverse of the normalizer, so the sums are whole numbers only up to
     // rounding.
     const double missing = std::round(made - part.pooled[kCounter][r]);
     const double missing_sum =
-        std::round(made * (made + 1) / 2 - part.pooled[kCounter][shape_.ranks + r]);
-    const double may_miss = exact ? 0 : r == rank ? Permits() - 1 : made;
+        std::round(made * (made + 1) / 2 - part.pooled[kCounter][kMaxRanks + r]);
+    const double may_miss = exact || r >= shape_.ranks ? 0 : r == rank ? Permits() - 1 : made;
     // The smallest sum that `missing` different push numbers can have if all are among the last
     // `may_miss`.
     const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
@@ -351,14 +386,12 @@ void SimTraining::Score(int rank, const PartInput& input) {
   CheckValues(part, /*absent=*/0);
 }
 
-void SimTraining::PlanCut(int rank, CutPlan plan,
-                          absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
-                          absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) {
+void SimTraining::CheckPlan(int rank, const CutPlan& plan) {
   if (plan.position.step() != counted_steps_) {
     surroundings_.violated(
         absl::StrCat("a cut of step ", plan.position.step(), " is taken after ", counted_steps_));
   }
-  if (plan.best &&
+  if (plan.best && merged_.samples() > 0 &&
       plan.position.best().values().SerializeAsString() != merged_.SerializeAsString()) {
     surroundings_.violated("a best cut has the metrics of another one");
   }
@@ -367,66 +400,99 @@ void SimTraining::PlanCut(int rank, CutPlan plan,
     surroundings_.violated(
         absl::StrCat("a cut is taken while ", updates_due_.size(), " Updates are to be applied"));
   }
-  planners_[rank] = Planner{std::move(plan), std::move(done), std::move(ended)};
-  for (const auto& planner : planners_) {
-    if (!planner.has_value()) return;
+  if (planners_[rank].has_value()) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " begins a cut twice"));
   }
-  auto planners = std::make_shared<std::vector<absl::optional<Planner>>>(shape_.ranks);
-  planners->swap(planners_);
-  const bool waits = IsWaitedFor((*planners)[0]->plan);
-  const CutPlan& cut = (*planners)[0]->plan;
-  const std::string name = CutName(1, cut.number);
-  if (cut.best || !best_is_saved_) saved_step_ = counted_steps_;
-  best_is_saved_ = best_is_saved_ || cut.best;
-  saved_[name] = tables_;
-  const auto mark = [planners, waits] {
-    for (auto& planner : *planners) planner->done(CutMarked{waits, false});
+}
+
+void SimTraining::PlanCut(int rank, Planner planner) {
+  CheckPlan(rank, planner.plan);
+  planners_[rank] = std::move(planner);
+  for (const auto& other : planners_) {
+    if (!other.has_value()) return;
+  }
+  BeginCut();
+}
+
+// Every rank has its plan.
+void SimTraining::BeginCut() {
+  const auto cut = std::make_shared<Cut>();
+  cut->planners.resize(shape_.ranks);
+  cut->planners.swap(planners_);
+  CutPlan plan = cut->planners[0]->plan;
+  std::vector<LedgerState> released;
+  for (auto& planner : cut->planners) {
+    released.push_back(std::move(planner->plan.released));
+    RunPosition position = planner->plan.position;
+    position.set_train_seconds(plan.position.train_seconds());
+    if (position.SerializeAsString() != plan.position.SerializeAsString() ||
+        planner->plan.number != plan.number || planner->plan.best != plan.best ||
+        planner->plan.last != plan.last) {
+      surroundings_.violated(absl::StrCat("ranks plan the cuts {", plan.position.ShortDebugString(),
+                                          "} and {", position.ShortDebugString(), "}"));
+    }
+  }
+  cut->told = CutMarked{IsWaitedFor(plan), plan.leave};
+  cut_ = cut;
+  const auto mark = [this, cut] {
+    if (std::exchange(cut->marked, true)) return;
+    for (int rank = 0; rank < shape_.ranks; ++rank) {
+      ranks_[rank]->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
+                              [cut, rank] { cut->planners[rank]->done(cut->told); });
+    }
   };
-  saving_ = true;
-  if (waits) loop_->Post(mark);
-  loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(5000)),
-                   [this, planners, name, waits, mark] {
-                     surroundings_.save(name, [this, planners, name, waits, mark] {
-                       saving_ = false;
-                       CutOutcome outcome;
-                       outcome.name = name;
-                       outcome.committed = true;
-                       (*planners)[0]->ended(std::move(outcome));
-                       if (!waits) mark();
-                       AwaitCut(-1, nullptr);
-                     });
-                   });
+  const auto end = [this, cut, mark](absl::StatusOr<CutOutcome> outcome) {
+    cut->committed.emplace(outcome.ok() ? absl::StatusOr<bool>(outcome->committed)
+                                        : absl::StatusOr<bool>(outcome.status()));
+    const absl::Status status = outcome.status();
+    cut->planners[0]->ended(std::move(outcome));
+    // Other ranks than 0 then wait in vain, as in a collective whose peer is gone.
+    if (status.ok()) mark();
+    AnswerWaiting();
+  };
+  surroundings_.begin_cut(std::move(plan), std::move(released), mark, end);
 }
 
-// Ranks wait for each other, and for the cut. Rank -1: the cut has ended.
-void SimTraining::AwaitCut(int rank, absl::AnyInvocable<void()> done) {
-  if (rank >= 0) awaiting_.push_back(std::move(done));
-  if (saving_ || static_cast<int>(awaiting_.size()) < shape_.ranks) return;
-  std::vector<absl::AnyInvocable<void()>> awaiting;
-  awaiting.swap(awaiting_);
-  for (auto& waiting : awaiting) loop_->Post(std::move(waiting));
+void SimTraining::AwaitCut(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done) {
+  awaiting_[rank] = std::move(done);
+  AnswerWaiting();
 }
 
-void SimTraining::Restore(int rank, const std::string& cut, absl::AnyInvocable<void()> done) {
-  const auto saved = saved_.find(cut);
-  if (saved == saved_.end()) {
-    surroundings_.violated(absl::StrCat("the cut ", cut, " is restored, which was never saved"));
-    return;
+// Ranks wait for each other, and for the cut.
+void SimTraining::AnswerWaiting() {
+  if (cut_ == nullptr || !cut_->committed.has_value()) return;
+  for (const auto& waiting : awaiting_) {
+    if (waiting == nullptr) return;
   }
+  for (int rank = 0; rank < shape_.ranks; ++rank) {
+    auto done = std::move(awaiting_[rank]);
+    awaiting_[rank] = nullptr;
+    if (rank > 0 && !cut_->committed->ok()) continue;
+    ranks_[rank]->Post([done = std::move(done), committed = *cut_->committed]() mutable {
+      done(std::move(committed));
+    });
+  }
+}
+
+void SimTraining::Restore(int rank, const std::string& cut,
+                          absl::AnyInvocable<void(absl::Status)> done) {
   restored_ = true;
-  tables_ = saved->second;
-  auto shared = std::make_shared<decltype(done)>(std::move(done));
-  auto restored = [this, rank, shared] { Barrier(rank, [shared] { (*shared)(); }); };
+  const auto shared = std::make_shared<decltype(done)>(std::move(done));
+  const auto restored = [this, rank, shared](const absl::Status& status) {
+    if (!status.ok()) return (*shared)(status);
+    Barrier(rank, [shared] { (*shared)(absl::OkStatus()); });
+  };
   if (rank == 0) {
     surroundings_.restore(cut, restored);
   } else {
-    restored();
+    restored(absl::OkStatus());
   }
 }
 
 void SimTraining::CheckNotSaving(int rank, const char* what) {
-  if (rank == 0 && saving_)
-    surroundings_.violated(absl::StrCat("rank 0 ", what, " while it saves"));
+  if (rank == 0 && cut_ != nullptr && cut_->told.waits && !cut_->committed.has_value()) {
+    surroundings_.violated(absl::StrCat("rank 0 ", what, " while a cut is awaited"));
+  }
 }
 
 void SimTraining::Barrier(int rank, absl::AnyInvocable<void()> done) {
@@ -448,7 +514,7 @@ void SimTraining::Barrier(int rank, absl::AnyInvocable<void()> done) {
   scored_ = 0;
   for (int r = 0; r < shape_.ranks; ++r) {
     at_barrier_[r] = false;
-    loop_->Post(std::move(barrier_[r]));
+    ranks_[r]->Post(std::move(barrier_[r]));
   }
 }
 

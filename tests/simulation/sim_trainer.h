@@ -1,4 +1,4 @@
-// The trainers of all ranks of a world, with the collective between them. Gradients are small
+// The trainers of all ranks of one life of a world, with the collective between them. Gradients are small
 // integers, so the result of a step is known beforehand; everything that the protocol promises
 // about parts, rows and the order of things is checked as it happens.
 //
@@ -25,26 +25,54 @@
 #include "nn_worker/rank/step_trainer.h"
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_oracle.h"
 #include "tests/simulation/sim_part.h"
+#include "tests/simulation/sim_process.h"
 #include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
 
 class SimTraining {
  public:
-  // What the trainers need from the world. `save` and `restore` act on the tables of all PSs.
+  // What the trainers need from the world.
   struct Surroundings {
     std::function<void(std::string)> violated;    // called for each broken promise
     std::function<void(uint64_t steps)> counted;  // after each step that counted
-    std::function<void(const std::string&cut, std::function<void()> done)> save, restore;
+    // What rank 0 does at a cut: the arguments of CutEngine::Begin, without the dense network.
+    std::function<void(CutPlan plan, std::vector<LedgerState> released,
+                       std::function<void()> marked,
+                       std::function<void(absl::StatusOr<CutOutcome>)> ended)>
+        begin_cut;
+    // Rank 0 loads a cut into the tables of all PSs.
+    std::function<void(const std::string& cut, std::function<void(absl::Status)> done)> restore;
   };
   // What the tables must hold.
   struct Tables {
-    std::map<uint64_t, SimRow> rows;  // unordered: by the Updates that were applied
-    std::vector<uint64_t> pushes;     // by rank: made, with gradients
+    std::map<uint64_t, SimRow> rows;              // unordered: by the Updates that were applied
+    std::array<uint64_t, kMaxRanks> pushes = {};  // by rank: made, with gradients
+  };
+  // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
+  // pass).
+  using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
+  // What a cut must hold, known without asking any engine. A life that begins from a cut begins
+  // with it, so that everything that is checked at the end is checked over all lives.
+  struct State {
+    Tables tables;
+    uint64_t steps = 0;
+    uint64_t samples = 0;
+    uint64_t non_finite_steps = 0;
+    uint64_t merges = 0;  // of metrics: a validation that is made again gets the same ones
+    absl::optional<uint64_t> stop_step;
+    uint64_t most_after_stop = 0;
+    std::vector<uint64_t> most_after;
+    Seen seen;                            // of the train stream
+    std::vector<Validation> validations;  // state() leaves them out: observers have them
   };
 
-  SimTraining(const WorldShape& shape, SimLoop* loop, Surroundings surroundings);
+  // The trainers of one life, whose ranks are `ranks`; a dead one does nothing. `loop` and `ranks`
+  // are not owned. `from`: what the life begins with.
+  SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
+              Surroundings surroundings, const State& from);
   ~SimTraining();
 
   StepTrainer* trainer(int rank);
@@ -64,16 +92,15 @@ class SimTraining {
   // training: each part that a rank may hold then makes one more.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
-  // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
-  // pass).
-  using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   const Seen& seen() const { return seen_; }
   const Tables& tables() const { return tables_; }
+  // What a cut that is marked now must hold. REQUIRES: nothing is in flight: updates_due() is 0
+  State state() const;
   // Updates that an embedding PS must still apply.
   size_t updates_due() const { return updates_due_.size(); }
-  // Counted steps of the run's model: of the best cut, or the last; and whether it was restored.
-  absl::optional<uint64_t> saved_step() const { return saved_step_; }
+  // Whether another model than the last was loaded for the test; then its tables are expected.
   bool restored() const { return restored_; }
+  void SetRestored(const Tables& tables) { tables_ = tables; }
 
  private:
   class Trainer;
@@ -83,6 +110,20 @@ class SimTraining {
     absl::optional<PartInput> part;
     StepFlags flags;
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
+  };
+
+  // A rank that begins a cut.
+  struct Planner {
+    CutPlan plan;
+    absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done;
+    absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended;
+  };
+  // A cut, as its callbacks know it.
+  struct Cut {
+    std::vector<absl::optional<Planner>> planners;  // by rank
+    CutMarked told;
+    bool marked = false;
+    absl::optional<absl::StatusOr<bool>> committed;  // once it has ended
   };
 
   void Join(int rank, Joiner joiner);
@@ -108,18 +149,19 @@ class SimTraining {
   // Records what the Updates of a push, made in a step that counts, must do.
   void NotePush(int rank, const SimPart& part, bool finite, double normalizer);
   void Score(int rank, const PartInput& input);
-  // The collectives of a cut. An embedding PS saves its rows while training stands, so a cut that is
-  // not waited for has ended when training goes on.
-  void PlanCut(int rank, CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
-               absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended);
-  void Save(std::function<void()> done);
-  void AwaitCut(int rank, absl::AnyInvocable<void()> done);
-  void Restore(int rank, const std::string& cut, absl::AnyInvocable<void()> done);
+  // The collectives of cuts.
+  void PlanCut(int rank, Planner planner);
+  void CheckPlan(int rank, const CutPlan& plan);
+  void BeginCut();
+  void AwaitCut(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
+  void AnswerWaiting();
+  void Restore(int rank, const std::string& cut, absl::AnyInvocable<void(absl::Status)> done);
   void CheckNotSaving(int rank, const char* what);
   void Barrier(int rank, absl::AnyInvocable<void()> done);
 
   const WorldShape shape_;
   SimLoop* const loop_;
+  const std::vector<SimProcess*> ranks_;
   const Surroundings surroundings_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::vector<Joiner> joiners_;
@@ -142,17 +184,9 @@ class SimTraining {
   std::set<std::tuple<int, int, uint64_t>> updates_due_;  // embedding PS, rank, call number
   std::set<uint64_t> touched_;                            // keys of all pushes made
   Tables tables_;
-  struct Planner {
-    CutPlan plan;
-    absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done;
-    absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended;
-  };
   std::vector<absl::optional<Planner>> planners_;  // by rank
-  std::vector<absl::AnyInvocable<void()>> awaiting_;
-  std::map<std::string, Tables> saved_;  // by name of the cut
-  bool best_is_saved_ = false;
-  absl::optional<uint64_t> saved_step_;
-  bool saving_ = false;
+  std::shared_ptr<Cut> cut_;                       // the one that was begun last
+  std::vector<absl::AnyInvocable<void(absl::StatusOr<bool>)>> awaiting_;  // by rank; null: not
   bool restored_ = false;
   uint64_t merges_ = 0;
   uint64_t scored_ = 0;  // samples since the last merge

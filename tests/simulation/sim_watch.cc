@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/reliable_call.h"
 
@@ -13,8 +14,10 @@ void PutBatchWatch::Handle(const rpc::Method& method, rpc::Message request, rpc:
   if (method == rpc::kPutBatch) {
     PutBatchHeader header;
     CHECK(header.ParseFromString(request.header));
-    uint32_t& last = (*last_epochs_)[header.stream()];
-    last = std::max(last, header.epoch());
+    if (rpc::CheckEnvelope(header.envelope(), envelope_, "the worker").ok()) {
+      uint32_t& last = (*last_epochs_)[header.stream()];
+      last = std::max(last, header.epoch());
+    }
   }
   worker_->Handle(method, std::move(request), std::move(respond));
 }

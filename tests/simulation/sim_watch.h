@@ -19,15 +19,18 @@ namespace satrap::simulation {
 
 class PutBatchWatch final : public rpc::Handler {
  public:
-  // `worker` and `last_epochs` are not owned.
-  PutBatchWatch(rpc::Handler* worker, std::map<Stream, uint32_t>* last_epochs)
-      : worker_(worker), last_epochs_(last_epochs) {}
+  // `envelope` is the worker's. `worker` and `last_epochs` are not owned.
+  PutBatchWatch(rpc::Handler* worker, const Envelope& envelope,
+                std::map<Stream, uint32_t>* last_epochs)
+      : worker_(worker), envelope_(envelope), last_epochs_(last_epochs) {}
 
-  // Raises the stream's entry of `last_epochs` to the epoch or pass of each PutBatch.
+  // Raises the stream's entry of `last_epochs` to the epoch or pass of each PutBatch that is of the
+  // worker's own life.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:
   rpc::Handler* const worker_;
+  const Envelope envelope_;
   std::map<Stream, uint32_t>* const last_epochs_;
 };
 

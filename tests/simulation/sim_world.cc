@@ -1,435 +1,374 @@
 #include "tests/simulation/sim_world.h"
 
-#include <sys/stat.h>
-
-#include <functional>
-#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
-#include "common/checkpoint/file_system.h"
-#include "common/checkpoint/manifest.h"
-#include "common/config/job_config.h"
-#include "common/rpc/control_methods.h"
-#include "common/rpc/header.h"
-#include "common/rpc/hot_methods.h"
-#include "common/rpc/payload.h"
-#include "data_loader/engine/loader_engine.h"
-#include "data_loader/engine/split_lease_client.h"
-#include "data_loader/loader_streams.h"
-#include "deploy/coordinator/coordinator_engine.h"
+#include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/generation_claim.h"
-#include "embedding_ps/ps_engine.h"
-#include "embedding_worker/embedding_worker_engine.h"
-#include "nn_worker/rank/rank_engine.h"
-#include "tests/simulation/sim_checks.h"
+#include "tests/simulation/sim_cut_reader.h"
+#include "tests/simulation/sim_disk.h"
 #include "tests/simulation/sim_files.h"
-#include "tests/simulation/sim_plants.h"
-#include "tests/simulation/sim_trainer.h"
-#include "tests/simulation/sim_watch.h"
+#include "tests/simulation/sim_history.h"
+#include "tests/simulation/sim_life.h"
 
 namespace satrap::simulation {
 namespace {
 
-constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 constexpr int64_t kMaxEvents = 4000000;
-constexpr int64_t kStopDelayMaxUs = 5000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
-
-// Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
-// loses must come through in the end.
-rpc::RpcTimeouts SimTimeouts() {
-  rpc::RpcTimeouts timeouts;
-  timeouts.attempt_timeout_ms = 60;
-  timeouts.hold_ms = 30;
-  timeouts.silence_timeout_ms = kTimeLimitUs;
-  return timeouts;
-}
-
-JobConfig MakeJobWithFiles(const WorldShape& shape, const SimFolder& folder) {
-  JobConfig job = MakeJob(shape);
-  WriteFiles(shape, folder, &job);
-  return job;
-}
+constexpr char kRunDir[] = "/run";
+constexpr int kMostLives = 60;
 
 class World {
  public:
-  World(const WorldShape& shape, Plant plant, const NetworkFaults& faults)
+  World(const WorldShape& shape, Plant plant, const NetworkFaults& faults, const DeathPlan& deaths)
       : shape_(shape),
-        job_(MakeJobWithFiles(shape, folder_)),
+        deaths_(deaths),
+        plant_(plant),
         loop_(shape.seed),
         network_(&loop_, faults),
-        planting_(plant, shape, &loop_),
-        training_(shape, &loop_, TrainingSurroundings()),
-        observers_(shape.ranks) {
-    envelope_.set_job_fingerprint(JobFingerprint(job_));
-    envelope_.set_generation(1);
-    envelope_.set_run_id(kRunId);
-    MakeCoordinator();
-    MakePss();
-    MakeWorkers();
-    MakeLoaders();
-    MakeRanks();
+        addresses_(&network_),
+        disk_(shape.seed),
+        mount_(disk_.Mount()),
+        history_(
+            shape,
+            [this](const std::string& cut) {
+              return ReadCutIn(FolderOfCut(kRunDir, cut), JobOf(shape_), mount_.get());
+            },
+            [this](std::string what) { Violate(std::move(what)); }) {
+    WriteFiles(shape_, folder_, &files_);
+    job_ = JobOf(shape_);
+    for (const int64_t events : deaths_.cut_wishes) cut_wishes_.insert(events);
   }
 
   // Queued tasks hold callbacks into the engines, so they go first.
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
-    for (const auto& loader : loaders_) loader->Start();
-    for (const auto& rank : ranks_) rank->Start();
-    WishForStop(0);
+    // As the launcher does before it starts a coordinator.
+    CHECK_OK(mount_->CreateFolders(kRunDir));
+    CHECK_OK(mount_->SyncFolder("/"));
+    BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
-      return !result_.violations.empty() || results_.size() == ranks_.size();
+      if (!next_life_due_) Drive();
+      return !result_.violations.empty() || over_;
     };
     if (!loop_.RunUntil(ended, kTimeLimitUs, kMaxEvents)) {
-      Violate(
-          absl::StrCat("stuck: ", results_.size(), " of ", ranks_.size(), " ranks have finished"));
+      Violate(absl::StrCat("stuck: ", lives_.empty() ? 0 : life().ranks_finished(),
+                           " ranks have finished in life ", lives_.size()));
     }
+    if (victim_ != nullptr) victim_->KillAtAct(0);  // it has outlived its end
     result_.events = loop_.events();
     result_.simulated_us = loop_.NowUs();
-    result_.steps = training_.counted_steps();
-    if (result_.violations.empty()) CheckEnd();
+    result_.lives = static_cast<int>(lives_.size());
+    result_.cuts = history_.cuts();
+    result_.failed_writes = disk_.counts().failed;
+    result_.requests_to_the_next_life = network_.counts().to_the_next;
+    if (lives_.empty()) return result_;
+    if (result_.violations.empty()) history_.CheckNewestAgain();
+    result_.steps = life().training().counted_steps();
+    if (result_.violations.empty() && life().finished() && !life().has_dead()) CheckEnd();
     return result_;
   }
 
  private:
+  Life& life() { return *lives_.back(); }  // the newest
   void Violate(std::string what) {
     if (result_.violations.size() < 20) result_.violations.push_back(std::move(what));
   }
-  std::function<void(absl::Status)> FailureSinkOf(std::string role) {
-    return [this, role = std::move(role)](absl::Status status) {
-      Violate(absl::StrCat(role, " failed: ", status.ToString()));
-    };
-  }
-  rpc::Channel* Connect(rpc::Handler* handler) {
-    channels_.push_back(network_.Connect(handler));
-    return channels_.back().get();
+
+  JobConfig JobOf(const WorldShape& shape) const {
+    JobConfig job = MakeJob(shape);
+    job.set_data_root(files_.data_root());
+    *job.mutable_data()->mutable_train_files() = files_.data().train_files();
+    *job.mutable_data()->mutable_valid_files() = files_.data().valid_files();
+    *job.mutable_data()->mutable_test_files() = files_.data().test_files();
+    job.set_run_dir(kRunDir);
+    job.set_max_restarts(deaths_.max_restarts);
+    for (const KillPoint& point : deaths_.kill_points) *job.add_kill_points() = point;
+    return job;
   }
 
-  SimTraining::Surroundings TrainingSurroundings() {
-    SimTraining::Surroundings surroundings;
-    surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
-    surroundings.counted = [this](uint64_t steps) {
-      CheckQueueCapacity();
-      WishForStop(steps);
-    };
-    surroundings.save = [this](const std::string& cut, std::function<void()> done) {
-      SaveTables(cut, std::move(done));
-    };
-    surroundings.restore = [this](const std::string& cut, const std::function<void()>& done) {
-      LoadTables(cut, done);
-    };
-    return surroundings;
+  // The numbers of replicas are the job's.
+  WorldShape ShapeOf(const JobConfig& job) const {
+    WorldShape shape = shape_;
+    shape.loaders = job.data_loader().replicas();
+    shape.workers = job.embedding_worker().replicas();
+    shape.ps = job.embedding_ps().replicas();
+    shape.ranks = job.nn_worker().replicas();
+    if (shape.stop_rank >= 0) shape.stop_rank %= shape.ranks;
+    return shape;
   }
 
-  // The parts that an embedding worker has accepted and not handed out are bounded.
-  void CheckQueueCapacity() {
-    const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
-    for (const auto& worker : workers_) {
-      const uint64_t parts = worker->progress().accepted_parts;
-      if (parts > queues * shape_.queue_capacity_parts) {
-        Violate(absl::StrCat("an embedding worker holds ", parts, " parts in ", queues,
-                             " queues of ", shape_.queue_capacity_parts));
-      }
+  void TakeLog() {
+    const auto log = RunLog::Open(kRunDir, mount_.get());
+    if (!log.ok()) return Violate(absl::StrCat("the log: ", log.status().ToString()));
+    history_.OnLog(log->entries(), /*acknowledged=*/true);
+    CheckRestarts(log->entries());
+  }
+
+  // A run that makes no cuts does not go on for ever.
+  void CheckRestarts(const std::vector<RunLogEntry>& entries) {
+    int without_cut = 0;
+    for (const RunLogEntry& entry : entries) {
+      if (entry.has_cut() || entry.generation().cause() == kCauseResume) without_cut = 0;
+      if (entry.has_generation()) ++without_cut;
+    }
+    if (without_cut > deaths_.max_restarts + 2) {  // "scale" and "scaled" are two entries
+      Violate(absl::StrCat(without_cut, " generations without a cut, with max_restarts ",
+                           deaths_.max_restarts));
     }
   }
 
-  void WishForStop(uint64_t steps) {
-    if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
-    loop_.PostAfter(static_cast<int64_t>(loop_.random()->Below(kStopDelayMaxUs)), [this] {
-      stop_wished_at_ = training_.counted_steps();
-      ranks_[shape_.stop_rank]->RequestStop();
+  // As a launcher starts a generation. `resume`: somebody goes on with a run that has ended.
+  void BeginLife(bool resume, bool other_replicas) {
+    if (++lives_begun_ > kMostLives) return Violate("the run begins again and again");
+    const int number = lives_begun_;
+    Life::Start start{number, shape_, nullptr, nullptr, ClaimedGeneration(NoLog())};
+    start.coordinator = std::make_unique<SimProcess>(
+        &loop_, number, absl::StrCat("coordinator 0 of life ", number));
+    start.disk = Planting(plant_, shape_, &loop_, &windows_)
+                     .DiskOf(COORDINATOR, disk_.Mount(start.coordinator.get()));
+    ClaimRequest request;
+    // A job without train files is not valid, so nobody can resume with it.
+    if (files_.data().train_files_size() == 0) resume = other_replicas = false;
+    request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
+    request.next_job = number > 1 && (resume || other_replicas);
+    request.cause = "a death";
+    request.writer = static_cast<uint64_t>(number);
+    request.run_id = kRunId;
+    auto claimed = ClaimGeneration(request, start.disk.get());
+    if (!claimed.ok()) return OnClaimFailed(claimed.status(), other_replicas);
+    TakeLog();
+    if (history_.finished()) {
+      over_ = true;
+      return;
+    }
+    if (number > 1) history_.CheckNewestAgain();
+    job_ = claimed->job;
+    start.shape = ShapeOf(job_);
+    start.claimed = *std::move(claimed);
+    Life::Surroundings surroundings;
+    surroundings.loop = &loop_;
+    surroundings.network = &network_;
+    surroundings.addresses = &addresses_;
+    surroundings.disk = &disk_;
+    surroundings.history = &history_;
+    surroundings.plant = plant_;
+    surroundings.windows = &windows_;
+    surroundings.acknowledged = [this](const std::string& cut) {
+      TakeLog();
+      if (!cut.empty() && !history_.IsCommitted(cut)) {
+        Violate(absl::StrCat(cut, " was said to be committed, and the log has no entry of it"));
+      }
+    };
+    surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
+    life_began_at_event_ = loop_.events();
+    is_excused_ = false;
+    lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
+    life().Begin();
+  }
+
+  RunLog NoLog() { return *RunLog::Open("/none", mount_.get()); }
+
+  void OnClaimFailed(const absl::Status& status, bool other_replicas) {
+    // Whoever resumes it did not know that END was linked.
+    if (absl::StrContains(status.message(), "has finished")) {
+      TakeLog();
+      over_ = history_.finished();
+      if (!over_) Violate(absl::StrCat("a run without END in its log: ", status.ToString()));
+      return;
+    }
+    const bool no_more_restarts =
+        absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "max_restarts");
+    if (no_more_restarts) {
+      if (deaths_.poison_after_events == 0) return Violate(status.ToString());
+      poison_is_over_ = true;
+      if (files_.data().train_files_size() == 0) {
+        over_ = true;  // see BeginLife
+        return;
+      }
+    } else if (disk_.counts().failed == 0) {
+      return Violate(absl::StrCat("no generation can be claimed: ", status.ToString()));
+    }
+    BeginLifeLater(1000, no_more_restarts, other_replicas);
+  }
+
+  bool IsOutOfRestarts(const std::string& why) const {
+    return deaths_.poison_after_events > 0 && absl::StrContains(why, "max_restarts");
+  }
+
+  void BeginLifeLater(int64_t after_us, bool resume, bool other_replicas) {
+    next_life_due_ = true;
+    loop_.PostAfter(after_us, [this, resume, other_replicas] {
+      next_life_due_ = false;
+      BeginLife(resume, other_replicas);
     });
   }
 
-  std::string FolderOf(const std::string& cut) const {
-    return absl::StrCat(folder_.path(), "/", cut);
-  }
-
-  // Stands for rank 0's CutEngine (nn_worker/checkpoint/cut_engine.h), without the dense network.
-  void SaveTables(const std::string& cut, std::function<void()> done) {
-    const std::string folder = FolderOf(cut);
-    CHECK(mkdir(folder.c_str(), 0700) == 0) << folder;
-    SaveTablesRequest request;
-    *request.mutable_envelope() = envelope_;
-    request.set_directory(folder);
-    auto manifest = std::make_shared<CheckpointManifest>();
-    manifest->set_version(kManifestVersion);
-    for (const TableConfig& config : job_.tables()) {
-      SavedTable* table = manifest->add_tables();
-      table->set_name(config.name());
-      table->set_id(config.id());
-      table->set_fingerprint(TableFingerprint(config));
+  // Asked before each event, so anything may come at any of them.
+  void Drive() {
+    if (lives_.empty() || over_) return;
+    if (life().exited().has_value()) return OnExit(*life().exited());
+    if (life().has_dead()) return EndLife(/*resume=*/false);
+    if (history_.finished()) {
+      over_ = life().finished();
+      return;
     }
-    CallPss(
-        rpc::kSaveTables, rpc::MessageOf(request),
-        [manifest](const rpc::Message& message) {
-          SaveTablesAnswer answer;
-          CHECK(answer.ParseFromString(message.header));
-          for (const SavedFile& file : answer.files()) *manifest->add_table_files() = file;
-        },
-        [manifest, folder, done = std::move(done)] {
-          CHECK_OK(WriteManifest(folder, *manifest));
-          done();
-        });
-  }
-  void LoadTables(const std::string& cut, const std::function<void()>& done) {
-    LoadTablesRequest request;
-    *request.mutable_envelope() = envelope_;
-    request.set_directory(FolderOf(cut));
-    CallPss(
-        rpc::kLoadTables, rpc::MessageOf(request), [](const rpc::Message&) {}, done);
-  }
-  // Calls every PS, not through the network: rank 0's calls for saving and loading are not
-  // repeated. `done` runs when all have answered.
-  void CallPss(const rpc::Method& method, const rpc::Message& request,
-               const std::function<void(const rpc::Message&)>& answered,
-               const std::function<void()>& done) {
-    auto left = std::make_shared<int>(shape_.ps);
-    for (rpc::Handler* ps : ps_handlers_) {
-      ps->Handle(method, request,
-                 [this, left, answered, done](const absl::StatusOr<rpc::Message>& answer) {
-                   if (!answer.ok()) return Violate(answer.status().ToString());
-                   answered(*answer);
-                   if (--*left == 0) done();
-                 });
+    if (victim_ != nullptr) return;
+    const int64_t events = loop_.events() - life_began_at_event_;
+    while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
+      cut_wishes_.erase(cut_wishes_.begin());
+      life().Wish(WishOf(WishRequest::CUT));
+    }
+    if (ends_used_ < deaths_.ends.size()) {
+      if (events >= deaths_.ends[ends_used_].after_events) Apply(deaths_.ends[ends_used_++]);
+    } else if (deaths_.poison_after_events > 0 && !poison_is_over_ &&
+               events >= deaths_.poison_after_events) {
+      LifeEnd end = DeathPlan::DrawEnd(shape_.seed, lives_.size() + 100);
+      end.how = LifeEnd::kDeath;
+      end.other_replicas = false;
+      Apply(end);
     }
   }
 
-  void MakeCoordinator() {
-    CoordinatorTimeouts timeouts;
-    timeouts.heartbeat_timeout_ms = kTimeLimitUs;
-    timeouts.start_timeout_ms = kTimeLimitUs;
-    timeouts.log_period_ms = kTimeLimitUs;
-    ClaimRequest claim;
-    claim.job = job_;
-    claim.job.set_run_dir(folder_.path());
-    claim.run_id = kRunId;
-    auto claimed = ClaimGeneration(claim, DiskFileSystem());
-    CHECK_OK(claimed.status());
-    CoordinatorOptions options;
-    options.executor = &loop_;
-    options.disk_executor = &loop_;
-    options.file_system = DiskFileSystem();
-    options.unix_ms = [] { return 0; };
-    options.timeouts = timeouts;
-    coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed), options);
-    Register(DATA_LOADER, shape_.loaders);
-    Register(EMBEDDING_WORKER, shape_.workers);
-    Register(EMBEDDING_PS, shape_.ps);
-    Register(NN_WORKER, shape_.ranks);
+  WishRequest WishOf(WishRequest::Kind kind) {
+    WishRequest wish;
+    wish.set_kind(kind);
+    if (kind == WishRequest::SCALE) {
+      *wish.mutable_job() = JobOf(shape_.WithOtherReplicas(lives_begun_ + 1));
+    }
+    return wish;
   }
-  void Register(Role role, int replicas) {
-    for (int i = 0; i < replicas; ++i) {
-      RegisterRequest request;
-      request.mutable_member()->set_role(role);
-      request.mutable_member()->set_index(i);
-      request.mutable_member()->set_address("simulated");
-      request.mutable_member()->set_pid(1 + static_cast<int>(role) * 100 + i);
-      request.set_incarnation(1 + static_cast<int>(role) * 100 + i);
-      coordinator_->Handle({"/satrap.Coordinator/Register", false},
-                           {request.SerializeAsString(), Buffer()},
-                           [this](absl::StatusOr<rpc::Message> answer) {
-                             if (!answer.ok()) Violate(answer.status().ToString());
-                           });
+
+  void Apply(const LifeEnd& end) {
+    is_excused_ = true;
+    end_ = end;
+    switch (end.how) {
+      case LifeEnd::kDeath:
+        victim_ = life().processes()[end.victim % life().processes().size()].get();
+        // A life whose victim does too little to die finishes.
+        end.at_act > 0 ? victim_->KillAtAct(end.at_act) : victim_->Kill();
+        return;
+      case LifeEnd::kPower:
+        for (const auto& any : lives_) {
+          any->Doom();
+          for (const auto& process : any->processes()) process->Kill();
+        }
+        disk_.LosePower();
+        TakeLogAfterLoss();
+        return;
+      case LifeEnd::kOtherLauncher:
+        end_->all_at_once = false;
+        end_->nobody_dies = end.seed % 4 != 0;
+        return EndLife(/*resume=*/false);
+      case LifeEnd::kFailedWrite:
+        disk_.FailNthWrite(end.nth_write, end.disk_is_full ? absl::StatusCode::kResourceExhausted
+                                                           : absl::StatusCode::kDataLoss);
+        return;
+      case LifeEnd::kStopWish:
+        return life().Wish(WishOf(WishRequest::STOP));
+      case LifeEnd::kScaleWish:
+        return life().Wish(WishOf(WishRequest::SCALE));
     }
   }
 
-  void MakePss() {
-    for (int i = 0; i < shape_.ps; ++i) {
-      PsEngine::Options options;
-      options.envelope = envelope_;
-      options.index = i;
-      options.executor = &loop_;
-      options.disk_executor = &loop_;
-      options.timeouts = SimTimeouts();
-      auto engine = PsEngine::Create(planting_.JobOf(EMBEDDING_PS, job_), options);
-      CHECK_OK(engine.status());
-      pss_.push_back(*std::move(engine));
-      rpc::Handler* handler = planting_.BeforePs(i, pss_.back().get());
-      // Outermost, so that it sees what workers are told, not what a planted fault does.
-      if (!shape_.ordered) {
-        handler =
-            Keep(std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
-              training_.OnUpdateApplied(i, rank, number);
-            }));
-      }
-      ps_handlers_.push_back(handler);
+  void TakeLogAfterLoss() {
+    const auto log = RunLog::Open(kRunDir, mount_.get());
+    if (!log.ok()) return Violate(absl::StrCat("after a loss of power: ", log.status().ToString()));
+    history_.OnLog(log->entries(), /*acknowledged=*/false);
+  }
+
+  void OnExit(const Life::Exited& exited) {
+    switch (exited.exit) {
+      case Exit::kDone:
+        return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
+      case Exit::kStartAgain:
+        if (!is_excused_ && lives_.size() == 1 && deaths_.kill_points.empty()) {
+          Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
+        }
+        return EndLife(/*resume=*/false);
+      case Exit::kFailed:
+        if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why)) {
+          Violate(absl::StrCat("the run fails: ", exited.why));
+        }
+        return EndLife(/*resume=*/true);
     }
   }
 
-  void MakeWorkers() {
-    for (int i = 0; i < shape_.workers; ++i) {
-      EmbeddingWorkerEngine::Options options;
-      options.envelope = envelope_;
-      options.index = i;
-      for (rpc::Handler* ps : ps_handlers_) options.ps.push_back(Connect(ps));
-      options.executor = &loop_;
-      options.timeouts = SimTimeouts();
-      options.on_failure = FailureSinkOf(absl::StrCat("embedding worker ", i));
-      if (planting_.plant() == Plant::kCapacityPerWorker) {
-        options.ordered_capacity = StreamQueue::CapacityScope::kStream;
-      }
-      auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
-      CHECK_OK(engine.status());
-      workers_.push_back(*std::move(engine));
-      worker_handlers_.push_back(Keep(std::make_unique<PutBatchWatch>(
-          planting_.BeforeWorker(workers_.back().get()), &last_epochs_)));
+  void EndLife(bool resume) {
+    if (history_.finished()) {
+      over_ = true;
+      return;
     }
-  }
-  rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler) {
-    handlers_.push_back(std::move(handler));
-    return handlers_.back().get();
-  }
-
-  std::vector<rpc::Channel*> ChannelsToWorkers() {
-    std::vector<rpc::Channel*> channels;
-    for (rpc::Handler* worker : worker_handlers_) channels.push_back(Connect(worker));
-    return channels;
-  }
-
-  // The coordinator, too, is reached through the lossy network; the loaders' files are real.
-  void MakeLoaders() {
-    for (int i = 0; i < shape_.loaders; ++i) {
-      auto streams =
-          LoaderStreams::Make(planting_.JobOf(DATA_LOADER, job_), i, [](const std::string&) {});
-      CHECK_OK(streams.status());
-      SplitLeaseClient::Options lease;
-      lease.envelope = envelope_;
-      lease.loader_index = i;
-      lease.num_splits = (*streams)->num_train_splits();
-      lease.timeouts = SimTimeouts();
-      rpc::Channel* coordinator = Connect(planting_.BeforeCoordinator(coordinator_.get()));
-      leases_.push_back(std::make_unique<SplitLeaseClient>(lease, &loop_, coordinator));
-      (*streams)->MakeSources(&loop_, leases_.back().get());
-      LoaderEngine::Options options;
-      options.loader_index = i;
-      options.envelope = envelope_;
-      options.timeouts = SimTimeouts();
-      options.max_open_parts = 1 + loop_.random()->Below(4);
-      loaders_.push_back(std::make_unique<LoaderEngine>(
-          options, planting_.SourcesOf((*streams)->sources()), ChannelsToWorkers(), &loop_,
-          FailureSinkOf(absl::StrCat("loader ", i))));
-      streams_.push_back(*std::move(streams));
+    const LifeEnd end =
+        end_.has_value() ? *end_ : DeathPlan::DrawEnd(shape_.seed, lives_.size() + 1000);
+    end_.reset();
+    if (victim_ != nullptr) victim_->KillAtAct(0);
+    victim_ = nullptr;
+    life().Doom();
+    for (size_t i = 0; i < life().processes().size(); ++i) {
+      SimProcess* process = life().processes()[i].get();
+      if (end.all_at_once) process->Kill();
+      const ProcessEnd fate = end.OfProcess(i);
+      process->StandStill(fate.stands_still_us);
+      if (fate.dies_after_us < 0) continue;
+      loop_.PostAfter(fate.dies_after_us, [process] { process->Kill(); });
     }
-  }
-
-  void MakeRanks() {
-    for (int i = 0; i < shape_.ranks; ++i) {
-      RankOptions options = MakeRankOptions(job_, i, envelope_);
-      options.timeouts = SimTimeouts();
-      options.has_valid = shape_.has_valid;
-      options.has_test = true;
-      options.keeps_ledger = false;
-      options.checkpoint.set_every_steps(static_cast<int64_t>(shape_.seed % 4));
-      planting_.ChangeOptions(&options);
-      ranks_.push_back(std::make_unique<RankEngine>(
-          options, &loop_, planting_.ChannelsOf(i, ChannelsToWorkers()),
-          planting_.TrainerOf(i, training_.trainer(i)), planting_.ObserverOf(&observers_[i]),
-          FailureSinkOf(absl::StrCat("rank ", i)),
-          [this](const RunResult& result) { results_.push_back(planting_.ResultOf(result)); }));
-    }
+    BeginLifeLater(end.next_after_us, resume, end.other_replicas);
   }
 
   void CheckEnd() {
-    FinishedWorld finished;
-    finished.shape = &shape_;
-    finished.training = &training_;
-    finished.results = &results_;
-    finished.observers = &observers_;
-    finished.stop_wished_at = stop_wished_at_;
-    finished.last_epochs = last_epochs_;
-    for (const auto& worker : workers_) finished.workers.push_back(worker.get());
-    for (const auto& ps : pss_) finished.pss.push_back(ps.get());
-    finished.read_row = [this](int ps, uint32_t table, uint64_t key) {
-      return ReadRow(ps, table, key);
-    };
-    finished.violated = [this](std::string what) { Violate(std::move(what)); };
-    CheckFinishedWorld(finished);
-    result_.validations = observers_[0].validations.size();
-    result_.non_finite_steps = training_.non_finite_steps();
-    result_.stopped_early = results_[0].stopped_early();
-    result_.stopped_by_wish = training_.stop_step().has_value();
-    result_.restored = training_.restored();
-    for (const auto& [pass, seen] : training_.seen()) {
+    life().CheckEnd();
+    const SimTraining& training = life().training();
+    result_.validations = life().observers()[0].validations.size();
+    result_.non_finite_steps = training.non_finite_steps();
+    result_.stopped_early = life().results()[0].stopped_early();
+    result_.stopped_by_wish = training.stop_step().has_value();
+    result_.restored = training.restored();
+    for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;
     }
   }
 
-  // The row of a key at an embedding PS, read by a Lookup of evaluation; none: there is no row.
-  absl::optional<std::vector<float>> ReadRow(int ps, uint32_t table, uint64_t key) {
-    // Under the name of embedding worker 0, with numbers above those of its own calls.
-    constexpr uint64_t kFirstNumber = uint64_t{1} << 40;
-    LookupHeader header;
-    *header.mutable_envelope() = envelope_;
-    header.mutable_call()->set_sender(0);
-    header.mutable_call()->set_number(kFirstNumber + rows_read_++);
-    header.mutable_call()->set_oldest_open(1);
-    header.set_training(false);
-    TableKeys* asked = header.add_tables();
-    asked->set_table(table);
-    asked->set_num_keys(1);
-    rpc::PayloadBuilder builder;
-    builder.Reserve<uint64_t>(1, asked->mutable_keys());
-    builder.Allocate();
-    builder.Fill<uint64_t>(asked->keys())[0] = key;
-    absl::optional<std::vector<float>> row;
-    bool done = false;
-    pss_[ps]->Handle(rpc::kLookup, {header.SerializeAsString(), builder.Take()},
-                     [&](absl::StatusOr<rpc::Message> answer) {
-                       CHECK_OK(answer.status());
-                       LookupAnswerHeader got;
-                       CHECK(got.ParseFromString(answer->header));
-                       const TableValues& values = got.tables(0);
-                       const auto floats = rpc::SectionView<float>(answer->payload, values.values(),
-                                                                   values.row_values(), "values");
-                       const auto bits = rpc::SectionView<uint8_t>(
-                           answer->payload, values.presence(), 1, "presence");
-                       CHECK_OK(floats.status());
-                       CHECK_OK(bits.status());
-                       if (((*bits)[0] & 1) != 0) row.emplace(floats->begin(), floats->end());
-                       done = true;
-                     });
-    CHECK(loop_.RunUntil([&] { return done; }, loop_.NowUs() + 1000000, loop_.events() + 100000));
-    return row;
-  }
-
   const WorldShape shape_;
+  const DeathPlan deaths_;
+  const Plant plant_;
   const SimFolder folder_;
-  const JobConfig job_;
+  JobConfig files_;  // where they are
   SimLoop loop_;
   SimNetwork network_;
-  Planting planting_;
-  SimTraining training_;
-  std::vector<RecordingObserver> observers_;
-  Envelope envelope_;
+  const SimAddresses addresses_;
+  SimDisk disk_;
+  const std::unique_ptr<FileSystem> mount_;  // of the checks
+  History history_;
   WorldResult result_;
-  std::vector<std::unique_ptr<rpc::Channel>> channels_;
-  std::unique_ptr<CoordinatorEngine> coordinator_;
-  std::vector<std::unique_ptr<PsEngine>> pss_;
-  uint64_t rows_read_ = 0;                               // by ReadRow
-  std::vector<std::unique_ptr<rpc::Handler>> handlers_;  // before engines
-  std::vector<rpc::Handler*> ps_handlers_;
-  std::vector<rpc::Handler*> worker_handlers_;
-  std::map<Stream, uint32_t> last_epochs_;  // of PutBatches
-  std::vector<std::unique_ptr<EmbeddingWorkerEngine>> workers_;
-  std::vector<std::unique_ptr<SplitSupply>> leases_;
-  std::vector<std::unique_ptr<LoaderStreams>> streams_;
-  std::vector<std::unique_ptr<LoaderEngine>> loaders_;
-  std::vector<std::unique_ptr<RankEngine>> ranks_;
-  std::vector<RunResult> results_;
-  absl::optional<uint64_t> stop_wished_at_;
+  std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
+  Planting::Windows windows_;
+  int lives_begun_ = 0;
+  JobConfig job_;  // of the newest life
+  int64_t life_began_at_event_ = 0;
+  bool is_excused_ = false;  // the newest life may end by itself
+  std::multiset<int64_t> cut_wishes_;
+  size_t ends_used_ = 0;
+  absl::optional<LifeEnd> end_;   // what was done to the newest life
+  SimProcess* victim_ = nullptr;  // dies next, and ends the newest life
+  bool poison_is_over_ = false;
+  bool next_life_due_ = false;  // the newest life ends, and the next one has not begun
+  bool over_ = false;           // END is in the log
 };
 
 }  // namespace
 
-WorldResult RunWorld(const WorldShape& shape, Plant plant, const NetworkFaults& faults) {
-  World world(shape, plant, faults);
+WorldResult RunWorld(const WorldShape& shape, Plant plant, const NetworkFaults& faults,
+                     const DeathPlan& deaths) {
+  World world(shape, plant, faults, deaths);
   return world.Run();
 }
 
@@ -459,11 +398,16 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
   if (result.stopped_early) kinds.push_back("stopped early, out of patience");
   if (result.stopped_by_wish) kinds.push_back("stopped by RequestStop");
   if (result.restored) kinds.push_back("tested with an earlier, best model");
+  if (result.lives > 1) kinds.push_back(absl::StrCat("of ", result.lives, " lives"));
+  if (result.cuts > 0) kinds.push_back("with cuts");
+  if (result.failed_writes > 0) kinds.push_back("with a failed write");
+  if (result.requests_to_the_next_life > 0) kinds.push_back("with requests to the next life");
   return kinds;
 }
 
-std::string ReplayCommand(uint64_t seed) {
-  return absl::StrCat("bazel run //tests/simulation:simulate -- ", seed);
+std::string ReplayCommand(uint64_t seed, bool with_deaths) {
+  return absl::StrCat("bazel run //tests/simulation:simulate -- ", with_deaths ? "--deaths " : "",
+                      seed);
 }
 
 namespace {

@@ -1,6 +1,11 @@
 // A world: the real engines of all roles and the loaders' real reading of files, in one thread, on
 // one seed's network, with drawn samples and a simulated dense network. It runs until every rank
 // has finished and reports every promise that was broken.
+//
+// Deaths. With a DeathPlan a process dies at a drawn event, which ends the life of all roles
+// (sim_life.h): the others die at once, later, or never, and stand still in between, while the next
+// life begins at the same addresses. Nothing that processes or messages of an earlier life do may
+// disturb it: everything that is promised of a world without deaths is checked of the last life.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
 #define SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
@@ -10,6 +15,7 @@
 #include <vector>
 
 #include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_deaths.h"
 #include "tests/simulation/sim_network.h"
 #include "tests/simulation/sim_plants.h"
 
@@ -26,18 +32,22 @@ struct WorldResult {
   bool stopped_early = false;  // patience had run out
   bool stopped_by_wish = false;
   bool restored = false;  // the best model, before the test
+  int lives = 1;
+  int cuts = 0;  // in the log
+  int64_t failed_writes = 0;
+  int64_t requests_to_the_next_life = 0;  // of processes that outlived theirs, or under way
 };
 
 // Deterministic: the same arguments give the same result.
 WorldResult RunWorld(const WorldShape& shape, Plant plant = Plant::kNone,
-                     const NetworkFaults& faults = {});
+                     const NetworkFaults& faults = {}, const DeathPlan& deaths = {});
 
 // One line that describes a world.
 std::string Describe(const WorldShape& shape);
 // The kinds that a world belongs to, for counting over many worlds.
 std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& result);
 // The command that runs the world of this seed alone.
-std::string ReplayCommand(uint64_t seed);
+std::string ReplayCommand(uint64_t seed, bool with_deaths = false);
 
 }  // namespace satrap::simulation
 

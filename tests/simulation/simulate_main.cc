@@ -1,10 +1,12 @@
 // Runs the worlds of the seeds FIRST to LAST and prints every promise that was broken.
 //
-//   bazel run //tests/simulation:simulate -- FIRST [LAST]
-//   bazel run //tests/simulation:simulate -- --faults
+//   bazel run //tests/simulation:simulate -- [--deaths] FIRST [LAST]
+//   bazel run //tests/simulation:simulate -- --faults [TEXT]
 //
-// The second form plants every fault that can be planted and prints, as the table in
-// docs/consistency.md, the first seed that finds each; exit code 1 if one is not found.
+// With --deaths processes die, the power fails, writes fail, wishes come, and the run begins again.
+// The second form plants every fault that can be planted (or those whose description holds TEXT) and
+// prints, as the table in docs/consistency.md, the first seed that finds each; exit code 1 if one is
+// not found.
 //
 // For each broken world it prints the shape, what broke, and the command that replays it alone, and
 // at the end how many worlds there were of each kind. More than one world runs in a child process,
@@ -18,6 +20,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -27,29 +30,34 @@
 namespace satrap::simulation {
 namespace {
 
-void PrintBroken(const WorldShape& shape, const WorldResult& result) {
+void PrintBroken(const WorldShape& shape, const WorldResult& result, bool with_deaths) {
   std::printf("%s\n", Describe(shape).c_str());
+  if (with_deaths) std::printf("  %s\n", DeathPlan::Draw(shape.seed).Describe().c_str());
   for (const std::string& violation : result.violations) std::printf("  %s\n", violation.c_str());
-  std::printf("  replay: %s\n", ReplayCommand(shape.seed).c_str());
+  std::printf("  replay: %s\n", ReplayCommand(shape.seed, with_deaths).c_str());
   std::fflush(stdout);
 }
 
+DeathPlan DeathsOf(uint64_t seed, bool with_deaths) {
+  return with_deaths ? DeathPlan::Draw(seed) : DeathPlan();
+}
+
 // `*running` is the seed of the world that runs. Returns the exit code.
-int RunWorlds(uint64_t first, uint64_t last, volatile uint64_t* running) {
+int RunWorlds(uint64_t first, uint64_t last, bool with_deaths, volatile uint64_t* running) {
   unsigned long long broken = 0, steps = 0, samples = 0, events = 0;
   std::map<std::string, int> kinds;
   for (uint64_t seed = first; seed <= last; ++seed) {
     *running = seed;
     const WorldShape shape = WorldShape::Draw(seed);
     if (first == last) std::printf("%s\n", Describe(shape).c_str());
-    const WorldResult result = RunWorld(shape);
+    const WorldResult result = RunWorld(shape, Plant::kNone, {}, DeathsOf(seed, with_deaths));
     steps += result.steps;
     samples += result.trained_samples;
     events += result.events;
     for (const std::string& kind : KindsOf(shape, result)) ++kinds[kind];
     if (result.violations.empty()) continue;
     ++broken;
-    PrintBroken(shape, result);
+    PrintBroken(shape, result, with_deaths);
   }
   for (const auto& [kind, count] : kinds) std::printf("%7d %s\n", count, kind.c_str());
   std::printf("%llu worlds, %llu broken; %llu steps, %llu samples trained, %llu events\n",
@@ -58,20 +66,20 @@ int RunWorlds(uint64_t first, uint64_t last, volatile uint64_t* running) {
   return broken == 0 ? 0 : 1;
 }
 
-int RunWorldsInChild(uint64_t first, uint64_t last) {
+int RunWorldsInChild(uint64_t first, uint64_t last, bool with_deaths) {
   void* shared =
       mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(shared != MAP_FAILED);
   auto* running = static_cast<volatile uint64_t*>(shared);
   const pid_t child = fork();
   CHECK(child >= 0);
-  if (child == 0) _exit(RunWorlds(first, last, running));
+  if (child == 0) _exit(RunWorlds(first, last, with_deaths, running));
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   std::printf("%s\n  ended the process by signal %d\n  replay: %s\n",
               Describe(WorldShape::Draw(*running)).c_str(), WTERMSIG(status),
-              ReplayCommand(*running).c_str());
+              ReplayCommand(*running, with_deaths).c_str());
   if (*running < last) {
     std::printf("seeds %llu to %llu did not run\n", static_cast<unsigned long long>(*running) + 1,
                 static_cast<unsigned long long>(last));
@@ -82,10 +90,12 @@ int RunWorldsInChild(uint64_t first, uint64_t last) {
 // Far more than any fault needs, so that one that is not found is not for want of worlds.
 constexpr uint64_t kSeedsPerFault = 2000;
 
-int PrintFaultTable() {
+// Of the faults whose text holds `part`.
+int PrintFaultTable(absl::string_view part) {
   bool all_found = true;
   std::printf("| fault | seed |\n|---|---|\n");
   for (const Fault& fault : AllFaults()) {
+    if (!absl::StrContains(fault.says, part)) continue;
     const FaultSearch search = SearchFault(fault, kSeedsPerFault);
     all_found = all_found && search.seed > 0;
     std::printf("| %s | %s |\n", fault.says,
@@ -100,11 +110,17 @@ int PrintFaultTable() {
 }  // namespace satrap::simulation
 
 int main(int argc, char** argv) {
-  if (argc == 2 && absl::string_view(argv[1]) == "--faults") {
-    return satrap::simulation::PrintFaultTable();
+  if (argc >= 2 && argc <= 3 && absl::string_view(argv[1]) == "--faults") {
+    return satrap::simulation::PrintFaultTable(argc == 3 ? argv[2] : "");
+  }
+  const bool with_deaths = argc >= 2 && absl::string_view(argv[1]) == "--deaths";
+  if (with_deaths) {
+    --argc;
+    ++argv;
   }
   if (argc < 2 || argc > 3) {
-    std::fprintf(stderr, "usage: simulate FIRST_SEED [LAST_SEED] | simulate --faults\n");
+    std::fprintf(stderr,
+                 "usage: simulate [--deaths] FIRST_SEED [LAST_SEED] | simulate --faults [TEXT]\n");
     return 1;
   }
   uint64_t first;
@@ -114,8 +130,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "simulate: seeds are whole numbers, FIRST_SEED not above LAST_SEED\n");
     return 1;
   }
-  if (first != last) return satrap::simulation::RunWorldsInChild(first, last);
+  if (first != last) return satrap::simulation::RunWorldsInChild(first, last, with_deaths);
   // One world runs in this process, which a debugger follows more easily.
   uint64_t running = 0;
-  return satrap::simulation::RunWorlds(first, last, &running);
+  return satrap::simulation::RunWorlds(first, last, with_deaths, &running);
 }

@@ -15,13 +15,14 @@ namespace satrap::simulation {
 namespace {
 
 // A CHECK ends the test without the seed: `simulate` over the same seeds names it.
-void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed) {
+void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed, bool with_deaths = false) {
   for (uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);
-    const WorldResult result = RunWorld(shape);
+    const DeathPlan deaths = with_deaths ? DeathPlan::Draw(seed) : DeathPlan();
+    const WorldResult result = RunWorld(shape, Plant::kNone, {}, deaths);
     for (const std::string& violation : result.violations) {
-      ADD_FAILURE() << violation << "\n  in " << Describe(shape)
-                    << "\n  replay: " << ReplayCommand(seed);
+      ADD_FAILURE() << violation << "\n  in " << Describe(shape) << "\n  " << deaths.Describe()
+                    << "\n  replay: " << ReplayCommand(seed, with_deaths);
     }
     if (testing::Test::HasFailure()) return;
   }
@@ -31,6 +32,31 @@ TEST(Simulation, KeepsItsPromisesUnderSeeds1To500) { ExpectAsPromised(1, 500); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds501To1000) { ExpectAsPromised(501, 1000); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds1001To1500) { ExpectAsPromised(1001, 1500); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds1501To2000) { ExpectAsPromised(1501, 2000); }
+
+TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1To1000) {
+  ExpectAsPromised(1, 1000, /*with_deaths=*/true);
+}
+
+TEST(SimulationWithDeaths, TheSameSeedGivesTheSameRun) {
+  const WorldShape shape = WorldShape::Draw(17);
+  const DeathPlan deaths = DeathPlan::Draw(17);
+  const WorldResult once = RunWorld(shape, Plant::kNone, {}, deaths);
+  const WorldResult again = RunWorld(shape, Plant::kNone, {}, deaths);
+  EXPECT_EQ(once.events, again.events);
+  EXPECT_EQ(once.simulated_us, again.simulated_us);
+}
+
+TEST(SimulationWithDeaths, MostSeedsHaveSeveralLivesAndRequestsReachTheNextOne) {
+  int several = 0, reached = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const WorldResult result =
+        RunWorld(WorldShape::Draw(seed), Plant::kNone, {}, DeathPlan::Draw(seed));
+    several += result.lives > 1 ? 1 : 0;
+    reached += result.requests_to_the_next_life > 0 ? 1 : 0;
+  }
+  EXPECT_GT(several, 60);
+  EXPECT_GT(reached, 40);
+}
 
 TEST(Simulation, TheSameSeedGivesTheSameRun) {
   const WorldShape shape = WorldShape::Draw(17);
@@ -47,15 +73,15 @@ TEST(Simulation, TheSeedsReachEveryKindOfWorld) {
     for (const std::string& kind : KindsOf(shape, RunWorld(shape))) seen.insert(kind);
   }
   // Two modes; one to three ranks, loaders up to 2, embedding workers up to 3 and PSs up to 2;
-  // staleness and lanes of three values; and eleven more.
-  EXPECT_EQ(seen.size(), 2u + 3 + 2 + 3 + 2 + 3 + 3 + 11) << absl::StrJoin(seen, ", ");
+  // staleness and lanes of three values; and twelve more.
+  EXPECT_EQ(seen.size(), 2u + 3 + 2 + 3 + 2 + 3 + 3 + 12) << absl::StrJoin(seen, ", ");
 }
 
 // Every planted fault is found, and soon.
 class PlantedFault : public testing::TestWithParam<Fault> {};
 
-TEST_P(PlantedFault, IsFoundWithin600Seeds) {
-  const FaultSearch search = SearchFault(GetParam(), 600);
+TEST_P(PlantedFault, IsFoundWithin2000Seeds) {
+  const FaultSearch search = SearchFault(GetParam(), 2000);
   EXPECT_GT(search.seed, 0u) << "nothing is broken although " << GetParam().says;
 }
 

@@ -1,0 +1,38 @@
+// Reads a committed cut as a generation that begins from it does: its manifest, and its rows by an
+// embedding PS of its own. It runs to its end within the call, on a loop of its own, so it may be
+// asked in the middle of an event of the world.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_CUT_READER_H_
+#define SATRAP_TESTS_SIMULATION_SIM_CUT_READER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/file_system.h"
+#include "common/rpc/rpc.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+#include "tests/simulation/sim_history.h"
+#include "tests/simulation/sim_loop.h"
+
+namespace satrap::simulation {
+
+// The row of a key at the embedding PS `ps`, read by a Lookup of evaluation; none: there is no row.
+// The call goes under the name of embedding worker 0 with a number above those of its own calls;
+// `nth` counts such calls to a PS. Runs events of `loop` until the answer is there.
+absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& envelope,
+                                             uint64_t nth, uint32_t table, uint64_t key,
+                                             SimLoop* loop);
+
+// The cut in `folder`. `file_system` is not owned and must outlive the result.
+absl::StatusOr<CutContent> ReadCutIn(const std::string& folder, const JobConfig& job,
+                                     FileSystem* file_system);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_CUT_READER_H_

@@ -1,0 +1,68 @@
+// What a seed decides about the deaths in a world: when a life ends, how, and what comes after it.
+// It draws from streams of its own, so that the world of a seed is the same with and without them.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
+#define SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/job.pb.h"
+
+namespace satrap::simulation {
+
+// What becomes of one process of a life, in microseconds after the death that ends the life.
+struct ProcessEnd {
+  int64_t stands_still_us = 0;  // first
+  int64_t dies_after_us = -1;   // -1: it lives to the end of the world, a zombie
+};
+
+// The end of one life, or what may lead to it.
+struct LifeEnd {
+  enum How {
+    kDeath,          // of `victim`; the others follow
+    kPower,          // everything dies and the disk loses what was not synced
+    kOtherLauncher,  // the next life begins beside this one, of which nobody dies
+    kFailedWrite,    // one operation on the disk fails
+    kStopWish,       // the run is asked to stop, and resumed
+    kScaleWish,      // the run is asked for other numbers of replicas
+  };
+  How how = kDeath;
+  int64_t after_events = 0;  // of the life; one that finishes before has no death
+  // 0: the victim dies between two events. Otherwise in the middle of its code, instead of this
+  // many-th act from then on (SimProcess::KillAtAct).
+  int64_t at_act = 0;
+  uint64_t victim = 0;          // of Life::processes, modulo their number
+  int64_t nth_write = 0;        // from then on: the one that fails
+  bool disk_is_full = false;    // and with which error
+  int64_t next_after_us = 0;    // when the next life begins
+  bool other_replicas = false;  // the next life has other numbers of replicas
+
+  // As a launcher that sees a death does: SIGKILL for all, at once.
+  bool all_at_once = false;
+  bool nobody_dies = false;
+  uint64_t seed = 0;
+
+  // What becomes of process number `index`, if not all die at once.
+  ProcessEnd OfProcess(size_t index) const;
+};
+
+struct DeathPlan {
+  std::vector<LifeEnd> ends;           // in turn; the life after them may finish
+  std::vector<int64_t> cut_wishes;     // after so many events of the world
+  std::vector<KillPoint> kill_points;  // of the job
+  // A process dies in every life, after this many events of it, until the run may not restart any
+  // more; it is then resumed, and cured. 0: none.
+  int64_t poison_after_events = 0;
+  int max_restarts = 100;
+
+  static DeathPlan Draw(uint64_t seed);
+  // The end of a life that ends without a plan.
+  static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
+  std::string Describe() const;
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_

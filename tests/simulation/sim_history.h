@@ -1,0 +1,94 @@
+// What a run has promised over all its lives, and what its disk holds of it.
+//
+//   at the mark     rank 0 begins a cut, every rank is idle and nothing is in flight: OnMark keeps
+//                   what tables, ledger and counts must be, as SimTraining knows it (State)
+//   in the log      whenever the coordinator has acknowledged something, at the begin of every life
+//                   and at the end, OnLog takes the entries that the disk holds. Then:
+//                     - what was acknowledged is still there, in its place;
+//                     - generations ascend by one, and each begins from the newest cut since the
+//                       one before it, or where that one began; `resume` may take it back;
+//                     - a cut is of the newest generation, was marked, and is in the log once;
+//                     - each new cut loads, and its rows, its ledger and its counts are those of its
+//                       mark: rows = snapshot = ledger;
+//                     - nothing follows the END
+//   the next life   begins with StateOf(its cut). So the checks of a finished life (sim_checks.h)
+//                   are of the whole lineage: every sample's known gradient is in the tables exactly
+//                   once, in hybrid by replay of the pushes from the cut on, in sync as the oracle
+//                   has it, whatever was trained in between and lost.
+//
+// A loss of power may take entries that were not acknowledged; OnLog takes what is left.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_HISTORY_H_
+#define SATRAP_TESTS_SIMULATION_SIM_HISTORY_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/position.pb.h"
+#include "proto/run_log.pb.h"
+#include "tests/simulation/sim_checks.h"
+#include "tests/simulation/sim_trainer.h"
+
+namespace satrap::simulation {
+
+// A cut as a generation that begins from it finds it.
+struct CutContent {
+  RunPosition position;
+  LedgerState ledger;
+  TablesToCheck tables;
+};
+
+class History {
+ public:
+  // Reads a committed cut by the name of its folder; an error: it does not load.
+  using ReadCut = std::function<absl::StatusOr<CutContent>(const std::string& cut)>;
+
+  // `violated` is called for each broken promise.
+  History(const WorldShape& shape, ReadCut read_cut, std::function<void(std::string)> violated);
+
+  // Once for each cut that is begun, at its first BeginCut, whatever becomes of it.
+  void OnMark(const std::string& cut, SimTraining::State state);
+  // `acknowledged`: somebody was told of the last entry, so all of them must stay.
+  void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged);
+
+  bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
+  // Of a cut that was marked; of "", the beginning of the run.
+  const SimTraining::State& StateOf(const std::string& cut) const;
+  // Checks the newest cut again, which somebody is about to begin from.
+  void CheckNewestAgain() {
+    if (!newest_cut_.empty() && IsMarked(newest_cut_)) CheckCut(newest_cut_, StateOf(newest_cut_));
+  }
+  // Whether it is in the log.
+  bool IsCommitted(const std::string& cut) const { return checked_.count(cut) > 0; }
+  // The newest in the log; empty if there is none.
+  const std::string& newest_cut() const { return newest_cut_; }
+  bool finished() const { return finished_; }  // END is in the log
+  int cuts() const { return cuts_; }           // committed
+
+ private:
+  void Read(size_t number, const RunLogEntry& entry);
+  void ReadGeneration(const GenerationEntry& entry);
+  void ReadCutEntry(const CutEntry& entry);
+  void CheckCut(const std::string& cut, const SimTraining::State& marked);
+
+  const WorldShape shape_;
+  const ReadCut read_cut_;
+  const std::function<void(std::string)> violated_;
+  std::map<std::string, SimTraining::State> marked_;  // by the name of the cut
+  std::vector<std::string> acknowledged_;             // entries, serialised
+  std::map<std::string, bool> checked_;               // cuts
+  // Of the entries that were read last.
+  uint64_t generation_ = 0;
+  std::string newest_cut_;
+  bool finished_ = false;
+  int cuts_ = 0;
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_HISTORY_H_

@@ -1,0 +1,142 @@
+#include "tests/simulation/sim_history.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace satrap::simulation {
+namespace {
+
+RunLogEntry GenerationOf(uint64_t number, const std::string& cut) {
+  RunLogEntry entry;
+  entry.mutable_generation()->set_generation(number);
+  entry.mutable_generation()->set_cut(cut);
+  return entry;
+}
+
+RunLogEntry CutOf(uint64_t generation, const std::string& cut, uint64_t step) {
+  RunLogEntry entry;
+  entry.mutable_cut()->set_generation(generation);
+  entry.mutable_cut()->set_cut(cut);
+  entry.mutable_cut()->set_step(step);
+  return entry;
+}
+
+RunLogEntry End() {
+  RunLogEntry entry;
+  entry.mutable_end();
+  return entry;
+}
+
+class HistoryTest : public testing::Test {
+ protected:
+  HistoryTest()
+      : history_(
+            WorldShape(), [this](const std::string&) { return Content(); },
+            [this](const std::string& what) { violations_.push_back(what); }) {
+    state_.steps = 7;
+    state_.samples = 20;
+    state_.tables.rows[5];
+    state_.tables.pushes[0] = 7;
+    position_.set_step(7);
+    position_.set_samples(20);
+    history_.OnMark("a", state_);
+    SimTraining::State later = state_;
+    later.steps = 9;
+    history_.OnMark("b", later);
+  }
+
+  // The cut that the disk gives, whichever is asked for.
+  CutContent Content() {
+    CutContent content;
+    content.position = position_;
+    content.tables.rows = rows_;
+    content.tables.read_row = [this](uint32_t table,
+                                     uint64_t) -> absl::optional<std::vector<float>> {
+      if (table == 1) return std::vector<float>(kRowValues, row_value_);
+      std::vector<float> counters(kCounterValues);
+      counters[0] = 7;
+      return counters;
+    };
+    return content;
+  }
+
+  // The violations that reading this log shows.
+  std::vector<std::string> ViolationsOf(const std::vector<RunLogEntry>& log,
+                                        bool acknowledged = false) {
+    violations_.clear();
+    history_.OnLog(log, acknowledged);
+    return violations_;
+  }
+
+  SimTraining::State state_;
+  RunPosition position_;
+  uint64_t rows_ = 1;
+  float row_value_ = kInitialRowValue;
+  std::vector<std::string> violations_;
+  History history_;
+};
+
+TEST_F(HistoryTest, AcceptsARunOfTwoGenerations) {
+  const std::vector<RunLogEntry> log = {GenerationOf(1, ""), CutOf(1, "a", 7), GenerationOf(2, "a"),
+                                        End()};
+  EXPECT_TRUE(ViolationsOf(log, true).empty());
+  EXPECT_TRUE(ViolationsOf(log, true).empty()) << "read again";
+  EXPECT_EQ(history_.newest_cut(), "a");
+  EXPECT_TRUE(history_.finished());
+  EXPECT_EQ(history_.StateOf("a").steps, 7u);
+  EXPECT_EQ(history_.StateOf("").steps, 0u);
+}
+
+TEST_F(HistoryTest, SeesAnAcknowledgedEntryThatIsGoneOrAnotherOne) {
+  EXPECT_TRUE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}, true).empty());
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, "")}).empty());
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), GenerationOf(2, "")}).empty());
+}
+
+TEST_F(HistoryTest, LetsAnEntryGoThatNobodyWasToldOf) {
+  EXPECT_TRUE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}, false).empty());
+  EXPECT_TRUE(ViolationsOf({GenerationOf(1, ""), GenerationOf(2, "")}, true).empty());
+}
+
+TEST_F(HistoryTest, SeesAGenerationThatLeavesOutACut) {
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7), GenerationOf(2, "")}).empty());
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), GenerationOf(3, "")}).empty());
+}
+
+TEST_F(HistoryTest, LetsAResumeTakeTheRunBackToAnOlderCutWhereItStays) {
+  std::vector<RunLogEntry> log = {GenerationOf(1, ""), CutOf(1, "a", 7), GenerationOf(2, "")};
+  log[2].mutable_generation()->set_cause("resume");
+  log.push_back(GenerationOf(3, ""));
+  EXPECT_TRUE(ViolationsOf(log).empty());
+  log.push_back(GenerationOf(4, "a"));
+  EXPECT_FALSE(ViolationsOf(log).empty());
+}
+
+TEST_F(HistoryTest, SeesACutOfAnEarlierGenerationAndOneThatWasNeverMarked) {
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), GenerationOf(2, ""), CutOf(1, "a", 7)}).empty());
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "c", 7)}).empty());
+}
+
+TEST_F(HistoryTest, SeesACutWhoseRowsAreNotThoseOfItsMark) {
+  row_value_ = 2;
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}).empty());
+}
+
+TEST_F(HistoryTest, SeesACutWithARowTooMany) {
+  rows_ = 2;
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}).empty());
+}
+
+TEST_F(HistoryTest, SeesACutOfAnotherStep) {
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), CutOf(1, "b", 9)}).empty())
+      << "its position is that of step 7";
+}
+
+TEST_F(HistoryTest, SeesEntriesAfterTheEnd) {
+  EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), End(), GenerationOf(2, "")}).empty());
+}
+
+}  // namespace
+}  // namespace satrap::simulation

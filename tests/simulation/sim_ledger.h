@@ -1,0 +1,43 @@
+// What a LedgerState (proto/position.proto) says, stated again from the format alone: it shares no
+// code with common/checkpoint/ledger.h.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_LEDGER_H_
+#define SATRAP_TESTS_SIMULATION_SIM_LEDGER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "proto/position.pb.h"
+#include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_trainer.h"
+
+namespace satrap::simulation {
+
+// The ids of the samples that the ledger holds as consumed in `epoch`. Calls `violated` for what
+// contradicts the files or itself: a record that does not exist or is there twice, a wrong number.
+// An epoch of which only the totals are left gives none.
+std::set<uint64_t> SamplesOfLedger(const WorldShape& shape, const EpochLedger& epoch,
+                                   const std::function<void(std::string)>& violated);
+
+// The ledger is the union of the provenance of the parts that ranks have got (`seen`, of the train
+// stream), each sample once in its epoch: nothing is missing and nothing too much. REQUIRES: every
+// part that was got is released
+void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTraining::Seen& seen,
+                 const std::function<void(std::string)>& violated);
+
+// The lines of the train files that are no records. A run that has consumed an epoch reports them
+// once, however often it began again.
+struct OtherLines {
+  uint64_t bad_records = 0;
+  uint64_t empty_lines = 0;
+};
+OtherLines OtherLinesOfTrainFiles(const WorldShape& shape);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_LEDGER_H_
