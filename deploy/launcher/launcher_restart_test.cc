@@ -232,7 +232,10 @@ TEST_F(LauncherTest, ALostStarterEndsTheRunWithAMessage) {
   for (const auto& [name, pid] : pids_) {
     // It is reaped by nobody in some containers, and a zombie runs no more.
     while (kill(pid, 0) == 0) {
-      const std::string stat = ContentOf("/proc/" + std::to_string(pid) + "/stat");
+      // Not ContentOf: the process may go while its file is read, and only getline takes that calmly.
+      std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+      std::string stat;
+      std::getline(file, stat);
       if (stat.empty() || stat.find(") Z ") != std::string::npos) break;
     }
   }
