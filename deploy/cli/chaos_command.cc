@@ -34,7 +34,7 @@ constexpr double kRestartSeconds = 60;
 // Carries the events out while the run goes on.
 class Chaos {
  public:
-  Chaos(std::vector<ChaosEvent> events) : events_(std::move(events)) {}
+  explicit Chaos(std::vector<ChaosEvent> events) : events_(std::move(events)) {}
 
   // Looks at the run, and does what is due. Always returns true: the run goes on.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {

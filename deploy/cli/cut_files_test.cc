@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
@@ -50,7 +51,7 @@ class CutFilesTest : public ::testing::Test {
     manifest.set_order_fingerprint(order_fingerprint);
     for (const std::string name : {"a.rows", "b.rows"}) {
       const std::string content = "rows of " + name;
-      std::ofstream(folder + "/" + name) << content;
+      std::ofstream(absl::StrCat(folder, "/", name)) << content;
       SavedFile* file = manifest.add_table_files();
       file->set_name(name);
       file->set_table(3);
@@ -114,8 +115,8 @@ TEST_F(CutFilesTest, DescribesWhatACutHolds) {
         "table        users: id 3, 12 rows, 28 B in 2 files, fingerprint 00000000000000ff\n",
         "dense        dense.bin, 5 B\n",
         "best         step 900 (cut_0001_000003): AUC 0.75000, logloss 0.50000\n",
-        "ledger       epoch 1: 5 splits done, 0 open, 300,000 records, 3 bad, 1 empty lines\n"
-        "             epoch 2: 0 splits done, 1 open, 7,200 records, 0 bad, 0 empty lines\n"}) {
+        "ledger       epoch 1: 5 splits done, 0 open, 300,000 records, 3 bad, 1 empty lines\n",
+        "\n             epoch 2: 0 splits done, 1 open, 7,200 records, 0 bad, 0 empty lines\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   JobConfig job;

@@ -140,7 +140,7 @@ TEST_F(StopTest, ADamagedCutIsRefusedWithItsFile) {
   const CommandEnd refused = Resume();
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr(fs::path(damaged).filename().string()),
-                                 HasSubstr("--from CUT"), Not(HasSubstr("goes on from step"))));
+                                 HasSubstr("--from CUT"), Not(HasSubstr("` goes on from"))));
   EXPECT_TRUE(NobodyIsLeft());
 }
 
