@@ -18,18 +18,17 @@ class PartSource {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<absl::optional<Part>>)>;
 
   // Requests the next part of the epoch, starting with the one in which the stream begins (0 unless
-  // the run goes on from a cut). `done` runs once, on any thread,
-  // perhaps before Next returns:
+  // the run goes on from a cut). `done` runs once, on any thread, perhaps before Next returns:
   //   - with a part;
   //   - without one at the end of the epoch; the next call then begins the epoch that follows;
   //   - with an error, after which Next must not be called again.
   //
   // The header of a part holds its whole id. The parts of a batch come one after another, from part
   // 0 on, and batches in the order of seq. In an ordered stream every batch has all its parts, of
-  // zero samples if need be, last_of_lane is set, and an epoch has at least one batch, unless its last one was trained before
-  // the stream began. A stream of
-  // endless passes gives at least one part a pass, of zero samples if need be: such a part waits at
-  // its worker until its pass begins, and that keeps the loader from running ahead.
+  // zero samples if need be, and last_of_lane is set. An epoch has at least one batch, unless its
+  // last one was trained before the stream began. A stream of endless passes gives at least one part
+  // a pass, of zero samples if need be: such a part waits at its worker until its pass begins, and
+  // that keeps the loader from running ahead.
   //
   // REQUIRES: the previous call was answered
   virtual void Next(Callback done) = 0;

@@ -136,7 +136,6 @@ class RankEngine {
   void GoOn();
   // The end.
   void FinishTraining();
-  void BeginTest();
   void Finish();
 
   const RankOptions options_;
