@@ -51,7 +51,7 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
   job.set_run_dir(folder->path());
   LaunchOptions options;
   options.next_job = true;
-  options.cause = "resume";
+  options.cause = kCauseResume;
   if (!line.from_cut.empty()) {
     ASSIGN_OR_RETURN(options.from_cut, FindCutOfRun(folder->path(), line.from_cut));
   }

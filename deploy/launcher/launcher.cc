@@ -44,8 +44,6 @@ constexpr int64_t kKillMs = 60000;
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 constexpr int64_t kLongestPauseMs = 30000;
-// The cause that the coordinator writes into the log when `satrap scale` ends a generation.
-constexpr char kScaleCause[] = "scale";
 
 // The signals that ask the launcher to stop, without those that its parent has set to be ignored
 // (nohup): while a signal is blocked it becomes pending even if it is ignored.
@@ -260,7 +258,7 @@ Cause Launcher::Rep::Judge() {
 // REQUIRES: `progress` was read after the generation's end
 bool Launcher::Rep::IsScaled() const {
   return status.state() == RESTARTING && progress.generation > status.generation() &&
-         progress.cause == kScaleCause;
+         progress.cause == kCauseScale;
 }
 
 std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) const {
