@@ -109,6 +109,7 @@ void CheckCheckpoint(const CheckpointConfig& checkpoint, const std::string& pref
   // The newest cut is never removed: a generation that begins may be reading it.
   problems->Range(prefix + "keep", checkpoint.keep(), 1, 1000000);
   problems->Range<int64_t>(prefix + "copy_bytes", checkpoint.copy_bytes(), 0, int64_t{1} << 50);
+  problems->Range<double>(prefix + "limit_seconds", checkpoint.limit_seconds(), 1, 86400);
 }
 
 }  // namespace satrap

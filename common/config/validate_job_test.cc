@@ -52,6 +52,8 @@ TEST(ValidateJob, BoundsTheFieldsOfCutsAndRestarts) {
   ExpectRange(job, "checkpoint.every_steps", 0, int64_t{1} << 60);
   ExpectRange(job, "checkpoint.keep", 1, 1000000);
   ExpectRange(job, "checkpoint.copy_bytes", 0, int64_t{1} << 50);
+  ExpectValues(job, "checkpoint.limit_seconds", {"1", "86400"}, {"0", "86401", "nan"},
+               "in [1, 86400]");
   ExpectRange(job, "max_restarts", 0, 1000000);
   ExpectValues(job, "stop_seconds", {"0", "86400"}, {"-1", "86401", "nan"}, "in [0, 86400]");
   JobConfig with_kill_point = job;
