@@ -15,6 +15,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// A wide file has hundreds of columns; an error that lists them all is not read.
 std::string FewNames(std::vector<std::string> names) {
   if (names.empty()) return "none";
   if (names.size() > 40) {
@@ -24,6 +25,7 @@ std::string FewNames(std::vector<std::string> names) {
   return absl::StrJoin(names, ", ");
 }
 
+// From the proto, so that the error names a format that is added later, too.
 std::vector<std::string> FormatNames() {
   std::vector<std::string> names;
   const auto* formats = DataConfig::descriptor()->FindOneofByName("format");
@@ -55,6 +57,7 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
     const ColumnConfig& column = csv.columns(i);
     const std::string path = absl::StrCat("data.csv.columns[", i, "]");
     ++count_of_kind[column.kind()];
+    // Features refer to columns by name; only an ignored one can do without.
     if (column.name().empty() && column.kind() != ColumnConfig::IGNORE) {
       problems->Add(path, "has no name");
     }
@@ -112,6 +115,8 @@ void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
   }
 }
 
+// A transform that divides by zero, or a missing value that is not finite, would reach the dense
+// network as NaN or Inf and make every step one that is skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
   problems->Finite(absl::StrCat(path, ".missing_value"), numeric.missing_value());
   switch (numeric.transform()) {
@@ -151,6 +156,7 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
 
 void ValidateFeature(const FeatureConfig& feature, const std::string& path,
                      const ColumnNames& columns, Problems* problems) {
+  // Ids made from numbers, by buckets or rounding, come from a numeric column.
   const bool numeric = feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET;
   const std::vector<std::string>& names = numeric ? columns.numerics : columns.ids;
   if (!Contains(names, ColumnOf(feature))) {
@@ -171,6 +177,7 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
                            int64_t{1} << 40);
   if (feature.pooling() == FeatureConfig::NONE) {
     problems->Range(absl::StrCat(path, ".max_length"), feature.max_length(), 1, 65536);
+    // Without pooling the ranks need each id's row, and the embedding worker has no sum to send.
     if (feature.transfer() == FeatureConfig::POOLED) {
       problems->Add(absl::StrCat(path, ".transfer"), "POOLED is not possible with pooling NONE");
     }
@@ -185,7 +192,8 @@ bool HasSegment(const JobConfig& job, const std::string& table, const std::strin
   });
 }
 
-// Features that share an id space share rows, so they must name the same table.
+// Features that share an id space share rows, so they must name the same table. All features are
+// checked before anything is reported, so that one run of `validate` shows every mistake.
 void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<std::string, std::string> table_of_space;
@@ -222,6 +230,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
   ColumnNames columns;
   switch (data.format_case()) {
     case DataConfig::kCriteoTsv:
+      // The file has no header; these are the names of the data set's description.
       for (int i = 1; i <= 13; ++i) columns.numerics.push_back(absl::StrCat("I", i));
       for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
       break;
@@ -257,6 +266,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
+    // Without a format no column has a name, and each feature would be an error of its own.
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }

@@ -32,8 +32,8 @@ struct ReadCounts {
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
-  uint64_t skipped =
-      0;  // records of the stream that are consumed; those that were read count as such
+  // Records of the stream that are consumed already; those that were read are in `records`, too.
+  uint64_t skipped = 0;
 };
 
 struct BadLine {
