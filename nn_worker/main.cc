@@ -12,13 +12,13 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/checkpoint/start_cut.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
 #include "common/thread/thread_pool_executor.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/checkpoint/cut_engine.h"
+#include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
@@ -107,7 +107,7 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, RunResult result) {
   return runtime.Finish(result);
 }
 
-absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
+absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
   ForkJoinPool pool(job.nn_worker().compute_threads());
@@ -157,9 +157,9 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
   NetworkTrainer trainer(trainer_options);
   // A run begins from another model once; later generations begin from its own cuts.
   if (!runtime.cut_folder().empty()) {
-    RETURN_IF_ERROR(AboutStartCut(trainer.StartFromCut(runtime.cut_folder())));
+    RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
-    RETURN_IF_ERROR(trainer.StartFromModel(job.init_from()));
+    RETURN_IF_ERROR(trainer.StartFromModel(start));
   }
 
   std::unique_ptr<MetricsFile> metrics_file;
@@ -200,11 +200,17 @@ absl::Status RunRank(RoleRuntime& runtime, Collective* collective) {
 }
 
 absl::Status RunNnWorker(RoleRuntime& runtime) {
+  // Before this rank is ready: nobody trains a step in a generation that cannot begin. The others get
+  // the network from rank 0, because they may not see its disk, and that takes all of them.
+  StartModel start;
+  if (runtime.index() == 0) {
+    ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));
+  }
   RETURN_IF_ERROR(runtime.Join());
   ASSIGN_OR_RETURN(const std::unique_ptr<Collective> collective, MakeCollective(runtime));
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
   // would report a broken connection before this one reports the cause.
-  runtime.ExitUnlessOk(RunRank(runtime, collective.get()));
+  runtime.ExitUnlessOk(RunRank(runtime, start, collective.get()));
   return absl::OkStatus();
 }
 

@@ -1,8 +1,10 @@
 #include "nn_worker/checkpoint/cut_engine.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/checkpoint/manifest.h"
@@ -47,15 +49,32 @@ struct CutEngine::Cut {
   CutOutcome outcome;
   CheckpointManifest manifest;
   int64_t marked_us = 0;
-  bool told_ps = false;  // BeginCut was sent
-  size_t ps_missing = 0;
+  bool told_ps = false;         // BeginCut was sent
+  bool all_marked = false;      // and answered by all
+  std::set<size_t> ps_missing;  // whose files are not written yet
   uint64_t dense_bytes = 0;
   uint32_t dense_crc32c = 0;
   bool dense_written = false;
+  bool commit_sent = false;
   int disk_tasks = 0;  // under way
   bool abandoned = false;
   bool ps_abandoned = false;  // no PS writes anything any more
+
+  // What has to happen before it can end.
+  std::string Missing() const;
 };
+
+std::string CutEngine::Cut::Missing() const {
+  if (abandoned) return absl::StrCat("the end of its writing, after ", outcome.cause);
+  if (!told_ps) return "its folder";
+  if (!all_marked) return "the marks of all embedding PSs";
+  if (commit_sent) return "the coordinator's commit";
+  std::vector<std::string> files;
+  for (const size_t ps : ps_missing)
+    files.push_back(absl::StrCat("the files of embedding_ps ", ps));
+  if (!dense_written) files.push_back(kDenseFile);
+  return files.empty() ? "its manifest" : absl::StrJoin(files, ", ");
+}
 
 absl::StatusOr<std::unique_ptr<CutEngine>> CutEngine::Create(const Options& options) {
   ASSIGN_OR_RETURN(Ledger ledger, Ledger::FromState(options.ledger));
@@ -124,9 +143,25 @@ void CutEngine::StartNext() {
   cut_->marked_us = options_.executor->NowUs();
   if (!broken_.ok()) return End(broken_);
   if (absl::Status status = MergeLedgers(); !status.ok()) return End(std::move(status));
+  EndAfterLimit();
   Reach(KillPoint::RANK_BEFORE_MARK);
   OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->CreateFolders(folder); },
          &CutEngine::OnFolder);
+}
+
+// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit ranks that wait
+// for this cut would never go on, and other cuts would never be taken. The folder stays, because the
+// commit may have been sent.
+void CutEngine::EndAfterLimit() {
+  const double limit_seconds = options_.job.checkpoint().limit_seconds();
+  options_.executor->PostAfter(static_cast<int64_t>(limit_seconds * 1e6), [this, limit_seconds,
+                                                                           number =
+                                                                               cut_->plan.number] {
+    if (cut_ == nullptr || cut_->plan.number != number) return;
+    End(absl::UnavailableError(absl::StrCat(
+        "cut ", cut_->outcome.name, ": not written within ", limit_seconds,
+        " s (checkpoint.limit_seconds); does the disk hang? Still missing: ", cut_->Missing())));
+  });
 }
 
 // The ledger keeps what was handed over even if this cut is abandoned: no rank tells it again.
@@ -162,12 +197,13 @@ void CutEngine::OnFolder(absl::Status status) {
 void CutEngine::OnMarked(absl::Status status) {
   if (!status.ok()) return End(std::move(status));
   cut_->marked_us = options_.executor->NowUs();
+  cut_->all_marked = true;
   Reach(KillPoint::RANK_AFTER_MARK);
   cut_->marked();
   AwaitCutRequest request;
   request.set_cut(cut_->plan.number);
-  cut_->ps_missing = embedding_ps_.num_ps();
   for (size_t ps = 0; ps < embedding_ps_.num_ps(); ++ps) {
+    cut_->ps_missing.insert(ps);
     embedding_ps_.Call(
         ps, rpc::kAwaitCut, request,
         InCut<absl::StatusOr<rpc::Message>>([this, ps](absl::StatusOr<rpc::Message> answer) {
@@ -202,7 +238,7 @@ void CutEngine::OnFilesOfPs(size_t ps, absl::StatusOr<rpc::Message> answer) {
     cut_->outcome.bytes += file.bytes();
     *cut_->manifest.add_table_files() = std::move(file);
   }
-  --cut_->ps_missing;
+  cut_->ps_missing.erase(ps);
   WriteManifestWhenWhole();
 }
 
@@ -218,7 +254,7 @@ void CutEngine::OnDense(absl::Status status) {
 
 void CutEngine::WriteManifestWhenWhole() {
   if (cut_->abandoned) return RemoveFolderWhenIdle();
-  if (cut_->ps_missing > 0 || !cut_->dense_written) return;
+  if (!cut_->ps_missing.empty() || !cut_->dense_written) return;
   CheckpointManifest& manifest = cut_->manifest;
   manifest.set_version(kManifestVersion);
   manifest.set_min_reader_version(kManifestVersion);
@@ -252,6 +288,7 @@ void CutEngine::OnManifest(absl::Status status) {
   request.set_wish(cut_->plan.wish);
   request.set_leave(cut_->plan.leave);
   request.set_seconds(seconds);
+  cut_->commit_sent = true;
   commit_.Call(0, {request.SerializeAsString(), Buffer()},
                InCut<absl::StatusOr<rpc::Message>>([this](absl::StatusOr<rpc::Message> answer) {
                  OnCommitted(std::move(answer));
@@ -259,13 +296,22 @@ void CutEngine::OnManifest(absl::Status status) {
 }
 
 // An error does not say whether the coordinator has appended the cut to its log. If it has, the cut
-// is the next generation's beginning; so nothing of it may be removed here.
+// is the next generation's beginning; so nothing of it may be removed here. The answer `abandoned`
+// says that it has not, and never will.
 void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
   if (!answer.ok()) {
     const absl::Status& status = answer.status();
     const bool is_over = absl::IsFailedPrecondition(status);
     return End(absl::Status(is_over ? absl::StatusCode::kAborted : status.code(),
                             absl::StrCat("cut ", cut_->outcome.name, ": ", status.message())));
+  }
+  CommitCutAnswer committed;
+  if (!committed.ParseFromString(answer->header)) {
+    return End(absl::InvalidArgumentError(
+        absl::StrCat("cut ", cut_->outcome.name, ": the answer to CommitCut cannot be parsed")));
+  }
+  if (committed.has_abandoned()) {
+    return Abandon(absl::StrCat("the run's log: ", committed.abandoned()), /*copy_limit=*/false);
   }
   Reach(KillPoint::RANK_AFTER_COMMIT);
   abandoned_in_a_row_ = copy_limits_in_a_row_ = 0;

@@ -10,10 +10,11 @@
 // A cut ends in one of three ways:
 //   committed   the coordinator has it in its log, and the next generation begins from it or a later
 //               one;
-//   abandoned   something could not be written. Every PS is told, and then the folder is removed.
-//               The run goes on without it, unless it was the last cut of the run or the third in a
-//               row that was abandoned: those are errors;
-//   an error    a peer is lost, or this generation is over: nobody knows here whether the cut is
+//   abandoned   something could not be written, the entry of the run's log among it. Every PS is
+//               told, and then the folder is removed. The run goes on without it, unless it was the
+//               last cut of the run or the third in a row that was abandoned: those are errors;
+//   an error    a peer is lost, this generation is over, or the cut has not ended
+//               checkpoint.limit_seconds after its beginning: nobody knows here whether the cut is
 //               committed, so its folder stays for the coordinator to judge.
 //
 // The engine keeps the ledger of the whole run: what the cut that the generation began from holds,
@@ -77,8 +78,9 @@ class CutEngine {
   // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked, unless the
   // cut ends before; then `ended` runs once. After an error the engine ends every further cut with
   // it. Errors: DATA_LOSS if a record was trained twice; FAILED_PRECONDITION if too many cuts in a
-  // row, or the last one, were abandoned; those of calls to the PSs and of CommitCut, the latter's
-  // FAILED_PRECONDITION as ABORTED, because it says that this generation is over.
+  // row, or the last one, were abandoned; UNAVAILABLE, saying what is missing, after the limit; those
+  // of calls to the PSs and of CommitCut, the latter's FAILED_PRECONDITION as ABORTED, because it
+  // says that this generation is over.
   // REQUIRES: until `marked` no Update is under way
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);
@@ -100,6 +102,7 @@ class CutEngine {
   absl::AnyInvocable<void(T)> InCut(std::function<void(T)> then);
 
   void StartNext();
+  void EndAfterLimit();
   absl::Status MergeLedgers();
   void OnFolder(absl::Status status);
   void OnMarked(absl::Status status);

@@ -10,12 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/role/coordinator_client.h"
-#include "common/rpc/call_receiver.h"
-#include "common/rpc/control_methods.h"
 #include "common/testing/manual_executor.h"
 #include "gtest/gtest.h"
 #include "nn_worker/checkpoint/failing_file_system.h"
+#include "nn_worker/checkpoint/fake_committer.h"
+#include "nn_worker/checkpoint/fake_cut_ps.h"
 #include "nn_worker/checkpoint/lossy_link.h"
 #include "nn_worker/checkpoint/saved_model.h"
 
@@ -24,148 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kGeneration = 3;
-constexpr int64_t kWritingUs = 50000;
-
-Envelope TestEnvelope() {
-  Envelope envelope;
-  envelope.set_generation(kGeneration);
-  envelope.set_run_id(7);
-  return envelope;
-}
-
-rpc::RpcTimeouts TestTimeouts() {
-  rpc::RpcTimeouts timeouts;
-  timeouts.attempt_timeout_ms = 100;
-  timeouts.hold_ms = 50;
-  timeouts.silence_timeout_ms = 20000;
-  return timeouts;
-}
-
-rpc::CallReceiver NewReceiver(ManualExecutor* executor) {
-  rpc::CallReceiver::Options options;
-  options.name = "fake";
-  options.envelope = TestEnvelope();
-  options.num_senders = 1;
-  options.hold_us = 50000;
-  return rpc::CallReceiver(options, executor);
-}
-
-class FakePs final : public rpc::Handler {
- public:
-  FakePs(ManualExecutor* executor, int index)
-      : executor_(executor),
-        index_(index),
-        begin_(NewReceiver(executor)),
-        await_(NewReceiver(executor)),
-        abandon_(NewReceiver(executor)),
-        load_(NewReceiver(executor)) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kBeginCut) {
-      begin_.Receive<BeginCutRequest>(
-          std::move(request), std::move(respond),
-          [this](const rpc::PendingAnswer& call, const BeginCutRequest& begin, const Buffer&) {
-            Begin(call, begin);
-          });
-    } else if (method == rpc::kAwaitCut) {
-      await_.Receive<AwaitCutRequest>(
-          std::move(request), std::move(respond),
-          [this](const rpc::PendingAnswer& call, const AwaitCutRequest& await, const Buffer&) {
-            executor_->PostAfter(kWritingUs, [this, call, await] { Write(call, await.cut()); });
-          });
-    } else if (method == rpc::kAbandonCut) {
-      abandon_.Receive<AbandonCutRequest>(
-          std::move(request), std::move(respond),
-          [this](const rpc::PendingAnswer& call, const AbandonCutRequest& abandon, const Buffer&) {
-            abandoned.push_back(abandon.cut());
-            call.Finish(rpc::MessageOf(AbandonCutAnswer()));
-          });
-    } else if (method == rpc::kLoadTables) {
-      load_.Receive<LoadTablesRequest>(
-          std::move(request), std::move(respond),
-          [this](const rpc::PendingAnswer& call, const LoadTablesRequest& load, const Buffer&) {
-            loaded.push_back(load.directory());
-            call.Finish(rpc::MessageOf(LoadTablesAnswer()));
-          });
-    } else {
-      TableStatsAnswer stats;
-      stats.add_tables()->set_name("t");
-      stats.mutable_tables(0)->set_rows(5);
-      stats.mutable_tables(0)->set_bytes(100);
-      respond(rpc::MessageOf(stats));
-    }
-  }
-
-  std::vector<BeginCutRequest> begun;
-  std::vector<uint64_t> abandoned;
-  std::vector<std::string> loaded;
-  std::string abandons;  // why every cut is abandoned here; empty: none is
-  bool copy_limit = false;
-  absl::Status fails;
-
- private:
-  void Begin(const rpc::PendingAnswer& call, const BeginCutRequest& begin) {
-    if (!fails.ok()) return call.Finish(fails);
-    EXPECT_TRUE(fs::exists(begin.directory()));
-    begun.push_back(begin);
-    call.Finish(rpc::MessageOf(BeginCutAnswer()));
-  }
-
-  void Write(const rpc::PendingAnswer& call, uint64_t cut) {
-    AwaitCutAnswer answer;
-    answer.set_copied_bytes(8);
-    const bool told = !abandoned.empty() && abandoned.back() == cut;
-    if (told || !abandons.empty()) {
-      answer.set_abandoned(told ? "rank 0 has abandoned it" : abandons);
-      if (!told && copy_limit) answer.set_copy_limit(true);
-      return call.Finish(rpc::MessageOf(answer));
-    }
-    const std::string name = absl::StrCat("table_4_", index_, ".rows");
-    auto file = DiskFileSystem()->Create(begun.back().directory() + "/" + name);
-    ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_TRUE((*file)->Append("rows").ok());
-    SavedFile* saved = answer.add_files();
-    saved->set_name(name);
-    saved->set_table(4);
-    saved->set_rows(10);
-    saved->set_bytes(4);
-    call.Finish(rpc::MessageOf(answer));
-  }
-
-  ManualExecutor* const executor_;
-  const int index_;
-  rpc::CallReceiver begin_, await_, abandon_, load_;
-};
-
-class FakeCoordinator final : public rpc::Handler {
- public:
-  FakeCoordinator(ManualExecutor* executor, std::string run)
-      : commit_(NewReceiver(executor)), run_(std::move(run)) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    EXPECT_TRUE(method == kCommitCut);
-    commit_.Receive<CommitCutRequest>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, const CommitCutRequest& commit, const Buffer&) {
-          if (!fails.ok()) return call.Finish(fails);
-          const auto manifest = ReadManifest(CheckpointsDir(run_) + "/" + commit.cut());
-          EXPECT_TRUE(manifest.ok()) << manifest.status();
-          for (const SavedFile& file : manifest->table_files()) {
-            EXPECT_TRUE(fs::exists(CheckpointsDir(run_) + "/" + commit.cut() + "/" + file.name()));
-          }
-          commits.push_back(commit);
-          call.Finish(rpc::MessageOf(CommitCutAnswer()));
-        });
-  }
-
-  std::vector<CommitCutRequest> commits;
-  absl::Status fails;
-
- private:
-  rpc::CallReceiver commit_;
-  const std::string run_;
-};
+constexpr int64_t kLimitUs = 60'000'000;
 
 LedgerState Released(uint64_t block, uint32_t rows) {
   ProvenanceRange range;
@@ -195,23 +53,24 @@ class CutEngineTest : public testing::Test {
     options.job = extra;
     options.job.set_run_dir(run_);
     options.job.set_name("job");
+    options.job.mutable_checkpoint()->set_limit_seconds(kLimitUs * 1e-6);
     options.job.add_tables()->set_name("t");
     options.job.mutable_tables(0)->set_id(4);
-    options.envelope = TestEnvelope();
+    options.envelope = FakeEnvelope();
     options.order_fingerprint = 99;
     options.ledger = Released(100, 5);
-    options.timeouts = TestTimeouts();
+    options.timeouts = FakeTimeouts();
     options.executor = &executor_;
     options.disk_executor = &executor_;
     options.file_system = &file_system_;
-    kill_points_ = std::make_unique<KillPoints>(extra, 0, kGeneration, [this] {
+    kill_points_ = std::make_unique<KillPoints>(extra, 0, kFakeGeneration, [this] {
       const auto files = DiskFileSystem()->List(Folder(number_));
       killed_at_.push_back(absl::StrCat(ps0_.begun.size() + ps1_.begun.size(), " marks, ",
                                         files.ok() ? files->size() : 0, " files, ",
                                         coordinator_.commits.size(), " commits"));
     });
     options.kill_points = kill_points_.get();
-    for (FakePs* ps : {&ps0_, &ps1_}) {
+    for (FakeCutPs* ps : {&ps0_, &ps1_}) {
       links_.push_back(std::make_unique<LossyLink>(&executor_, ps, &loss_));
       options.embedding_ps.push_back(links_.back().get());
     }
@@ -249,16 +108,16 @@ class CutEngineTest : public testing::Test {
     return result;
   }
   std::string Folder(uint64_t number) const {
-    return CheckpointsDir(run_) + "/" + CutName(kGeneration, number);
+    return CheckpointsDir(run_) + "/" + CutName(kFakeGeneration, number);
   }
 
   const std::string run_;
   ManualExecutor executor_;
   double loss_ = 0;
   FailingFileSystem file_system_;
-  FakePs ps0_{&executor_, 0};
-  FakePs ps1_{&executor_, 1};
-  FakeCoordinator coordinator_;
+  FakeCutPs ps0_{&executor_, 0};
+  FakeCutPs ps1_{&executor_, 1};
+  FakeCommitter coordinator_;
   std::vector<std::unique_ptr<LossyLink>> links_;
   std::vector<std::string> killed_at_;  // what was there by then
   std::unique_ptr<KillPoints> kill_points_;
@@ -287,7 +146,7 @@ TEST_F(CutEngineTest, ACommittedCutHasEverythingThatAGenerationBeginsFrom) {
   EXPECT_EQ(manifest->min_reader_version(), kManifestVersion);
   EXPECT_EQ(manifest->step(), 10u);
   EXPECT_EQ(manifest->position().step(), 10u);
-  EXPECT_EQ(manifest->generation(), kGeneration);
+  EXPECT_EQ(manifest->generation(), kFakeGeneration);
   EXPECT_EQ(manifest->cut(), 1u);
   EXPECT_EQ(manifest->order_fingerprint(), 99u);
   EXPECT_EQ(manifest->valid().auc(), .7);
@@ -308,7 +167,7 @@ TEST_F(CutEngineTest, ACommittedCutHasEverythingThatAGenerationBeginsFrom) {
 
 TEST_F(CutEngineTest, IsMarkedBeforeAnythingIsWritten) {
   const auto result = Begin();
-  executor_.AdvanceBy(kWritingUs / 2);
+  executor_.AdvanceBy(ps0_.writing_us / 2);
   EXPECT_TRUE(result->marked);
   EXPECT_FALSE(result->ended.has_value());
   EXPECT_TRUE(coordinator_.commits.empty());
@@ -317,7 +176,7 @@ TEST_F(CutEngineTest, IsMarkedBeforeAnythingIsWritten) {
 TEST_F(CutEngineTest, ASecondOneWaitsForTheFirst) {
   const auto first = Begin();
   const auto second = Begin();
-  executor_.AdvanceBy(kWritingUs / 2);
+  executor_.AdvanceBy(ps0_.writing_us / 2);
   EXPECT_TRUE(first->marked);
   EXPECT_FALSE(second->marked);
   executor_.AdvanceBy(10'000'000);
@@ -398,6 +257,91 @@ TEST_F(CutEngineTest, AfterTwoCopyLimitsInARowUpdatesAreHeld) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(ps1_.begun[i].hold_updates(), expected[i]) << i;
 }
 
+TEST_F(CutEngineTest, ACutThatCannotEnterTheLogIsAbandonedEverywhereAndTheNextIsWhole) {
+  coordinator_.abandons = "log/00000007: no space left";
+  const auto result = RunOne();
+  ASSERT_TRUE(result->ended->ok()) << result->ended->status();
+  EXPECT_FALSE((*result->ended)->committed);
+  EXPECT_EQ((*result->ended)->cause, "the run's log: log/00000007: no space left");
+  EXPECT_FALSE((*result->ended)->copy_limit);
+  EXPECT_EQ(ps0_.abandoned, std::vector<uint64_t>{1});
+  EXPECT_EQ(ps1_.abandoned, std::vector<uint64_t>{1});
+  EXPECT_FALSE(fs::exists(Folder(1)));
+  coordinator_.abandons = "";
+  EXPECT_TRUE((*RunOne()->ended)->committed);
+  EXPECT_EQ(Ledger::FromState(ReadManifest(Folder(2))->ledger())->OfAll().rows, 5u + 2 * 7u);
+}
+
+TEST_F(CutEngineTest, CutsThatCannotEnterTheLogCountAmongTheThreeThatEndTheRun) {
+  ps1_.abandons = "disk full";
+  EXPECT_TRUE(RunOne()->ended->ok());
+  ps1_.abandons = "";
+  coordinator_.abandons = "no space left";
+  EXPECT_TRUE(RunOne()->ended->ok());
+  const absl::Status status = RunOne()->ended->status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(status.message(), "the run's log: no space left")) << status;
+}
+
+TEST_F(CutEngineTest, ALastOneThatCannotEnterTheLogIsAnError) {
+  coordinator_.abandons = "no space left";
+  CutPlan plan;
+  plan.last = true;
+  const absl::Status status = RunOne(plan)->ended->status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(status.message(), "the run's log: no space left")) << status;
+}
+
+TEST_F(CutEngineTest, AWriteThatHangsEndsTheGenerationAfterTheLimit) {
+  ps1_.hangs_in_writing = true;
+  const auto result = Begin();
+  executor_.AdvanceBy(kLimitUs - 1);
+  EXPECT_FALSE(result->ended.has_value());
+  executor_.AdvanceBy(1);
+  ASSERT_TRUE(result->ended.has_value());
+  EXPECT_EQ(result->ended->status(),
+            absl::UnavailableError("cut cut_0003_000001: not written within 60 s "
+                                   "(checkpoint.limit_seconds); does the disk hang? Still missing: "
+                                   "the files of embedding_ps 1"));
+  EXPECT_TRUE(fs::exists(Folder(1))) << "it is the coordinator's to judge";
+  EXPECT_EQ(RunOne()->ended->status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CutEngineTest, ACommitWithoutAnAnswerEndsTheGenerationAfterTheLimit) {
+  coordinator_.hangs = true;
+  const auto result = Begin();
+  executor_.AdvanceBy(kLimitUs);
+  ASSERT_TRUE(result->ended.has_value());
+  EXPECT_EQ(result->ended->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(result->ended->status().message(), "the coordinator's commit"));
+  EXPECT_TRUE(fs::exists(Folder(1) + "/manifest")) << "it may be committed";
+}
+
+TEST_F(CutEngineTest, ACutThatCannotBeAbandonedEndsTheGenerationAfterTheLimit) {
+  ps0_.abandons = "disk full";
+  ps1_.hangs_in_abandoning = true;
+  const auto result = Begin();
+  executor_.AdvanceBy(kLimitUs);
+  ASSERT_TRUE(result->ended.has_value());
+  EXPECT_EQ(result->ended->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(result->ended->status().message(),
+                                "the end of its writing, after embedding_ps 0: disk full"))
+      << result->ended->status();
+}
+
+TEST_F(CutEngineTest, TheTimeOfACutThatWaitsBeginsWhenItStarts) {
+  ps0_.writing_us = kLimitUs * 2 / 3;
+  const auto first = Begin();
+  const auto second = Begin();
+  executor_.AdvanceBy(kLimitUs * 4 / 3);
+  ASSERT_TRUE(first->ended.has_value());
+  EXPECT_TRUE((*first->ended)->committed);
+  executor_.AdvanceBy(kLimitUs);
+  ASSERT_TRUE(second->ended.has_value());
+  ASSERT_TRUE(second->ended->ok()) << second->ended->status();
+  EXPECT_TRUE((*second->ended)->committed);
+}
+
 TEST_F(CutEngineTest, AGenerationThatIsOverIsAnErrorThatARestartMayCure) {
   coordinator_.fails = absl::FailedPreconditionError("generation 4 has begun");
   const auto result = RunOne();
@@ -460,7 +404,7 @@ TEST_F(CutEngineTest, KillPointsAreReachedInTheirPlaces) {
                            KillPoint::RANK_BEFORE_COMMIT, KillPoint::RANK_AFTER_COMMIT}) {
     KillPoint* kill = job.add_kill_points();
     kill->set_point(point);
-    kill->set_generation(kGeneration);
+    kill->set_generation(kFakeGeneration);
   }
   MakeEngine(job);
   RunOne();

@@ -7,12 +7,28 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/checkpoint/start_cut.h"
 #include "common/file/file_error.h"
 #include "common/numeric/crc32c.h"
+#include "nn_worker/graph/dense_checkpoint.h"
 
 namespace satrap {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// The checksum of the file says that it is what was written, and this that it was worth writing: a
+// manifest that goes with another program's file passes the former.
+absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem* file_system) {
+  ASSIGN_OR_RETURN(std::string dense, ReadDense(directory, file_system));
+  const absl::Status status = DecodeArrays(dense).status();
+  if (status.ok()) return dense;
+  return absl::Status(status.code(),
+                      absl::StrCat(directory, "/", kDenseFile, ": ", status.message()));
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
   const fs::path checkpoints = CheckpointsDir(path);
@@ -41,6 +57,22 @@ absl::StatusOr<std::string> ReadDense(const std::string& directory, FileSystem* 
     return absl::DataLossError(absl::StrCat(path, " is damaged: size or checksum do not match"));
   }
   return dense;
+}
+
+absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
+                                          const std::string& init_from, FileSystem* file_system) {
+  if (cut_folder.empty() && init_from.empty()) return StartModel();
+  StartModel model;
+  if (!cut_folder.empty()) {
+    model.directory = cut_folder;
+    absl::StatusOr<std::string> dense = ReadChecked(cut_folder, file_system);
+    if (!dense.ok()) return AboutStartCut(dense.status());
+    model.dense = *std::move(dense);
+  } else {
+    ASSIGN_OR_RETURN(model.directory, FindSavedModel(init_from));
+    ASSIGN_OR_RETURN(model.dense, ReadChecked(model.directory, file_system));
+  }
+  return model;
 }
 
 }  // namespace satrap

@@ -25,6 +25,20 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 absl::StatusOr<std::string> ReadDense(const std::string& directory,
                                       FileSystem* file_system = DiskFileSystem());
 
+// What rank 0 reads before it is ready, so that a damaged file is found before the run goes on.
+struct StartModel {
+  std::string directory;  // of the cut or model; empty: the run begins from nothing
+  std::string dense;      // its dense network, checked
+};
+
+// That of the cut in `cut_folder`; without one that of the model at `init_from` (FindSavedModel);
+// without either an empty one. Errors as FindSavedModel and ReadDense, with what to do about them
+// (common/checkpoint/start_cut.h) if they are the cut's; DATA_LOSS or FAILED_PRECONDITION, naming the
+// file, if it holds no dense network that this program reads.
+absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
+                                          const std::string& init_from,
+                                          FileSystem* file_system = DiskFileSystem());
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_

@@ -7,6 +7,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/crc32c.h"
 #include "gtest/gtest.h"
+#include "nn_worker/graph/dense_checkpoint.h"
 
 namespace satrap {
 namespace {
@@ -22,15 +23,15 @@ class SavedModelTest : public testing::Test {
     fs::create_directories(run_ + "/checkpoints");
   }
 
-  std::string WriteCut(const std::string& name) {
+  std::string WriteCut(const std::string& name, const std::string& dense = "abc") {
     const std::string folder = run_ + "/checkpoints/" + name;
     fs::create_directories(folder);
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);
     manifest.set_dense_file(kDenseFile);
-    manifest.set_dense_bytes(3);
-    manifest.set_dense_crc32c(Crc32c("abc"));
-    std::ofstream(folder + "/dense.bin") << "abc";
+    manifest.set_dense_bytes(dense.size());
+    manifest.set_dense_crc32c(Crc32c(dense));
+    std::ofstream(folder + "/dense.bin") << dense;
     EXPECT_TRUE(WriteManifest(folder, manifest).ok());
     return fs::canonical(folder).string();
   }
@@ -85,6 +86,40 @@ TEST_F(SavedModelTest, ADenseNetworkThatIsMissingOrDamagedIsDataLoss) {
   EXPECT_EQ(ReadDense(cut).status().code(), absl::StatusCode::kDataLoss);
   fs::remove(cut + "/dense.bin");
   EXPECT_EQ(ReadDense(cut).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SavedModelTest, ARunStartsWithItsCutAndElseWithTheModelThatTheJobNames) {
+  const std::string one = EncodeArrays({{"b", 1, 2, {1, -2}}});
+  const std::string two = EncodeArrays({{"b", 1, 2, {3, 4}}});
+  const std::string cut = WriteCut("cut_0001_000001", one);
+  const std::string other = WriteCut("cut_0001_000002", two);
+  Link("best", "cut_0001_000002");
+  EXPECT_EQ(ReadStartModel(cut, run_)->directory, cut);
+  EXPECT_EQ(ReadStartModel(cut, run_)->dense, one);
+  EXPECT_EQ(ReadStartModel("", run_)->directory, other);
+  EXPECT_EQ(ReadStartModel("", run_)->dense, two);
+  EXPECT_EQ(ReadStartModel("", "")->directory, "");
+  EXPECT_EQ(ReadStartModel("", "")->dense, "");
+}
+
+TEST_F(SavedModelTest, ACutThatARunCannotStartWithIsNamedWithWhatToDo) {
+  const std::string cut = WriteCut("cut_0001_000001", EncodeArrays({{"b", 1, 2, {1, -2}}}));
+  std::ofstream(cut + "/dense.bin") << "abd";
+  absl::Status status = ReadStartModel(cut, "").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find(cut + "/dense.bin is damaged"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("--from CUT"), absl::string_view::npos) << status;
+  // As the job's model it is the user's to replace.
+  status = ReadStartModel("", cut).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message().find("--from CUT"), absl::string_view::npos) << status;
+}
+
+TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
+  const std::string cut = WriteCut("cut_0001_000001", "abc");
+  const absl::Status status = ReadStartModel(cut, "").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find(cut + "/dense.bin: "), absl::string_view::npos) << status;
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/run_log.h"
 #include "common/thread/mutex.h"
-#include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/metrics/binary_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/step_normalizer.h"
@@ -78,7 +77,7 @@ struct NetworkTrainer::Rep {
   absl::StatusOr<CutMarked> BeginCut(CutPlan plan, CutEngine::Ended ended);
   absl::StatusOr<bool> AwaitCut();
   absl::Status LoadTables(const std::string& directory);
-  absl::Status LoadFromRank0(absl::StatusOr<std::string> dense, Network::LoadScope scope);
+  absl::Status LoadFromRank0(const std::string& dense, Network::LoadScope scope);
   absl::StatusOr<std::string> FromRank0(absl::string_view bytes);
   bool leads() const { return options.collective->rank() == 0; }
   absl::StatusOr<PartView> Read(const PartInput& part);
@@ -248,11 +247,9 @@ absl::Status NetworkTrainer::Rep::LoadTables(const std::string& directory) {
   return loaded.get_future().get();
 }
 
-// Rank 0 reads the file and tells the others, who may not see its disk.
-absl::Status NetworkTrainer::Rep::LoadFromRank0(absl::StatusOr<std::string> dense,
+absl::Status NetworkTrainer::Rep::LoadFromRank0(const std::string& dense,
                                                 Network::LoadScope scope) {
-  RETURN_IF_ERROR(dense.status());
-  ASSIGN_OR_RETURN(const std::string from_rank_0, FromRank0(*dense));
+  ASSIGN_OR_RETURN(const std::string from_rank_0, FromRank0(dense));
   return options.network->Load(from_rank_0, scope);
 }
 
@@ -260,21 +257,13 @@ NetworkTrainer::NetworkTrainer(const NetworkTrainerOptions& options)
     : rep_(std::make_unique<Rep>(options)) {}
 NetworkTrainer::~NetworkTrainer() = default;
 
-absl::Status NetworkTrainer::StartFromModel(const std::string& path) {
-  absl::StatusOr<std::string> dense = "";
-  if (rep_->leads()) {
-    ASSIGN_OR_RETURN(const std::string directory, FindSavedModel(path));
-    dense = ReadDense(directory);
-    RETURN_IF_ERROR(dense.status());
-    RETURN_IF_ERROR(rep_->LoadTables(directory));
-  }
-  return rep_->LoadFromRank0(std::move(dense), Network::LoadScope::kModel);
+absl::Status NetworkTrainer::StartFromModel(const StartModel& model) {
+  if (rep_->leads()) RETURN_IF_ERROR(rep_->LoadTables(model.directory));
+  return rep_->LoadFromRank0(model.dense, Network::LoadScope::kModel);
 }
 
-absl::Status NetworkTrainer::StartFromCut(const std::string& directory) {
-  absl::StatusOr<std::string> dense = "";
-  if (rep_->leads()) dense = ReadDense(directory);
-  return rep_->LoadFromRank0(std::move(dense), Network::LoadScope::kAll);
+absl::Status NetworkTrainer::StartFromCut(const StartModel& model) {
+  return rep_->LoadFromRank0(model.dense, Network::LoadScope::kAll);
 }
 
 void NetworkTrainer::JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
@@ -310,7 +299,14 @@ void NetworkTrainer::AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> don
 void NetworkTrainer::RestoreModel(const std::string& cut,
                                   absl::AnyInvocable<void(absl::Status)> done) {
   rep_->thread.Post([this, cut, done = std::move(done)]() mutable {
-    done(StartFromModel(absl::StrCat(CheckpointsDir(rep_->options.run_dir), "/", cut)));
+    StartModel model;
+    if (rep_->leads()) {
+      const std::string path = absl::StrCat(CheckpointsDir(rep_->options.run_dir), "/", cut);
+      absl::StatusOr<StartModel> read = ReadStartModel("", path);
+      if (!read.ok()) return done(read.status());
+      model = *std::move(read);
+    }
+    done(StartFromModel(model));
   });
 }
 

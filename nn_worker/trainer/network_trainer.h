@@ -5,8 +5,8 @@
 // of layers (batch norm over the global batch).
 //
 // Everything runs on one thread of this object. It blocks in collectives, while embedding PSs mark or
-// load their rows, and in AwaitCut, and runs the `done` callbacks. The destructor waits for a running call: abort the collective first if
-// ranks may be missing.
+// load their rows, and in AwaitCut, and runs the `done` callbacks. The destructor waits for a running
+// call: abort the collective first if ranks may be missing.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/checkpoint/cut_engine.h"
+#include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/rank/step_trainer.h"
@@ -46,12 +47,13 @@ class NetworkTrainer final : public StepTrainer {
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
 
-  // Collective, blocking; before the first JoinStep. Loads tables and network, but not the state of
-  // the dense optimizer, from the model at `path` (FindSavedModel), to train on or to score.
-  absl::Status StartFromModel(const std::string& path);
-  // The same for the network and the state of its optimizer from the cut in `directory`, to go on as
-  // if nothing had happened. The embedding PSs have loaded the tables themselves.
-  absl::Status StartFromCut(const std::string& directory);
+  // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read
+  // (ReadStartModel), and sends to the others, who may not see its disk; theirs is ignored. Loads
+  // tables and network, but not the state of the dense optimizer, to train on or to score.
+  absl::Status StartFromModel(const StartModel& model);
+  // The same for the network and the state of its optimizer, to go on from a cut as if nothing had
+  // happened. The embedding PSs have loaded the tables themselves.
+  absl::Status StartFromCut(const StartModel& model);
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;

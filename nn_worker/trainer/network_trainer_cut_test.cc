@@ -125,8 +125,10 @@ TEST_F(NetworkTrainerCutTest, HoldsNetworkAndOptimizerAndTheLedgersOfAllRanks) {
 
   // Another generation, with another number of ranks, goes on with every bit.
   TrainerRanks others(2, TrainerJob(), kTrainerBatch, true, false, cuts_.get(), run_);
-  std::thread second([&] { CHECK_OK(others.trainer(1)->StartFromCut("/not/visible/here")); });
-  ASSERT_TRUE(others.trainer(0)->StartFromCut(folder).ok());
+  const auto model = ReadStartModel(folder, "");
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::thread second([&] { CHECK_OK(others.trainer(1)->StartFromCut(StartModel())); });
+  ASSERT_TRUE(others.trainer(0)->StartFromCut(*model).ok());
   second.join();
   for (int r = 0; r < 2; ++r) EXPECT_EQ(others.Saved(r), before);
 }
