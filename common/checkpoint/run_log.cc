@@ -38,6 +38,23 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
+// Makes the names on the way to `path` durable. Whoever made the folder of the run, and perhaps some
+// above it, has not.
+absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
+  bool is_parent = true;
+  for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;
+       slash = path.rfind('/')) {
+    path.resize(std::max<size_t>(slash, 1));  // "/" stays
+    const absl::Status status = file_system->SyncFolder(path);
+    // Nobody has just made the run's folder in one that he may not even read.
+    if (absl::IsPermissionDenied(status)) break;
+    // Folders further up are most likely old, and may be of kinds that cannot be synced.
+    if (is_parent) RETURN_IF_ERROR(status);
+    is_parent = false;
+  }
+  return absl::OkStatus();
+}
+
 template <typename Entries>
 auto FindLast(const Entries& entries, RunLogEntry::KindCase kind) {
   return std::find_if(entries.rbegin(), entries.rend(),
@@ -74,6 +91,7 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   if (entries_.empty()) {
     RETURN_IF_ERROR(file_system_->CreateFolders(folder));
     RETURN_IF_ERROR(file_system_->SyncFolder(run_dir_));
+    RETURN_IF_ERROR(SyncFoldersAbove(run_dir_, file_system_));
   }
   // The process that linked the last entry may have died before it synced the folder. Without this
   // a loss of power could keep the next entry and lose that one.

@@ -11,6 +11,10 @@
 // synced is an error too, and its outcome is not known: the coordinator ends, and the next one sees
 // what the disk holds.
 //
+// The first Append also syncs the names of RUN/log and RUN, and those of the folders above, so that a
+// run whose first entry is durable is found after a power failure. An entry that cannot be reached by
+// its path is worth nothing.
+//
 // Drafts have other names than entries, so readers do not see them.
 //
 // The folder of a run:
@@ -47,9 +51,12 @@ class RunLog {
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
-  // Appends `entry` as the next number. ALREADY_EXISTS if another process has appended since Open
-  // or the last Append. Errors as FileSystem; whether the entry is in the log is then not known, and
-  // the process must not append again. When it returns OK the entry survives a power failure.
+  // Appends `entry` as the next number. When it returns OK the entry survives a power failure.
+  // ALREADY_EXISTS if another process has appended since Open or the last Append; the entry is not
+  // in the log, and never will be. Errors as FileSystem otherwise; then HasForeignEntry tells what
+  // is known. If it says no, the entry is not in the log, and Append may be called again: the next
+  // one is written under the same number into a new file. If it says yes or fails, the entry may be
+  // in the log and may yet be lost to a power failure, and the process must not append again.
   absl::Status Append(const RunLogEntry& entry);
 
   const std::vector<RunLogEntry>& entries() const { return entries_; }
@@ -68,7 +75,8 @@ class RunLog {
   // older cut stays there. Empty: from nothing.
   std::string next_start() const;
 
-  // Whether another process has appended since Open or the last Append. Errors as FileSystem.
+  // Whether the log has an entry that no Append of this object has returned OK for: another
+  // process's, or one of a failed Append. Errors as FileSystem.
   absl::StatusOr<bool> HasForeignEntry() const;
   // Removes what processes that died in the middle of an Append have left under the numbers that
   // are taken by now. Errors as FileSystem.

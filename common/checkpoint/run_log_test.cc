@@ -7,8 +7,10 @@
 namespace satrap {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kRun[] = "/runs/a";
 
@@ -83,11 +85,32 @@ TEST_F(RunLogTest, ADraftIsSyncedBeforeItIsLinkedAndTheFolderBeforeAppendReturns
   disk_.TakeOperations();
   ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
   const std::string draft = "/runs/a/log/00000001.00000000000000ab.partial";
-  EXPECT_THAT(disk_.TakeOperations(),
-              ElementsAre("folders /runs/a/log", "sync_folder /runs/a", "sync_folder /runs/a/log",
-                          "create " + draft, "append " + draft, "sync " + draft,
-                          "hard_link " + draft + " /runs/a/log/00000001", "remove " + draft,
-                          "sync_folder /runs/a/log"));
+  EXPECT_THAT(
+      disk_.TakeOperations(),
+      ElementsAre("folders /runs/a/log", "sync_folder /runs/a", "sync_folder /runs",
+                  "sync_folder /", "sync_folder /runs/a/log", "create " + draft, "append " + draft,
+                  "sync " + draft, "hard_link " + draft + " /runs/a/log/00000001",
+                  "remove " + draft, "sync_folder /runs/a/log"));
+}
+
+TEST_F(RunLogTest, TheNamesOnTheWayToTheLogAreSyncedBeforeTheFirstEntryAsFarAsTheyCanBe) {
+  Break("sync_folder /runs");
+  EXPECT_FALSE(Open().Append(Generation(1, "start")).ok());
+  EXPECT_TRUE(Open().entries().empty());
+  disk_.SetHook([](const std::string& operation) {
+    return operation == "sync_folder /runs" ? absl::PermissionDeniedError("no") : absl::OkStatus();
+  });
+  disk_.TakeOperations();
+  EXPECT_TRUE(Open().Append(Generation(1, "start")).ok()) << "it is older than the run";
+  RunLog log = Open();
+  disk_.TakeOperations();
+  EXPECT_TRUE(log.Append(Cut(1, 1)).ok());
+  EXPECT_THAT(disk_.TakeOperations(), Not(Contains("sync_folder /runs"))) << "once is enough";
+  disk_.SetHook([](const std::string& operation) {
+    return operation == "sync_folder /" ? absl::DataLossError("no such thing") : absl::OkStatus();
+  });
+  ASSERT_TRUE(disk_.Remove("/runs/a/log").ok());
+  EXPECT_TRUE(Open().Append(Generation(1, "start")).ok());
 }
 
 TEST_F(RunLogTest, WhatAnotherProcessHasLinkedIsSyncedBeforeAnythingFollowsIt) {
@@ -176,6 +199,21 @@ TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
   EXPECT_TRUE(disk_.List("/runs/a/log")->empty()) << "no draft is left";
 }
 
+// What a coordinator relies on that lets training go on after a full disk.
+TEST_F(RunLogTest, AfterAnAppendThatIsCertainlyNotInTheLogTheNextOneTakesItsNumber) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  for (const std::string operation : {"create", "append", "sync /runs/a/log", "hard_link"}) {
+    Break(operation);
+    EXPECT_EQ(log.Append(Cut(1, 1)).code(), absl::StatusCode::kResourceExhausted) << operation;
+    EXPECT_FALSE(*log.HasForeignEntry()) << operation;
+    disk_.SetHook(nullptr);
+    ASSERT_TRUE(log.Append(Cut(1, 2)).ok()) << operation;
+    EXPECT_EQ(Open().last_cut()->cut(), "cut_0001_000002") << "and not the first one";
+  }
+  EXPECT_EQ(Open().entries().size(), 5u);
+}
+
 TEST_F(RunLogTest, AnEntryWhoseFolderIsNotSyncedIsAnErrorThoughOthersMaySeeIt) {
   RunLog log = Open();
   ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
@@ -184,6 +222,7 @@ TEST_F(RunLogTest, AnEntryWhoseFolderIsNotSyncedIsAnErrorThoughOthersMaySeeIt) {
   EXPECT_EQ(log.entries().size(), 1u) << "the writer must not act on it";
   EXPECT_EQ(Open().entries().size(), 2u);
   disk_.SetHook(nullptr);
+  EXPECT_TRUE(*log.HasForeignEntry()) << "its own, and yet none to go on after";
   EXPECT_EQ(log.Append(Cut(1, 2)).code(), absl::StatusCode::kAlreadyExists);
 }
 

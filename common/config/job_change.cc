@@ -65,6 +65,17 @@ constexpr absl::string_view kChangeable[] = {
     "tables.segments.optimizer.adam.epsilon",
 };
 
+// Of these, the ones that a reproducible run must keep, because they change the order of summation or
+// the rounding of what is summed. The number of the other processes does not: whoever sums sorts.
+constexpr absl::string_view kChangesBits[] = {
+    "nn_worker.replicas",
+    "nn_worker.compute_threads",
+    "embedding_worker.wire_dtype",
+    "embedding_ps.wire_dtype",
+};
+constexpr absl::string_view kBits =
+    "the run is reproducible, and its model would get other bits than without the change";
+
 struct Reason {
   absl::string_view path;
   absl::string_view why;
@@ -92,12 +103,26 @@ bool Covers(absl::string_view prefix, absl::string_view path) {
   return absl::ConsumePrefix(&path, prefix) && (path.empty() || path.front() == '.');
 }
 
-bool MayChange(absl::string_view path) {
-  return std::any_of(std::begin(kChangeable), std::end(kChangeable),
+template <size_t kSize>
+bool AnyCovers(const absl::string_view (&prefixes)[kSize], absl::string_view path) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes),
                      [path](absl::string_view prefix) { return Covers(prefix, path); });
 }
 
+bool IsAboveWhatChangesBits(absl::string_view path) {
+  return std::any_of(std::begin(kChangesBits), std::end(kChangesBits),
+                     [path](absl::string_view below) { return Covers(path, below); });
+}
+
+// Whether everything at and below `path` may change.
+bool MayChange(absl::string_view path, bool reproducible) {
+  if (!AnyCovers(kChangeable, path)) return false;
+  return !reproducible || (!AnyCovers(kChangesBits, path) && !IsAboveWhatChangesBits(path));
+}
+
 absl::string_view WhyNot(absl::string_view path) {
+  // These are refused in reproducible runs alone.
+  if (AnyCovers(kChangesBits, path)) return kBits;
   for (const Reason& reason : kReasons) {
     if (Covers(reason.path, path)) return reason.why;
   }
@@ -137,14 +162,15 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
 
 class Comparison {
  public:
-  explicit Comparison(Problems* problems) : problems_(problems) {}
+  Comparison(bool reproducible, Problems* problems)
+      : reproducible_(reproducible), problems_(problems) {}
 
   void Compare(const Message& from, const Message& to, const Place& prefix) {
     for (int i = 0; i < from.GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* field = from.GetDescriptor()->field(i);
       const std::string dot = prefix.plain.empty() ? "" : ".";
       const Place place = {prefix.shown + dot + field->name(), prefix.plain + dot + field->name()};
-      if (!MayChange(place.plain)) CompareField(from, to, field, place);
+      if (!MayChange(place.plain, reproducible_)) CompareField(from, to, field, place);
     }
   }
 
@@ -175,6 +201,7 @@ class Comparison {
                                              ValueText(to, field), ": ", WhyNot(place.plain)));
   }
 
+  const bool reproducible_;
   Problems* const problems_;
 };
 
@@ -182,7 +209,7 @@ class Comparison {
 
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
   Problems problems;
-  Comparison(&problems).Compare(from, to, {});
+  Comparison(from.reproducible(), &problems).Compare(from, to, {});
   const absl::Status changes = problems.ToStatus();
   const absl::Status valid = ValidateJob(to);
   if (changes.ok()) return valid;

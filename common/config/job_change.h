@@ -3,7 +3,9 @@
 //
 // What may change says how many processes do the work and how fast, when to stop, validate and
 // save, and how far a gradient moves a value. What may not change fixes which samples there are and
-// their order, which the ledger of a cut refers to, or the shape of what a cut holds.
+// their order, which the ledger of a cut refers to, or the shape of what a cut holds. A reproducible
+// run also keeps how its sums are made: the number of NN workers and of their compute threads, and
+// the types on the wire.
 //
 // Thread-safe: functions of their arguments.
 

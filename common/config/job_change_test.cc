@@ -7,6 +7,7 @@
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -87,6 +88,29 @@ TEST(JobChange, TellsAllProblemsAtOnce) {
   EXPECT_THAT(problems, HasSubstr("tables[0].segments[0].dim: cannot change"));
   EXPECT_THAT(problems, HasSubstr("epochs: must be in [1, 1000000], got 0"));
   EXPECT_THAT(problems, Not(HasSubstr("embedding_ps")));
+}
+
+TEST(JobChange, AReproducibleRunKeepsWhatItsBitsDependOn) {
+  JobConfig job = SmallJob();
+  job.set_mode(JobConfig::SYNC);
+  job.set_reproducible(true);
+  for (const auto& [set, field] : std::vector<std::pair<std::string, std::string>>{
+           {"nn_worker.replicas=3", "nn_worker.replicas: cannot change from 1 to 3: the run is"},
+           {"nn_worker.compute_threads=2", "nn_worker.compute_threads: cannot change from 1 to 2"},
+           {"embedding_ps.wire_dtype=F16", "embedding_ps.wire_dtype: cannot change from F32 to F1"},
+           {"embedding_worker.wire_dtype=BF16", "embedding_worker.wire_dtype: cannot change"}}) {
+    EXPECT_THAT(RefusalOf({set}, job), AllOf(HasSubstr(field), HasSubstr("reproducible"))) << set;
+    JobConfig other = job;
+    other.set_reproducible(false);
+    EXPECT_EQ(RefusalOf({set}, other), "") << set;
+  }
+  for (const char* set :
+       {"embedding_ps.replicas=4", "embedding_ps.shards=8", "embedding_ps.threads=3",
+        "embedding_worker.replicas=3", "embedding_worker.threads=2", "data_loader.replicas=2",
+        "data_loader.threads=2", "nn_worker.threads=2", "epochs=7", "checkpoint.every_seconds=2",
+        "dense_optimizer.learning_rate=0.5"}) {
+    EXPECT_EQ(RefusalOf({set}, job), "") << set;
+  }
 }
 
 TEST(JobChange, KeepsALaneForEachLoader) {

@@ -49,7 +49,7 @@ struct CoordinatorFlags {
   std::string config;
   std::string listen;  // required
   // The run is resumed: --config is the job of the next generation, which begins from the cut
-  // `from` (a name in RUN/checkpoints, or a path; empty: the newest).
+  // `from` (a name in RUN/checkpoints or a path to one; empty: the newest).
   bool next_job = false;
   std::string from;   // only with next_job
   std::string cause;  // why the generation before ended

@@ -33,6 +33,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   sigaddset(&signals, SIGINT);
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   signal(SIGPIPE, SIG_IGN);
+  // A file at its size limit is an error of the write, which abandons a cut as a full disk does.
+  signal(SIGXFSZ, SIG_IGN);
 
   ASSIGN_OR_RETURN(Logger logger,
                    Logger::Create(absl::StrCat(RoleName(role), "/", flags.role_index),

@@ -1,8 +1,11 @@
 // What signals do to a role's process.
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/check.h"
+#include "common/checkpoint/file_system.h"
 #include "common/role/role_fixture.h"
 #include "gtest/gtest.h"
 
@@ -57,6 +60,24 @@ TEST_F(RoleRuntimeTest, ARunThatDoesNotStopInTimeIsNotWaitedFor) {
                     coordinator.SetJob(job);
                   }),
               ::testing::ExitedWithCode(kExitStartAgain), "did not stop within stop_seconds");
+}
+
+// As a quota or `ulimit -f` set it. The limit is the death test's own process's.
+TEST_F(RoleRuntimeTest, AFileAtItsSizeLimitIsAFailedWriteAndNotADeath) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
+                const rlimit limit = {4096, RLIM_INFINITY};
+                CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+                const std::string path = ::testing::TempDir() + "role_signals_test_file";
+                auto file = DiskFileSystem()->Create(path);
+                CHECK(file.ok()) << file.status().ToString();
+                absl::Status status = (*file)->Append(std::string(100000, 'x'));
+                if (status.ok()) status = (*file)->Sync();
+                CHECK(absl::IsResourceExhausted(status)) << status.ToString();
+                DiskFileSystem()->Remove(path).IgnoreError();
+                runtime.ExitUnlessOk(absl::DataLossError("alive"));
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(1), "alive");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The command line: the script ./satrap builds what is missing and then runs this program.
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -55,5 +56,7 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
+  // A file at its size limit is an error of the write, which is told.
+  signal(SIGXFSZ, SIG_IGN);
   return satrap::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

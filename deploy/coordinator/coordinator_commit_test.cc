@@ -137,13 +137,37 @@ TEST_F(CoordinatorCommitTest, AnEndThatComesDuringTheAppendFollowsIt) {
   EXPECT_EQ(reason(), "embedding_worker 0: the peer is away");
 }
 
-TEST_F(CoordinatorCommitTest, ACutThatCannotBeWrittenIntoTheLogIsRefusedAndTheRunGoesOn) {
+TEST_F(CoordinatorCommitTest, ACutThatCannotBeWrittenIntoTheLogIsAbandonedAndTheRunGoesOn) {
   StartRun();
   Break("create /runs/small/log");
-  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kResourceExhausted);
+  MakeCut(1);
+  const auto answer = Call<CommitCutAnswer>(kCommitCut, CommitOf(1));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->outcome(), OUTCOME_DONE);
+  EXPECT_THAT(answer->abandoned(), HasSubstr("no space left"));
   EXPECT_EQ(state(), RUNNING);
+  EXPECT_FALSE(engine_->Status().has_last_cut());
   disk_.SetHook(nullptr);
-  EXPECT_TRUE(MakeAndCommit(2).ok());
+  EXPECT_EQ(Commit(CommitOf(1)).code(), absl::StatusCode::kResourceExhausted)
+      << "a repeat gets the same answer";
+  ASSERT_TRUE(MakeAndCommit(2).ok());
+  EXPECT_EQ(Log().last_cut()->cut(), "cut_0001_000002");
+  EXPECT_EQ(Log().entries().size(), 2u);
+}
+
+TEST_F(CoordinatorCommitTest, ACutOfAStopThatIsAbandonedLeavesTheStopOpen) {
+  StartRun();
+  WishRequest stop;
+  stop.set_kind(WishRequest::STOP);
+  ASSERT_TRUE(Call<WishAnswer>(kWish, stop).ok());
+  Break("create /runs/small/log");
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_wish(1);
+  commit.set_leave(true);
+  EXPECT_EQ(Commit(commit).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(state(), RUNNING);
+  EXPECT_TRUE(Heartbeat(NN_WORKER, 0)->wish().leave());
 }
 
 // Rank 0 removes the files of a cut that is refused, and this one may be committed.
@@ -156,6 +180,41 @@ TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeIsNeverAnsweredAndEndsTheGe
   disk_.SetHook(nullptr);
   Begin("x");
   EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001");
+}
+
+TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotKnown) {
+  StartRun();
+  WishRequest stop;
+  stop.set_kind(WishRequest::STOP);
+  ASSERT_TRUE(Call<WishAnswer>(kWish, stop).ok());
+  Break("sync_folder /runs/small/log");
+  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kUnknown);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("no space left"),
+                              HasSubstr("whether cut_0001_000001 is committed is not known")));
+}
+
+// What ends the generation while its cut is linked is judged by what was known after that.
+TEST_F(CoordinatorCommitTest, ALossDuringTheAppendOfACutFindsTheRunWithAllItsRestarts) {
+  job_.set_max_restarts(1);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  Begin("the only restart");
+  StartRun();
+  MakeCut(1);
+  disk_.SetHook([this](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0) {
+      FailRequest fail;
+      *fail.mutable_envelope() = ThisRun();
+      fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+      absl::StatusOr<FailAnswer> told = absl::UnknownError("");
+      Send(kFail, fail, &told);
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(Commit(CommitOf(1)).ok());
+  EXPECT_EQ(state(), RESTARTING) << reason();
 }
 
 TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededCommitsNothingAndEnds) {
@@ -199,6 +258,30 @@ TEST_F(CoordinatorCommitTest, OldCutsAreRemovedAfterTheAnswer) {
   disk_executor_.RunReady();
   EXPECT_FALSE(disk_.Exists(Folder(1)));
   EXPECT_TRUE(disk_.Exists(Folder(2)));
+}
+
+TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededTidiesNothing) {
+  job_.mutable_checkpoint()->set_keep(1);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  MakeCut(2);
+  // The answer is sent before the folders are tidied, and another coordinator may come between.
+  rpc::Message message;
+  message.header = CommitOf(2).SerializeAsString();
+  engine_->Handle(kCommitCut, std::move(message), [this](absl::StatusOr<rpc::Message>) {
+    RunLog other = Log();
+    RunLogEntry next;
+    next.mutable_generation()->set_generation(2);
+    next.mutable_generation()->set_cut("cut_0001_000001");
+    EXPECT_TRUE(other.Append(next).ok());
+  });
+  disk_executor_.RunReady();
+  EXPECT_EQ(Log().entries().size(), 4u);
+  EXPECT_TRUE(disk_.Exists(Folder(1))) << "the run was taken back to it";
+  EXPECT_EQ(disk_.TargetOf("/runs/small/checkpoints/latest"), "cut_0001_000001");
 }
 
 TEST_F(CoordinatorCommitTest, TheNextGenerationBeginsFromTheNewestCut) {

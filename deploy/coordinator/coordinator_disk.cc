@@ -8,15 +8,6 @@
 #include "deploy/coordinator/split_files.h"
 
 namespace satrap {
-namespace {
-
-// Names of cuts of one generation: a longer number is a higher one.
-bool IsNewer(const std::string& a, const std::string& b) {
-  return a.size() != b.size() ? a.size() > b.size() : a > b;
-}
-
-}  // namespace
-
 absl::Status CoordinatorEngine::Rep::Append(RunLogEntry entry) {
   entry.set_unix_ms(static_cast<uint64_t>(options.unix_ms()));
   return log.Append(entry);
@@ -27,18 +18,14 @@ void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
   const absl::StatusOr<CutEntry> cut = CheckCommit(request);
   absl::Status status = cut.status();
   if (status.ok()) status = BeginAppend(request);
-  if (status.ok()) {
-    const absl::optional<absl::Status> appended = AppendCut(request, *cut);
-    // Nobody knows whether the cut is committed. Rank 0 must not be told that it is not, because it
-    // would remove the files. It learns by its heartbeat that the generation has ended.
-    if (!appended.has_value()) return;
-    status = *appended;
-  }
   if (!status.ok()) return call.Finish(status);
-  CommitCutAnswer answer;
-  answer.set_outcome(OUTCOME_DONE);
-  call.Finish(rpc::MessageOf(answer));
-  disk.Post([this] { TidyCuts(); });
+  const absl::optional<absl::StatusOr<CommitCutAnswer>> answer = AppendCut(request, *cut);
+  // Nobody knows whether the cut is committed. Rank 0 must not be told that it is not, because it
+  // would remove the files. It learns by its heartbeat that the generation has ended.
+  if (!answer.has_value()) return;
+  if (!answer->ok()) return call.Finish(answer->status());
+  call.Finish(rpc::MessageOf(**answer));
+  if (!(*answer)->has_abandoned()) disk.Post([this] { TidyCuts(); });
 }
 
 absl::StatusOr<CutEntry> CoordinatorEngine::Rep::CheckCommit(const CommitCutRequest& request) {
@@ -49,8 +36,7 @@ absl::StatusOr<CutEntry> CoordinatorEngine::Rep::CheckCommit(const CommitCutRequ
   }
   ASSIGN_OR_RETURN(CutEntry cut, cut_folders.Check(request.cut()));
   const CutEntry* newest = log.last_cut();
-  if (newest != nullptr && newest->generation() == envelope.generation() &&
-      !IsNewer(cut.cut(), newest->cut())) {
+  if (newest != nullptr && ParseCutName(cut.cut()) <= ParseCutName(newest->cut())) {
     return absl::FailedPreconditionError(
         absl::StrCat(cut.cut(), " is not newer than ", newest->cut(), ", which is committed"));
   }
@@ -71,9 +57,9 @@ absl::Status CoordinatorEngine::Rep::BeginAppend(const CommitCutRequest& request
   return absl::OkStatus();
 }
 
-// Nothing if it is not known whether the entry is in the log.
-absl::optional<absl::Status> CoordinatorEngine::Rep::AppendCut(const CommitCutRequest& request,
-                                                               const CutEntry& cut) {
+// What rank 0 is told; nothing if it is not known whether the entry is in the log.
+absl::optional<absl::StatusOr<CommitCutAnswer>> CoordinatorEngine::Rep::AppendCut(
+    const CommitCutRequest& request, const CutEntry& cut) {
   KillPoints* const kill_points = options.kill_points;
   RunLogEntry entry;
   *entry.mutable_cut() = cut;
@@ -88,14 +74,19 @@ absl::optional<absl::Status> CoordinatorEngine::Rep::AppendCut(const CommitCutRe
     OnCutAppended(request, log.entries().back());
     scale = request.leave() && wishes.scales();
   }
-  const bool known = status.ok() || EndUnlessKnown(status);
+  const bool known = status.ok() || EndUnlessKnown(status, cut.cut());
   if (scale) AppendScale();
   {
     MutexLock lock(&mutex);
     FinishAppend();
   }
   if (!known) return absl::nullopt;
-  return absl::IsAlreadyExists(status) ? absl::FailedPreconditionError(status.message()) : status;
+  if (absl::IsAlreadyExists(status)) return absl::FailedPreconditionError(status.message());
+  CommitCutAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  // The disk may be full for now, or its files limited; the work is in the tables all the same.
+  if (!status.ok()) answer.set_abandoned(std::string(status.message()));
+  return answer;
 }
 
 void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
@@ -140,13 +131,19 @@ void CoordinatorEngine::Rep::AppendScale() {
 
 void CoordinatorEngine::Rep::FinishAppend() {
   appending = false;
-  if (put_off.has_value()) End(put_off->state, put_off->reason);
+  if (!put_off.has_value()) return;
+  const Ending ending = *std::move(put_off);
   put_off.reset();
+  if (ending.end == nullptr) {
+    End(ending.state, ending.reason);
+  } else {
+    (this->*ending.end)(ending.reason);
+  }
 }
 
 // After a failed Append: returns whether it is known that the entry is not in the log. If it is
-// not known, or another coordinator was faster, the generation ends.
-bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
+// not known, or another coordinator was faster, the generation ends. `cut`: that of the entry.
+bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status, const std::string& cut) {
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
   if (foreign.ok() && !*foreign) return true;
   MutexLock lock(&mutex);
@@ -154,11 +151,16 @@ bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
     End(RESTARTING, "another coordinator has begun a later generation");
     return true;
   }
+  uncertain_cut = cut;
   EndGeneration(absl::StrCat("coordinator: the run's log cannot be written: ", status.message()));
   return false;
 }
 
 void CoordinatorEngine::Rep::TidyCuts() {
+  // A coordinator that is superseded has an old log: its links would be wrong, and it could remove a
+  // cut that the run has been taken back to.
+  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  if (!foreign.ok() || *foreign) return;
   for (const absl::Status& status :
        {cut_folders.MoveLinks(log), cut_folders.RemoveOld(log, job.checkpoint().keep())}) {
     if (!status.ok() && options.warn) options.warn(std::string(status.message()));
@@ -192,7 +194,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
     *entry.mutable_end()->mutable_result() = run_result;
     status = Append(entry);
     // Whether or not the entry is in the log, this generation cannot finish.
-    if (!status.ok() && EndUnlessKnown(status)) {
+    if (!status.ok() && EndUnlessKnown(status, /*cut=*/"")) {
       MutexLock lock(&mutex);
       EndGeneration(absl::StrCat("coordinator: the end cannot be written into the run's log: ",
                                  status.message()));

@@ -12,6 +12,7 @@
 #include "common/role/role_flags.h"
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/coordinator_rep.h"
+#include "deploy/coordinator/start_position.h"
 
 namespace satrap {
 namespace {
@@ -113,20 +114,31 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
   }
 }
 
+bool CoordinatorEngine::Rep::PutOff(RunState end, const std::string& reason,
+                                    void (Rep::*again)(std::string)) {
+  if (appending && !put_off.has_value()) put_off = Ending{end, reason, again};
+  return appending;
+}
+
 void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
-  if (Ended()) return;
-  if (appending) {
-    if (!put_off.has_value()) put_off = Ending{end, std::move(reason)};
-    return;
-  }
+  if (Ended() || PutOff(end, reason, nullptr)) return;
   state = end;
   stop_reason = std::move(reason);
 }
 
+void CoordinatorEngine::Rep::EndWithoutLastCut(std::string reason) {
+  if (Ended() || PutOff(STOPPED, reason, &Rep::EndWithoutLastCut)) return;
+  End(STOPPED, absl::StrCat(reason, "; ", LostWork()));
+}
+
 void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
   // Whoever stops a run does not want it to begin again for its last cut.
-  if (wishes.stops()) return End(STOPPED, absl::StrCat("stopped, but ", reason, "; ", LostWork()));
-  if (restarts_without_cut < job.max_restarts()) return End(RESTARTING, std::move(reason));
+  const RunState end = wishes.stops()                              ? STOPPED
+                       : restarts_without_cut < job.max_restarts() ? RESTARTING
+                                                                   : FAILED;
+  if (Ended() || PutOff(end, reason, &Rep::EndGeneration)) return;
+  if (end == STOPPED) return EndWithoutLastCut(absl::StrCat("stopped, but ", reason));
+  if (end == RESTARTING) return End(RESTARTING, std::move(reason));
   if (job.max_restarts() > 0) {
     absl::StrAppend(&reason, "\n  and the run has restarted ", job.max_restarts(),
                     " times without a cut between (max_restarts): ", recent_causes);
@@ -146,16 +158,22 @@ absl::Status CoordinatorEngine::Rep::EndedError() const {
 }
 
 std::string CoordinatorEngine::Rep::LostWork() const {
+  if (!uncertain_cut.empty()) {
+    return absl::StrCat("whether ", uncertain_cut,
+                        " is committed is not known here: `satrap resume` finds out");
+  }
   const bool cut_here = last_cut.has_value() && last_cut->generation() == envelope.generation();
   const uint64_t step = cut_here ? last_cut->step() : position.step();
-  const uint64_t lost = std::max(train.step(), step) - step;
+  // As of rank 0's last heartbeat: it may have trained some more.
+  const std::string lost =
+      train.step() > step ? absl::StrCat(" (about ", train.step() - step, " steps)") : "";
   if (!cut_here && cut_folder.empty()) {
-    return absl::StrCat("no cut was committed, so all of its ", lost, " steps are lost");
+    return absl::StrCat("no cut was committed, so all that was trained", lost, " is lost");
   }
   const std::string name =
       cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);
-  return absl::StrCat("the run goes on from ", name, " at step ", step, ", and the ", lost,
-                      " steps since are lost");
+  return absl::StrCat("the run goes on from ", name, " at step ", step,
+                      ", and what was trained since", lost, " is lost");
 }
 
 absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
@@ -259,6 +277,11 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
                                              ? "training is over: the run takes no cut any more"
                                              : "only a training takes cuts");
   }
+  if (request.kind() == WishRequest::SCALE && !wishes.scales()) {
+    RETURN_IF_ERROR(CheckScaleKeepsTraining(job, request.job(),
+                                            std::max(train.epoch(), position.epoch()),
+                                            std::max(train.step(), position.step())));
+  }
   const bool stopped_before = wishes.stops();
   ASSIGN_OR_RETURN(const uint64_t number, wishes.Add(request, job));
   WishAnswer answer;
@@ -280,8 +303,9 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
 
 void CoordinatorEngine::Rep::StopInTime() {
   MutexLock lock(&mutex);
-  End(STOPPED, absl::StrCat("stopped on request, without a last cut: none was committed within ",
-                            job.stop_seconds(), " s (stop_seconds); ", LostWork()));
+  EndWithoutLastCut(
+      absl::StrCat("stopped on request, without a last cut: none was committed within ",
+                   job.stop_seconds(), " s (stop_seconds)"));
 }
 
 // Rank 0 knows the number of samples only where the job says it. Otherwise each loader estimates an

@@ -19,8 +19,10 @@
 // the entry is the commit. One entry is appended at a time, and the generation does not end while
 // one is being appended: an end that comes then takes place after it, so either the commit was
 // before the end or it is refused. Links (`latest`, `best`) and the removal of old cuts follow the
-// answer. If it is not known whether an entry is in the log (its folder could not be synced), the
-// commit is never answered and the generation ends: the next one sees what the log holds.
+// answer. If the entry cannot be written and certainly is not in the log (a full disk), the answer
+// says so, and rank 0 abandons the cut as for any file that it cannot write. If it is not known
+// whether an entry is in the log (its folder could not be synced), the commit is never answered and
+// the generation ends: the next one sees what the log holds.
 //
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need.
@@ -87,13 +89,15 @@ class CoordinatorEngine final : public rpc::Handler {
   //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
   // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or older than a
   //              committed one. INVALID_ARGUMENT: no name of a cut. DATA_LOSS: a file is missing or
-  //              has another size. Others as FileSystem. After an error the cut is not committed.
+  //              has another size. Others as FileSystem, from checking the files. After an error,
+  //              and if the answer says `abandoned`, the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log; also, doing nothing, once the generation has
   //              ended otherwise.
   // Fail         does nothing once the generation has ended.
-  // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer.
+  // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
+  //              max_steps would end training is INVALID_ARGUMENT, too.
   // Status       FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 

@@ -172,7 +172,8 @@ CommitCutRequest CoordinatorFixture::CommitOf(uint64_t cut) const {
 
 absl::Status CoordinatorFixture::Commit(const CommitCutRequest& request) {
   const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
-  return answer.status();
+  if (!answer.ok() || !answer->has_abandoned()) return answer.status();
+  return absl::ResourceExhaustedError(answer->abandoned());
 }
 
 absl::Status CoordinatorFixture::MakeAndCommit(uint64_t cut) {

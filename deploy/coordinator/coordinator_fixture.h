@@ -83,6 +83,7 @@ class CoordinatorFixture : public ::testing::Test {
   void MakeCut(uint64_t cut, uint64_t order = 0);
   // Numbered as rank 0's calls of this generation: `cut` is also the call's number.
   CommitCutRequest CommitOf(uint64_t cut) const;
+  // The answer's `abandoned` is RESOURCE_EXHAUSTED here.
   absl::Status Commit(const CommitCutRequest& request);
   absl::Status MakeAndCommit(uint64_t cut);
   RunState state() const { return engine_->Status().state(); }

@@ -47,12 +47,15 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   void StopInTime() EXCLUDES(mutex);
 
   // The end. Each does nothing if the generation has ended; while an entry is appended it is put
-  // off until that is done.
+  // off until that is done, because the entry may be a cut: it gives the run its restarts again, and
+  // less work is lost.
   bool Ended() const REQUIRES(mutex) { return state != STARTING && state != RUNNING; }
   void End(RunState end, std::string reason) REQUIRES(mutex);
   // By a loss that a restart may cure.
   void EndGeneration(std::string reason) REQUIRES(mutex);
-  // "the work since cut_0001_000002 (step 40) is lost, ..."
+  // As STOPPED without a last cut; what is lost by that is told behind the reason.
+  void EndWithoutLastCut(std::string reason) REQUIRES(mutex);
+  // "the run goes on from cut_0001_000002 at step 40, and what was trained since is lost"
   std::string LostWork() const REQUIRES(mutex);
   // FAILED_PRECONDITION saying how the generation has ended.
   absl::Status EndedError() const REQUIRES(mutex);
@@ -61,13 +64,13 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   absl::StatusOr<CutEntry> CheckCommit(const CommitCutRequest& request) EXCLUDES(mutex);
   absl::Status BeginAppend(const CommitCutRequest& request) EXCLUDES(mutex);
-  absl::optional<absl::Status> AppendCut(const CommitCutRequest& request, const CutEntry& cut)
-      EXCLUDES(mutex);
+  absl::optional<absl::StatusOr<CommitCutAnswer>> AppendCut(const CommitCutRequest& request,
+                                                            const CutEntry& cut) EXCLUDES(mutex);
   void OnCutAppended(const CommitCutRequest& request, const RunLogEntry& entry) REQUIRES(mutex);
   void AppendScale() EXCLUDES(mutex);
   void FinishAppend() REQUIRES(mutex);
   absl::Status Append(RunLogEntry entry) EXCLUDES(mutex);
-  bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
+  bool EndUnlessKnown(const absl::Status& status, const std::string& cut) EXCLUDES(mutex);
   void TidyCuts() EXCLUDES(mutex);
   void Finish(const FinishRequest& request, rpc::Callback respond) EXCLUDES(mutex);
   void RunFinish(const RunResult& result) EXCLUDES(mutex);
@@ -102,11 +105,16 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   RunState state GUARDED_BY(mutex) = STARTING;
   std::string stop_reason GUARDED_BY(mutex);
   struct Ending {
-    RunState state;
+    RunState state;  // that it will have, as far as is known now
     std::string reason;
+    void (Rep::*end)(std::string reason);  // null: End
   };
+  // Whether an entry is being appended; then the end is put off, and true is returned.
+  bool PutOff(RunState state, const std::string& reason, void (Rep::*end)(std::string))
+      REQUIRES(mutex);
   bool appending GUARDED_BY(mutex) = false;
   absl::optional<Ending> put_off GUARDED_BY(mutex);  // until `appending` is over
+  std::string uncertain_cut GUARDED_BY(mutex);       // nobody knows whether the log has its entry
   int restarts_without_cut GUARDED_BY(mutex);
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);

@@ -81,7 +81,26 @@ TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("from cut_0001_000001 at step 10"),
-                              HasSubstr("the 7 steps since are lost")));
+                              HasSubstr("what was trained since (about 7 steps) is lost")));
+}
+
+// The cut that is being linked when the time is over counts for what is told.
+TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIsLostAfterIt) {
+  StartRun();
+  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
+  beat.mutable_train()->set_step(12);
+  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  MakeCut(1);
+  disk_.SetHook([this](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0) executor_.JumpBy(25 * 1000 * 1000);
+    if (operation.rfind("hard_link", 0) == 0) executor_.RunReady();
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),
+                              HasSubstr("(about 2 steps) is lost")));
 }
 
 TEST_F(CoordinatorWishTest, ALossDuringAStopIsAStop) {
@@ -142,6 +161,28 @@ TEST_F(CoordinatorWishTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
   EXPECT_EQ(Wish(WishRequest::SCALE, job).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
   EXPECT_TRUE(Wish(WishRequest::STOP).ok()) << "nothing is under way";
+}
+
+TEST_F(CoordinatorWishTest, AScaleThatWouldEndTrainingIsRefused) {
+  job_.set_epochs(5);
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+  StartRun();
+  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
+  beat.mutable_train()->set_epoch(2);
+  beat.mutable_train()->set_step(40);
+  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
+  JobConfig job = LargerJob();
+  job.set_epochs(2);
+  const absl::Status status = Wish(WishRequest::SCALE, job).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("training is in epoch 3"));
+  job.set_epochs(3);
+  job.set_max_steps(40);
+  EXPECT_EQ(Wish(WishRequest::SCALE, job).status().code(), absl::StatusCode::kInvalidArgument);
+  job.set_max_steps(41);
+  EXPECT_TRUE(Wish(WishRequest::SCALE, job).ok());
 }
 
 TEST_F(CoordinatorWishTest, NobodyLeavesUnasked) {

@@ -1,11 +1,9 @@
 #include "deploy/coordinator/cut_folders.h"
 
-#include <cstdio>
 #include <memory>
 #include <set>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
@@ -13,15 +11,6 @@
 
 namespace satrap {
 namespace {
-
-// The generation that a cut's folder is named after; nothing for other names.
-absl::optional<uint64_t> GenerationOf(const std::string& name) {
-  unsigned long long generation = 0;
-  unsigned long long cut = 0;
-  if (std::sscanf(name.c_str(), "cut_%llu_%llu", &generation, &cut) != 2) return absl::nullopt;
-  if (CutName(generation, cut) != name) return absl::nullopt;
-  return generation;
-}
 
 absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {
   const auto file = file_system->Open(path);
@@ -47,21 +36,22 @@ std::set<std::string> CommittedCuts(const RunLog& log) {
 }  // namespace
 
 absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
-  const absl::optional<uint64_t> generation = GenerationOf(name);
-  if (!generation.has_value()) {
+  const absl::optional<CutId> id = ParseCutName(name);
+  if (!id.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is no name of a cut"));
   }
   const std::string folder = absl::StrCat(Dir(), "/", name);
-  const auto manifest = ReadManifest(folder, file_system_);
+  uint32_t manifest_crc32c = 0;
+  const auto manifest = ReadManifest(folder, file_system_, &manifest_crc32c);
   if (absl::IsNotFound(manifest.status())) {
     return absl::DataLossError(manifest.status().message());
   }
   RETURN_IF_ERROR(manifest.status());
-  if (*generation != generation_ || manifest->generation() != generation_) {
+  if (id->generation != generation_ || manifest->generation() != generation_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the cut in ", folder, " is of another generation, the coordinator's is ", generation_));
   }
-  if (CutName(generation_, manifest->cut()) != name) {
+  if (manifest->cut() != id->number) {
     return absl::InvalidArgumentError(
         absl::StrCat("cut: the manifest in ", folder, " is of cut ", manifest->cut()));
   }
@@ -80,6 +70,7 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
   entry.set_step(manifest->step());
   entry.set_bytes(bytes);
   entry.set_order_fingerprint(manifest->order_fingerprint());
+  entry.set_manifest_crc32c(manifest_crc32c);
   return entry;
 }
 
@@ -101,7 +92,7 @@ absl::StatusOr<std::string> CutFolders::BestOf(const std::string& cut) const {
 
 absl::Status CutFolders::MoveLinks(const RunLog& log) {
   const std::string latest = log.next_start();
-  if (latest.empty() || absl::StartsWith(latest, "/")) return absl::OkStatus();
+  if (latest.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(MoveLink("latest", latest));
   ASSIGN_OR_RETURN(const std::string best, BestOf(latest));
   if (best.empty()) {
@@ -145,8 +136,8 @@ absl::Status CutFolders::RemoveUncommitted(const RunLog& log) {
   RETURN_IF_ERROR(names.status());
   const std::set<std::string> committed = CommittedCuts(log);
   for (const std::string& name : *names) {
-    const absl::optional<uint64_t> generation = GenerationOf(name);
-    if (!generation.has_value() || *generation >= generation_ || committed.count(name) > 0) {
+    const absl::optional<CutId> id = ParseCutName(name);
+    if (!id.has_value() || id->generation >= generation_ || committed.count(name) > 0) {
       continue;
     }
     RETURN_IF_ERROR(RemoveCut(name));

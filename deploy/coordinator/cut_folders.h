@@ -1,8 +1,9 @@
 // The folders of a run's cuts, RUN/checkpoints: which of them are whole, which are kept, and the
 // links `latest` and `best`. Only the log says which cuts are committed.
 //
-// Blocking. Thread-compatible; one process at a time changes a folder, but for one that has been
-// superseded and does not know it yet: it does no harm (see RemoveOld).
+// Blocking. Thread-compatible. One process at a time changes the folders: the coordinator of the
+// newest generation. Callers look before (RunLog::HasForeignEntry); one that is superseded just
+// after may move a link back, which the next commit corrects, or remove a cut that it finds too old.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
 #define SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
@@ -25,14 +26,14 @@ class CutFolders {
   CutFolders(std::string run_dir, uint64_t generation, FileSystem* file_system)
       : run_dir_(std::move(run_dir)), generation_(generation), file_system_(file_system) {}
 
-  // Checks that the cut in the folder `name` is whole, and returns its entry for the log, without
-  // what only rank 0 knows (best, last, seconds). INVALID_ARGUMENT if `name` is no folder of
+  // Checks that the cut in the folder `name` is whole, and returns its entry for the log, with the
+  // checksum of its manifest and without what only rank 0 knows (best, last, seconds). INVALID_ARGUMENT if `name` is no folder of
   // RUN/checkpoints; FAILED_PRECONDITION if the cut is of another generation; DATA_LOSS, naming the
   // file, if one is not there or has another size than the manifest says.
   absl::StatusOr<CutEntry> Check(const std::string& name) const;
 
   // Sets `latest` to the cut that the next generation begins from, and `best` to the best one that it
-  // knows of; without one there is no such link. Neither, if that cut is in another folder.
+  // knows of; without one there is no such link.
   absl::Status MoveLinks(const RunLog& log);
 
   // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a

@@ -60,6 +60,9 @@ TEST_F(CutFoldersTest, AWholeCutHasItsStepAndItsBytes) {
   EXPECT_EQ(cut->step(), 30u);
   EXPECT_EQ(cut->bytes(), 10u);
   EXPECT_EQ(cut->generation(), 2u);
+  uint32_t crc32c = 0;
+  ASSERT_TRUE(ReadManifest(At(3), &disk_, &crc32c).ok());
+  EXPECT_EQ(cut->manifest_crc32c(), crc32c);
 }
 
 TEST_F(CutFoldersTest, AFileThatIsMissingOrShortIsNamed) {

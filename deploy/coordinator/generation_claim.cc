@@ -8,11 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/config/job_change.h"
 #include "deploy/coordinator/cut_folders.h"
+#include "deploy/coordinator/start_position.h"
 
 namespace satrap {
 namespace {
@@ -39,12 +41,15 @@ absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
 // Fills in the entry of the next generation.
 absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const RunLog& log) {
   GenerationEntry entry;
+  if (!request.from.empty() && log.FindCut(request.from) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the run's log has no cut '", request.from, "' to go on from"));
+  }
   const GenerationEntry* last = log.last_generation();
   if (last == nullptr) {
     entry.set_generation(1);
     entry.set_run_id(request.run_id);
     *entry.mutable_job() = request.job;
-    entry.set_cut(request.from);
     entry.set_cause(kCauseStart);
     return entry;
   }
@@ -70,26 +75,56 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   return entry;
 }
 
-absl::Status ReadCut(FileSystem* file_system, ClaimedGeneration* claimed) {
-  if (claimed->cut_folder.empty()) return absl::OkStatus();
-  const auto manifest = ReadManifest(claimed->cut_folder, file_system);
-  if (!manifest.ok()) {
-    return absl::Status(absl::IsNotFound(manifest.status()) ? absl::StatusCode::kDataLoss
-                                                            : manifest.status().code(),
-                        absl::StrCat("the run cannot go on from its cut: ",
-                                     manifest.status().message(), "; ", kChooseAnotherCut));
+// The manifest of the cut in `folder`, if it is the one that the log names and can be gone on from.
+absl::StatusOr<CheckpointManifest> ReadStartCut(const RunLog& log, const std::string& folder,
+                                                FileSystem* file_system) {
+  uint32_t crc32c = 0;
+  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder, file_system, &crc32c);
+  if (absl::IsNotFound(manifest.status())) {
+    return absl::DataLossError(manifest.status().message());
   }
-  claimed->position = manifest->position();
-  claimed->ledger = manifest->ledger();
-  const auto ledger = Ledger::FromState(claimed->ledger);
+  RETURN_IF_ERROR(manifest.status());
+  RETURN_IF_ERROR(CheckCutIdentity(log, folder, *manifest, crc32c));
+  const auto ledger = Ledger::FromState(manifest->ledger());
   if (!ledger.ok()) {
     return absl::DataLossError(
-        absl::StrCat(claimed->cut_folder, "/manifest: ledger: ", ledger.status().message()));
+        absl::StrCat(folder, "/manifest: ledger: ", ledger.status().message()));
   }
-  if (manifest->has_order_fingerprint()) {
-    claimed->order_fingerprint = manifest->order_fingerprint();
+  return manifest;
+}
+
+// The job of the generation that has made the cut.
+JobConfig JobOfCut(const RunLog& log, const std::string& cut) {
+  JobConfig job;
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_cut() && entry.cut().cut() == cut) break;
+    if (entry.has_generation()) job = entry.generation().job();
   }
-  return absl::OkStatus();
+  return job;
+}
+
+// Fills in what the generation begins from: the cut that `entry` names.
+absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& entry,
+                          FileSystem* file_system, ClaimedGeneration* claimed) {
+  const RunLog& log = claimed->log;
+  if (!entry.cut().empty()) {
+    claimed->cut_folder = FolderOfCut(request.job.run_dir(), entry.cut());
+    const auto manifest = ReadStartCut(log, claimed->cut_folder, file_system);
+    if (!manifest.ok()) {
+      return AboutStartCut(absl::Status(
+          manifest.status().code(),
+          absl::StrCat("the run cannot go on from its cut: ", manifest.status().message())));
+    }
+    claimed->position = manifest->position();
+    claimed->ledger = manifest->ledger();
+    if (manifest->has_order_fingerprint()) {
+      claimed->order_fingerprint = manifest->order_fingerprint();
+    }
+    ContinueTraining(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
+  }
+  if (!request.next_job || log.last_generation() == nullptr) return absl::OkStatus();
+  return CheckTrainingEnd(log.last_generation()->job(), claimed->job, claimed->position,
+                          claimed->ledger);
 }
 
 void TidyUp(FileSystem* file_system, ClaimedGeneration* claimed) {
@@ -140,8 +175,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   claimed.generation = entry.generation().generation();
   claimed.job = entry.generation().job();
   if (finished) return claimed;
-  claimed.cut_folder = FolderOfCut(run_dir, entry.generation().cut());
-  RETURN_IF_ERROR(ReadCut(file_system, &claimed));
+  RETURN_IF_ERROR(BeginFromCut(request, entry.generation(), file_system, &claimed));
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));
   TidyUp(file_system, &claimed);

@@ -26,8 +26,9 @@ struct ClaimRequest {
   // Its run_dir is the run's folder, absolute. The rest is the job of a run that begins; a run that
   // goes on has its job in the log.
   JobConfig job;
-  // Somebody resumes the run: `job` is the next generation's, and it begins from the cut `from`,
-  // the name of a folder in RUN/checkpoints or a path; empty: from the newest.
+  // Somebody resumes the run: `job` is the next generation's, and it begins from the cut of the name
+  // `from`, which the log must have (NameOfCut, common/checkpoint/cut_identity.h); empty: from the
+  // newest.
   bool next_job = false;
   std::string from;
   // Why the generation before ended; "start" and "resume" are known without. May be empty.
@@ -46,7 +47,7 @@ struct ClaimedGeneration {
   JobConfig job;
   // What all roles begin from; empty if from nothing.
   std::string cut_folder;
-  RunPosition position;
+  RunPosition position;  // the cut's; says RESUME if the job has been changed to train more
   LedgerState ledger;
   absl::optional<uint64_t> order_fingerprint;  // the cut's
   // What could not be tidied up. It costs disk space and nothing else.
@@ -58,9 +59,11 @@ struct ClaimedGeneration {
 // folders of cuts, drafts. Errors, with nothing claimed:
 //   ALREADY_EXISTS        another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between; a finished run is
-//                         to be resumed
-//   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h)
-//   DATA_LOSS             the log or the cut is damaged or not there
+//                         to be resumed; the log has no cut `from`
+//   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
+//                         when training ends to where it is already (start_position.h)
+//   DATA_LOSS             the log or the cut is damaged or not there, or the folder holds another
+//                         cut than the one that the log names
 //   others as FileSystem  (after one of these the generation may be claimed; it is then over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);

@@ -4,6 +4,7 @@
 #include "common/checkpoint/testing/memory_file_system.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "deploy/coordinator/cut_folders.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -41,8 +42,8 @@ class GenerationClaimTest : public testing::Test {
   }
   RunLog Log() { return *RunLog::Open(kRun, &disk_, 99); }
 
-  // A cut's folder with a manifest, at step 10 * cut.
-  void MakeCut(uint64_t generation, uint64_t cut) {
+  // Of a cut at step 10 * cut.
+  static CheckpointManifest ManifestOf(uint64_t generation, uint64_t cut) {
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);
     manifest.set_step(10 * cut);
@@ -50,18 +51,25 @@ class GenerationClaimTest : public testing::Test {
     manifest.set_cut(cut);
     manifest.set_order_fingerprint(7);
     manifest.mutable_position()->set_step(10 * cut);
-    const std::string folder = FolderOfCut(kRun, CutName(generation, cut));
+    return manifest;
+  }
+  // The cut's folder with its manifest.
+  void MakeCut(const CheckpointManifest& manifest) {
+    const std::string folder = FolderOfCut(kRun, CutName(manifest.generation(), manifest.cut()));
     ASSERT_TRUE(disk_.CreateFolders(folder).ok());
     ASSERT_TRUE(WriteManifest(folder, manifest, &disk_).ok());
   }
-  void Commit(uint64_t generation, uint64_t cut) {
-    MakeCut(generation, cut);
+  void MakeCut(uint64_t generation, uint64_t cut) { MakeCut(ManifestOf(generation, cut)); }
+  void Commit(const CheckpointManifest& manifest) {
+    MakeCut(manifest);
+    const auto cut = CutFolders(kRun, manifest.generation(), &disk_)
+                         .Check(CutName(manifest.generation(), manifest.cut()));
+    ASSERT_TRUE(cut.ok()) << cut.status();
     RunLogEntry entry;
-    entry.mutable_cut()->set_generation(generation);
-    entry.mutable_cut()->set_cut(CutName(generation, cut));
-    entry.mutable_cut()->set_step(10 * cut);
+    *entry.mutable_cut() = *cut;
     ASSERT_TRUE(Log().Append(entry).ok());
   }
+  void Commit(uint64_t generation, uint64_t cut) { Commit(ManifestOf(generation, cut)); }
 
   MemoryFileSystem disk_;
   ClaimRequest request_;
@@ -177,14 +185,66 @@ TEST_F(GenerationClaimTest, AResumeBringsAnotherJobAndAnOlderCutForGood) {
   EXPECT_EQ(next->position.step(), 10u) << "not the newest cut, which was given up";
 }
 
-TEST_F(GenerationClaimTest, AResumeMayTakeACutOfAnotherFolder) {
+TEST_F(GenerationClaimTest, AResumeTakesOnlyCutsThatTheLogNames) {
+  EXPECT_EQ(Resume("cut_0001_000001").status().code(), absl::StatusCode::kFailedPrecondition)
+      << "the run has not begun";
   ASSERT_TRUE(Claim().ok());
   MakeCut(1, 4);
   disk_.Put("/copy/cut/manifest", disk_.ContentOf("/runs/a/checkpoints/cut_0001_000004/manifest"));
-  const auto resumed = Resume("/copy/cut");
-  ASSERT_TRUE(resumed.ok()) << resumed.status();
-  EXPECT_EQ(resumed->cut_folder, "/copy/cut");
-  EXPECT_EQ(resumed->position.step(), 40u);
+  for (const std::string from : {"cut_0001_000004", "/copy/cut", "../checkpoints/x"}) {
+    const absl::Status status = Resume(from).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(status.message(), HasSubstr("no cut '" + from + "'"));
+  }
+  EXPECT_EQ(Log().entries().size(), 1u);
+}
+
+TEST_F(GenerationClaimTest, AFolderWithAnotherCutThanTheLogNamesIsRefusedAndTold) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  // As a copy from another run that has used the same names.
+  CheckpointManifest other = ManifestOf(1, 1);
+  other.add_table_files()->set_crc32c(5);
+  ASSERT_TRUE(WriteManifest("/runs/a/checkpoints/cut_0001_000001", other, &disk_).ok());
+  for (const absl::Status& status : {Claim("x").status(), Resume("cut_0001_000001").status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("/runs/a/checkpoints/cut_0001_000001 is not the cut"),
+                      HasSubstr("has the checksum"), HasSubstr("resume RUN --from CUT")));
+  }
+  EXPECT_EQ(Log().entries().size(), 2u);
+}
+
+// A run whose cut says that training is over, after 2 epochs.
+TEST_F(GenerationClaimTest, AResumeThatAsksForMoreEpochsTrainsOnInThisAndLaterGenerations) {
+  request_.job.set_epochs(2);
+  ASSERT_TRUE(Claim().ok());
+  CheckpointManifest manifest = ManifestOf(1, 1);
+  manifest.mutable_position()->set_epoch(2);
+  manifest.mutable_position()->set_next(RunPosition::FINISH);
+  Commit(manifest);
+  EXPECT_EQ(Claim("x")->position.next(), RunPosition::FINISH);
+  request_.job.set_epochs(3);
+  EXPECT_EQ(Resume()->position.next(), RunPosition::RESUME);
+  EXPECT_EQ(Claim("x")->position.next(), RunPosition::RESUME);
+  EXPECT_EQ(Claim("x")->position.epoch(), 2u);
+}
+
+TEST_F(GenerationClaimTest, AResumeThatMovesTheEndToWhereTrainingIsAlreadyClaimsNothing) {
+  request_.job.set_epochs(5);
+  ASSERT_TRUE(Claim().ok());
+  CheckpointManifest manifest = ManifestOf(1, 1);
+  manifest.mutable_position()->set_epoch(1);
+  for (const uint32_t epoch : {0u, 1u}) {
+    manifest.mutable_ledger()->add_epochs()->set_epoch(epoch);
+  }
+  Commit(manifest);
+  request_.job.set_epochs(1);
+  const absl::Status status = Resume().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("epochs: must be at least 2"));
+  EXPECT_EQ(Log().entries().size(), 2u);
+  EXPECT_TRUE(Claim("x").ok()) << "of the job in the log";
 }
 
 TEST_F(GenerationClaimTest, AResumeThatChangesWhatMustNotChangeClaimsNothing) {

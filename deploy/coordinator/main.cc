@@ -24,7 +24,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/run_log.h"
 #include "common/config/job_config.h"
 #include "common/log/log.h"
 #include "common/role/coordinator_client.h"
@@ -83,7 +85,10 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   }
   request.job.set_run_dir(run_dir.lexically_normal().string());
   request.next_job = flags.next_job;
-  request.from = flags.from;
+  if (!flags.from.empty()) {
+    ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(request.job.run_dir(), DiskFileSystem()));
+    ASSIGN_OR_RETURN(request.from, NameOfCut(log, request.job.run_dir(), flags.from));
+  }
   request.cause = flags.cause;
   request.writer = writer;
   request.run_id = RandomId();
@@ -134,6 +139,7 @@ RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
 absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error of the write
 
   ASSIGN_OR_RETURN(const CoordinatorFlags flags, ParseCoordinatorFlags(args));
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));

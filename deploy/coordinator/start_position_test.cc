@@ -1,0 +1,105 @@
+#include "deploy/coordinator/start_position.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+JobConfig JobOf(int epochs, int max_steps = 0, int patience = 0) {
+  JobConfig job;
+  job.set_epochs(epochs);
+  job.set_max_steps(max_steps);
+  job.mutable_evaluation()->set_patience(patience);
+  return job;
+}
+
+// A cut that says FINISH.
+RunPosition OverAt(uint32_t epoch, uint64_t step, uint32_t without_best = 0) {
+  RunPosition position;
+  position.set_epoch(epoch);
+  position.set_step(step);
+  position.set_validations_without_best(without_best);
+  position.set_next(RunPosition::FINISH);
+  return position;
+}
+
+LedgerState LedgerUpTo(uint32_t epochs) {
+  LedgerState ledger;
+  for (uint32_t i = 0; i < epochs; ++i) ledger.add_epochs()->set_epoch(i);
+  return ledger;
+}
+
+RunPosition::Next NextOf(const JobConfig& before, const JobConfig& job, RunPosition position) {
+  ContinueTraining(before, job, &position);
+  return position.next();
+}
+
+TEST(StartPosition, TrainingIsOverByEpochsByStepsOrByPatience) {
+  EXPECT_EQ(WhyTrainingIsOver(JobOf(2), OverAt(2, 40)), "epoch 2 of 2 is trained");
+  EXPECT_EQ(WhyTrainingIsOver(JobOf(2, 40), OverAt(1, 41)), "step 41 reaches max_steps (40)");
+  EXPECT_EQ(WhyTrainingIsOver(JobOf(2, 0, 3), OverAt(1, 41, 3)),
+            "evaluation.patience (3) has run out");
+  EXPECT_EQ(WhyTrainingIsOver(JobOf(2, 42, 3), OverAt(1, 41, 2)), "");
+  EXPECT_EQ(WhyTrainingIsOver(JobOf(2), OverAt(1, 41, 2)), "") << "0 is no limit";
+}
+
+TEST(StartPosition, AJobThatAsksForMoreTrainsOn) {
+  EXPECT_EQ(NextOf(JobOf(2), JobOf(3), OverAt(2, 40)), RunPosition::RESUME);
+  EXPECT_EQ(NextOf(JobOf(2, 40), JobOf(2, 80), OverAt(1, 40)), RunPosition::RESUME);
+  EXPECT_EQ(NextOf(JobOf(2, 40), JobOf(2, 0), OverAt(1, 40)), RunPosition::RESUME);
+  RunPosition impatient = OverAt(1, 40, 3);
+  impatient.set_stopped_early(true);
+  ContinueTraining(JobOf(2, 0, 3), JobOf(2, 0, 4), &impatient);
+  EXPECT_EQ(impatient.next(), RunPosition::RESUME);
+  EXPECT_FALSE(impatient.stopped_early());
+}
+
+TEST(StartPosition, AJobThatAsksForNoMoreStaysOver) {
+  EXPECT_EQ(NextOf(JobOf(2), JobOf(2), OverAt(2, 40)), RunPosition::FINISH);
+  EXPECT_EQ(NextOf(JobOf(2, 40), JobOf(5, 40), OverAt(1, 40)), RunPosition::FINISH);
+  EXPECT_EQ(NextOf(JobOf(2, 0, 3), JobOf(5, 0, 3), OverAt(2, 40, 3)), RunPosition::FINISH)
+      << "patience ran out in the step in which the epochs ended";
+  EXPECT_EQ(NextOf(JobOf(2), JobOf(5), OverAt(1, 40)), RunPosition::FINISH)
+      << "it ended for another reason than its job";
+}
+
+TEST(StartPosition, AResumeThatAsksForMoreAndGetsNoneIsRefused) {
+  EXPECT_TRUE(CheckTrainingEnd(JobOf(2), JobOf(2), OverAt(2, 40), LedgerUpTo(2)).ok())
+      << "the test pass is left";
+  const absl::Status status =
+      CheckTrainingEnd(JobOf(2, 0, 3), JobOf(5, 0, 3), OverAt(2, 40, 3), LedgerUpTo(2));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("step 40: evaluation.patience (3) has run out"));
+  RunPosition goes_on = OverAt(2, 40);
+  goes_on.set_next(RunPosition::RESUME);
+  EXPECT_TRUE(CheckTrainingEnd(JobOf(2), JobOf(3), goes_on, LedgerUpTo(2)).ok());
+}
+
+TEST(StartPosition, AnEpochThatHasBegunIsNotLeftOut) {
+  RunPosition within;
+  within.set_epoch(2);
+  const absl::Status status = CheckTrainingEnd(JobOf(5), JobOf(2), within, LedgerUpTo(3));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("epochs: must be at least 3, because epoch 3 has begun"));
+  EXPECT_TRUE(CheckTrainingEnd(JobOf(5), JobOf(3), within, LedgerUpTo(3)).ok());
+  EXPECT_TRUE(CheckTrainingEnd(JobOf(5), JobOf(2), within, LedgerUpTo(2)).ok())
+      << "the cut is of the end of epoch 2";
+  EXPECT_TRUE(CheckTrainingEnd(JobOf(5), JobOf(1), RunPosition(), LedgerState()).ok());
+}
+
+TEST(StartPosition, AScaleDoesNotEndTraining) {
+  EXPECT_THAT(CheckScaleKeepsTraining(JobOf(5), JobOf(1), /*epoch=*/1, /*step=*/9).message(),
+              HasSubstr("epochs: must be at least 2, because training is in epoch 2, got 1"));
+  EXPECT_TRUE(CheckScaleKeepsTraining(JobOf(5), JobOf(2), 1, 9).ok());
+  EXPECT_THAT(CheckScaleKeepsTraining(JobOf(5), JobOf(5, 9), 1, 9).message(),
+              HasSubstr("max_steps: must be above 9"));
+  EXPECT_TRUE(CheckScaleKeepsTraining(JobOf(5), JobOf(5, 10), 1, 9).ok());
+  EXPECT_TRUE(CheckScaleKeepsTraining(JobOf(5, 9), JobOf(5, 9), 1, 9).ok()) << "not changed";
+  EXPECT_TRUE(CheckScaleKeepsTraining(JobOf(5, 9), JobOf(5, 0), 1, 9).ok());
+}
+
+}  // namespace
+}  // namespace satrap
