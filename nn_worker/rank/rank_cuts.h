@@ -1,0 +1,101 @@
+// A rank's half of the cuts (docs/consistency.md, "Cuts"): what the rank has released since the last
+// one, the number and plan of the next, waiting for those that are waited for, and beginning them
+// again if they are abandoned. On rank 0 also when a cut is due (cut_schedule.h).
+//
+// All ranks take the same cuts in the same order, so all count the same numbers and know the name of
+// each. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
+//
+// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
+// outlive the callbacks of the trainer.
+
+#ifndef SATRAP_NN_WORKER_RANK_RANK_CUTS_H_
+#define SATRAP_NN_WORKER_RANK_RANK_CUTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/ledger.h"
+#include "common/thread/executor.h"
+#include "nn_worker/rank/cut_schedule.h"
+#include "nn_worker/rank/failure_latch.h"
+#include "nn_worker/rank/rank_observer.h"
+#include "nn_worker/rank/rank_options.h"
+#include "nn_worker/rank/step_trainer.h"
+
+namespace satrap {
+
+class RankCuts {
+ public:
+  // What the rest of the rank does for its cuts.
+  struct Engine {
+    // Where training goes on after the cut of this name.
+    std::function<RunPosition(const std::string& cut)> position;
+    std::function<void(absl::string_view)> set_phase;
+    // The cut is taken, and if it is waited for, committed. It does not run after a cut to leave.
+    std::function<void()> go_on;
+  };
+  using Provenance = google::protobuf::RepeatedPtrField<ProvenanceRange>;
+
+  RankCuts(const RankOptions& options, Executor* executor, StepTrainer* trainer,
+           RankObserver* observer, FailureLatch* failure, Engine engine);
+
+  // Rank 0: the clock counts from now on; a wish; whether a cut is due after the next step.
+  void Start() { schedule_.Start(executor_->NowUs()); }
+  void OnWish(const CutWish& wish) { schedule_.OnWish(wish); }
+  bool IsDue(uint64_t step, bool counts) const;
+
+  // The ranges of a part are consumed, whether or not its step counted: no later generation may
+  // train them. DATA_LOSS if they are already.
+  absl::Status AddReleased(uint32_t epoch, const Provenance& provenance);
+
+  // An allreduce has told all ranks that a cut is due, and then, that all are idle.
+  void OnDecided();
+  bool decided() const { return decided_us_.has_value(); }
+  void OnAllIdle();
+  // Whether the ranks have become idle for a cut, among other things.
+  bool due() const { return due_; }
+
+  // Takes a cut: of the best validation so far, and with the end of training, if so. REQUIRES: all
+  // ranks are idle and take it
+  void Take(bool best, bool last);
+
+  // The name of the cut that was begun last; empty: none was.
+  const std::string& newest() const { return newest_; }
+
+ private:
+  void Begin();
+  void OnMarked(CutMarked marked);
+  void OnEnded(uint64_t number, const CutOutcome& outcome);
+  void OnAwaited(bool committed);
+  void GoOn();
+
+  const int rank_;
+  const uint64_t generation_;
+  Executor* const executor_;
+  StepTrainer* const trainer_;
+  RankObserver* const observer_;
+  FailureLatch* const failure_;
+  const Engine engine_;
+
+  CutSchedule schedule_;  // of rank 0
+  Ledger released_;       // since the last cut began
+  absl::optional<int64_t> decided_us_;
+  bool due_ = false;
+  int64_t until_idle_us_ = 0;  // from the decision
+
+  // The cut that was begun last.
+  uint64_t number_ = 0;
+  std::string newest_;
+  bool best_ = false;
+  bool last_ = false;
+  bool leaving_ = false;
+  int64_t begun_us_ = 0;  // the first time, if it was begun again
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_RANK_CUTS_H_

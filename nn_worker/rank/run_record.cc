@@ -1,0 +1,67 @@
+#include "nn_worker/rank/run_record.h"
+
+namespace satrap {
+namespace {
+
+absl::optional<MetricValues> BestValues(const RunPosition& position) {
+  if (!position.has_best()) return absl::nullopt;
+  return position.best().values();
+}
+
+}  // namespace
+
+RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& position)
+    : skipped_in_a_row_(position.skipped_steps_in_a_row()),
+      best_(evaluation, BestValues(position),
+            static_cast<int>(position.validations_without_best())),
+      trained_us_(static_cast<int64_t>(position.train_seconds() * 1e6)) {
+  if (position.has_validated_step()) validated_step_ = position.validated_step();
+  if (position.has_best()) {
+    best_validation_ = position.best();
+    *result_.mutable_valid() = position.best().values();
+  }
+  result_.set_steps(position.step());
+  result_.set_samples(position.samples());
+  result_.set_skipped_steps(position.skipped_steps());
+  if (position.stopped_early()) result_.set_stopped_early(true);
+}
+
+void RunRecord::CountStep(uint64_t samples, bool finite) {
+  result_.set_steps(result_.steps() + 1);
+  result_.set_samples(result_.samples() + samples);
+  if (!finite) result_.set_skipped_steps(result_.skipped_steps() + 1);
+  skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
+}
+
+bool RunRecord::Validate(const MetricValues& values) {
+  validated_step_ = step();
+  if (!best_.Offer(values)) return false;
+  *result_.mutable_valid() = values;
+  // The name of its cut is not known yet: that of the best one before must not stay.
+  best_validation_.emplace();
+  *best_validation_->mutable_values() = values;
+  best_validation_->set_step(step());
+  return true;
+}
+
+void RunRecord::FillPosition(RunPosition* position) const {
+  position->set_step(step());
+  position->set_samples(result_.samples());
+  if (validated_step_.has_value()) position->set_validated_step(*validated_step_);
+  if (best_validation_.has_value()) *position->mutable_best() = *best_validation_;
+  position->set_validations_without_best(static_cast<uint32_t>(best_.without_best()));
+  position->set_stopped_early(result_.stopped_early());
+  position->set_skipped_steps(result_.skipped_steps());
+  position->set_skipped_steps_in_a_row(skipped_in_a_row_);
+  position->set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
+}
+
+RunResult RunRecord::Result() const {
+  RunResult result = result_;
+  result.set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
+  result.set_best_step(best_validation_.has_value() ? best_validation_->step() : step());
+  if (best_validation_.has_value()) result.set_model_dir(best_validation_->cut());
+  return result;
+}
+
+}  // namespace satrap

@@ -1,0 +1,59 @@
+// What a run has counted so far: steps, samples, validations and the best of them, time of training.
+// It begins with the position of a cut and fills in those of later cuts and the result, so a figure
+// that is kept here survives every restart.
+//
+// Not thread-safe. A function of what it is told, so all ranks have the same record, except for the
+// time of training.
+
+#ifndef SATRAP_NN_WORKER_RANK_RUN_RECORD_H_
+#define SATRAP_NN_WORKER_RANK_RUN_RECORD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "nn_worker/rank/best_model.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+class RunRecord {
+ public:
+  RunRecord(const EvaluationConfig& evaluation, const RunPosition& position);
+
+  // Steps counted so far, and so the number of the next one.
+  uint64_t step() const { return result_.steps(); }
+  // Of these, the last ones in a row that were not finite, and so changed no value.
+  uint64_t skipped_in_a_row() const { return skipped_in_a_row_; }
+  void CountStep(uint64_t samples, bool finite);
+
+  // Judges a validation of the present step. Returns whether it is the best so far.
+  bool Validate(const MetricValues& values);
+  bool is_validated() const { return validated_step_ == step(); }
+  bool out_of_patience() const { return best_.out_of_patience(); }
+  // The cut that holds the best validation. REQUIRES: there was a best one
+  void SetBestCut(const std::string& cut) { best_validation_->set_cut(cut); }
+  const absl::optional<BestValidation>& best() const { return best_validation_; }
+
+  void StopEarly() { result_.set_stopped_early(true); }
+  void AddTrainingTime(int64_t us) { trained_us_ += us; }
+
+  // Sets all fields of `position` except where the order of parts goes on: epoch, next, lanes.
+  void FillPosition(RunPosition* position) const;
+  // All figures that are known here. Without a best validation the step of the model is the last.
+  RunResult Result() const;
+
+ private:
+  RunResult result_;
+  uint64_t skipped_in_a_row_;
+  absl::optional<uint64_t> validated_step_;
+  BestModel best_;
+  absl::optional<BestValidation> best_validation_;
+  int64_t trained_us_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_RUN_RECORD_H_

@@ -1,0 +1,103 @@
+#include "nn_worker/rank/run_record.h"
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+MetricValues Values(double auc) {
+  MetricValues values;
+  values.set_samples(10);
+  values.set_auc(auc);
+  return values;
+}
+
+// Every field of a position that a record keeps, each with a value of its own.
+RunPosition FullPosition() {
+  RunPosition position;
+  position.set_step(30);
+  position.set_samples(600);
+  position.set_validated_step(20);
+  *position.mutable_best()->mutable_values() = Values(.7);
+  position.mutable_best()->set_step(10);
+  position.mutable_best()->set_cut("cut_0001_000002");
+  position.set_validations_without_best(1);
+  position.set_stopped_early(true);
+  position.set_skipped_steps(5);
+  position.set_skipped_steps_in_a_row(3);
+  position.set_train_seconds(12.5);
+  return position;
+}
+
+TEST(RunRecordTest, GivesEveryFieldOfThePositionThatItBeganWith) {
+  RunPosition position;
+  RunRecord(EvaluationConfig(), FullPosition()).FillPosition(&position);
+  EXPECT_EQ(position.ShortDebugString(), FullPosition().ShortDebugString());
+}
+
+TEST(RunRecordTest, TheResultIsThatOfAllGenerations) {
+  const RunResult result = RunRecord(EvaluationConfig(), FullPosition()).Result();
+  EXPECT_EQ(result.steps(), 30u);
+  EXPECT_EQ(result.samples(), 600u);
+  EXPECT_EQ(result.skipped_steps(), 5u);
+  EXPECT_EQ(result.train_seconds(), 12.5);
+  EXPECT_EQ(result.valid().auc(), .7);
+  EXPECT_EQ(result.best_step(), 10u);
+  EXPECT_EQ(result.model_dir(), "cut_0001_000002");
+  EXPECT_TRUE(result.stopped_early());
+}
+
+TEST(RunRecordTest, CountsOnFromThePosition) {
+  RunRecord record(EvaluationConfig(), FullPosition());
+  record.CountStep(7, /*finite=*/false);
+  EXPECT_EQ(record.step(), 31u);
+  EXPECT_EQ(record.skipped_in_a_row(), 4u);
+  record.CountStep(8, /*finite=*/true);
+  EXPECT_EQ(record.skipped_in_a_row(), 0u);
+  record.AddTrainingTime(500'000);
+  const RunResult result = record.Result();
+  EXPECT_EQ(result.steps(), 32u);
+  EXPECT_EQ(result.samples(), 615u);
+  EXPECT_EQ(result.skipped_steps(), 6u);
+  EXPECT_EQ(result.train_seconds(), 13);
+}
+
+TEST(RunRecordTest, AValidationIsOfItsStepAndOnlyOfThat) {
+  RunRecord record(EvaluationConfig(), FullPosition());
+  EXPECT_FALSE(record.is_validated());
+  record.Validate(Values(.1));
+  EXPECT_TRUE(record.is_validated());
+  record.CountStep(1, true);
+  EXPECT_FALSE(record.is_validated());
+}
+
+TEST(RunRecordTest, BestAndPatienceGoOnFromThePosition) {
+  EvaluationConfig evaluation;
+  evaluation.set_patience(2);
+  RunRecord record(evaluation, FullPosition());
+  EXPECT_FALSE(record.out_of_patience());
+  EXPECT_FALSE(record.Validate(Values(.69)));
+  EXPECT_TRUE(record.out_of_patience());
+  EXPECT_EQ(record.best()->step(), 10u);
+  EXPECT_TRUE(record.Validate(Values(.71)));
+  EXPECT_FALSE(record.out_of_patience());
+  EXPECT_EQ(record.best()->step(), 30u);
+  EXPECT_EQ(record.best()->cut(), "") << "the cut of the best one before";
+  record.SetBestCut("cut_0002_000001");
+  EXPECT_EQ(record.Result().model_dir(), "cut_0002_000001");
+  EXPECT_EQ(record.Result().valid().auc(), .71);
+}
+
+TEST(RunRecordTest, WithoutAValidationTheModelIsThatOfTheLastStep) {
+  RunRecord record{EvaluationConfig(), RunPosition()};
+  record.CountStep(1, true);
+  EXPECT_EQ(record.Result().best_step(), 1u);
+  EXPECT_EQ(record.Result().model_dir(), "");
+  RunPosition position;
+  record.FillPosition(&position);
+  EXPECT_FALSE(position.has_best());
+  EXPECT_FALSE(position.has_validated_step());
+}
+
+}  // namespace
+}  // namespace satrap

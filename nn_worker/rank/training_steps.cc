@@ -1,0 +1,242 @@
+#include "nn_worker/rank/training_steps.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "nn_worker/rank/ordered_schedule.h"
+
+namespace satrap {
+namespace {
+
+// An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
+// So training begins with one permit, and CountStep grants the others when the warm-up is over.
+int FirstPermits(const RankOptions& options) {
+  const bool warm = options.position.step() >= options.staleness_warmup_steps;
+  return options.ordered || !warm ? 1 : options.max_staleness;
+}
+
+}  // namespace
+
+TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, const Peers& peers,
+                             OnIdle on_idle)
+    : options_(options),
+      executor_(executor),
+      peers_(peers),
+      on_idle_(std::move(on_idle)),
+      permits_(FirstPermits(options)),
+      epoch_(options.position.epoch()) {}
+
+// In ordered mode the number of the next step travels with the request, and the embedding PSs use
+// it to check what the Lookup sees. With one permit no step can be counted between the request and
+// the step that trains its part, so the number is that step's.
+void TrainingSteps::BeginEpoch(uint32_t epoch) {
+  epoch_ = epoch;
+  epoch_ended_ = false;
+  // Only the epoch that the run begins in begins within its order.
+  const bool first = pipeline_ == nullptr;
+  OrderedSchedule schedule(options_.lanes, first ? options_.position : RunPosition());
+  auto policy =
+      options_.ordered
+          ? MakeOrderedRequests(epoch, peers_.num_workers, std::move(schedule), options_.rank)
+          : MakeAnyWorkerRequests(TRAIN_STREAM, epoch, peers_.num_workers,
+                                  static_cast<uint32_t>(options_.idle_step_ms));
+  auto request = [this](const PartRequest& part, absl::AnyInvocable<void(PartInput)> answered) {
+    peers_.client->NextBatch(part, peers_.record->step(), std::move(answered));
+  };
+  pipeline_ = std::make_unique<PartPipeline>(std::move(policy), &permits_, std::move(request),
+                                             [this] { OnPipelineChanged(); });
+  Resume();
+}
+
+void TrainingSteps::Resume() {
+  training_ = true;
+  training_since_us_ = last_step_end_us_ = executor_->NowUs();
+  pipeline_->ResumeRequests();
+  OnPipelineChanged();
+}
+
+// Runs after everything that can free a permit or bring a part. Requests go out first, so that the
+// next parts are fetched while this one is trained.
+void TrainingSteps::OnPipelineChanged() {
+  if (peers_.failure->failed() || !training_) return;
+  pipeline_->RequestParts();
+  MaybeJoin();
+}
+
+// Joins the next step if this rank has something to contribute: a part, or the news that it is
+// idle. One step runs at a time.
+void TrainingSteps::MaybeJoin() {
+  if (peers_.failure->failed() || !training_ || joining_) return;
+  if (absl::optional<PartPipeline::TakenPart> part = pipeline_->Take(); part.has_value()) {
+    Join(std::move(part), /*idle=*/false);
+  } else if (pipeline_->no_more_requests() && pipeline_->empty()) {
+    Join(absl::nullopt, /*idle=*/true);
+  } else if (!options_.ordered) {
+    JoinWithoutPartWhenDue();
+  }
+}
+
+// Other ranks may hold parts and wait in the allreduce for this one, so after idle_step_ms it joins
+// without a part. It waits that long even if it will request no more parts: ranks that only wait
+// for the answers to their last pushes would otherwise run empty steps as fast as they can.
+void TrainingSteps::JoinWithoutPartWhenDue() {
+  const int64_t left_us = last_step_end_us_ + options_.idle_step_ms * 1000 - executor_->NowUs();
+  if (left_us <= 0) {
+    Join(absl::nullopt, /*idle=*/false);
+    return;
+  }
+  if (timer_set_) return;
+  timer_set_ = true;
+  executor_->PostAfter(left_us, [this] {
+    timer_set_ = false;
+    MaybeJoin();
+  });
+}
+
+void TrainingSteps::Join(absl::optional<PartPipeline::TakenPart> part, bool idle) {
+  joining_ = true;
+  absl::optional<PartInput> input;
+  if (part.has_value()) {
+    const PartDescription& description = part->input.header.part();
+    joined_ = Joined{part->slot,
+                     part->worker,
+                     part->staleness,
+                     part->input.header.handle(),
+                     description.id().epoch(),
+                     description.provenance()};
+    input = std::move(part->input);
+  }
+  const bool cut_due = peers_.cuts->IsDue(peers_.record->step(), /*counts=*/input.has_value());
+  peers_.trainer->JoinStep(peers_.record->step(), std::move(input),
+                           StepFlags{idle, stop_requested_, cut_due},
+                           peers_.failure->WhenGood<StepResult>(
+                               [this](StepResult result) { OnStepDone(std::move(result)); }));
+}
+
+void TrainingSteps::OnStepDone(StepResult result) {
+  joining_ = false;
+  last_step_end_us_ = executor_->NowUs();
+  const bool all_idle = result.idle_ranks == options_.num_ranks;
+  CHECK(!all_idle || (result.weight == 0 && !joined_.has_value()))
+      << "a part was trained in a step in which all ranks were idle";
+
+  // Every rank gets the same result, so all of them count the step, decide what is due and notice
+  // that all are idle in the same way. CountStep counts it; the push needs the number that the step
+  // had.
+  const uint64_t step = peers_.record->step();
+  if (result.weight > 0) CountStep(result);
+  if (peers_.failure->failed()) return;
+  if (joined_.has_value()) EndJoinedPart(&result, step);
+  // Before OnAllIdle: if the stop flag came with the allreduce that found all ranks idle, training
+  // must end now. Otherwise the ranks would begin another epoch first.
+  if (result.stop) decided_.end = true;
+  if (result.cut) peers_.cuts->OnDecided();
+  if (decided_.evaluate || decided_.end || peers_.cuts->decided()) pipeline_->StopRequests();
+  if (all_idle) {
+    OnAllIdle();
+  } else {
+    OnPipelineChanged();
+  }
+}
+
+void TrainingSteps::CountStep(const StepResult& result) {
+  peers_.record->CountStep(result.samples, result.finite);
+  const uint64_t step = peers_.record->step();
+  FailIfTooManyAreSkipped();
+  // All ranks count the same steps, so the warm-up of staleness ends at the same step everywhere.
+  if (!options_.ordered && step == options_.staleness_warmup_steps) {
+    permits_.Grow(options_.max_staleness);
+  }
+
+  const uint64_t every = options_.evaluation.every_steps();
+  if (options_.has_valid && every > 0 && step % every == 0) decided_.evaluate = true;
+  if (options_.max_steps > 0 && step >= options_.max_steps) decided_.end = true;
+
+  StepEvent event;
+  event.epoch = epoch_;
+  event.steps = step;
+  event.samples = result.samples;
+  event.weight = result.weight;
+  event.loss = result.loss;
+  event.finite = result.finite;
+  event.had_part = joined_.has_value();
+  event.staleness = joined_.has_value() ? joined_->staleness : 0;
+  event.saturated_values = result.gradients.saturated_values;
+  peers_.observer->OnStep(event);
+}
+
+// A step that is not finite changes nothing, and a run survives one now and then. Many in a row
+// mean that the current weights no longer give finite gradients. Nothing would change these weights
+// any more, so instead of going on without learning, the run ends.
+void TrainingSteps::FailIfTooManyAreSkipped() {
+  const uint64_t skipped = peers_.record->skipped_in_a_row();
+  const uint64_t limit = options_.max_skipped_steps_in_a_row;
+  if (limit == 0 || skipped < limit) return;
+  peers_.failure->Fail(absl::FailedPreconditionError(absl::StrCat(
+      "training diverged: the gradients of ", skipped, " steps in a row, up to step ",
+      peers_.record->step(), " of epoch ", epoch_ + 1,
+      ", were infinite or NaN, so none of these steps changed the model. Lower the learning rates, "
+      "scale numeric columns with very large values, or raise max_skipped_steps_in_a_row (0: no "
+      "limit)")));
+}
+
+// Pushes the gradients of the part, or releases the part if the step did not count. A step that is
+// not finite is pushed too, without gradients: the embedding PSs count its number. The permit comes
+// back when the embedding worker has answered, which is after every PS has applied the Update.
+void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
+  const int worker = joined_->worker;
+  const uint64_t handle = joined_->handle;
+  auto released = [this, slot = joined_->slot, epoch = joined_->epoch,
+                   provenance = std::move(joined_->provenance)] {
+    OnReleased(slot, epoch, provenance);
+  };
+  if (result->weight > 0) {
+    StepHeader header;
+    header.set_step(step);
+    header.set_normalizer(result->normalizer);
+    header.set_finite(result->finite);
+    header.set_learning_rate_factor(result->learning_rate_factor);
+    peers_.client->PushGradients(worker, handle, header, std::move(result->gradients),
+                                 std::move(released));
+  } else {
+    peers_.client->Ack(worker, TRAIN_STREAM, handle, std::move(released));
+  }
+  joined_.reset();
+}
+
+void TrainingSteps::OnReleased(uint64_t slot, uint32_t epoch,
+                               const RankCuts::Provenance& provenance) {
+  if (peers_.failure->failed()) return;
+  if (absl::Status status = peers_.cuts->AddReleased(epoch, provenance); !status.ok()) {
+    return peers_.failure->Fail(std::move(status));
+  }
+  pipeline_->Release(slot);
+  OnPipelineChanged();
+}
+
+void TrainingSteps::OnAllIdle() {
+  CHECK(pipeline_->empty());
+  training_ = false;
+  peers_.record->AddTrainingTime(executor_->NowUs() - training_since_us_);
+  // If a stop was decided at the last step of an epoch, this is that stop and not yet the end of
+  // the epoch: training resumes, finds no parts, and all ranks are idle again.
+  const bool stopped = decided_.evaluate || decided_.end || peers_.cuts->decided();
+  Idle idle = std::exchange(decided_, Idle());
+  idle.epoch_end = epoch_ended_ = !stopped;
+  peers_.cuts->OnAllIdle();
+  on_idle_(idle);
+}
+
+void TrainingSteps::FillPosition(RunPosition* position) const {
+  position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
+  if (pipeline_ == nullptr) {
+    // No epoch was begun in this generation: the order stands where the last one left it.
+    *position->mutable_lanes() = options_.position.lanes();
+    position->set_lane_turn(options_.position.lane_turn());
+  } else if (!epoch_ended_) {
+    pipeline_->FillPosition(position);
+  }
+}
+
+}  // namespace satrap

@@ -1,0 +1,108 @@
+// A rank's global steps: requests the parts of an epoch, joins a step with each of them, and pushes or
+// acknowledges it, until all ranks are idle in the same step (rank_engine.h has the rules).
+//
+// Every rank gets the same result of each step, so all of them count it, decide what is due and
+// notice that all are idle in the same way.
+//
+// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
+// outlive the callbacks of its calls.
+
+#ifndef SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_
+#define SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/types/optional.h"
+#include "common/thread/executor.h"
+#include "nn_worker/rank/embedding_worker_client.h"
+#include "nn_worker/rank/failure_latch.h"
+#include "nn_worker/rank/part_pipeline.h"
+#include "nn_worker/rank/rank_cuts.h"
+#include "nn_worker/rank/rank_observer.h"
+#include "nn_worker/rank/rank_options.h"
+#include "nn_worker/rank/run_record.h"
+#include "nn_worker/rank/staleness_permit.h"
+#include "nn_worker/rank/step_trainer.h"
+
+namespace satrap {
+
+class TrainingSteps {
+ public:
+  struct Peers {
+    int num_workers = 0;
+    EmbeddingWorkerClient* client = nullptr;
+    StepTrainer* trainer = nullptr;
+    RankObserver* observer = nullptr;
+    FailureLatch* failure = nullptr;
+    RunRecord* record = nullptr;  // counts the steps
+    RankCuts* cuts = nullptr;     // is told what was released and decided
+  };
+  // Why all ranks have become idle, besides for a cut (RankCuts::due).
+  struct Idle {
+    bool evaluate = false;   // a validation is due
+    bool end = false;        // training is to end
+    bool epoch_end = false;  // nothing was decided: no rank has a part of the epoch left
+  };
+  // No part, push or Lookup of the train stream is in flight then.
+  using OnIdle = std::function<void(const Idle&)>;
+
+  TrainingSteps(const RankOptions& options, Executor* executor, const Peers& peers, OnIdle on_idle);
+
+  // Trains an epoch, or on in it after a stop. The first that is begun is begun where the position
+  // in the options says. REQUIRES: all ranks are idle
+  void BeginEpoch(uint32_t epoch);
+  void Resume();
+
+  // This rank wants training to end.
+  void RequestStop() { stop_requested_ = true; }
+
+  uint32_t epoch() const { return epoch_; }
+  // Sets epoch and lanes: where the order of parts goes on. REQUIRES: idle
+  void FillPosition(RunPosition* position) const;
+
+ private:
+  // The part of the running step.
+  struct Joined {
+    uint64_t slot = 0;
+    int worker = 0;
+    int staleness = 0;
+    uint64_t handle = 0;
+    uint32_t epoch = 0;
+    RankCuts::Provenance provenance;
+  };
+
+  void OnPipelineChanged();
+  void MaybeJoin();
+  void JoinWithoutPartWhenDue();
+  void Join(absl::optional<PartPipeline::TakenPart> part, bool idle);
+  void OnStepDone(StepResult result);
+  void CountStep(const StepResult& result);
+  void FailIfTooManyAreSkipped();
+  void EndJoinedPart(StepResult* result, uint64_t step);
+  void OnReleased(uint64_t slot, uint32_t epoch, const RankCuts::Provenance& provenance);
+  void OnAllIdle();
+
+  const RankOptions options_;
+  Executor* const executor_;
+  const Peers peers_;
+  const OnIdle on_idle_;
+
+  StalenessPermits permits_;
+  uint32_t epoch_;
+  bool epoch_ended_ = false;
+  std::unique_ptr<PartPipeline> pipeline_;  // of the current epoch
+  bool training_ = false;
+  bool joining_ = false;
+  absl::optional<Joined> joined_;
+  bool timer_set_ = false;
+  bool stop_requested_ = false;
+  Idle decided_;  // what to do once all ranks are idle
+  int64_t training_since_us_ = 0;
+  int64_t last_step_end_us_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_
