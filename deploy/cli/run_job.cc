@@ -67,6 +67,22 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   return MergeQuarantine(run_dir, &ledger).status();
 }
 
+// Tells when another cut of a generation was abandoned.
+class AbandonedCuts {
+ public:
+  bool IsNew(const StatusAnswer& status) {
+    if (status.generation() != generation_) known_ = 0;
+    generation_ = status.generation();
+    const bool is_new = status.cuts().abandoned() > known_;
+    known_ = status.cuts().abandoned();
+    return is_new;
+  }
+
+ private:
+  uint64_t generation_ = 0;
+  uint64_t known_ = 0;
+};
+
 }  // namespace
 
 int ExitCodeOf(RunEnd::Kind kind) {
@@ -108,11 +124,17 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
                    Launcher::Start(job, folder, programs_dir, options));
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
+  AbandonedCuts abandoned;
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
       [&](const StatusAnswer& status) {
         progress.Show(status, MonotonicMs());
+        if (abandoned.IsNew(status)) {
+          progress.End();
+          fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
+                  status.cuts().last_abandoned_cause().c_str());
+        }
         return watch == nullptr || watch(status, launcher.get());
       },
       [&](const std::string& message) {

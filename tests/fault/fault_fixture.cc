@@ -18,6 +18,8 @@
 namespace satrap {
 namespace {
 
+constexpr double kSecondsToEnd = 120;
+
 constexpr char kJob[] = R"(
 name: "counting"
 global_batch_size: 256
@@ -88,6 +90,20 @@ Command FaultFixture::StartRun(const std::string& job, const std::vector<std::st
   return StartSatrap(all);
 }
 
+CommandEnd FaultFixture::Resume(const std::vector<std::string>& args) {
+  std::vector<std::string> all = {"resume", RunDir()};
+  all.insert(all.end(), args.begin(), args.end());
+  return WaitFor(StartSatrap(all), kSecondsToEnd);
+}
+
+void FaultFixture::LeaveAKilledRun(const std::string& job, const std::vector<std::string>& args) {
+  const Command run = StartRun(job, args);
+  ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
+  kill(run.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
 void FaultFixture::Signal(const std::string& role, int index, int signal) {
   // A generation may be between its processes at this moment.
   pid_t pid = 0;
@@ -138,6 +154,13 @@ std::string FaultFixture::NewestCut() const {
   return CheckpointsDir(RunDir()) + "/" + cut;
 }
 
+std::string FaultFixture::ModelDigest() const {
+  const std::string report = ReadFile(RunDir() + "/report.json");
+  const std::string name = "\"model_digest\":\"";
+  const size_t at = report.find(name);
+  return at == std::string::npos ? "" : report.substr(at + name.size(), 16);
+}
+
 void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   ASSERT_TRUE(log.ok()) << log.status().ToString();
@@ -164,7 +187,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
 
   std::vector<uint64_t> keys;
   for (int64_t record = 0; record < records; ++record) {
-    keys.push_back(KeyOf(static_cast<uint64_t>(record), Xxh64("record")));
+    keys.push_back(KeyOf(IdOfRecord(record), Xxh64("record")));
   }
   std::vector<float> counts(keys.size());
   std::vector<uint8_t> presence((keys.size() + 7) / 8);

@@ -25,6 +25,10 @@ class FaultFixture : public RunFixture {
   // Starts `satrap train JOB --run_dir RunDir() ARGS`.
   Command StartRun(const std::string& job, const std::vector<std::string>& args = {});
   std::string RunDir() const { return Path("run"); }
+  // Runs `satrap resume RunDir() ARGS` to its end.
+  CommandEnd Resume(const std::vector<std::string>& args = {});
+  // Leaves a run in RunDir() that has committed some cuts and was then killed with its launcher.
+  void LeaveAKilledRun(const std::string& job, const std::vector<std::string>& args = {});
 
   // Sends a signal to a role's process. Fails the test if there is none for some seconds.
   void Signal(const std::string& role, int index, int signal);
@@ -40,10 +44,14 @@ class FaultFixture : public RunFixture {
   int Generations() const;
   // The folder of the cut that the log names last.
   std::string NewestCut() const;
+  // The digest that the report of the finished run gives of its model.
+  std::string ModelDigest() const;
 
   // Expects that the newest cut's table counts `times` for each of the records 0 .. records - 1 and
   // holds no other row.
   void ExpectEachRecordTrained(int64_t records, int times = 1);
+  // The id of a record in the feature `record`. The default is that of the synthetic log.
+  virtual uint64_t IdOfRecord(int64_t record) const { return static_cast<uint64_t>(record); }
   // Expects exit code 0 and each record trained once.
   void ExpectFinished(const CommandEnd& end, int64_t records, int times = 1);
 };

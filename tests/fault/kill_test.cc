@@ -79,22 +79,5 @@ TEST_F(TestPassTest, ADeathInTheTestPassRepeatsTheTestPassAlone) {
   EXPECT_EQ(JsonNumber(ReadFile(RunDir() + "/report.json"), "samples"), kRecords);
 }
 
-class PoisonTest : public FaultFixture {};
-
-TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
-  std::string more = "max_restarts: 2\n";
-  for (int generation = 1; generation <= 5; ++generation) {
-    absl::StrAppend(
-        &more, "kill_points { point: LOADER_AFTER_PUT visit: 5 generation: ", generation, " }\n");
-  }
-  const CommandEnd end =
-      WaitFor(StartRun(WriteCountingJob(kRecords, more), kWithoutTimedCuts), kSecondsToEnd);
-  EXPECT_EQ(end.exit_code, 1);
-  EXPECT_EQ(Generations(), 3);
-  EXPECT_THAT(end.err, HasSubstr("data_loader 0 was killed by signal 9 (Killed)"));
-  EXPECT_THAT(end.err, HasSubstr("max_restarts"));
-  EXPECT_TRUE(NobodyIsLeft());
-}
-
 }  // namespace
 }  // namespace satrap

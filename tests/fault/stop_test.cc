@@ -23,27 +23,7 @@ using ::testing::Not;
 constexpr int64_t kRecords = 200000;
 constexpr double kSecondsToEnd = 120;
 
-class StopTest : public FaultFixture {
- protected:
-  CommandEnd Resume(const std::vector<std::string>& args = {}) {
-    std::vector<std::string> all = {"resume", RunDir()};
-    all.insert(all.end(), args.begin(), args.end());
-    return WaitFor(StartSatrap(all), kSecondsToEnd);
-  }
-  // A run that has committed some cuts and was then killed with its launcher.
-  void LeaveAKilledRun() {
-    const Command run = StartRun(WriteCountingJob(kRecords));
-    ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
-    kill(run.pid, SIGKILL);
-    EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
-    EXPECT_TRUE(NobodyIsLeft());
-  }
-  std::string ModelDigest() const {
-    const std::string report = ReadFile(RunDir() + "/report.json");
-    const size_t at = report.find("\"model_digest\":\"");
-    return at == std::string::npos ? "" : report.substr(at + 16, 16);
-  }
-};
+class StopTest : public FaultFixture {};
 
 TEST_F(StopTest, AStoppedRunTakesALastCutAndResumesFromIt) {
   const Command run = StartRun(WriteCountingJob(kRecords));
@@ -82,22 +62,12 @@ TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
 }
 
 TEST_F(StopTest, ARunWhoseLauncherWasKilledResumes) {
-  LeaveAKilledRun();
+  LeaveAKilledRun(WriteCountingJob(kRecords));
   ExpectFinished(Resume(), kRecords);
 }
 
-TEST_F(StopTest, ResumeBesideALivingLauncherIsRefused) {
-  const Command run = StartRun(WriteCountingJob(kRecords));
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  const CommandEnd second = Resume();
-  EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.err, HasSubstr(absl::StrCat(run.pid)));
-  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
-  EXPECT_EQ(Generations(), 1);
-}
-
 TEST_F(StopTest, ResumeRefusesAChangeOfTheOrderOfSamples) {
-  LeaveAKilledRun();
+  LeaveAKilledRun(WriteCountingJob(kRecords));
   const CommandEnd refused = Resume({"--set", "seed=2", "--set", "global_batch_size=512"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("seed"), HasSubstr("global_batch_size")));
@@ -109,47 +79,6 @@ TEST_F(StopTest, AFinishedRunIsNotResumed) {
   const CommandEnd again = Resume();
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("finished"));
-}
-
-TEST_F(StopTest, AnOlderCutCanBeResumedFrom) {
-  const Command run = StartRun(WriteCountingJob(kRecords), {"--set", "checkpoint.keep=100"});
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  const std::string older = fs::path(NewestCut()).filename();
-  ASSERT_TRUE(WaitForCuts(3)) << ReadFile(run.err_path);
-  kill(run.pid, SIGKILL);
-  WaitFor(run, 10);
-  EXPECT_TRUE(NobodyIsLeft());
-  ExpectFinished(Resume({"--from", older}), kRecords);
-}
-
-TEST_F(StopTest, ADamagedCutIsRefusedWithItsFile) {
-  LeaveAKilledRun();
-  std::string damaged;
-  for (const auto& entry : fs::directory_iterator(NewestCut())) {
-    if (entry.path().extension() == ".rows") damaged = entry.path();
-  }
-  ASSERT_FALSE(damaged.empty());
-  {
-    std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(200);
-    file.put('\x55');
-  }
-  const CommandEnd verified = Satrap({"checkpoint", "verify", NewestCut()});
-  EXPECT_EQ(verified.exit_code, 1);
-  EXPECT_THAT(verified.out + verified.err, HasSubstr(fs::path(damaged).filename().string()));
-  const CommandEnd refused = Resume();
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, AllOf(HasSubstr(fs::path(damaged).filename().string()),
-                                 HasSubstr("--from CUT"), Not(HasSubstr("` goes on from"))));
-  EXPECT_TRUE(NobodyIsLeft());
-}
-
-TEST_F(StopTest, AMissingFileOfACutIsNamed) {
-  LeaveAKilledRun();
-  fs::remove(NewestCut() + "/dense.bin");
-  const CommandEnd refused = Resume();
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, AllOf(HasSubstr("dense.bin"), HasSubstr("--from CUT")));
 }
 
 TEST_F(StopTest, AProcessThatStandsStillForFiveSecondsIsWaitedFor) {
@@ -171,40 +100,6 @@ TEST_F(StopTest, AProcessThatStandsStillForLongIsLost) {
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   ExpectFinished(end, kRecords);
   EXPECT_THAT(end.err, HasSubstr("embedding_ps 1"));
-}
-
-class ScaleTest : public StopTest, public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(ScaleTest, ARunGrowsAndShrinksUnderTraining) {
-  const std::vector<std::string> mode = {"--set", GetParam()};
-  const Command run = StartRun(WriteCountingJob(kRecords), mode);
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  const CommandEnd larger =
-      Satrap({"scale", RunDir(), "embedding_ps.replicas=4", "data_loader.replicas=1"});
-  EXPECT_EQ(larger.exit_code, 0) << larger.err;
-  const CommandEnd smaller = Satrap({"scale", RunDir(), "embedding_ps.replicas=1"});
-  EXPECT_EQ(smaller.exit_code, 0) << smaller.err;
-  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
-  EXPECT_GE(Generations(), 3);
-}
-
-INSTANTIATE_TEST_SUITE_P(EachMode, ScaleTest, ::testing::Values("mode=HYBRID", "mode=SYNC"),
-                         [](const auto& info) { return std::string(info.param).substr(5); });
-
-TEST_F(StopTest, ASyncRunThatIsKilledAndScaledGetsTheModelOfAnUndisturbedOne) {
-  const std::vector<std::string> sync = {"--set", "mode=SYNC", "--set", "reproducible=true"};
-  ExpectFinished(WaitFor(StartRun(WriteCountingJob(kRecords), sync), kSecondsToEnd), kRecords);
-  const std::string undisturbed = ModelDigest();
-  ASSERT_EQ(undisturbed.size(), 16u);
-  fs::rename(RunDir(), Path("undisturbed"));
-
-  const Command run = StartRun(WriteCountingJob(kRecords), sync);
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  Signal("nn_worker", 0, SIGKILL);
-  ASSERT_TRUE(WaitForGenerations(2)) << ReadFile(run.err_path);
-  EXPECT_EQ(Satrap({"scale", RunDir(), "embedding_ps.replicas=3"}).exit_code, 0);
-  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
-  EXPECT_EQ(ModelDigest(), undisturbed);
 }
 
 }  // namespace

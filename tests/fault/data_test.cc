@@ -1,0 +1,214 @@
+// Runs over data files: a file that changes between two lives of a run, and a record that no process
+// survives. docs/consistency.md, "What each failure does".
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/substitute.h"
+#include "common/numeric/hash.h"
+#include "gmock/gmock.h"
+#include "tests/fault/fault_fixture.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr double kSecondsToEnd = 120;
+constexpr int kFiles = 4;
+constexpr int64_t kRecords = 120000;
+
+// Values of a row of the table `wide`. A record of many ids needs that many floats for each.
+constexpr int kWideDim = 512;
+
+constexpr char kJob[] = R"(
+name: "files"
+global_batch_size: 128
+max_staleness: 2
+data_root: "$0"
+data {
+  csv {
+    columns { name: "label" kind: LABEL }
+    columns { name: "record" kind: ID }
+    columns { name: "C1" kind: ID }
+    columns { name: "many" kind: MULTI_ID }
+  }
+  train_files: "train-*.csv"
+  features { name: "C1" table: "rows" }
+  features { name: "many" table: "wide" transfer: POOLED }
+  features { name: "record" table: "tally" }
+  split_bytes: 65536
+  shuffle_rows: 512
+}
+tables {
+  name: "rows"
+  id: 0
+  segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } }
+}
+tables {
+  name: "tally"
+  id: 1
+  normalisation: NONE
+  segments {
+    name: "count"
+    dim: 1
+    initializer { constant {} }
+    optimizer { learning_rate: 1 sgd {} }
+  }
+}
+tables {
+  name: "wide"
+  id: 2
+  segments { name: "embedding" dim: $1 optimizer { learning_rate: 0.01 sgd {} } }
+}
+model {
+  layers { name: "linear" inputs: "C1.linear" sum {} }
+  layers { name: "deep" inputs: "many.embedding" mlp { units: 4 output_units: 1 } }
+  layers { name: "tally" inputs: "record.count" tally {} }
+  layers { name: "logit" inputs: [ "linear", "deep", "tally" ] add {} }
+}
+dense_optimizer { learning_rate: 0.01 adam {} }
+checkpoint { every_seconds: 0.3 }
+data_loader { replicas: 2 }
+embedding_worker { replicas: 2 }
+embedding_ps { replicas: 2 }
+nn_worker { replicas: 2 }
+)";
+
+class DataTest : public FaultFixture {
+ protected:
+  // The id of a string is its hash.
+  uint64_t IdOfRecord(int64_t record) const override { return Xxh64(absl::StrCat(record)); }
+
+  std::string DataFile(int index) const { return Path(absl::StrCat("train-", index, ".csv")); }
+
+  // Writes the data files and a job that trains them. The records have one id in the column `many`,
+  // but record `wide_record` has `wide_ids` of them. Returns the job's path.
+  std::string WriteFilesAndJob(int64_t wide_record = -1, int wide_ids = 0) {
+    int64_t record = 0;
+    for (int file = 0; file < kFiles; ++file) {
+      std::string text;
+      for (; record < kRecords * (file + 1) / kFiles; ++record) {
+        absl::StrAppend(&text, record % 3 == 0 ? 1 : 0, ",", record, ",", record % 50, ",",
+                        record % 20);
+        if (record == wide_record) {
+          for (int id = 100; id < 100 + wide_ids; ++id) absl::StrAppend(&text, "|", id);
+        }
+        absl::StrAppend(&text, "\n");
+      }
+      std::ofstream(DataFile(file)) << text;
+    }
+    return WriteFile("job.textproto", absl::Substitute(kJob, dir_, kWideDim));
+  }
+};
+
+TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
+  LeaveAKilledRun(WriteFilesAndJob());
+  const std::string file = DataFile(kFiles - 1);
+  const std::string text = ReadFile(file);
+  std::string changed = text;
+  changed[10] = changed[10] == '1' ? '2' : '1';
+  // One byte is another; the end is gone.
+  for (const std::string& other : {changed, text.substr(0, text.size() - 100)}) {
+    std::ofstream(file) << other;
+    const CommandEnd refused = Resume();
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(file), HasSubstr("has changed since the run began"),
+                                   HasSubstr("Put the file back as it was")));
+    EXPECT_TRUE(NobodyIsLeft());
+  }
+  std::ofstream(file) << text;
+  // A new file that the glob matches is no part of the run.
+  std::ofstream(DataFile(kFiles)) << "1,99999999,1,1\n";
+  ExpectFinished(Resume(), kRecords);
+}
+
+// The bytes of the private memory that a process may write (VmData); 0 if it is gone.
+uint64_t DataBytes(pid_t pid) {
+  for (const absl::string_view line :
+       absl::StrSplit(ReadFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
+    if (!absl::StartsWith(line, "VmData:")) continue;
+    uint64_t kib = 0;
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    if (words.size() > 1 && absl::SimpleAtoi(words[1], &kib)) return kib << 10;
+  }
+  return 0;
+}
+
+pid_t ParentOf(pid_t pid) {
+  for (const absl::string_view line :
+       absl::StrSplit(ReadFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
+    pid_t parent = 0;
+    if (absl::StartsWith(line, "PPid:") && absl::SimpleAtoi(line.substr(5), &parent)) return parent;
+  }
+  return 0;
+}
+
+void LimitData(pid_t pid, uint64_t bytes) {
+  rlimit limit;
+  ASSERT_EQ(prlimit(pid, RLIMIT_DATA, nullptr, &limit), 0) << strerror(errno);
+  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
+  ASSERT_EQ(prlimit(pid, RLIMIT_DATA, &limit, nullptr), 0) << strerror(errno);
+}
+
+class PoisonTest : public DataTest {
+ protected:
+  // Limits the memory of the run's processes and of those that will replace them to what they have
+  // now and `more_bytes`.
+  void LimitMemory(uint64_t more_bytes) {
+    const std::vector<pid_t> roles = RoleProcesses(RunDir());
+    ASSERT_FALSE(roles.empty());
+    uint64_t most = 0;
+    for (const pid_t pid : roles) most = std::max(most, DataBytes(pid));
+    // All are children of the process that will start the next ones, which inherit its limit.
+    const pid_t starter = ParentOf(roles.front());
+    ASSERT_GT(starter, 1);
+    LimitData(starter, most + more_bytes);
+    for (const pid_t pid : roles) LimitData(pid, most + more_bytes);
+  }
+};
+
+// The record is poisonous by its size: it has so many ids that their rows do not fit into the memory
+// that the processes may have.
+TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
+  constexpr int kIds = 120000;                         // 700 kB of text, 250 MB of rows
+  constexpr uint64_t kMoreBytes = uint64_t{96} << 20;  // enough for every other record
+  const std::string job = WriteFilesAndJob(/*wide_record=*/kRecords - 1000, kIds);
+  const Command run =
+      StartRun(job, {"--set", "checkpoint.every_seconds=0", "--set", "max_restarts=2"});
+  ASSERT_TRUE(WaitUntilTraining(RunDir())) << ReadFile(run.err_path);
+  const CommandEnd cut = Satrap({"checkpoint", RunDir()});
+  ASSERT_EQ(cut.exit_code, 0) << cut.err;
+  ASSERT_NO_FATAL_FAILURE(LimitMemory(kMoreBytes));
+
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_EQ(Generations(), 3) << end.err;
+  EXPECT_THAT(end.err, AllOf(HasSubstr("embedding_"), HasSubstr("was killed by signal 6 (Aborted)"),
+                             HasSubstr("max_restarts"), HasSubstr("satrap resume")));
+  EXPECT_TRUE(NobodyIsLeft());
+  EXPECT_EQ(Cuts(), 1);
+  EXPECT_EQ(Satrap({"checkpoint", "verify", NewestCut()}).exit_code, 0);
+
+  // The next processes have no limit, as on a machine with more memory.
+  ExpectFinished(Resume(), kRecords);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,94 @@
+// Runs that grow and shrink under training: docs/consistency.md, "Generations".
+
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/fault/fault_fixture.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kRecords = 200000;
+constexpr double kSecondsToEnd = 120;
+const std::vector<std::string> kReproducible = {"--set", "mode=SYNC", "--set", "reproducible=true"};
+
+class ScaleTest : public FaultFixture {
+ protected:
+  // The digest of the model that a run makes to which nothing happens.
+  std::string UndisturbedDigest() {
+    // Every test compares with the same run, and numbers of processes do not change the bits.
+    static std::string digest;
+    if (digest.empty()) {
+      ExpectFinished(WaitFor(StartRun(WriteCountingJob(kRecords), kReproducible), kSecondsToEnd),
+                     kRecords);
+      digest = ModelDigest();
+      EXPECT_EQ(digest.size(), 16u);
+      std::filesystem::rename(RunDir(), Path("undisturbed"));
+    }
+    return digest;
+  }
+
+  // Waits until the run trains in a generation of its present size, then changes the size.
+  void Scale(const Command& run, const std::vector<std::string>& fields) {
+    ASSERT_TRUE(WaitForCuts(Cuts() + 1)) << ReadFile(run.err_path);
+    std::vector<std::string> args = {"scale", RunDir()};
+    args.insert(args.end(), fields.begin(), fields.end());
+    const CommandEnd end = Satrap(args);
+    EXPECT_EQ(end.exit_code, 0) << end.err;
+  }
+
+  // 1 -> 4 -> 2 embedding PSs, and 1 -> 2 loaders.
+  void TrainGrowAndShrink(std::vector<std::string> args) {
+    for (const char* set : {"embedding_ps.replicas=1", "data_loader.replicas=1"}) {
+      args.insert(args.end(), {"--set", set});
+    }
+    const Command run = StartRun(WriteCountingJob(kRecords), args);
+    Scale(run, {"embedding_ps.replicas=4", "data_loader.replicas=2"});
+    Scale(run, {"embedding_ps.replicas=2"});
+    ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
+    EXPECT_EQ(Sizes(), "1 PSs, 1 loaders; 4 PSs, 2 loaders; 2 PSs, 2 loaders");
+  }
+
+  // The sizes of the generations, without repeats.
+  std::string Sizes() const {
+    std::string sizes;
+    std::string last;
+    for (const RunLogEntry& entry : Log()) {
+      if (!entry.has_generation()) continue;
+      const JobConfig& job = entry.generation().job();
+      const std::string size = absl::StrCat(job.embedding_ps().replicas(), " PSs, ",
+                                            job.data_loader().replicas(), " loaders");
+      if (size != last) absl::StrAppend(&sizes, sizes.empty() ? "" : "; ", size);
+      last = size;
+    }
+    return sizes;
+  }
+};
+
+TEST_F(ScaleTest, AHybridRunGrowsAndShrinksUnderTraining) {
+  TrainGrowAndShrink({"--set", "mode=HYBRID"});
+}
+
+TEST_F(ScaleTest, ASyncRunThatGrowsAndShrinksGetsTheModelOfAnUndisturbedOne) {
+  const std::string undisturbed = UndisturbedDigest();
+  TrainGrowAndShrink(kReproducible);
+  EXPECT_EQ(ModelDigest(), undisturbed);
+}
+
+TEST_F(ScaleTest, ASyncRunThatIsKilledAndScaledGetsTheModelOfAnUndisturbedOne) {
+  const std::string undisturbed = UndisturbedDigest();
+  const Command run = StartRun(WriteCountingJob(kRecords), kReproducible);
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  Signal("nn_worker", 0, SIGKILL);
+  ASSERT_TRUE(WaitForGenerations(2)) << ReadFile(run.err_path);
+  Scale(run, {"embedding_ps.replicas=3"});
+  ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
+  EXPECT_EQ(ModelDigest(), undisturbed);
+}
+
+}  // namespace
+}  // namespace satrap
