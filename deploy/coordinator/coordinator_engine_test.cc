@@ -120,6 +120,21 @@ TEST_F(CoordinatorEngineTest, TwoLivingProcessesOfOneIndexEndTheGeneration) {
   EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "nobody waits for one that may be dead";
 }
 
+// A process that an earlier generation's launcher has started, and that is heard for the first time
+// in this one, is as good as its own.
+TEST_F(CoordinatorEngineTest, AProcessThatRegistersAGenerationTooLateCostsOneRestartAndNoMore) {
+  EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst - 1)->state(), STARTING);
+  const HeartbeatRequest late = HeartbeatOf(EMBEDDING_PS, 1, kFirst - 1);
+  RegisterAll();
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1)->state(), RESTARTING) << "two processes of one index";
+  Begin(reason());
+  StartRun();
+  EXPECT_EQ(Call<HeartbeatAnswer>(kHeartbeat, late).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(state(), RUNNING);
+}
+
 TEST_F(CoordinatorEngineTest, AProcessThatComesAfterTheEndIsToldTheEndAndChangesNothing) {
   StartRun();
   Fail(DATA_LOADER, 0, "cannot open day_3");
