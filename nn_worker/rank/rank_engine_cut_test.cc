@@ -21,8 +21,7 @@ TEST(RankEngineCutTest, AreTakenEverySoManyStepsAndAtTheEnd) {
   cluster.cut_writing_ms = 0;
   cluster.PutOrderedEpoch(0, {5});
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2", "4", "5 last"}));
   EXPECT_EQ(cluster.CountedSteps(), Numbers(5));
   EXPECT_EQ(cluster.cut_ends, 3);
@@ -39,8 +38,7 @@ TEST(RankEngineCutTest, TrainingGoesOnWhileOneIsWrittenAndNoOtherBeginsMeanwhile
   cluster.cut_writing_ms = 100;
   cluster.PutOrderedEpoch(0, {40});
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.saved[0], "1");
   EXPECT_GT(cluster.cuts[1].plan.position.step(), 3u);
   EXPECT_LT(cluster.cuts.size(), 20u);
@@ -90,8 +88,7 @@ TEST(RankEngineCutTest, AValidationComesFirstAndANewBestIsACutThatIsWaitedFor) {
   cluster.PutOrderedEpoch(0, {6});
   for (int pass = 0; pass < 4; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2 best", "4", "6 best", "6 last"}));
   const RunPosition& second = cluster.cuts[1].plan.position;
   EXPECT_EQ(second.validated_step(), 4u);
@@ -112,8 +109,7 @@ TEST(RankEngineCutTest, ABestOneThatIsAbandonedIsBegunAgainWithTheSameRows) {
   cluster.PutEpoch(TRAIN_STREAM, 0, 20);
   for (int pass = 0; pass < 9; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_GE(cluster.cuts.size(), 2u);
   const std::string step = absl::StrCat(cluster.cuts[0].plan.position.step());
   EXPECT_EQ(cluster.saved[0], step + " best abandoned");
@@ -130,8 +126,7 @@ TEST(RankEngineCutTest, AWishIsFulfilledOnceByACutThatIsWaitedFor) {
   cluster.rank(0)->RequestCut(wish);
   cluster.rank(0)->RequestCut(wish);
   cluster.rank(1)->RequestCut(wish);  // ignored
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.cuts.size(), 2u);
   EXPECT_EQ(cluster.cuts[0].plan.wish, 4u);
   EXPECT_LE(cluster.cuts[0].plan.position.step(), 4u);
@@ -146,8 +141,7 @@ TEST(RankEngineCutTest, AWishWhoseCutIsAbandonedGetsAnother) {
   CutWish wish;
   wish.set_number(1);
   cluster.rank(0)->RequestCut(wish);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.cuts.size(), 4u);
   EXPECT_EQ(cluster.cuts[2].plan.wish, 1u);
   EXPECT_TRUE(cluster.cuts[2].committed);
@@ -214,8 +208,7 @@ TEST(RankEngineCutTest, TheLastSaysFinishHoweverTrainingEnds) {
     for (int pass = 0; pass < 9; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
     cluster.PutEpoch(TEST_STREAM, 0, 1);
     if (end == "stop") cluster.rank(1)->RequestStop();
-    cluster.Start();
-    ASSERT_TRUE(cluster.Run());
+    ASSERT_TRUE(cluster.StartAndRun());
     ASSERT_FALSE(cluster.cuts.empty());
     const CutPlan& last = cluster.cuts.back().plan;
     EXPECT_TRUE(last.last);
@@ -239,8 +232,7 @@ TEST(RankEngineCutTest, AFinishedTrainingAsksForNoPartAndTestsTheBestCut) {
   options.position.mutable_best()->mutable_values()->set_auc(.75);
   FakeCluster cluster(options, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 3);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_TRUE(cluster.steps.empty());
   EXPECT_EQ(cluster.saved, std::vector<std::string>{"restored cut_0001_000002"});
   ASSERT_EQ(cluster.results.size(), 2u);
@@ -260,8 +252,7 @@ TEST(RankEngineCutTest, AFinishedTrainingWhoseCutIsTheBestRestoresNothing) {
   options.position.set_step(30);
   FakeCluster cluster(options, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 3);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_TRUE(cluster.saved.empty());
   EXPECT_EQ(cluster.results[0].model_dir(), "");
   EXPECT_EQ(cluster.results[0].best_step(), 30u);
@@ -273,8 +264,7 @@ TEST(RankEngineCutTest, AJobThatAsksForNoMoreStepsThanTheCutHasEndsWithALastCut)
   options.max_steps = 20;
   FakeCluster cluster(options, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 3);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.saved, std::vector<std::string>{"30 last"});
 }
 
@@ -282,8 +272,7 @@ TEST(RankEngineCutTest, AnotherNumberOfLanesIsRefused) {
   RankOptions options = Sync(1, 2);
   options.position.add_lanes();
   FakeCluster cluster(options, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.failures.size(), 1u);
   EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -294,8 +283,7 @@ TEST(RankEngineCutTest, ACutThatCannotBeCommittedEndsTheRunWithItsError) {
   FakeCluster cluster(options, 1);
   cluster.broken_cut = absl::AbortedError("another generation");
   cluster.PutEpoch(TRAIN_STREAM, 0, 50);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_FALSE(cluster.failures.empty());
   EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(cluster.results.empty());
@@ -308,8 +296,7 @@ TEST(RankEngineCutTest, PartsOfStepsOfWeightZeroAreConsumed) {
   cluster.Put(0, TrainPart(1, 4, 4));
   cluster.End(TRAIN_STREAM, 0);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.cuts.size(), 1u);
   EXPECT_EQ(cluster.cuts[0].ledger.OfAll().rows, 8u);
 }
@@ -324,8 +311,7 @@ TEST(RankEngineCutTest, ARecordThatIsTrainedTwiceEndsTheRunForGood) {
   cluster.Put(0, part);
   cluster.End(TRAIN_STREAM, 0);
   cluster.allow_twice = true;
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.failures.size(), 1u);
   EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(cluster.failures[0].message().find("records were trained twice: "), 0u)
@@ -340,40 +326,13 @@ TEST_P(RankEngineHalvesTest, AnyCutIsWhereAnotherGenerationGoesOn) {
   const bool ordered = GetParam();
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    SplitMix64 random(seed);
-    const int num_ranks = 1 + random.Below(3);
-    const int lanes = 1 + random.Below(3);
-    RankOptions options = ordered ? Sync(num_ranks, lanes) : Hybrid(num_ranks, 1 + random.Below(3));
-    options.staleness_warmup_steps = random.Below(6);
-    options.epochs = 1 + random.Below(3);
-    options.evaluation.set_every_steps(random.Below(4));
-    options.evaluation.set_at_epoch_end(random.Below(2) == 1);
-    options.checkpoint.set_every_steps(1);
-    FakeNetwork network;
-    network.seed = seed;
-    network.max_delay_us = 1000;
-    const int workers = 1 + static_cast<int>(random.Below(3));
-    FakeCluster first(options, workers, network);
+    DrawnJob job(seed, ordered);
+    job.options.checkpoint.set_every_steps(1);
+    job.network.max_delay_us = 1000;
+    FakeCluster first(job.options, job.num_workers, job.network);
     first.cut_writing_ms = 0;
-    size_t parts = 0;
-    for (uint32_t e = 0; e < options.epochs; ++e) {
-      if (ordered) {
-        std::vector<int> batches;
-        for (int lane = 0; lane < lanes; ++lane) {
-          batches.push_back(1 + static_cast<int>(random.Below(4)));
-          parts += batches.back() * num_ranks;
-        }
-        first.PutOrderedEpoch(e, batches);
-      } else {
-        const int count = static_cast<int>(random.Below(12));
-        first.PutEpoch(TRAIN_STREAM, e, count);
-        parts += count;
-      }
-    }
-    for (int pass = 0; pass < 60; ++pass) first.PutEpoch(VALID_STREAM, pass, random.Below(4));
-    first.PutEpoch(TEST_STREAM, 0, 5);
-    first.Start();
-    ASSERT_TRUE(first.Run());
+    const size_t parts = job.PutParts(&first);
+    ASSERT_TRUE(first.StartAndRun());
     ASSERT_TRUE(first.failures.empty()) << first.failures[0];
     if (ordered) {
       std::set<uint64_t> steps;
@@ -382,14 +341,13 @@ TEST_P(RankEngineHalvesTest, AnyCutIsWhereAnotherGenerationGoesOn) {
     }
     for (const FakeCut& cut : first.cuts) {
       SCOPED_TRACE(cut.plan.position.ShortDebugString());
-      RankOptions rest = options;
+      RankOptions rest = job.options;
       rest.envelope.set_generation(2);
       rest.position = cut.plan.position;
       rest.checkpoint.set_every_steps(0);
-      FakeCluster second(rest, workers, network);
+      FakeCluster second(rest, job.num_workers, job.network);
       second.PutRest(first, cut);
-      second.Start();
-      ASSERT_TRUE(second.Run());
+      ASSERT_TRUE(second.StartAndRun());
       ASSERT_TRUE(second.failures.empty()) << second.failures[0];
       EXPECT_EQ(cut.released.size() + second.pushes.size(), parts);
       std::set<std::string> all = cut.released;
@@ -429,8 +387,7 @@ TEST(RankEngineCutTest, TheTestPassReachesItsKillPointOnce) {
   cluster.PutEpoch(TRAIN_STREAM, 0, 5);
   cluster.PutEpoch(VALID_STREAM, 0, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cuts_by_then, std::vector<size_t>{1});
 }
 

@@ -26,8 +26,7 @@ TEST(RankEngineHybridTest, TrainsEveryPartOnceAndFinishes) {
   FakeCluster cluster(Hybrid(1), 1);
   cluster.PutEpoch(TRAIN_STREAM, 0, 5);
   cluster.PutEpoch(TEST_STREAM, 0, 3);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_TRUE(cluster.failures.empty());
   EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(1, 5));
   EXPECT_EQ(cluster.CountedSteps(), Numbers(5));
@@ -42,8 +41,7 @@ TEST(RankEngineHybridTest, UnevenPartsAmongRanksAllCount) {
   FakeCluster cluster(Hybrid(3), 2);
   cluster.PutEpoch(TRAIN_STREAM, 0, 7);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(1, 7));
   for (const RunResult& result : cluster.results) {
     EXPECT_EQ(result.samples(), 7u);
@@ -57,8 +55,7 @@ TEST(RankEngineHybridTest, EachPushCarriesItsStepsNumberAndNormalizer) {
   cluster.Put(0, TrainPart(1, 1, .5));
   cluster.End(TRAIN_STREAM, 0);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.pushes.size(), 2u);
   for (const auto& push : cluster.pushes) {
     EXPECT_EQ(push.step.step(), 0u);
@@ -75,8 +72,7 @@ TEST(RankEngineHybridTest, AStepOfFewerSamplesThanTheGlobalBatchIsNormalisedAsIf
   cluster.Put(0, TrainPart(1, 1, .5));
   cluster.End(TRAIN_STREAM, 0);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.pushes.size(), 2u);
   for (const auto& push : cluster.pushes) EXPECT_EQ(push.step.normalizer(), 3.5f * 16 / 4);
 }
@@ -87,8 +83,7 @@ TEST(RankEngineHybridTest, HoldsOnePartAtATimeUntilTheWarmUpOfStalenessIsOver) {
   FakeCluster cluster(options, 1);
   cluster.PutEpoch(TRAIN_STREAM, 0, 40);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_GT(cluster.staleness.size(), 8u);
   const std::vector<int> first(cluster.staleness.begin(), cluster.staleness.begin() + 4);
   EXPECT_EQ(first, std::vector<int>(4, 0));
@@ -101,8 +96,7 @@ TEST(RankEngineHybridTest, AStepOfWeightZeroIsAcknowledgedAndDoesNotCount) {
   cluster.Put(0, TrainPart(1, 4, 4));
   cluster.End(TRAIN_STREAM, 0);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.acks, std::vector<std::string>{"0.0.0.0"});
   ASSERT_EQ(cluster.pushes.size(), 1u);
   EXPECT_EQ(cluster.pushes[0].step.step(), 0u);
@@ -115,8 +109,7 @@ TEST(RankEngineHybridTest, AnEmptyPartInAStepWithWeightIsPushed) {
   cluster.Put(0, TrainPart(1, 4, 4));
   cluster.End(TRAIN_STREAM, 0);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(1, 2));
   EXPECT_TRUE(cluster.acks.empty());
 }
@@ -126,8 +119,7 @@ TEST(RankEngineHybridTest, AStepThatIsNotFiniteCountsAndIsPushedWithoutGradients
   cluster.not_finite_steps = {1};
   cluster.PutEpoch(TRAIN_STREAM, 0, 3);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.CountedSteps(), Numbers(3));
   EXPECT_FALSE(cluster.pushes[1].step.finite());
   EXPECT_FALSE(cluster.pushes[1].has_gradients);
@@ -141,8 +133,7 @@ TEST(RankEngineHybridTest, TooManySkippedStepsInARowEndTheRunOnEveryRank) {
   FakeCluster cluster(options, 1);
   cluster.not_finite_steps = {1, 2, 4, 5, 6, 7};
   cluster.PutEpoch(TRAIN_STREAM, 0, 40);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   cluster.RunFor(60000);
   EXPECT_EQ(cluster.CountedSteps(), Numbers(7));
   ASSERT_EQ(cluster.failures.size(), 2u);
@@ -161,8 +152,7 @@ TEST(RankEngineHybridTest, WithoutALimitSkippedStepsNeverEndTheRun) {
   for (uint64_t step = 0; step < 20; ++step) cluster.not_finite_steps.insert(step);
   cluster.PutEpoch(TRAIN_STREAM, 0, 20);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_TRUE(cluster.failures.empty());
   ASSERT_EQ(cluster.results.size(), 1u);
   EXPECT_EQ(cluster.results[0].skipped_steps(), 20u);
@@ -186,8 +176,7 @@ TEST(RankEngineHybridTest, EpochsFollowEachOther) {
   FakeCluster cluster(options, 2);
   for (int e = 0; e < 3; ++e) cluster.PutEpoch(TRAIN_STREAM, e, 4);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.PushedParts(), PartsOfEpochs(3, 4));
   for (size_t i = 0; i < cluster.pushes.size(); ++i) {
     EXPECT_EQ(cluster.pushes[i].part[0], static_cast<char>('0' + i / 4)) << i;
@@ -200,8 +189,7 @@ TEST(RankEngineHybridTest, AMaximumOfStepsEndsTrainingWithWhatIsHeld) {
   FakeCluster cluster(options, 1);
   cluster.PutEpoch(TRAIN_STREAM, 0, 100);
   cluster.PutEpoch(TEST_STREAM, 0, 2);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_GE(cluster.results[0].steps(), 5u);
   EXPECT_LE(cluster.results[0].steps(), 7u);
   EXPECT_EQ(cluster.results[0].test().samples(), 2u);
@@ -212,8 +200,7 @@ TEST(RankEngineHybridTest, ARequestedStopEndsAllRanksInTheSameStep) {
   cluster.PutEpoch(TRAIN_STREAM, 0, 100000);
   cluster.PutEpoch(TEST_STREAM, 0, 2);
   cluster.executor.PostAfter(0, [&] { cluster.rank(2)->RequestStop(); });
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.results.size(), 3u);
   EXPECT_LT(cluster.results[0].steps(), 100u);
   for (const RunResult& result : cluster.results) {
@@ -229,8 +216,7 @@ TEST(RankEngineHybridTest, AStopRaisedWhileAllAreIdleIsHonouredThere) {
   cluster.PutEpoch(TRAIN_STREAM, 1, 10);
   cluster.End(TEST_STREAM, 0);
   cluster.rank(0)->RequestStop();
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.results.size(), 1u);
   EXPECT_EQ(cluster.results[0].steps(), 0u);
 }
@@ -239,8 +225,7 @@ TEST(RankEngineHybridTest, AnErrorOfAWorkerIsToldOnceAndEndsEverything) {
   FakeCluster cluster(Hybrid(1), 1);
   cluster.broken_method = "/satrap.EmbeddingWorker/PushGradients";
   cluster.PutEpoch(TRAIN_STREAM, 0, 5);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   cluster.RunFor(60000);
   ASSERT_EQ(cluster.failures.size(), 1u);
   EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kInvalidArgument);
@@ -253,8 +238,7 @@ TEST(RankEngineSyncTest, RanksTrainTheirPartsOfEachBatchInTheSameStep) {
   FakeCluster cluster(Sync(3, 2), 2);
   cluster.PutOrderedEpoch(0, {3, 1});
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.CountedSteps(), Numbers(4));
   const std::vector<std::string> batches = {"0.0.0.", "0.1.0.", "0.0.1.", "0.0.2."};
   for (size_t s = 0; s < 4; ++s) {
@@ -285,8 +269,7 @@ TEST(RankEngineSyncTest, AStepOfWeightZeroLeavesTheNumberToTheNextBatch) {
   part.last_of_lane = true;
   cluster.Put(0, part);
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.pushes.size(), 1u);
   EXPECT_EQ(cluster.pushes[0].step.step(), 0u);
   EXPECT_EQ(cluster.acks.size(), 1u);
@@ -298,8 +281,7 @@ TEST(RankEngineSyncTest, AMaximumOfStepsIsExact) {
   FakeCluster cluster(options, 1);
   cluster.PutOrderedEpoch(0, {10, 10});
   cluster.End(TEST_STREAM, 0);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.CountedSteps(), Numbers(3));
 }
 
@@ -312,8 +294,7 @@ TEST(RankEngineEvaluationTest, HappensEverySoManyStepsAndOnceAtTheEpochsEnd) {
   cluster.PutOrderedEpoch(0, {4});
   for (int pass = 0; pass < 2; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 3);
   cluster.PutEpoch(TEST_STREAM, 0, 2);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   // The pass after step 4 is also that of the epoch's end.
   ASSERT_EQ(cluster.evaluations.size(), 3u);
   EXPECT_EQ(cluster.evaluations[0].steps, 2u);
@@ -334,8 +315,7 @@ TEST(RankEngineEvaluationTest, TheTestSetIsScoredOnTheBestModel) {
   cluster.PutOrderedEpoch(0, {3});
   for (int pass = 0; pass < 3; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 1);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_EQ(cluster.saved, (std::vector<std::string>{"1 best", "2 best", "3 last",
                                                      "restored " + cluster.cuts[1].name}));
   EXPECT_EQ(cluster.results[0].model_dir(), cluster.cuts[1].name);
@@ -353,8 +333,7 @@ TEST(RankEngineEvaluationTest, PatienceEndsTrainingOnAllRanks) {
   for (int e = 0; e < 10; ++e) cluster.PutEpoch(TRAIN_STREAM, e, 4);
   for (int pass = 0; pass < 10; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 2);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.results.size(), 2u);
   for (const RunResult& result : cluster.results) {
     EXPECT_TRUE(result.stopped_early());
@@ -369,8 +348,7 @@ TEST(RankEngineEvaluationTest, WithoutAValidationSetTheLastCutIsTheModel) {
   FakeCluster cluster(options, 1);
   cluster.PutEpoch(TRAIN_STREAM, 0, 2);
   cluster.PutEpoch(TEST_STREAM, 0, 1);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_EQ(cluster.saved.size(), 1u);
   EXPECT_EQ(cluster.saved[0], absl::StrCat(cluster.results[0].steps(), " last"));
   EXPECT_EQ(cluster.results[0].model_dir(), cluster.cuts[0].name);
@@ -382,8 +360,7 @@ TEST(RankEngineEvaluationTest, ARunThatOnlyScoresMakesNoStep) {
   options.train = false;
   FakeCluster cluster(options, 2);
   cluster.PutEpoch(TEST_STREAM, 0, 9);
-  cluster.Start();
-  ASSERT_TRUE(cluster.Run());
+  ASSERT_TRUE(cluster.StartAndRun());
   EXPECT_TRUE(cluster.steps.empty());
   EXPECT_TRUE(cluster.saved.empty());
   EXPECT_EQ(cluster.results[0].test().samples(), 9u);
@@ -396,43 +373,18 @@ TEST_P(RankEngineRandomTest, TrainsEveryPartOnceOnABadNetwork) {
   const bool ordered = GetParam();
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    SplitMix64 random(seed);
-    const int num_ranks = 1 + random.Below(3);
-    const int lanes = 1 + random.Below(3);
-    RankOptions options = ordered ? Sync(num_ranks, lanes) : Hybrid(num_ranks, 1 + random.Below(3));
-    options.staleness_warmup_steps = random.Below(4);
-    options.timeouts.attempt_timeout_ms = 1000;
-    options.timeouts.hold_ms = 500;
-    options.timeouts.silence_timeout_ms = 1000000;  // a run of lost attempts is no death here
-    options.epochs = 1 + random.Below(3);
-    options.evaluation.set_every_steps(random.Below(4));
-    options.evaluation.set_at_epoch_end(random.Below(2) == 1);
-    options.checkpoint.set_every_steps(random.Below(5));
-    FakeNetwork network;
-    network.seed = seed;
-    network.loss = .05;
-    network.repeat = .05;
-    network.max_delay_us = random.Below(2) == 0 ? 1000 : 200000;
-    FakeCluster cluster(options, 1 + random.Below(3), network);
-    size_t parts = 0;
-    for (uint32_t e = 0; e < options.epochs; ++e) {
-      if (ordered) {
-        std::vector<int> batches;
-        for (int lane = 0; lane < lanes; ++lane) {
-          batches.push_back(1 + static_cast<int>(random.Below(4)));
-          parts += batches.back() * num_ranks;
-        }
-        cluster.PutOrderedEpoch(e, batches);
-      } else {
-        const int count = static_cast<int>(random.Below(12));
-        cluster.PutEpoch(TRAIN_STREAM, e, count);
-        parts += count;
-      }
-    }
-    for (int pass = 0; pass < 60; ++pass) cluster.PutEpoch(VALID_STREAM, pass, random.Below(4));
-    cluster.PutEpoch(TEST_STREAM, 0, 5);
-    cluster.Start();
-    ASSERT_TRUE(cluster.Run());
+    DrawnJob job(seed, ordered);
+    job.options.timeouts.attempt_timeout_ms = 1000;
+    job.options.timeouts.hold_ms = 500;
+    // A run of lost attempts is no death here.
+    job.options.timeouts.silence_timeout_ms = 1000000;
+    job.options.checkpoint.set_every_steps(static_cast<int64_t>(job.Below(5)));
+    job.network.loss = .05;
+    job.network.repeat = .05;
+    job.network.max_delay_us = job.Below(2) == 0 ? 1000 : 200000;
+    FakeCluster cluster(job.options, job.num_workers, job.network);
+    const size_t parts = job.PutParts(&cluster);
+    ASSERT_TRUE(cluster.StartAndRun());
     ASSERT_TRUE(cluster.failures.empty()) << cluster.failures[0];
     EXPECT_EQ(cluster.pushes.size(), parts);
     const std::multiset<std::string> pushed = cluster.PushedParts();

@@ -1,0 +1,94 @@
+// What a test of RankEngines orders of its FakeCluster, and what it finds in it afterwards. The peers
+// of the ranks, which the cluster is made of, share both.
+
+#ifndef SATRAP_NN_WORKER_RANK_FAKE_RECORD_H_
+#define SATRAP_NN_WORKER_RANK_FAKE_RECORD_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/checkpoint/ledger.h"
+#include "nn_worker/rank/cut_plan.h"
+#include "nn_worker/rank/rank_observer.h"
+#include "proto/control.pb.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+struct FakeOrders {
+  // The AUCs that validations will give, in order; .5 afterwards.
+  std::vector<double> aucs;
+  std::set<uint64_t> not_finite_steps;
+  int64_t global_batch_size = 1;
+  // Every call of this method is answered with an error.
+  std::string broken_method;
+  // Two parts may have the same records, and the same name.
+  bool allow_twice = false;
+  // How long a cut is written, and which are abandoned, by number.
+  int64_t cut_writing_ms = 200;
+  std::set<uint64_t> abandoned_cuts;
+  // How every cut ends, if not OK.
+  absl::Status broken_cut;
+};
+
+// A cut, as it was begun.
+struct FakeCut {
+  CutPlan plan;  // of rank 0
+  std::string name;
+  std::set<std::string> released;  // training parts, since the cluster began
+  Ledger ledger;                   // of all ranks, since the cluster began
+  bool committed = false;
+};
+
+struct FakeRecord {
+  struct Step {
+    uint64_t number;
+    double weight;
+    int idle_ranks;
+    std::vector<std::string> parts;  // by rank; "-" for none
+  };
+  struct Push {
+    int rank;
+    StepHeader step;
+    std::string part;
+    bool has_gradients;
+  };
+
+  std::vector<Step> steps;   // every allreduce
+  std::vector<Push> pushes;  // in the order in which they were applied
+  std::vector<std::string> acks;
+  // "STEP", then "best", "last", "wished", "leave" as the plan says, then "abandoned"; "restored
+  // NAME" by each restore.
+  std::vector<std::string> saved;
+  std::vector<FakeCut> cuts;
+  std::vector<double> pauses;       // of rank 0
+  int cut_ends = 0;                 // told to rank 0
+  std::vector<std::string> scored;  // parts
+  std::vector<absl::Status> failures;
+  std::vector<RunResult> results;            // of each rank that finished
+  std::vector<EvaluationEvent> evaluations;  // of rank 0
+  std::vector<std::string> phases;           // of rank 0
+  std::vector<int> staleness;                // of the parts that rank 0 trained
+
+  // The numbers of the steps that counted.
+  std::vector<uint64_t> CountedSteps() const {
+    std::vector<uint64_t> numbers;
+    for (const Step& step : steps) {
+      if (step.weight > 0) numbers.push_back(step.number);
+    }
+    return numbers;
+  }
+  // Names of the parts that were pushed.
+  std::multiset<std::string> PushedParts() const {
+    std::multiset<std::string> parts;
+    for (const Push& push : pushes) parts.insert(push.part);
+    return parts;
+  }
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_FAKE_RECORD_H_

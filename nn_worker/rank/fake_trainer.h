@@ -1,0 +1,55 @@
+// The StepTrainer of a rank in a FakeCluster: no network, only what ranks do together. A CHECK fails
+// if a cut is begun after another model was restored.
+
+#ifndef SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
+#define SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/testing/manual_executor.h"
+#include "nn_worker/rank/fake_allreduce.h"
+#include "nn_worker/rank/fake_cuts.h"
+#include "nn_worker/rank/fake_network.h"
+#include "nn_worker/rank/fake_record.h"
+#include "nn_worker/rank/step_trainer.h"
+
+namespace satrap {
+
+// Of all ranks.
+struct FakeEvaluation {
+  uint64_t scored_samples = 0;  // in the current pass
+  size_t validations = 0;       // merged
+  bool restored = false;        // another model than the last one
+};
+
+class FakeTrainer final : public StepTrainer {
+ public:
+  struct Cluster {  // nothing is owned
+    ManualExecutor* executor = nullptr;
+    FakeChance* chance = nullptr;
+    const FakeOrders* orders = nullptr;
+    FakeRecord* record = nullptr;
+    FakeAllreduce* allreduce = nullptr;
+    FakeCuts* cuts = nullptr;
+    FakeEvaluation* evaluation = nullptr;
+  };
+  FakeTrainer(const Cluster& cluster, int rank) : cluster_(cluster), rank_(rank) {}
+
+  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+                absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
+  void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
+  void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
+  void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override;
+  void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override;
+  void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override;
+
+ private:
+  const Cluster cluster_;
+  const int rank_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
