@@ -30,12 +30,12 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int64_t kRecords = 200000;
+constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
 // Small batches, so that the run lasts; seconds between cuts, so that the test can make room before
 // the third one fails.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
-                                          "checkpoint.every_seconds=1.5"};
+                                          "checkpoint.every_seconds=1"};
 // What a full disk has left. Logs fit into it, and no cut does.
 constexpr uint64_t kLeftBytes = 64 << 10;
 constexpr size_t kDiskBytes = 64 << 20;
