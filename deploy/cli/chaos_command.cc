@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,12 +20,15 @@
 #include "common/checkpoint/run_log.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
+#include "deploy/cli/chaos_baseline.h"
+#include "deploy/cli/chaos_killer.h"
 #include "deploy/cli/chaos_plan.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/cut_files.h"
 #include "deploy/cli/exactly_once.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
+#include "deploy/launcher/run_folder.h"
 #include "deploy/report/progress_line.h"
 
 namespace satrap {
@@ -30,6 +36,9 @@ namespace {
 
 // How long after a long stop the next generation may take to run.
 constexpr double kRestartSeconds = 60;
+
+// On a terminal the progress line is still open.
+const char* LineEnd() { return isatty(STDERR_FILENO) == 1 ? "\n" : ""; }
 
 // Carries the events out while the run goes on.
 class Chaos {
@@ -46,16 +55,10 @@ class Chaos {
     return true;
   }
 
+  // Whether everything was done to the run.
+  bool IsDone() const { return next_ == events_.size() && !stopped_; }
   // What did not happen as it must have; empty if all did.
-  std::string Problems() const {
-    std::string problems = problems_;
-    if (next_ < events_.size() || stopped_) {
-      absl::StrAppend(&problems,
-                      "\n  the run ended before everything was done to it: give it more "
-                      "samples");
-    }
-    return problems;
-  }
+  const std::string& problems() const { return problems_; }
   int kills() const { return kills_; }
   // How many times the newest cut was verified after a kill.
   int verified_cuts() const { return verified_cuts_; }
@@ -75,10 +78,9 @@ class Chaos {
     // The process may have ended by itself a moment ago: then it is another one's turn.
     if (!launcher->Signal(event.role, event.index, is_kill ? SIGKILL : SIGSTOP).ok()) return;
     ++next_;
-    // On a terminal the progress line is still open.
-    fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n",
-            isatty(STDERR_FILENO) == 1 ? "\n" : "", ProgressFraction(status) * 100,
-            static_cast<unsigned long long>(status.generation()), ChaosText(event).c_str());
+    fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n", LineEnd(),
+            ProgressFraction(status) * 100, static_cast<unsigned long long>(status.generation()),
+            ChaosText(event).c_str());
     if (is_kill) {
       ++kills_;
       ended_generation_ = status.generation();
@@ -153,26 +155,93 @@ bool PrintCheck(const absl::StatusOr<std::string>& found) {
   return found.ok() || !applies;
 }
 
+// What was done to a run, and what was wrong with it.
+struct Disturbance {
+  int kills = 0;
+  int verified_cuts = 0;
+  std::string problems;
+};
+
+constexpr char kRunWasTooShort[] =
+    "\n  the run ended before everything was done to it: give it more samples";
+
+absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const CommandLine& line,
+                                            Disturbance* done) {
+  Chaos chaos(PlanChaos(job, line.kills, line.seed));
+  absl::StatusOr<JobRun> run =
+      RunJob(job, line, [&chaos](const StatusAnswer& status, Launcher* launcher) {
+        return chaos.Watch(status, launcher);
+      });
+  *done = {chaos.kills(), chaos.verified_cuts(), chaos.problems()};
+  if (!chaos.IsDone()) done->problems += kRunWasTooShort;
+  return run;
+}
+
+absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const CommandLine& line,
+                                          Disturbance* done) {
+  // Several kills may come before the next cut, and each of them is a restart.
+  job.set_max_restarts(std::max(job.max_restarts(), line.kills));
+  ChaosKiller::Options options;
+  options.kills = PlanRandomKills(job, line.kills, line.every_seconds, line.seed);
+  options.verify = [](const std::string& cut_folder) {
+    return VerifyCut(cut_folder, DiskFileSystem()).status();
+  };
+  options.tell = [](const std::string& kill) {
+    fprintf(stderr, "%ssatrap: chaos: %s\n", LineEnd(), kill.c_str());
+  };
+  std::unique_ptr<ChaosKiller> killer;
+  absl::StatusOr<JobRun> run = RunJob(job, line, [&](const StatusAnswer&, Launcher* launcher) {
+    options.run_dir = launcher->run_dir();
+    if (killer == nullptr) killer = std::make_unique<ChaosKiller>(options);
+    return true;
+  });
+  if (killer == nullptr) return run;
+  killer->Stop();
+  *done = {killer->kills(), killer->verified_cuts(), killer->problems()};
+  if (done->kills < line.kills) done->problems += kRunWasTooShort;
+  return run;
+}
+
+// Where the undisturbed run of this number goes.
+std::string UndisturbedDir(const JobConfig& job, const CommandLine& line, int number) {
+  std::string base = line.run_dir;
+  if (base.empty()) {
+    const time_t now = time(nullptr);
+    tm local;
+    localtime_r(&now, &local);
+    char text[32];
+    strftime(text, sizeof(text), "-%Y%m%d-%H%M%S", &local);
+    base = absl::StrCat(kRunsDir, "/", job.name(), text);
+  }
+  return absl::StrCat(base, "-undisturbed-", number);
+}
+
 absl::StatusOr<int> RunChaos(const CommandLine& line) {
   ASSIGN_OR_RETURN(const std::string path, FindJobFile(line.arguments[0], line.install_dir));
   ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, line.sets, line.install_dir));
   RETURN_IF_ERROR(CheckOutputs(job, path, {line.report}));
-  Chaos chaos(PlanChaos(job, line.kills, line.seed));
-  const absl::StatusOr<JobRun> run =
-      RunJob(job, line, [&chaos](const StatusAnswer& status, Launcher* launcher) {
-        return chaos.Watch(status, launcher);
-      });
+  std::vector<RunResult> undisturbed;
+  for (int i = 1; i <= line.undisturbed; ++i) {
+    ASSIGN_OR_RETURN(undisturbed.emplace_back(),
+                     TrainUndisturbed(line, UndisturbedDir(job, line, i)));
+  }
+  Disturbance done;
+  const absl::StatusOr<JobRun> run = line.every_seconds > 0
+                                         ? RunWithRandomKills(job, line, &done)
+                                         : RunWithPlannedEvents(job, line, &done);
   const int code = ReportRun(run);
   if (code != 0) return code;
   bool good = PrintCheck(CheckLedger(run->run_dir));
   good = PrintCheck(CheckTally(run->run_dir)) && good;
-  const std::string problems = chaos.Problems();
+  if (line.undisturbed > 0) {
+    good = PrintCheck(CompareRuns(job, run->report->result, undisturbed)) && good;
+  }
   fprintf(stderr,
           "satrap: chaos: %d kills with seed %llu, %zu restarts; %d times the newest cut was "
           "verified%s\n",
-          chaos.kills(), static_cast<unsigned long long>(line.seed), run->report->restarts.size(),
-          chaos.verified_cuts(), problems.c_str());
-  return good && problems.empty() ? 0 : 1;
+          done.kills, static_cast<unsigned long long>(line.seed), run->report->restarts.size(),
+          done.verified_cuts, done.problems.c_str());
+  return good && done.problems.empty() ? 0 : 1;
 }
 
 }  // namespace

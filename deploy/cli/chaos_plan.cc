@@ -1,5 +1,6 @@
 #include "deploy/cli/chaos_plan.h"
 
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -12,6 +13,14 @@ namespace {
 constexpr Role kRoles[] = {COORDINATOR, DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
 // What comes after the last event must be long enough to recover in and to be seen.
 constexpr double kLastFraction = 0.9;
+
+// Draws which process it hits; the coordinator as often as any other role.
+void DrawProcess(const JobConfig& job, size_t first_role, std::mt19937_64* random,
+                 ChaosEvent* event) {
+  event->role = kRoles[first_role + (*random)() % (std::size(kRoles) - first_role)];
+  event->index =
+      static_cast<int>((*random)() % static_cast<uint64_t>(ReplicasOf(event->role, job)));
+}
 
 }  // namespace
 
@@ -29,9 +38,20 @@ std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed
     ChaosEvent& event = events[i];
     const double within = 0.2 + 0.6 * static_cast<double>(random() % 1000) * 1e-3;
     event.fraction = (static_cast<double>(i) + within) * width;
-    const size_t first = event.stop_seconds > 0 ? 1 : 0;
-    event.role = kRoles[first + random() % (std::size(kRoles) - first)];
-    event.index = static_cast<int>(random() % static_cast<uint64_t>(ReplicasOf(event.role, job)));
+    DrawProcess(job, /*first_role=*/event.stop_seconds > 0 ? 1 : 0, &random, &event);
+  }
+  return events;
+}
+
+std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double every_seconds,
+                                        uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<ChaosEvent> events(static_cast<size_t>(kills));
+  for (ChaosEvent& event : events) {
+    // In [0, 1), of 53 bits.
+    const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
+    event.wait_seconds = -std::log1p(-uniform) * every_seconds;
+    DrawProcess(job, /*first_role=*/0, &random, &event);
   }
   return events;
 }

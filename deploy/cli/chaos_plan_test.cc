@@ -59,5 +59,35 @@ TEST(ChaosPlan, HitsEveryProcessAndStopsOneShortlyAndOneForLong) {
   EXPECT_EQ(killed.count("kills coordinator"), 1u);
 }
 
+TEST(ChaosPlan, DrawsKillsAtRandomMomentsFromTheSeed) {
+  const auto text_of = [](uint64_t seed) {
+    std::string text;
+    for (const ChaosEvent& event : PlanRandomKills(TwoOfEach(), 100, 3, seed)) {
+      text += std::to_string(event.wait_seconds) + " " + ChaosText(event) + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(text_of(7), text_of(7));
+  EXPECT_NE(text_of(7), text_of(8));
+}
+
+TEST(ChaosPlan, KillsEveryProcessAtMomentsOfTheMeanDistance) {
+  const std::vector<ChaosEvent> events = PlanRandomKills(TwoOfEach(), 2000, 3, 1);
+  ASSERT_EQ(events.size(), 2000u);
+  std::set<std::string> killed;
+  double sum = 0;
+  int short_waits = 0;
+  for (const ChaosEvent& event : events) {
+    EXPECT_EQ(event.stop_seconds, 0);
+    EXPECT_GE(event.wait_seconds, 0);
+    sum += event.wait_seconds;
+    short_waits += event.wait_seconds < 0.3 ? 1 : 0;
+    killed.insert(ChaosText(event));
+  }
+  EXPECT_NEAR(sum / 2000, 3, 0.3);
+  EXPECT_NEAR(short_waits, 2000 * 0.095, 50) << "1 - exp(-0.1) of them hit a life that begins";
+  EXPECT_EQ(killed.size(), 9u) << "two of each role, and the coordinator";
+}
+
 }  // namespace
 }  // namespace satrap

@@ -61,7 +61,8 @@ constexpr CommandInfo kCommands[] = {
      "on\n"
      "from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,\n"
      "nn_worker.replicas, or another field that `resume --set` may change."},
-    {"chaos", Command::kChaos, 1, 1, "JOB", "kills seed set report run_dir",
+    {"chaos", Command::kChaos, 1, 1, "JOB",
+     "kills seed every_seconds undisturbed set report run_dir",
      "Trains a job and kills its processes, the coordinator among them, at moments that the seed\n"
      "draws; stops one for 5 s, which must not restart the run, and one for 20 s, which must. At "
      "the\n"
@@ -87,6 +88,13 @@ constexpr std::pair<const char*, const char*> kFlagHelp[] = {
     {"from", "--from CUT           begin from that cut instead of the newest"},
     {"kills", "--kills N            how many processes to kill (default: 20)"},
     {"seed", "--seed S             draws which ones, and when (default: 1)"},
+    {"every_seconds",
+     "--every_seconds N    kill at random moments, on average N seconds after the start of a\n"
+     "                     generation, beginning after the first cut, and stop none; without it\n"
+     "                     kills are spaced by progress. Raises max_restarts to --kills"},
+    {"undisturbed",
+     "--undisturbed N      before that, train the job N times without a kill, and compare the\n"
+     "                     test AUC with theirs"},
     {"output", "--output FILE        write the probabilities there"},
 };
 
@@ -170,6 +178,16 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
   if (name == "from") line->from_cut = value;
   if (name == "kills" && (!absl::SimpleAtoi(value, &line->kills) || line->kills < 0)) {
     return absl::InvalidArgumentError(absl::StrCat("--kills ", value, " is not a number >= 0"));
+  }
+  if (name == "undisturbed" &&
+      (!absl::SimpleAtoi(value, &line->undisturbed) || line->undisturbed < 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--undisturbed ", value, " is not a number >= 0"));
+  }
+  if (name == "every_seconds" &&
+      (!absl::SimpleAtod(value, &line->every_seconds) || !(line->every_seconds > 0))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--every_seconds ", value, " is not a number > 0"));
   }
   if (name == "seed" && !absl::SimpleAtoi(value, &line->seed)) {
     return absl::InvalidArgumentError(absl::StrCat("--seed ", value, " is not a number >= 0"));

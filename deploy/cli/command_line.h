@@ -46,6 +46,8 @@ struct CommandLine {
   std::string from_cut;                  // --from CUT (resume)
   int kills = 20;                        // --kills N (chaos)
   uint64_t seed = 1;                     // --seed S (chaos)
+  double every_seconds = 0;              // --every_seconds N (chaos); 0: by progress
+  int undisturbed = 0;                   // --undisturbed N (chaos)
   std::vector<std::string> bench_flags;  // bench: all other flags, as typed
 };
 

@@ -85,6 +85,13 @@ TEST(ParseCommandLine, UnderstandsTheCommandsOfARunInProgress) {
   ASSERT_TRUE(chaos.ok()) << chaos.status();
   EXPECT_EQ(chaos->kills, 7);
   EXPECT_EQ(chaos->seed, 9u);
+  const auto random =
+      ParseCommandLine({"chaos", "job", "--every_seconds", "2.5", "--undisturbed=3"});
+  ASSERT_TRUE(random.ok()) << random.status();
+  EXPECT_EQ(random->every_seconds, 2.5);
+  EXPECT_EQ(random->undisturbed, 3);
+  EXPECT_THAT(ErrorOf({"chaos", "job", "--every_seconds=0"}), HasSubstr("is not a number > 0"));
+  EXPECT_THAT(ErrorOf({"chaos", "job", "--undisturbed=-1"}), HasSubstr("is not a number >= 0"));
   EXPECT_THAT(ErrorOf({"chaos", "job", "--kills=many"}), HasSubstr("--kills many is not a number"));
 }
 

@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kRecords = 150000;
+constexpr int64_t kRecords = 100000;
 
 void FlipABit(const std::string& path, std::streamoff at) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);

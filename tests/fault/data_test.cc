@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 
 constexpr double kSecondsToEnd = 120;
 constexpr int kFiles = 4;
-constexpr int64_t kRecords = 120000;
+constexpr int64_t kRecords = 80000;
 
 // Values of a row of the table `wide`. A record of many ids needs that many floats for each.
 constexpr int kWideDim = 512;

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRecords = 200000;
+constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
 const std::vector<std::string> kWithoutTimedCuts = {"--set", "checkpoint.every_seconds=0"};
 

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRecords = 150000;
+constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
 constexpr int kExitStartAgain = 75;
 

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-constexpr int64_t kRecords = 200000;
+constexpr int64_t kRecords = 150000;
 constexpr double kSecondsToEnd = 120;
 const std::vector<std::string> kReproducible = {"--set", "mode=SYNC", "--set", "reproducible=true"};
 

@@ -20,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kRecords = 200000;
+constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
 
 class StopTest : public FaultFixture {};

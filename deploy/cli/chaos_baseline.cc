@@ -1,0 +1,74 @@
+#include "deploy/cli/chaos_baseline.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "deploy/launcher/run_progress.h"
+
+namespace satrap {
+namespace {
+
+std::vector<std::string> TrainArguments(const CommandLine& line, const std::string& run_dir) {
+  std::vector<std::string> args = {"satrap", "--install_dir=" + line.install_dir, "train",
+                                   line.arguments[0], "--run_dir=" + run_dir};
+  for (const std::string& set : line.sets) args.push_back("--set=" + set);
+  return args;
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::string& run_dir) {
+  std::vector<std::string> args = TrainArguments(line, run_dir);
+  std::vector<char*> argv;
+  for (std::string& arg : args) argv.push_back(arg.data());
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, argv.data(), environ);
+  if (error != 0) {
+    return absl::InternalError(absl::StrCat("satrap cannot be started: ", strerror(error)));
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !progress.result.has_value()) {
+    return absl::AbortedError(absl::StrCat("the undisturbed run in ", run_dir, " did not finish"));
+  }
+  return *progress.result;
+}
+
+absl::StatusOr<std::string> CompareRuns(const JobConfig& job, const RunResult& disturbed,
+                                        const std::vector<RunResult>& undisturbed) {
+  if (undisturbed.empty()) return absl::FailedPreconditionError("no run to compare with");
+  if (job.reproducible()) {
+    for (const RunResult& run : undisturbed) {
+      if (run.model_digest() == disturbed.model_digest()) continue;
+      return absl::DataLossError(
+          absl::StrFormat("the model's digest is %016x, and that of an undisturbed run %016x",
+                          disturbed.model_digest(), run.model_digest()));
+    }
+    return absl::StrFormat("the model's digest is %016x, as that of each of %d undisturbed runs",
+                           disturbed.model_digest(), undisturbed.size());
+  }
+  std::vector<double> aucs;
+  double sum = 0;
+  for (const RunResult& run : undisturbed) {
+    if (!run.has_test()) return absl::FailedPreconditionError("the job has no test data");
+    aucs.push_back(run.test().auc());
+    sum += aucs.back();
+  }
+  std::sort(aucs.begin(), aucs.end());
+  return absl::StrFormat("test AUC %.5f; of %d undisturbed runs %.5f to %.5f, mean %.5f",
+                         disturbed.test().auc(), aucs.size(), aucs.front(), aucs.back(),
+                         sum / static_cast<double>(aucs.size()));
+}
+
+}  // namespace satrap
