@@ -43,7 +43,8 @@ absl::Status WriteCheckedText(const std::string& path, const google::protobuf::M
 }
 
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
-                             google::protobuf::Message* message, UnknownFields unknown) {
+                             google::protobuf::Message* message, UnknownFields unknown,
+                             uint32_t* crc32c) {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(path, file_system));
   // The checksum is tested before the text is parsed, so that damage is reported as damage and not
   // as a syntax error.
@@ -52,6 +53,7 @@ absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
       content.substr(last_line) != LastLine(absl::string_view(content).substr(0, last_line))) {
     return absl::DataLossError(absl::StrCat(path, " is damaged: its checksum does not match"));
   }
+  if (crc32c != nullptr) *crc32c = Crc32c(absl::string_view(content).substr(0, last_line));
   if (unknown == UnknownFields::kLeftOut) {
     google::protobuf::TextFormat::Parser parser;
     parser.AllowUnknownField(true);

@@ -6,6 +6,7 @@
 #ifndef SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_
 #define SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,11 +23,12 @@ absl::Status WriteCheckedText(const std::string& path, const google::protobuf::M
                               FileSystem* file_system);
 
 // NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if its checksum does not match or
-// it holds something else than `message`.
+// it holds something else than `message`. `crc32c`, if not null, gets the checksum in the last line.
 enum class UnknownFields { kRefused, kLeftOut };
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
                              google::protobuf::Message* message,
-                             UnknownFields unknown = UnknownFields::kRefused);
+                             UnknownFields unknown = UnknownFields::kRefused,
+                             uint32_t* crc32c = nullptr);
 
 }  // namespace satrap
 

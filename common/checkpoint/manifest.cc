@@ -26,12 +26,12 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
 }
 
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
-                                                FileSystem* file_system) {
+                                                FileSystem* file_system, uint32_t* crc32c) {
   const std::string path = PathIn(directory);
   // Leniently first, for the versions: a newer build may have added fields.
   CheckpointManifest manifest;
   const absl::Status status =
-      ReadCheckedText(path, file_system, &manifest, UnknownFields::kLeftOut);
+      ReadCheckedText(path, file_system, &manifest, UnknownFields::kLeftOut, crc32c);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(
         absl::StrCat(directory, " holds no saved model: it has no manifest"));
@@ -48,7 +48,7 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                             manifest.version(), ", and this build reads only ",
                                             kManifestVersion, ": use the build that saved it"));
   }
-  RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest));
+  RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest, UnknownFields::kRefused, crc32c));
   return manifest;
 }
 

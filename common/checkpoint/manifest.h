@@ -9,6 +9,7 @@
 #ifndef SATRAP_COMMON_CHECKPOINT_MANIFEST_H_
 #define SATRAP_COMMON_CHECKPOINT_MANIFEST_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,9 +27,11 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
                            FileSystem* file_system = DiskFileSystem());
 
 // NOT_FOUND if the folder has no manifest, so no whole cut; DATA_LOSS, naming the file, if the
-// manifest is damaged or has an older version; UNIMPLEMENTED if it needs a newer build.
+// manifest is damaged or has an older version; UNIMPLEMENTED if it needs a newer build. `crc32c`, if
+// not null, gets the manifest's checksum (cut_identity.h).
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
-                                                FileSystem* file_system = DiskFileSystem());
+                                                FileSystem* file_system = DiskFileSystem(),
+                                                uint32_t* crc32c = nullptr);
 
 // Equal for models with the same bits in every row and in the dense network, regardless of how many
 // embedding PSs saved them: XXH64 of each table's sum of rows_digest and of the dense file's

@@ -36,6 +36,14 @@ TEST_F(ManifestTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read->SerializeAsString(), manifest_.SerializeAsString());
 }
 
+TEST_F(ManifestTest, TellsItsChecksumWhichIsThatOfItsLastLine) {
+  ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
+  uint32_t crc32c = 0;
+  ASSERT_TRUE(ReadManifest(directory_, DiskFileSystem(), &crc32c).ok());
+  const std::string content = *ReadWholeFile(directory_ + "/manifest");
+  EXPECT_EQ(content.substr(content.rfind("# crc32c")), absl::StrFormat("# crc32c %08x\n", crc32c));
+}
+
 TEST_F(ManifestTest, AFolderWithoutManifestIsNoModel) {
   EXPECT_EQ(ReadManifest(directory_).status().code(), absl::StatusCode::kNotFound);
 }

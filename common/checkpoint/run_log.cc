@@ -5,8 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
 
@@ -129,6 +131,13 @@ const EndEntry* RunLog::end() const {
   return entry == entries_.rend() ? nullptr : &entry->end();
 }
 
+const CutEntry* RunLog::FindCut(absl::string_view name) const {
+  const auto entry = std::find_if(
+      entries_.begin(), entries_.end(),
+      [name](const RunLogEntry& each) { return each.has_cut() && each.cut().cut() == name; });
+  return entry == entries_.end() ? nullptr : &entry->cut();
+}
+
 int RunLog::generations_without_cut() const {
   int generations = 0;
   for (auto entry = entries_.rbegin(); entry != entries_.rend() && !entry->has_cut(); ++entry) {
@@ -164,10 +173,22 @@ std::string CutName(uint64_t generation, uint64_t cut) {
   return absl::StrFormat("cut_%04d_%06d", generation, cut);
 }
 
+absl::optional<CutId> ParseCutName(absl::string_view name) {
+  const std::vector<absl::string_view> words = absl::StrSplit(name, '_');
+  CutId id;
+  if (words.size() != 3 || !absl::SimpleAtoi(words[1], &id.generation) ||
+      !absl::SimpleAtoi(words[2], &id.number)) {
+    return absl::nullopt;
+  }
+  // Other spellings of the same numbers are other folders.
+  if (CutName(id.generation, id.number) != name) return absl::nullopt;
+  return id;
+}
+
 std::string CheckpointsDir(const std::string& run_dir) { return run_dir + "/checkpoints"; }
 
 std::string FolderOfCut(const std::string& run_dir, const std::string& cut) {
-  if (cut.empty() || absl::StrContains(cut, "/")) return cut;
+  if (cut.empty()) return "";
   return absl::StrCat(CheckpointsDir(run_dir), "/", cut);
 }
 

@@ -16,13 +16,14 @@
 // The folder of a run:
 //     RUN/log/NNNNNNNN                the entries
 //     RUN/checkpoints/cut_GGGG_NNNNNN/   a cut: number N of generation G; whole if the log names it
-//     RUN/checkpoints/best, latest    links, for people and for --init_from
+//     RUN/checkpoints/best, latest    links, for people, --from and --init_from
 //
 // Not thread-safe: a coordinator appends one entry at a time.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_RUN_LOG_H_
 #define SATRAP_COMMON_CHECKPOINT_RUN_LOG_H_
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "common/checkpoint/file_system.h"
 #include "proto/run_log.pb.h"
 
@@ -54,6 +57,8 @@ class RunLog {
   const GenerationEntry* last_generation() const;
   const CutEntry* last_cut() const;
   const EndEntry* end() const;
+  // The cut of that name; null if none was committed.
+  const CutEntry* FindCut(absl::string_view name) const;
   // GENERATION entries after the last CUT entry.
   int generations_without_cut() const;
   // Those of them that began because the one before had failed.
@@ -80,12 +85,19 @@ class RunLog {
   bool synced_ = false;  // the folder, with all of entries_
 };
 
+// The cut `number` of a generation, both from 1. Ordered as they are committed.
+struct CutId {
+  uint64_t generation = 0;
+  uint64_t number = 0;
+  auto operator<=>(const CutId&) const = default;
+};
 // "cut_0003_000012"
 std::string CutName(uint64_t generation, uint64_t cut);
+// Nothing for a name that CutName does not give.
+absl::optional<CutId> ParseCutName(absl::string_view name);
 // RUN/checkpoints
 std::string CheckpointsDir(const std::string& run_dir);
-// The folder of a cut that an entry of the log names: RUN/checkpoints/NAME, or a path as it is.
-// Empty for "".
+// RUN/checkpoints/NAME; empty for the cut "", which is the beginning.
 std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
 
 // Causes of generations that began because somebody asked for them (GenerationEntry.cause).

@@ -221,9 +221,35 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   EXPECT_EQ(log.restarts_without_cut(), 1);
 }
 
-TEST(FolderOfCut, IsBelowTheRunUnlessItIsAPath) {
+TEST_F(RunLogTest, FindsACutByItsName) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, "start", "cut_0001_000001")).ok());
+  ASSERT_TRUE(log.Append(Cut(1, 2)).ok());
+  ASSERT_TRUE(log.Append(Cut(1, 3)).ok());
+  ASSERT_NE(log.FindCut("cut_0001_000002"), nullptr);
+  EXPECT_EQ(log.FindCut("cut_0001_000002")->cut(), "cut_0001_000002");
+  EXPECT_EQ(log.FindCut("cut_0001_000001"), nullptr) << "begun from, not committed";
+}
+
+TEST(CutName, IsReadBack) {
+  for (const CutId id : {CutId{1, 1}, CutId{3, 12}, CutId{12345, 1234567}}) {
+    EXPECT_EQ(ParseCutName(CutName(id.generation, id.number)), id);
+  }
+  for (const std::string name :
+       {"", "best", "cut_1_2", "cut_0001_000002/", "cut_0001_000002_3", "cut_+001_000002",
+        "cut_0001_ 00002", "Cut_0001_000002", "cut_0001_", "cut_0001_99999999999999999999999"}) {
+    EXPECT_FALSE(ParseCutName(name).has_value()) << name;
+  }
+}
+
+TEST(CutId, IsOrderedByNumbersAndNotByText) {
+  EXPECT_GT(*ParseCutName("cut_10000_000001"), *ParseCutName("cut_9999_000001"));
+  EXPECT_GT(*ParseCutName("cut_0001_1000000"), *ParseCutName("cut_0001_999999"));
+  EXPECT_GT(*ParseCutName("cut_0002_000001"), *ParseCutName("cut_0001_000009"));
+}
+
+TEST(FolderOfCut, IsInTheRunsCheckpoints) {
   EXPECT_EQ(FolderOfCut("/runs/a", CutName(3, 12)), "/runs/a/checkpoints/cut_0003_000012");
-  EXPECT_EQ(FolderOfCut("/runs/a", "/other/cut"), "/other/cut");
   EXPECT_EQ(FolderOfCut("/runs/a", ""), "");
 }
 
