@@ -374,6 +374,88 @@ TEST_F(RestartTest, ABlockThatLostRecordsIsAnErrorThatNamesItsFile) {
   EXPECT_NE(status.message().find(dir_.path() + "/a"), std::string::npos) << status;
 }
 
+// The changes keep the file's size, so that only its records tell of them.
+class ChangedFileTest : public RestartTest {
+ protected:
+  ChangedFileTest() : job_(FileJob(JobConfig::HYBRID)) {
+    job_.mutable_data()->clear_train_files();
+    job_.mutable_data()->add_train_files("e");
+    job_.mutable_data()->set_split_bytes(1 << 20);
+    job_.mutable_nn_worker()->set_replicas(1);
+    WriteRecords("1,2\n");
+    parts_ = ReadParts(Begin(job_, {}).get());
+  }
+  // 19 records, 7 in a block, and then `rest`.
+  void WriteRecords(const std::string& rest) {
+    std::string text;
+    for (int i = 0; i < 19; ++i) text += "0,1\n";
+    dir_.Write("e", text + rest);
+  }
+  absl::Status ErrorAfter(const Ledger& ledger) {
+    const auto streams = Begin(job_, At(2, 0, ledger));
+    absl::Status status;
+    for (bool more = true; more && status.ok();) {
+      more = false;
+      streams->sources()[0].sources[0]->Next([&](absl::StatusOr<absl::optional<Part>> part) {
+        status = part.status();
+        more = part.ok() && part->has_value();
+      });
+      executor_.RunReady();
+    }
+    return status;
+  }
+  void ExpectItIsNamed(const absl::Status& status, const std::string& why) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    for (const std::string& text : {dir_.path() + "/e, from byte 0: ", why,
+                                    std::string("the file has changed since the run began")}) {
+      EXPECT_NE(status.message().find(text), std::string::npos) << status << "\nhas no " << text;
+    }
+  }
+
+  JobConfig job_;
+  Parts parts_;
+};
+
+TEST_F(ChangedFileTest, AnUnchangedFileGoesOn) {
+  ASSERT_EQ(parts_.size(), 3u);
+  for (const Part& part : parts_) {
+    Ledger ledger;
+    Consume(part, &ledger);
+    EXPECT_TRUE(ErrorAfter(ledger).ok()) << ErrorAfter(ledger);
+  }
+}
+
+TEST_F(ChangedFileTest, ABlockWithAnotherNumberOfRecordsThanItsConsumedRangeSays) {
+  Ledger ledger;
+  ProvenanceRange range;
+  range.set_block(2);
+  range.set_to(3);
+  range.set_block_rows(6);
+  ASSERT_TRUE(ledger.Add(0, range).ok());
+  EXPECT_TRUE(ErrorAfter(ledger).ok());
+  WriteRecords("bad\n");
+  ExpectItIsNamed(ErrorAfter(ledger), "the block has 5 records, and 6 by an earlier range");
+}
+
+TEST_F(ChangedFileTest, ASplitWithAnotherNumberOfRecordsThanItsConsumedEndSays) {
+  Ledger ledger;
+  Consume(parts_.back(), &ledger);
+  ASSERT_TRUE(ledger.IsSplitEndConsumed(0, 0));
+  WriteRecords("");
+  ExpectItIsNamed(ErrorAfter(ledger), "records");
+}
+
+TEST_F(ChangedFileTest, ABlockThatWasConsumedAndIsGone) {
+  Ledger ledger;
+  Consume(parts_.back(), &ledger);  // in block 2
+  LedgerState state = ledger.ToState();
+  state.mutable_epochs(0)->mutable_splits(0)->clear_split_rows();
+  const auto without_end = Ledger::FromState(state);
+  ASSERT_TRUE(without_end.ok()) << without_end.status();
+  dir_.Write("e", "0,1\n0,1\n0,1\n0,1\n0,1\n0,1\n");
+  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, and only 0 of the ");
+}
+
 class RunFilesOfLoaderTest : public RestartTest {
  protected:
   // Makes a loader with the list of the first one.

@@ -71,7 +71,7 @@ std::string NameOf(uint32_t epoch, const ProvenanceRange& range) {
                       " of split ", range.split(), " in epoch ", epoch);
 }
 
-uint64_t RowsOf(const std::vector<Ledger::Range>& ranges) {
+uint64_t SumOf(const std::vector<Ledger::Range>& ranges) {
   uint64_t rows = 0;
   for (const Ledger::Range& range : ranges) rows += range.to - range.from;
   return rows;
@@ -142,11 +142,14 @@ std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range)
   return "";
 }
 
+absl::Status Ledger::Check(uint32_t epoch, const ProvenanceRange& range) const {
+  const std::string why = Refusal(epoch, range);
+  if (why.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the ledger refuses ", NameOf(epoch, range), ": ", why));
+}
+
 absl::Status Ledger::Add(uint32_t epoch_number, const ProvenanceRange& range) {
-  if (const std::string why = Refusal(epoch_number, range); !why.empty()) {
-    return absl::InternalError(
-        absl::StrCat("the ledger refuses ", NameOf(epoch_number, range), ": ", why));
-  }
+  RETURN_IF_ERROR(Check(epoch_number, range));
   Epoch& epoch = epochs_[epoch_number];
   Split& split = epoch.splits[range.split()];
   if (range.ends_split()) {
@@ -244,7 +247,7 @@ absl::Status Ledger::MergeWholeBlocks(uint32_t epoch_number, uint32_t split_numb
   Epoch& epoch = epochs_[epoch_number];
   if (Holds(epoch.done_splits, split_number)) return refused("the split is consumed whole");
   uint64_t rows = theirs.rows;  // of whole blocks
-  for (const auto& [number, block] : theirs.blocks) rows -= RowsOf(block.consumed);
+  for (const auto& [number, block] : theirs.blocks) rows -= SumOf(block.consumed);
   Split& split = epoch.splits[split_number];
   if (split.split_rows.has_value() && rows > *split.split_rows - split.rows) {
     return refused(absl::StrCat("the split has ", *split.split_rows, " records"));
@@ -305,6 +308,11 @@ std::vector<Ledger::Range> Ledger::Consumed(uint32_t epoch, uint32_t split_numbe
   if (Holds(split->done_blocks, block_number)) return whole;
   const auto block = split->blocks.find(block_number);
   return block == split->blocks.end() ? std::vector<Range>() : block->second.consumed;
+}
+
+Ledger::SplitRows Ledger::RowsOf(uint32_t epoch, uint32_t split_number) const {
+  const Split* split = FindSplit(epoch, split_number);
+  return split == nullptr ? SplitRows() : SplitRows{split->rows, split->split_rows};
 }
 
 Ledger::Totals Ledger::OfEpoch(uint32_t epoch) const {
@@ -380,7 +388,7 @@ absl::Status Ledger::ReadSplit(const SplitLedger& saved, Split* split) {
     if (block.consumed[0] == Range{0, block.rows}) {
       return absl::DataLossError("has a whole block among those that are not");
     }
-    fewest_rows += RowsOf(block.consumed);
+    fewest_rows += SumOf(block.consumed);
   }
   const bool sums_up =
       split->done_blocks.empty() ? split->rows == fewest_rows : split->rows >= fewest_rows;

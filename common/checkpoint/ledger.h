@@ -58,6 +58,9 @@ class Ledger {
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
   // Adds everything that `other` holds. INTERNAL as Add; the ledger is then useless.
   absl::Status Merge(const Ledger& other);
+  // The error of Add(epoch, range) now, without its change. Whoever reads the records can name their
+  // file.
+  absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
   // Keeps of epochs before `epoch` the totals only. REQUIRES: they are over
   void CloseEpochsBefore(uint32_t epoch);
 
@@ -72,6 +75,12 @@ class Ledger {
   // whole gives one range. REQUIRES: block_rows is the block's number of records
   std::vector<Range> Consumed(uint32_t epoch, uint32_t split, uint64_t block,
                               uint32_t block_rows) const;
+  // What is known of the records of a split that is not done.
+  struct SplitRows {
+    uint64_t consumed = 0;
+    absl::optional<uint64_t> all;  // if the split's end is consumed
+  };
+  SplitRows RowsOf(uint32_t epoch, uint32_t split) const;
   Totals OfEpoch(uint32_t epoch) const;
   Totals OfAll() const;
 

@@ -171,6 +171,29 @@ TEST(LedgerTest, ARangeThatContradictsWhatIsKnownIsRefused) {
   EXPECT_FALSE(ledger.Merge(two_more_blocks).ok());
 }
 
+TEST(LedgerTest, CheckIsTheAnswerOfAddAndChangesNothing) {
+  Ledger ledger;
+  AddAll(0, {RecordsOf(1, 0, 0, 4, 10), EndOf(1, 12)}, &ledger);
+  const std::string before = TextOf(ledger);
+  EXPECT_TRUE(ledger.Check(0, RecordsOf(1, 0, 4, 10, 10)).ok());
+  for (const ProvenanceRange& range : {RecordsOf(1, 0, 3, 5, 10), RecordsOf(1, 0, 4, 9, 9)}) {
+    const absl::Status checked = ledger.Check(0, range);
+    EXPECT_FALSE(checked.ok());
+    EXPECT_EQ(checked, ledger.Add(0, range));
+  }
+  EXPECT_EQ(TextOf(ledger), before);
+}
+
+TEST(LedgerTest, KnowsTheRecordsOfASplitThatIsUnderWay) {
+  Ledger ledger;
+  EXPECT_EQ(ledger.RowsOf(0, 1).consumed, 0u);
+  AddAll(0, {RecordsOf(1, 0, 0, 4, 10), RecordsOf(1, 1, 0, 2, 2)}, &ledger);
+  EXPECT_EQ(ledger.RowsOf(0, 1).consumed, 6u);
+  EXPECT_FALSE(ledger.RowsOf(0, 1).all.has_value());
+  AddAll(0, {EndOf(1, 12)}, &ledger);
+  EXPECT_EQ(ledger.RowsOf(0, 1).all, 12u);
+}
+
 TEST(LedgerTest, ASplitIsDoneWhicheverOfItsRecordsAndItsEndComesLast) {
   Ledger end_first;
   AddAll(0, {EndOf(5, 3)}, &end_first);

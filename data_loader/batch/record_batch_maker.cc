@@ -85,10 +85,12 @@ class RecordBatchMaker final : public BatchMaker {
       split_ = splits_.front();
       splits_.pop_front();
       RETURN_IF_ERROR(OpenSplit());
+      skipped_rows_ = 0;
     }
     std::shared_ptr<Block> block = TakeSpareBlock();
     ASSIGN_OR_RETURN(const bool found, reader_->Next(block.get()));
     if (!found) {
+      RETURN_IF_ERROR(CheckEnd());
       if (tells_ends_ && !spec_->begin.consumed.IsSplitEndConsumed(epoch_, split_)) {
         pending_.push_back({{}, EndOfSplit(split_, reader_->End())});
       }
@@ -108,26 +110,63 @@ class RecordBatchMaker final : public BatchMaker {
   absl::Status Queue(const std::shared_ptr<Block>& block) {
     const uint32_t rows = static_cast<uint32_t>(block->order.size());
     uint32_t at = 0;
-    const auto queue_up_to = [&](uint32_t to) {
-      if (at < to) pending_.push_back({{block, at, to}, absl::nullopt});
+    const auto queue_up_to = [&](uint32_t to) -> absl::Status {
+      if (at == to) return absl::OkStatus();
+      RETURN_IF_ERROR(CheckRange(*block, at, to));
+      pending_.push_back({{block, at, to}, absl::nullopt});
       pending_rows_ += to - at;
+      return absl::OkStatus();
     };
     ReadCounts skipped;
     for (const Ledger::Range& consumed : Consumption().Of(block->index, rows)) {
       if (consumed.to > rows) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            spec_->splits[split_].path, ", from byte ", spec_->splits[split_].from, ": block ",
-            block->index, " of split ", split_, " has ", rows, " records, but ", consumed.to,
-            " were trained before the restart; the file has changed since the run began. Put it ",
-            "back as it was to go on, or begin a new run"));
+        return Changed(absl::StrCat("block ", block->index, " has ", rows, " records, but ",
+                                    consumed.to, " were trained before the restart"));
       }
-      queue_up_to(consumed.from);
+      RETURN_IF_ERROR(queue_up_to(consumed.from));
       skipped.skipped += consumed.to - consumed.from;
       at = consumed.to;
     }
-    queue_up_to(rows);
+    RETURN_IF_ERROR(queue_up_to(rows));
+    skipped_rows_ += skipped.skipped;
     if (skipped.skipped > 0) spec_->progress->Add(spec_->stream, skipped);
     return absl::OkStatus();
+  }
+
+  // Records of a file that has changed contradict the ledger. If they were sent, the next cut would
+  // fail with an error that names no file. So they are checked here, where the file is known.
+  absl::Status CheckRange(const Block& block, uint32_t from, uint32_t to) const {
+    ProvenanceRange range;
+    range.set_split(split_);
+    range.set_block(block.index);
+    range.set_from(from);
+    range.set_to(to);
+    range.set_block_rows(static_cast<uint32_t>(block.order.size()));
+    const absl::Status status = spec_->begin.consumed.Check(epoch_, range);
+    return status.ok() ? status : Changed(status.message());
+  }
+
+  // At the end of a split: whether it holds what is consumed of it, and as many records as its end,
+  // if that is consumed, has named. Rows of the synthetic log cannot change.
+  absl::Status CheckEnd() const {
+    if (spec_->click_log != nullptr) return absl::OkStatus();
+    const Ledger::SplitRows known = spec_->begin.consumed.RowsOf(epoch_, split_);
+    const uint64_t rows = reader_->End().rows;
+    if (known.all.has_value() && *known.all != rows) {
+      return Changed(absl::StrCat("split ", split_, " has ", rows, " records, and had ", *known.all,
+                                  " before the restart"));
+    }
+    if (skipped_rows_ == known.consumed) return absl::OkStatus();
+    return Changed(absl::StrCat("split ", split_, " has ", rows, " records, and only ",
+                                skipped_rows_, " of the ", known.consumed,
+                                " that were trained before the restart"));
+  }
+
+  absl::Status Changed(absl::string_view why) const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        spec_->splits[split_].path, ", from byte ", spec_->splits[split_].from, ": ", why,
+        "; the file has changed since the run began. Put it back as it was to go on, or begin a ",
+        "new run"));
   }
 
   SplitConsumption Consumption() const { return {&spec_->begin.consumed, epoch_, split_}; }
@@ -200,7 +239,8 @@ class RecordBatchMaker final : public BatchMaker {
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;
   bool splits_ended_ = false;
-  uint32_t split_ = 0;  // the one that `reader_` reads
+  uint32_t split_ = 0;         // the one that `reader_` reads
+  uint64_t skipped_rows_ = 0;  // of it: those that the ledger holds as consumed
   std::unique_ptr<BlockReader> reader_;
   std::vector<std::shared_ptr<Block>> blocks_;
   std::deque<Pending> pending_;
