@@ -79,6 +79,18 @@ struct LinearShape {
 constexpr LinearShape kLinearShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
                                          {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
 
+TEST_P(BackendConformance, MemoryIsZeroedAndBeginsAtMultiplesOf64) {
+  for (const int64_t bytes : {0, 4, 8, 100, 4096, 5000}) {
+    const auto memory = backend_->Allocate(bytes);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % 64, 0u) << bytes;
+    std::vector<float> values(bytes / sizeof(float), 1);
+    backend_->CopyOut(static_cast<const float*>(*memory), absl::MakeSpan(values));
+    backend_->Sync();
+    EXPECT_EQ(values, std::vector<float>(values.size(), 0)) << bytes;
+  }
+}
+
 TEST_P(BackendConformance, LinearIsTheReferences) {
   for (const auto& [n, in, out] : kLinearShapes) {
     for (const Activation activation : kActivations) {

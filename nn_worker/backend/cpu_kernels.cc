@@ -45,6 +45,7 @@ SATRAP_VECTORIZE_FUSED void BiasReluRow(const float* __restrict bias, float* __r
   }
 }
 
+// Only exp of a value that is not positive, which cannot overflow.
 float Sigmoid(float x) {
   if (x >= 0) return 1.0f / (1.0f + std::exp(-x));
   const float e = std::exp(x);
@@ -160,6 +161,8 @@ SATRAP_VECTORIZE_FUSED void DropoutRow(const float* __restrict x, uint32_t low, 
   }
 }
 
+// In double: the variance is the difference of two sums, and in float32 nothing would be left of it
+// in a column whose mean is large.
 SATRAP_VECTORIZE_FUSED void MomentsRow(const float* __restrict x, double* __restrict sums,
                                        double* __restrict squares, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
@@ -176,6 +179,8 @@ SATRAP_VECTORIZE_FUSED void NormalizeRow(const float* __restrict x, const float*
   for (int64_t c = 0; c < cols; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
 }
 
+// xhat is computed again, here and in the next function: kept from the forward pass it would be one
+// more array to write and to read.
 SATRAP_VECTORIZE_FUSED void GradSumsRow(const float* __restrict x, const float* __restrict mean,
                                         const float* __restrict inverse_std,
                                         const float* __restrict dy, double* __restrict sums,
@@ -217,6 +222,8 @@ SATRAP_VECTORIZE_FUSED int64_t NonFiniteRow(const float* x, int64_t cols) {
   return count;
 }
 
+// In the order of the slices, whichever thread had which, so that the sum has the same bits for any
+// number of threads.
 template <typename T>
 inline void AddPartialsOf(const T* __restrict partials, int64_t parts, int64_t cols,
                           T* __restrict total) {
@@ -251,6 +258,7 @@ void BiasActivateRows(const float* bias, Activation activation, Tensor y, int64_
                       int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     float* row = y.f32(i);
+    // By far the most frequent, so it gets a loop that passes over the row once instead of twice.
     if (bias != nullptr && activation == Activation::kRelu) {
       BiasReluRow(bias, row, y.cols);
       continue;
@@ -323,6 +331,7 @@ void AddPartials(const double* partials, int64_t parts, int64_t cols, double* to
 
 void TransposeRows(const float* in, int64_t cols, int64_t begin, int64_t end, float* out,
                    int64_t out_stride) {
+  // Sixteen columns are a cache line of the input: it is used whole before it is evicted.
   constexpr int64_t kTile = 16;
   for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
     const int64_t c1 = std::min(cols, c0 + kTile);
@@ -354,6 +363,7 @@ void RowSumGradRows(Tensor dy, absl::Span<const Tensor> dxs, bool add, int64_t b
 }
 
 void FmRows(absl::Span<const Tensor> xs, Tensor s, Tensor y, int64_t begin, int64_t end) {
+  // The backward pass needs the sums, so they have a tensor; it does not need the squares.
   std::unique_ptr<float[]> squares(new float[s.cols]);
   for (int64_t i = begin; i < end; ++i) {
     FmRow(xs, i, s.f32(i), squares.get(), s.cols);
@@ -377,6 +387,8 @@ void DropoutRows(Tensor x, uint64_t key, int64_t first_sample, float rate, Tenso
   const float scale = 1.0f / (1.0f - rate);
   for (int64_t i = begin; i < end; ++i) {
     const uint64_t bits = RandomBits(key, static_cast<uint64_t>(first_sample + i));
+    // The mask is a function of the sample's number: the backward pass makes the same one, and none
+    // is stored.
     DropoutRow(x.f32(i), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32), threshold,
                scale, y.f32(i), add, y.cols);
   }
@@ -413,9 +425,11 @@ void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* 
 
 void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
              int64_t begin, int64_t end, double* sums) {
+  // In double: a float32 sum over thousands of samples would lose digits that metrics show.
   double loss = 0;
   double total = 0;
   for (int64_t i = begin; i < end; ++i) {
+    // Left out, not multiplied by 0: a masked label may be NaN.
     if (!mask.empty() && *mask.f32(i) == 0) {
       *dlogits.f32(i) = 0;
       continue;
@@ -437,6 +451,8 @@ int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
   return count;
 }
 
+// The coefficients are copied to locals, in the three optimizers: through the references the compiler
+// would have to read them again after each write to w.
 SATRAP_VECTORIZE_FUSED void SgdRange(const UpdateCoefficients& step,
                                      const float* __restrict gradient, float* __restrict w,
                                      int64_t count) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "common/base/check.h"
@@ -26,7 +27,7 @@ double Apply(Activation activation, double x) {
   return x;
 }
 
-// f'(x) from y = f(x).
+// f'(x) from y = f(x), and not from x: of a layer only the outputs are kept for the backward pass.
 double Slope(Activation activation, double y) {
   switch (activation) {
     case Activation::kLinear:
@@ -46,11 +47,17 @@ void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
   *to = static_cast<float>(target.add ? *to + value : value);
 }
 
+// The formulas of backend.h as they stand there, value by value and with sums in double, in a form that
+// a reader can compare with them. It shares no loop with CpuBackend, which is measured against it; only what
+// is a format (the bits of dropout) is the same code.
 class ReferenceBackend final : public Backend {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    // 64 bytes more than asked for, to begin at a multiple of 64.
     allocations_.emplace_back(new std::vector<double>((bytes + 71) / 8, 0.0));
-    return allocations_.back()->data();
+    void* data = allocations_.back()->data();
+    size_t space = allocations_.back()->size() * sizeof(double);
+    return std::align(64, static_cast<size_t>(bytes), data, space);
   }
   void CopyIn(absl::Span<const float> host, float* device) override {
     std::copy(host.begin(), host.end(), device);
@@ -91,6 +98,7 @@ class ReferenceBackend final : public Backend {
     });
   }
   void LinearGrad(const LinearGradArgs& args) override {
+    // From here on dy is the gradient before the activation: db, dw and dx are all made of that.
     ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
     const int64_t out = args.w.cols;
     if (args.dx.wanted()) {
@@ -182,6 +190,7 @@ class ReferenceBackend final : public Backend {
       for (int64_t p = 0; p < length; ++p) {
         const double value = x.f32(i)[p * y.cols + c];
         sum += value;
+        // A NaN must win, so that the finite check sees it; it compares false with everything.
         if (std::isnan(value) || value > largest) largest = value;
       }
       if (pooling == SequencePooling::kMean) sum /= std::max<int64_t>(1, length);
@@ -197,6 +206,7 @@ class ReferenceBackend final : public Backend {
       const int64_t c = at % y.cols;
       double share = position < length ? 1 : 0;
       if (pooling == SequencePooling::kMean) share /= std::max<int64_t>(1, length);
+      // To one position only, the first that attains the maximum: it occurs once in y.
       if (pooling == SequencePooling::kMax) {
         for (int64_t p = 0; p < position; ++p) {
           if (x.f32(i)[p * y.cols + c] == y.f32(i)[c]) share = 0;
@@ -232,11 +242,12 @@ class ReferenceBackend final : public Backend {
     for (int64_t c = 0; c < x.cols; ++c) {
       const double mean = s[c] / n;
       stats.f32(0)[c] = static_cast<float>(mean);
+      // Rounding may make the difference of nearly equal sums negative.
       stats.f32(1)[c] = static_cast<float>(
           1 / std::sqrt(std::max(0.0, s[x.cols + c] / n - mean * mean) + epsilon));
     }
     ForEach(x, [&](int64_t i, int64_t c) {
-      y.f32(i)[c] = Normalized(x, stats, i, c) * gamma.f32()[c] + beta.f32()[c];
+      y.f32(i)[c] = Xhat(x, stats, i, c) * gamma.f32()[c] + beta.f32()[c];
     });
   }
   void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
@@ -251,7 +262,7 @@ class ReferenceBackend final : public Backend {
     std::fill_n(grad_sums.f64(), 2 * x.cols, 0.0);
     ForEach(x, [&](int64_t i, int64_t c) {
       grad_sums.f64()[c] += dy.f32(i)[c];
-      grad_sums.f64()[x.cols + c] += static_cast<double>(dy.f32(i)[c]) * Normalized(x, stats, i, c);
+      grad_sums.f64()[x.cols + c] += static_cast<double>(dy.f32(i)[c]) * Xhat(x, stats, i, c);
     });
   }
   void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
@@ -262,13 +273,13 @@ class ReferenceBackend final : public Backend {
       const double mean_dy_xhat = grad_sums.f64()[x.cols + c] / n;
       Put(dx, i, c,
           gamma.f32()[c] * stats.f32(1)[c] *
-              (dy.f32(i)[c] - mean_dy - Normalized(x, stats, i, c) * mean_dy_xhat));
+              (dy.f32(i)[c] - mean_dy - Xhat(x, stats, i, c) * mean_dy_xhat));
     });
   }
   void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) override {
     const double* s = sums.f64();
     const double n = s[2 * mean.cols];
-    if (n == 0) return;
+    if (n == 0) return;  // no sample says anything of the distribution
     for (int64_t c = 0; c < mean.cols; ++c) {
       const double m = s[c] / n;
       const double v = std::max(0.0, s[mean.cols + c] / n - m * m) * (n > 1 ? n / (n - 1) : 1);
@@ -282,6 +293,7 @@ class ReferenceBackend final : public Backend {
     sums.f64()[0] = sums.f64()[1] = 0;
     for (int64_t i = 0; i < logits.rows; ++i) {
       *dlogits.f32(i) = 0;
+      // Left out, not multiplied by 0: a masked label may be NaN.
       if (!mask.empty() && *mask.f32(i) == 0) continue;
       const double weight = weights.empty() ? 1 : *weights.f32(i);
       const double z = *logits.f32(i);
@@ -297,13 +309,13 @@ class ReferenceBackend final : public Backend {
 
   void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     ForEach(w, [&](int64_t, int64_t c) {
-      w.f32()[c] -= step.learning_rate * Normalised(step, gradient, w, c);
+      w.f32()[c] -= step.learning_rate * ScaledGradient(step, gradient, w, c);
     });
   }
   void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     ForEach(w, [&](int64_t, int64_t c) {
-      const double g = Normalised(step, gradient, w, c);
+      const double g = ScaledGradient(step, gradient, w, c);
       a.f32()[c] += g * g;
       w.f32()[c] -= step.learning_rate * g / (std::sqrt(a.f32()[c]) + epsilon);
     });
@@ -311,7 +323,7 @@ class ReferenceBackend final : public Backend {
   void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
                 Tensor m, Tensor v) override {
     ForEach(w, [&](int64_t, int64_t c) {
-      const double g = Normalised(step, gradient, w, c);
+      const double g = ScaledGradient(step, gradient, w, c);
       m.f32()[c] = adam.beta1 * m.f32()[c] + (1 - adam.beta1) * g;
       v.f32()[c] = adam.beta2 * v.f32()[c] + (1 - adam.beta2) * g * g;
       w.f32()[c] -= step.learning_rate * (m.f32()[c] / adam.correction1) /
@@ -326,14 +338,15 @@ class ReferenceBackend final : public Backend {
       for (int64_t c = 0; c < tensor.cols; ++c) body(i, c);
     }
   }
+  // Lengths are a graph input like any other, so they come as floats.
   static int64_t LengthOf(const Tensor& x, const Tensor& lengths, const Tensor& y, int64_t i) {
     return std::clamp<int64_t>(std::lround(*lengths.f32(i)), 0, x.cols / y.cols);
   }
-  static float Normalized(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
+  static float Xhat(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
     return (x.f32(i)[c] - stats.f32(0)[c]) * stats.f32(1)[c];
   }
-  static double Normalised(const UpdateCoefficients& step, const Tensor& gradient, const Tensor& w,
-                           int64_t c) {
+  static double ScaledGradient(const UpdateCoefficients& step, const Tensor& gradient,
+                               const Tensor& w, int64_t c) {
     return gradient.f32()[c] * step.scale + step.l2 * w.f32()[c];
   }
 

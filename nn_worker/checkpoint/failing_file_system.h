@@ -47,11 +47,14 @@ class FailingFileSystem final : public FileSystem {
   }
   absl::Status SyncFolder(const std::string& folder) override {
     const absl::Status status = Do();
-    return status.ok() ? DiskFileSystem()->SyncFolder(folder) : status;
+    if (!status.ok()) return status;
+    synced_folders.push_back(folder);
+    return DiskFileSystem()->SyncFolder(folder);
   }
 
   int done = 0;
   int failing = 0;
+  std::vector<std::string> synced_folders;
 
  private:
   class File final : public WritableFile {

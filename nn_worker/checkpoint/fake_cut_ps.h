@@ -72,12 +72,14 @@ class FakeCutPs final : public rpc::Handler {
   int64_t writing_us = 50000;
   std::string abandons;  // why every cut is abandoned here; empty: none is
   bool copy_limit = false;
+  bool hangs_in_marking = false;
   bool hangs_in_writing = false;  // no answer, as from a disk that hangs
   bool hangs_in_abandoning = false;
   absl::Status fails;
 
  private:
   void Begin(const rpc::PendingAnswer& call, const BeginCutRequest& begin) {
+    if (hangs_in_marking) return;
     if (!fails.ok()) return call.Finish(fails);
     EXPECT_TRUE(std::filesystem::exists(begin.directory()));
     begun.push_back(begin);

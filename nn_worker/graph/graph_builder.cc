@@ -28,6 +28,7 @@ class GraphBuilder {
     ASSIGN_OR_RETURN(const ExpandedModel expanded, ExpandModel(model, inputs));
     RETURN_IF_ERROR(AddInputs(inputs));
     RETURN_IF_ERROR(AddNodes(expanded));
+    // A layer's shapes follow from those of the layers it reads, so the order comes first.
     RETURN_IF_ERROR(Sort());
     RETURN_IF_ERROR(InferShapes());
     RETURN_IF_ERROR(CheckOutput(expanded.output));
@@ -36,6 +37,8 @@ class GraphBuilder {
   }
 
  private:
+  // The order is that of Network::input_view. Only segments need a gradient: it goes back to the
+  // embedding rows, while numeric columns and lengths are data.
   absl::Status AddInputs(const GraphInputs& inputs) {
     RETURN_IF_ERROR(AddTensor(kNumericInput, {inputs.numeric_width}, -1));
     for (const FeatureSegment& segment : inputs.segments) {
@@ -57,6 +60,7 @@ class GraphBuilder {
     tensor.shape = std::move(shape);
     tensor.producer = producer;
     if (!by_name_.emplace(name, static_cast<int>(graph_.tensors.size())).second) {
+      // A layer may have the name of a feature by chance, and readers could mean either.
       return absl::InvalidArgumentError(absl::StrCat("model: two values are named \"", name, "\""));
     }
     graph_.tensors.push_back(std::move(tensor));
@@ -131,6 +135,8 @@ class GraphBuilder {
                      })));
   }
 
+  // A tensor needs a gradient if anything below it is trained. Layers skip the others, such as the
+  // gradient of the first product with respect to numeric columns.
   absl::Status InferShapes() {
     for (GraphNode& node : graph_.nodes) {
       std::vector<SampleShape> shapes;
@@ -168,8 +174,10 @@ class GraphBuilder {
       const bool read = std::any_of(node.outputs.begin(), node.outputs.end(), [this](int tensor) {
         return tensor == graph_.output || !graph_.tensors[tensor].consumers.empty();
       });
+      // It would cost time and train nothing; most likely a name is misspelt where it is read.
       if (!read) return Error(node, "is read by no layer and is not the output");
     }
+    // The loss assigns the output's gradient, and a consumer's would have to be added to it.
     if (!logits.consumers.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("model: output \"", output, "\" is read by a layer"));
@@ -177,6 +185,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
+  // Names the inputs with their shapes, as far as they are inferred: a wrong shape is rarely the fault
+  // of the layer that notices it.
   absl::Status Error(const GraphNode& node, absl::string_view what) const {
     std::vector<std::string> inputs;
     for (const std::string& name : node.config.inputs()) {

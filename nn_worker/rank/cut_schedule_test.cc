@@ -92,5 +92,28 @@ TEST_F(CutScheduleTest, AWishToLeaveIsNotForgottenForALaterWish) {
   EXPECT_EQ(plan.wish, 2u);
 }
 
+TEST_F(CutScheduleTest, AWishToLeaveIsFulfilledByTheCutThatLeaves) {
+  CutSchedule schedule(Config(0, 0), 0);
+  schedule.OnWish(Wish(1, /*leave=*/true));
+  EXPECT_TRUE(Begin(&schedule, 0).leave);
+  End(&schedule, /*committed=*/false);
+  EXPECT_TRUE(Begin(&schedule, 0).leave) << "the first was abandoned";
+  End(&schedule);
+  EXPECT_FALSE(Begin(&schedule, 5).leave);
+}
+
+TEST_F(CutScheduleTest, TheEndOfAnEarlierCutSaysNothingOfTheOneThatIsWritten) {
+  CutSchedule schedule(Config(0, 0), 0);
+  Begin(&schedule, 0);
+  schedule.OnWish(Wish(1));
+  Begin(&schedule, 3);  // of a new best, while the first is being written
+  CutOutcome outcome;
+  outcome.committed = true;
+  schedule.OnEnded(number_ - 1, outcome);
+  EXPECT_FALSE(schedule.IsDue(4, true, 0)) << "one is being written";
+  End(&schedule, /*committed=*/false);
+  EXPECT_TRUE(schedule.IsDue(4, true, 0)) << "the wish is not fulfilled";
+}
+
 }  // namespace
 }  // namespace satrap

@@ -268,13 +268,92 @@ TEST(RankEngineCutTest, AJobThatAsksForNoMoreStepsThanTheCutHasEndsWithALastCut)
   EXPECT_EQ(cluster.saved, std::vector<std::string>{"30 last"});
 }
 
-TEST(RankEngineCutTest, AnotherNumberOfLanesIsRefused) {
-  RankOptions options = Sync(1, 2);
-  options.position.add_lanes();
+TEST(RankEngineCutTest, AJobThatAsksForNoMoreStepsKeepsTheOrderForAnotherThatDoes) {
+  RankOptions options = Sync(2, 2);
+  options.position.set_step(30);
+  options.position.add_lanes()->set_next_seq(12);
+  options.position.add_lanes()->set_next_seq(11);
+  options.position.set_lane_turn(1);
+  options.max_steps = 20;
   FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TEST_STREAM, 0, 3);
   ASSERT_TRUE(cluster.StartAndRun());
-  ASSERT_EQ(cluster.failures.size(), 1u);
-  EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_EQ(cluster.cuts.size(), 1u);
+  const RunPosition& position = cluster.cuts[0].plan.position;
+  ASSERT_EQ(position.lanes_size(), 2);
+  EXPECT_EQ(position.lanes(0).next_seq(), 12u);
+  EXPECT_EQ(position.lanes(1).next_seq(), 11u);
+  EXPECT_EQ(position.lane_turn(), 1u);
+}
+
+TEST(RankEngineCutTest, AnotherNumberOfLanesIsRefused) {
+  for (const int lanes : {1, 2}) {
+    RankOptions options = Sync(1, 2);
+    for (int lane = 0; lane < lanes; ++lane) options.position.add_lanes();
+    options.position.set_lane_turn(2);  // of two lanes there is no lane 2
+    FakeCluster cluster(options, 1);
+    ASSERT_TRUE(cluster.StartAndRun());
+    ASSERT_EQ(cluster.failures.size(), 1u);
+    EXPECT_EQ(cluster.failures[0].code(), absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST(RankEngineCutTest, TheWarmUpOfStalenessIsOverForGood) {
+  RankOptions options = Hybrid(1, 3);
+  options.position.set_step(10);
+  options.staleness_warmup_steps = 4;
+  FakeCluster cluster(options, 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 9);
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  ASSERT_EQ(cluster.staleness.size(), 9u);
+  EXPECT_EQ(cluster.staleness[2], 2);
+}
+
+TEST(RankEngineCutTest, TheTimeOfTrainingIsThatOfAllGenerations) {
+  RankOptions options = Hybrid(1);
+  options.position.set_train_seconds(100);
+  FakeNetwork network;
+  network.max_delay_us = 20000;
+  FakeCluster cluster(options, 1, network);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 20);
+  cluster.PutEpoch(TEST_STREAM, 0, 20);
+  ASSERT_TRUE(cluster.StartAndRun());
+  EXPECT_GT(cluster.results[0].train_seconds(), 100);
+  EXPECT_EQ(cluster.results[0].train_seconds(), cluster.cuts.back().plan.position.train_seconds())
+      << "the test pass is no training";
+}
+
+TEST(RankEngineCutTest, ThePauseBeginsWithTheDecision) {
+  RankOptions options = Hybrid(1, 3);
+  options.checkpoint.set_every_steps(5);
+  FakeNetwork network;
+  network.max_delay_us = 20000;
+  FakeCluster cluster(options, 1, network);
+  cluster.cut_writing_ms = 0;
+  cluster.PutEpoch(TRAIN_STREAM, 0, 20);
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  ASSERT_FALSE(cluster.pauses.empty());
+  // Marking takes no time here; training what is held, and the answers to its pushes, do.
+  for (const double pause : cluster.pauses) EXPECT_GT(pause, 0);
+}
+
+TEST(RankEngineCutTest, AWishThatComesWhenAllAreIdleIsFulfilledThere) {
+  RankOptions options = Hybrid(2);
+  options.epochs = 2;
+  FakeCluster cluster(options, 1);
+  cluster.End(TRAIN_STREAM, 0);  // the first step finds all idle
+  cluster.PutEpoch(TRAIN_STREAM, 1, 10);
+  cluster.End(TEST_STREAM, 0);
+  CutWish wish;
+  wish.set_number(1);
+  cluster.rank(0)->RequestCut(wish);
+  ASSERT_TRUE(cluster.StartAndRun());
+  ASSERT_GE(cluster.cuts.size(), 2u);
+  EXPECT_EQ(cluster.cuts[0].plan.wish, 1u);
+  EXPECT_EQ(cluster.cuts[0].plan.position.epoch(), 0u);
+  EXPECT_EQ(cluster.cuts[0].plan.position.step(), 0u);
 }
 
 TEST(RankEngineCutTest, ACutThatCannotBeCommittedEndsTheRunWithItsError) {

@@ -207,7 +207,6 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
 
 void TrainingSteps::OnReleased(uint64_t slot, uint32_t epoch,
                                const RankCuts::Provenance& provenance) {
-  if (peers_.failure->failed()) return;
   if (absl::Status status = peers_.cuts->AddReleased(epoch, provenance); !status.ok()) {
     return peers_.failure->Fail(std::move(status));
   }
