@@ -1,5 +1,6 @@
 // The command line: the script ./satrap builds what is missing and then runs this program.
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -55,5 +56,8 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
+  // Where files have a largest size (ulimit -f), a write must fail like on a full disk, with a
+  // message, and not end the run that this process has started.
+  signal(SIGXFSZ, SIG_IGN);
   return satrap::Main(std::vector<std::string>(argv + 1, argv + argc));
 }
