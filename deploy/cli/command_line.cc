@@ -1,5 +1,6 @@
 #include "deploy/cli/command_line.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -39,28 +40,33 @@ constexpr CommandInfo kCommands[] = {
      "Scores FILE, which has the format of the run's data, with the model of the run: a line for\n"
      "each record, its probability or nan if it is bad, to the standard output or to --output."},
     {"status", Command::kStatus, 0, 1, "[RUN]", "",
-     "Says what a run is doing, or how it ended. By default the newest training under ./runs, "
-     "that\n"
-     "is, of those without --run_dir."},
+     "Says what a run is doing; or how it ended, its last cut, its restarts with their causes, "
+     "and\n"
+     "how to go on. By default the newest training under ./runs, of those without --run_dir."},
     {"resume", Command::kResume, 1, 1, "RUN", "from set report",
      "Goes on with a run that was stopped, interrupted or has failed, from its newest cut, and\n"
-     "reports as `train` does. --from takes an older cut, by name or by folder. --set changes "
-     "what\n"
-     "may change between generations: numbers of processes, epochs, learning rates and the like."},
+     "reports as `train` does. --from takes an older cut of the run, by name or by folder; what\n"
+     "was trained after it is forgotten. --set changes what may change between generations:\n"
+     "numbers of processes, epochs, learning rates and the like."},
     {"stop", Command::kStop, 1, 1, "RUN", "",
-     "Lets a run in progress take a last cut and end, and waits for it. `resume` goes on."},
+     "Lets a run in progress take a last cut and end, and waits until its processes are gone.\n"
+     "`resume` goes on."},
     {"checkpoint", Command::kCheckpoint, 1, 2, "RUN | list RUN | inspect CUT | verify CUT", "",
      "checkpoint RUN          takes a cut of a run in progress, now, and waits until it is saved\n"
-     "checkpoint list RUN     the saved cuts of a run\n"
+     "checkpoint list RUN     the saved cuts of a run; what is wrong with those that are not "
+     "whole\n"
      "checkpoint inspect CUT  what a cut holds; CUT is its folder, RUN/checkpoints/NAME\n"
-     "checkpoint verify CUT   reads every file of a cut and checks its size and checksum\n"
+     "checkpoint verify CUT   reads every file of a cut, checks its size and checksum, and that "
+     "it\n"
+     "                        is the cut that the run's log names\n"
      "\n"
      "With one argument it is always a RUN: a run of the name `list` is ./list."},
     {"scale", Command::kScale, 2, 64, "RUN FIELD=N...", "",
-     "Gives a run in progress another number of processes, without loss: it takes a cut and goes "
-     "on\n"
-     "from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,\n"
-     "nn_worker.replicas, or another field that `resume --set` may change."},
+     "Gives a run in progress another number of processes, without loss: it takes a cut and goes\n"
+     "on from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, "
+     "data_loader.replicas,\n"
+     "nn_worker.replicas, or another field that `resume --set` may change. A run that has these\n"
+     "values already is not restarted."},
     {"chaos", Command::kChaos, 1, 1, "JOB",
      "kills seed every_seconds undisturbed set report run_dir",
      "Trains a job and kills its processes, the coordinator among them, at moments that the seed\n"
@@ -105,6 +111,7 @@ const CommandInfo* FindCommand(absl::string_view name) {
   return nullptr;
 }
 
+// Blanks around both, so that no flag is found within another one's name.
 bool TakesFlag(const CommandInfo& info, absl::string_view flag) {
   return absl::StrContains(absl::StrCat(" ", info.flags, " "), absl::StrCat(" ", flag, " "));
 }
@@ -112,11 +119,19 @@ bool TakesFlag(const CommandInfo& info, absl::string_view flag) {
 absl::StatusOr<const CommandInfo*> CommandOf(const std::string& name) {
   const CommandInfo* info = FindCommand(name);
   if (info != nullptr) return info;
+  // The script ./satrap has this one, too; who misspells it should be told.
   std::vector<std::string> names = {"test"};
   for (const CommandInfo& each : kCommands) names.push_back(each.name);
   return absl::InvalidArgumentError(absl::StrCat("there is no command '", name, "'; commands are ",
                                                  absl::StrJoin(names, ", "),
                                                  DidYouMean(name, names)));
+}
+
+bool IsHelp(const std::string& argument) { return argument == "--help" || argument == "-h"; }
+
+absl::StatusOr<std::string> NameOfCommand(const std::string& name) {
+  ASSIGN_OR_RETURN(const CommandInfo* info, CommandOf(name));
+  return std::string(info->name);
 }
 
 // Returns the value of the flag at args[*i]. If it is the next argument, advances *i to it.
@@ -132,14 +147,16 @@ absl::StatusOr<std::string> TakeValue(const std::vector<std::string>& args, size
 // Refuses --set for the fields that the command itself sets.
 absl::Status CheckSet(const CommandInfo& info, const std::string& set) {
   const std::string field = set.substr(0, set.find('='));
+  // As it was typed: `scale` takes assignments without the flag.
+  const absl::string_view flag = info.command == Command::kScale ? "" : "--set ";
   if (field == "action") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--set ", set, ": the command says what is done: satrap train JOB, ",
+        absl::StrCat(flag, set, ": the command says what is done: satrap train JOB, ",
                      "satrap evaluate RUN or satrap predict RUN FILE"));
   }
   if (field == "run_dir") {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--set ", set, ": ",
+        flag, set, ": ",
         TakesFlag(info, "run_dir") ? "use --run_dir DIR" : "this command chooses the folder"));
   }
   return absl::OkStatus();
@@ -168,6 +185,7 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
         absl::StrCat("'", info.name, "' has no flag --", name, DidYouMean(name, known, "--")));
   }
   ASSIGN_OR_RETURN(const std::string value, TakeValue(args, i));
+  // `--report=$FILE` with FILE unset would otherwise be as if the flag had not been given.
   if (value.empty()) return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
   if (name == "set") RETURN_IF_ERROR(CheckSet(info, value));
   if (name == "set") line->sets.push_back(value);
@@ -205,6 +223,7 @@ absl::Status TakeCheckpointWord(const CommandInfo& info, CommandLine* line) {
   const std::string first = line->arguments[0];
   for (const auto& [word, command] : kWords) {
     if (first != word) continue;
+    // Not taken for a run of that name: who forgot an argument does not want a cut to be taken.
     if (line->arguments.size() == 2) {
       line->command = command;
       line->arguments.erase(line->arguments.begin());
@@ -238,18 +257,23 @@ absl::Status CheckFields(const CommandInfo& info, const CommandLine& line) {
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args) {
   CommandLine line;
   size_t i = 0;
+  // For the script ./satrap, which passes it first; it is no flag for users.
   if (i < args.size() && absl::StartsWith(args[i], "--install_dir=")) {
     line.install_dir = args[i++].substr(std::string("--install_dir=").size());
   }
   if (i == args.size()) return line;
+  // Wherever it stands: who asks for help need not have typed the rest correctly.
+  const auto help = std::find_if(args.begin() + static_cast<std::ptrdiff_t>(i), args.end(), IsHelp);
+  if (help != args.end()) {
+    if (!IsHelp(args[i])) {
+      ASSIGN_OR_RETURN(line.command_name, NameOfCommand(args[i]));
+    }
+    return line;
+  }
   ASSIGN_OR_RETURN(const CommandInfo* info, CommandOf(args[i++]));
   line.command = info->command;
   line.command_name = info->name;
   for (; i < args.size(); ++i) {
-    if (args[i] == "--help" || args[i] == "-h") {
-      line.command = Command::kHelp;
-      return line;
-    }
     if (absl::StartsWith(args[i], "--")) {
       RETURN_IF_ERROR(TakeFlag(*info, args, &i, &line));
     } else {
@@ -263,7 +287,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   if (line.command == Command::kCheckpoint) RETURN_IF_ERROR(TakeCheckpointWord(*info, &line));
   if (line.command == Command::kScale) RETURN_IF_ERROR(CheckFields(*info, line));
   if (line.command == Command::kHelp) {
-    line.command_name = line.arguments.empty() ? "" : line.arguments[0];
+    line.command_name.clear();
+    if (!line.arguments.empty()) {
+      ASSIGN_OR_RETURN(line.command_name, NameOfCommand(line.arguments[0]));
+    }
   }
   return line;
 }

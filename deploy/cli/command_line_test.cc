@@ -120,5 +120,39 @@ TEST(ParseCommandLine, HelpIsACommandAndAFlag) {
   EXPECT_THAT(HelpText(""), HasSubstr("predict RUN FILE"));
 }
 
+TEST(ParseCommandLine, HelpIsGivenWhereverItIsAskedFor) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"train", "demo", "--set", "--help"},
+                                             {"train", "--help", "--no_such_flag"},
+                                             {"train", "a", "b", "c", "-h"},
+                                             {"help", "train"}}) {
+    const auto line = ParseCommandLine(args);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->command, Command::kHelp);
+    EXPECT_EQ(line->command_name, "train");
+  }
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"--help"}, {"-h"}, {"--help", "train"}, {"help"}}) {
+    const auto line = ParseCommandLine(args);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->command, Command::kHelp);
+    EXPECT_EQ(line->command_name, "");
+  }
+  EXPECT_THAT(ErrorOf({"trian", "--help"}), HasSubstr("did you mean train?"));
+  EXPECT_THAT(ErrorOf({"help", "trian"}), HasSubstr("did you mean train?"));
+}
+
+TEST(ParseCommandLine, EveryCommandHasAHelpText) {
+  for (const char* name : {"demo", "train", "validate", "evaluate", "predict", "status", "resume",
+                           "stop", "checkpoint", "scale", "chaos", "bench"}) {
+    EXPECT_THAT(HelpText(name), HasSubstr(std::string("usage: satrap ") + name));
+    EXPECT_THAT(HelpText(name), Not(HasSubstr("`satrap COMMAND --help`"))) << name;
+  }
+}
+
+TEST(ParseCommandLine, ScaleSpeaksOfFieldsAsTheyWereTyped) {
+  EXPECT_EQ(ErrorOf({"scale", "a", "run_dir=x"}), "run_dir=x: this command chooses the folder");
+}
+
 }  // namespace
 }  // namespace satrap

@@ -24,12 +24,16 @@ absl::StatusOr<std::string> List(const std::string& typed) {
   return ListCuts(run_dir, int64_t{1000} * time(nullptr));
 }
 
+// The run whose log commits the cut in `folder`: RUN/checkpoints/CUT.
+std::string RunOfCut(const std::string& folder) {
+  return std::filesystem::path(folder).parent_path().parent_path().string();
+}
+
 absl::StatusOr<std::string> Inspect(const std::string& typed) {
   ASSIGN_OR_RETURN(const std::string folder, FindCutFolder(typed));
   ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(folder));
-  // RUN/checkpoints/CUT; a cut that was moved elsewhere has no log.
-  const std::string run_dir = std::filesystem::path(folder).parent_path().parent_path().string();
-  const auto log = RunLog::Open(run_dir, DiskFileSystem());
+  // A cut that was moved elsewhere has no log.
+  const auto log = RunLog::Open(RunOfCut(folder), DiskFileSystem());
   const GenerationEntry* generation = nullptr;
   if (log.ok()) {
     for (const RunLogEntry& entry : log->entries()) {
@@ -43,8 +47,12 @@ absl::StatusOr<std::string> Inspect(const std::string& typed) {
 
 absl::StatusOr<std::string> Verify(const std::string& typed) {
   ASSIGN_OR_RETURN(const std::string folder, FindCutFolder(typed));
-  ASSIGN_OR_RETURN(const std::string line, VerifyCut(folder, DiskFileSystem()));
-  return line + "\n";
+  ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(RunOfCut(folder), DiskFileSystem()));
+  const bool has_log = !log.entries().empty();
+  ASSIGN_OR_RETURN(const std::string line,
+                   VerifyCut(folder, DiskFileSystem(), has_log ? &log : nullptr));
+  return absl::StrCat(line,
+                      has_log ? "\n" : "; it lies in no run, so nothing tells which cut it is\n");
 }
 
 int Print(const absl::StatusOr<std::string>& text) {

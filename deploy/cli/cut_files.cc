@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <limits>
 #include <set>
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/run_log.h"
 #include "common/numeric/crc32c.h"
+#include "deploy/launcher/cut_check.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {
@@ -44,7 +45,7 @@ std::set<std::string> CutFolders(const std::string& run_dir) {
   return names;
 }
 
-// "adagrad", "none yet": the name of the member that a oneof `kind` has chosen.
+// "adagrad", "none": the name of the member that a oneof `kind` has chosen.
 std::string KindName(const google::protobuf::Message& message) {
   const auto* kind = message.GetDescriptor()->FindOneofByName("kind");
   const auto* field = message.GetReflection()->GetOneofFieldDescriptor(message, kind);
@@ -60,6 +61,7 @@ std::string SegmentsText(const TableConfig& table) {
   return absl::StrJoin(segments, ", ");
 }
 
+// The rows of a table lie in many files: one for each range of partitions of each PS that saved it.
 std::string TableText(const SavedTable& table, const CheckpointManifest& manifest,
                       const JobConfig* job) {
   uint64_t bytes = 0;
@@ -101,14 +103,14 @@ std::string LedgerText(const LedgerState& ledger) {
 }
 
 // "", or what is wrong with the file.
-std::string ProblemOf(const std::string& path, uint64_t bytes, uint32_t crc32c,
-                      FileSystem* file_system) {
-  const auto file = file_system->Open(path);
+std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
+  const auto file = file_system->Open(expected.path);
   if (!file.ok()) return std::string(file.status().message());
-  if ((*file)->size_bytes() != bytes) {
-    return absl::StrCat(path, " has ", (*file)->size_bytes(), " bytes, and was written with ",
-                        bytes);
+  if ((*file)->size_bytes() != expected.bytes) {
+    return absl::StrCat(expected.path, " has ", (*file)->size_bytes(),
+                        " bytes, and was written with ", expected.bytes);
   }
+  // In pieces: a file of rows may be larger than the memory.
   std::vector<char> block(1 << 20);
   uint32_t crc = 0;
   while (true) {
@@ -117,9 +119,26 @@ std::string ProblemOf(const std::string& path, uint64_t bytes, uint32_t crc32c,
     crc = ExtendCrc32c(crc, absl::string_view(block.data(), *size));
     if (*size < block.size()) break;
   }
-  if (crc == crc32c) return "";
-  return absl::StrFormat("%s is damaged: its checksum is %08x, and it was written with %08x", path,
-                         crc, crc32c);
+  if (crc == expected.crc32c) return "";
+  return absl::StrFormat("%s is damaged: its checksum is %08x, and it was written with %08x",
+                         expected.path, crc, expected.crc32c);
+}
+
+// The cuts that no retention has removed: the newest ones, and those that links name. How many are
+// kept may have changed with `resume --set`, and the smallest number counts.
+std::set<std::string> CutsThatOughtToBe(const RunLog& log, const std::string& run_dir) {
+  int keep = std::numeric_limits<int>::max();
+  for (const RunLogEntry& entry : log.entries()) {
+    if (!entry.has_generation()) continue;
+    keep = std::min(keep, std::max(1, entry.generation().job().checkpoint().keep()));
+  }
+  std::set<std::string> names = {log.next_start(), TargetOf(run_dir, "best"),
+                                 TargetOf(run_dir, "latest")};
+  int newest = 0;
+  for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
+    if (entry->has_cut() && newest++ < keep) names.insert(entry->cut().cut());
+  }
+  return names;
 }
 
 }  // namespace
@@ -127,6 +146,9 @@ std::string ProblemOf(const std::string& path, uint64_t bytes, uint32_t crc32c,
 absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   std::set<std::string> uncommitted = CutFolders(run_dir);
+  const std::set<std::string> expected = CutsThatOughtToBe(log, run_dir);
+  // The links, not the log, say which cut is the best: a run may have been taken back to a cut before
+  // the newest best one.
   const std::string best = TargetOf(run_dir, "best");
   const std::string latest = TargetOf(run_dir, "latest");
   int removed = 0;
@@ -134,7 +156,11 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_cut()) continue;
     const CutEntry& cut = entry.cut();
-    if (uncommitted.erase(cut.cut()) == 0) {
+    // A cut that is being removed has lost its manifest first.
+    std::error_code error;
+    const bool is_there = fs::exists(FolderOfCut(run_dir, cut.cut()) + "/manifest", error);
+    uncommitted.erase(cut.cut());
+    if (!is_there && expected.count(cut.cut()) == 0) {
       ++removed;
       continue;
     }
@@ -144,15 +170,19 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
     if (cut.cut() == best) marks.push_back("best");
     if (cut.cut() == latest) marks.push_back("latest");
     if (cut.last()) marks.push_back("last");
+    const std::string problem = CutProblem(log, run_dir, cut.cut());
+    if (!problem.empty()) marks.push_back(problem);
     absl::StrAppendFormat(&text, kRowFormat, cut.cut(), CountText(cut.generation()),
                           CountText(cut.step()), BytesText(cut.bytes()), DurationText(age_seconds),
                           absl::StrJoin(marks, " "));
   }
+  // One of a generation that still runs may be committed later.
   for (const std::string& name : uncommitted) {
     absl::StrAppendFormat(&text, kRowFormat, name, "", "", "", "", "not committed");
   }
-  if (log.last_cut() == nullptr && uncommitted.empty())
+  if (log.last_cut() == nullptr && uncommitted.empty()) {
     return absl::StrCat("run ", run_dir, " has no cut yet\n");
+  }
   if (removed > 0) {
     absl::StrAppend(&text, "(", removed, " older ", removed == 1 ? "cut is" : "cuts are",
                     " removed: checkpoint.keep)\n");
@@ -188,66 +218,51 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
   return text;
 }
 
-absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system) {
-  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(folder, file_system));
+absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
+                                      const RunLog* log) {
+  uint32_t manifest_crc32c = 0;
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest,
+                   ReadManifest(folder, file_system, &manifest_crc32c));
   std::vector<std::string> problems;
+  if (log != nullptr) {
+    // Files that are whole prove nothing if they are those of another cut.
+    const absl::Status identity = CheckCutIdentity(*log, folder, manifest, manifest_crc32c);
+    if (absl::IsFailedPrecondition(identity)) return identity;
+    if (!identity.ok()) problems.emplace_back(identity.message());
+  }
   uint64_t bytes = 0;
   uint64_t files = 0;
-  const auto check = [&](const std::string& name, uint64_t size, uint32_t crc32c) {
-    const std::string problem =
-        ProblemOf(absl::StrCat(folder, "/", name), size, crc32c, file_system);
+  for (const FileOfCut& file : FilesOfCut(folder, manifest)) {
+    const std::string problem = ProblemOf(file, file_system);
     if (!problem.empty()) problems.push_back(problem);
-    bytes += size;
+    bytes += file.bytes;
     ++files;
-  };
-  for (const SavedFile& file : manifest.table_files()) {
-    check(file.name(), file.bytes(), file.crc32c());
-  }
-  if (!manifest.dense_file().empty()) {
-    check(manifest.dense_file(), manifest.dense_bytes(), manifest.dense_crc32c());
   }
   if (!problems.empty()) return absl::DataLossError(absl::StrJoin(problems, "\n"));
   return absl::StrCat(folder, ": ", CountText(files), " files with ", BytesText(bytes),
                       " are as they were written");
 }
 
-absl::StatusOr<std::string> FindCutOfRun(const std::string& run_dir, const std::string& cut) {
+absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
-  std::error_code error;
-  const fs::path own = fs::weakly_canonical(absl::StrCat(CheckpointsDir(run_dir), "/", cut), error);
-  const bool is_own_name = cut.find('/') == std::string::npos && fs::is_directory(own, error);
-  const fs::path folder = is_own_name ? own : fs::weakly_canonical(cut, error);
-  const auto manifest = ReadManifest(folder.string());
-  if (!manifest.ok()) {
-    return absl::Status(manifest.status().code(),
-                        absl::StrCat("no cut '", cut, "': ", manifest.status().message(),
-                                     "; `satrap checkpoint list ", run_dir, "` lists them"));
+  const std::string hint =
+      absl::StrCat("; `satrap checkpoint list ", run_dir, "` lists those to go on from");
+  const absl::StatusOr<std::string> name = NameOfCut(log, run_dir, typed);
+  if (!name.ok()) {
+    // What was typed may be a path to another run's cut, which needs more words than a wrong name.
+    if (absl::StrContains(typed, "/")) return name.status();
+    return absl::NotFoundError(absl::StrCat("run ", run_dir, " has no cut '", typed, "'", hint));
   }
-  const bool is_own = folder.parent_path() == fs::weakly_canonical(CheckpointsDir(run_dir), error);
-  bool committed = false;
-  uint64_t order = 0;
-  for (const RunLogEntry& entry : log.entries()) {
-    if (!entry.has_cut()) continue;
-    committed |= entry.cut().cut() == folder.filename().string();
-    order = entry.cut().order_fingerprint();
+  const std::string problem = CutProblem(log, run_dir, *name);
+  if (!problem.empty()) {
+    return absl::DataLossError(absl::StrCat("cut ", *name, " is ", problem, hint));
   }
-  if (is_own && !committed) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cut ", folder.string(),
-                     " was not committed: a run goes on from cuts that "
-                     "its log names"));
-  }
-  if (order != 0 && manifest->order_fingerprint() != order) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "cut %s is of a run with other samples or another order of them: its fingerprint is %016x, "
-        "and that of %s is %016x",
-        folder.string(), manifest->order_fingerprint(), run_dir, order));
-  }
-  return is_own ? folder.filename().string() : folder.string();
+  return *log.FindCut(*name);
 }
 
 absl::StatusOr<std::string> FindCutFolder(const std::string& typed) {
   std::error_code error;
+  // A cut's folder may lie anywhere, as somebody may have copied it out of its run.
   for (const std::string& folder : {typed, CheckpointsDir(typed) + "/latest"}) {
     if (fs::is_regular_file(folder + "/manifest", error)) {
       return fs::canonical(folder, error).string();

@@ -35,7 +35,7 @@ class CutFilesTest : public ::testing::Test {
 
   std::string CutDir(const std::string& name) const { return CheckpointsDir(dir_) + "/" + name; }
   // A cut with two files of rows and the dense network, not in the log.
-  CheckpointManifest WriteCut(const std::string& folder, uint64_t order_fingerprint = 7) {
+  CheckpointManifest WriteCut(const std::string& folder) {
     fs::create_directories(folder);
     CheckpointManifest manifest;
     EXPECT_TRUE(ParseText(R"(
@@ -48,7 +48,13 @@ class CutFilesTest : public ::testing::Test {
                           "manifest", &manifest)
                     .ok());
     manifest.set_version(kManifestVersion);
-    manifest.set_order_fingerprint(order_fingerprint);
+    manifest.set_order_fingerprint(7);
+    // Elsewhere than in RUN/checkpoints it stays number 4 of generation 2.
+    const auto id = ParseCutName(fs::path(folder).filename().string());
+    if (id.has_value()) {
+      manifest.set_generation(id->generation);
+      manifest.set_cut(id->number);
+    }
     for (const std::string name : {"a.rows", "b.rows"}) {
       const std::string content = "rows of " + name;
       std::ofstream(absl::StrCat(folder, "/", name)) << content;
@@ -86,12 +92,13 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
   }
   fs::create_directory_symlink("cut_0001_000003", CutDir("best"));
   fs::create_directory_symlink("cut_0002_000004", CutDir("latest"));
+  AppendToLog("generation { generation: 1 job { checkpoint { keep: 2 } } }");
   AppendToLog("unix_ms: 1000 cut { generation: 1 cut: 'cut_0001_000001' step: 100 }");
-  AppendToLog("unix_ms: 2000 cut { generation: 1 cut: 'cut_0001_000003' step: 900 bytes: 1500 }");
+  AppendToLog("unix_ms: 2000 cut { generation: 1 cut: 'cut_0001_000003' step: 1200 bytes: 1500 }");
   AppendToLog("unix_ms: 9000 cut { generation: 2 cut: 'cut_0002_000004' step: 1200 last: true }");
   const auto text = ListCuts(dir_, 12000);
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("\ncut_0001_000003             1          900     1.5 KB         "
+  EXPECT_THAT(*text, HasSubstr("\ncut_0001_000003             1        1,200     1.5 KB         "
                                "10.0 s  best\n"));
   EXPECT_THAT(*text, HasSubstr("3.0 s  latest last\n"));
   EXPECT_THAT(*text, HasSubstr("\ncut_0002_000005 "));
@@ -149,21 +156,66 @@ TEST_F(CutFilesTest, VerifiesEveryFile) {
   EXPECT_THAT(VerifyError(dir_), HasSubstr("holds no saved model"));
 }
 
-TEST_F(CutFilesTest, ARunGoesOnOnlyFromCommittedCutsOfItsOwnOrder) {
+TEST_F(CutFilesTest, SaysWhatIsWrongWithACutThatIsNotWhole) {
+  for (const char* cut : {"cut_0001_000003", "cut_0002_000004"}) WriteCut(CutDir(cut));
+  AppendToLog("generation { generation: 1 job { checkpoint { keep: 3 } } }");
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 }");
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000002' step: 1200 }");
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000003' step: 1200 }");
+  AppendToLog("cut { generation: 2 cut: 'cut_0002_000004' step: 1200 }");
+  std::ofstream(CutDir("cut_0001_000003") + "/a.rows", std::ios::app) << "more";
+  const std::string text = ListCuts(dir_, 0).value_or("");
+  EXPECT_THAT(text, HasSubstr("  missing: " + CutDir("cut_0001_000002") + "\n"));
+  EXPECT_THAT(text, HasSubstr("  damaged: " + CutDir("cut_0001_000003") +
+                              "/a.rows has 18 bytes, and was written with 14\n"));
+  EXPECT_THAT(text, HasSubstr("(1 older cut is removed: checkpoint.keep)\n"));
+  // Retention removes the manifest first.
+  fs::create_directories(CutDir("cut_0001_000001"));
+  EXPECT_EQ(ListCuts(dir_, 0).value_or(""), text) << "it is being removed";
+  fs::remove_all(CutDir("cut_0002_000004"));
+  EXPECT_THAT(ListCuts(dir_, 0).value_or(""),
+              HasSubstr("  missing: " + CutDir("cut_0002_000004") + "\n"));
+}
+
+TEST_F(CutFilesTest, VerifiesThatTheLogNamesTheCut) {
+  const std::string folder = CutDir("cut_0002_000004");
+  WriteCut(folder);
+  AppendToLog("cut { generation: 2 cut: 'cut_0002_000004' step: 1100 }");
+  auto log = RunLog::Open(dir_, DiskFileSystem());
+  ASSERT_TRUE(log.ok());
+  const auto other = VerifyCut(folder, DiskFileSystem(), &*log);
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(other.status().message(), HasSubstr("is not the cut that the run's log names"));
+  WriteCut(CutDir("cut_0002_000005"));
+  EXPECT_EQ(VerifyCut(CutDir("cut_0002_000005"), DiskFileSystem(), &*log).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(VerifyCut(folder, DiskFileSystem()).ok());
+}
+
+TEST_F(CutFilesTest, ARunGoesOnOnlyFromCutsThatItsLogCommits) {
   WriteCut(CutDir("cut_0001_000003"));
   WriteCut(CutDir("cut_0002_000009"));
-  WriteCut(dir_ + "/moved");
-  WriteCut(dir_ + "/stranger", 8);
-  AppendToLog("cut { cut: 'cut_0001_000003' order_fingerprint: 7 }");
-  EXPECT_EQ(FindCutOfRun(dir_, "cut_0001_000003").value_or(""), "cut_0001_000003");
-  EXPECT_EQ(FindCutOfRun(dir_, CutDir("cut_0001_000003")).value_or(""), "cut_0001_000003");
-  EXPECT_EQ(FindCutOfRun(dir_, dir_ + "/moved").value_or(""), dir_ + "/moved");
-  EXPECT_THAT(FindCutOfRun(dir_, "cut_0002_000009").status().message(),
-              HasSubstr("cut_0002_000009 was not committed"));
-  EXPECT_THAT(FindCutOfRun(dir_, dir_ + "/stranger").status().message(),
-              HasSubstr("is of a run with other samples or another order of them"));
-  EXPECT_THAT(FindCutOfRun(dir_, "cut_0009_000001").status().message(),
-              AllOf(HasSubstr("no cut 'cut_0009_000001'"), HasSubstr("satrap checkpoint list")));
+  WriteCut(dir_ + "/elsewhere");
+  fs::create_directory_symlink("cut_0001_000003", CutDir("best"));
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000003' step: 1200 }");
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000004' step: 1300 }");
+  for (const std::string& typed :
+       {std::string("cut_0001_000003"), std::string("best"), CutDir("cut_0001_000003")}) {
+    const auto found = FindCutOfRun(dir_, typed);
+    ASSERT_TRUE(found.ok()) << typed << ": " << found.status();
+    EXPECT_EQ(found->cut(), "cut_0001_000003");
+    EXPECT_EQ(found->step(), 1200u);
+  }
+  const std::string hint = "; `satrap checkpoint list " + dir_ + "` lists those to go on from";
+  EXPECT_EQ(FindCutOfRun(dir_, "foo").status().message(),
+            "run " + dir_ + " has no cut 'foo'" + hint);
+  EXPECT_EQ(FindCutOfRun(dir_, "cut_0002_000009").status().message(),
+            "run " + dir_ + " has no cut 'cut_0002_000009'" + hint)
+      << "it was not committed";
+  EXPECT_EQ(FindCutOfRun(dir_, "cut_0001_000004").status().message(),
+            "cut cut_0001_000004 is missing: " + CutDir("cut_0001_000004") + hint);
+  EXPECT_THAT(FindCutOfRun(dir_, dir_ + "/elsewhere").status().message(),
+              HasSubstr("a run goes on from its own cuts only"));
 }
 
 TEST_F(CutFilesTest, ACutIsNamedByItsFolderOrItsRun) {

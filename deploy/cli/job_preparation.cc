@@ -5,9 +5,12 @@
 #include <set>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
@@ -143,6 +146,20 @@ absl::StatusOr<std::string> FindModel(const std::string& run) {
       return fs::canonical(run_dir + link, error).string();
   }
   return absl::NotFoundError(absl::StrCat("run ", run_dir, " has saved no model"));
+}
+
+absl::Status CannotChange(const std::string& what, const absl::Status& why) {
+  std::vector<std::string> problems;
+  for (absl::string_view line : absl::StrSplit(why.message(), '\n', absl::SkipWhitespace())) {
+    line = absl::StripAsciiWhitespace(line);
+    // `scale` takes assignments without that flag.
+    absl::ConsumePrefix(&line, "--set ");
+    problems.emplace_back(line);
+  }
+  const std::string text = problems.size() == 1
+                               ? absl::StrCat(what, ": ", problems[0])
+                               : absl::StrCat(what, ":\n  ", absl::StrJoin(problems, "\n  "));
+  return absl::Status(why.code(), text);
 }
 
 }  // namespace satrap

@@ -36,6 +36,11 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
 // has chosen one; or a cut's own folder. NOT_FOUND if there is none.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
+// The error of a run whose job cannot be changed so, in the words of a user who typed FIELD=VALUE
+// or --set FIELD=VALUE: `what` and the one problem in a line, or `what` and a line for each. `why`
+// is ChangedJob's.
+absl::Status CannotChange(const std::string& what, const absl::Status& why);
+
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_

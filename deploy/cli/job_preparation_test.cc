@@ -58,5 +58,16 @@ TEST_F(CheckOutputsTest, OtherFilesMayBeWritten) {
   }
 }
 
+TEST(CannotChange, SpeaksOfWhatWasTypedInOneLineOrOneForEachProblem) {
+  EXPECT_EQ(CannotChange("run R cannot be scaled",
+                         absl::InvalidArgumentError("--set epocs=3: no field 'epocs'"))
+                .message(),
+            "run R cannot be scaled: epocs=3: no field 'epocs'");
+  EXPECT_EQ(CannotChange("run R cannot be scaled",
+                         absl::InvalidArgumentError("seed: cannot change\n  lanes: a\n  b: c"))
+                .message(),
+            "run R cannot be scaled:\n  seed: cannot change\n  lanes: a\n  b: c");
+}
+
 }  // namespace
 }  // namespace satrap

@@ -18,6 +18,7 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
+#include "deploy/report/run_report.h"
 
 namespace satrap {
 namespace {
@@ -42,9 +43,8 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
   }
   const auto changed = ChangedJob(*progress.job, line.sets);
   if (!changed.ok()) {
-    return absl::Status(changed.status().code(),
-                        absl::StrCat("run ", run_dir, " cannot go on with this job:\n",
-                                     changed.status().message()));
+    return CannotChange(absl::StrCat("run ", run_dir, " cannot go on with this job"),
+                        changed.status());
   }
   JobConfig job = *changed;
   MakeDataRootAbsolute(&job);
@@ -52,11 +52,17 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
   LaunchOptions options;
   options.next_job = true;
   options.cause = kCauseResume;
+  std::string beginning = BeginningText(progress);
   if (!line.from_cut.empty()) {
-    ASSIGN_OR_RETURN(options.from_cut, FindCutOfRun(folder->path(), line.from_cut));
+    ASSIGN_OR_RETURN(const CutEntry cut, FindCutOfRun(folder->path(), line.from_cut));
+    options.from_cut = cut.cut();
+    beginning = absl::StrCat("step ", CountText(cut.step()), " (", cut.cut(), ")");
+  } else if (!StartProblem(folder->path(), progress).empty()) {
+    // The coordinator would find it, too, but only after everything was started.
+    return absl::DataLossError(absl::StrCat(
+        "run ", run_dir, " cannot go on: ", ResumeText(folder->path(), progress, run_dir)));
   }
-  fprintf(stderr, "satrap: run %s goes on from %s\n", run_dir.c_str(),
-          line.from_cut.empty() ? BeginningText(progress).c_str() : line.from_cut.c_str());
+  fprintf(stderr, "satrap: run %s goes on from %s\n", run_dir.c_str(), beginning.c_str());
   return RunJobIn(*folder, job, options, line);
 }
 

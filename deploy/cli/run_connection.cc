@@ -16,6 +16,13 @@ namespace {
 constexpr int64_t kTimeoutMs = 2000;
 constexpr int kPeriodMs = 100;
 
+// Whether a wish that got this answer may be taken if it is made again.
+bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
+  if (absl::IsUnavailable(refusal) || absl::IsDeadlineExceeded(refusal)) return true;
+  // What refuses a stop is a change of size or the run's end, and both are over soon.
+  return request.kind() == WishRequest::STOP && absl::IsFailedPrecondition(refusal);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::string& run_dir) {
@@ -23,7 +30,9 @@ absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::st
   std::error_code error;
   const auto sockets = std::filesystem::read_symlink(run_dir + "/sockets", error);
   if (error || RunnerOf(run_dir).empty()) {
-    return absl::UnavailableError(absl::StrCat("nothing runs in ", run_dir));
+    return absl::UnavailableError(absl::StrCat("nothing runs in ", run_dir, ": `satrap status ",
+                                               run_dir, "` says how it ended, and `satrap resume ",
+                                               run_dir, "` goes on with it"));
   }
   ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(
                                      absl::StrCat("unix:", sockets.string(), "/coordinator_0"),
@@ -52,9 +61,12 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
           return absl::FailedPreconditionError("the run has been stopped");
-        case STARTING:
         case RESTARTING:
           break;
+        case STARTING:
+          // There is nothing to cut yet, but a run may be stopped before it has begun.
+          if (request.kind() != WishRequest::STOP) break;
+          [[fallthrough]];
         case RUNNING:
           if (status->generation() == generation) break;
           request.set_run_id(status->run_id());
@@ -63,8 +75,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
           if (wished.ok()) {
             generation = status->generation();
             number = *wished;
-          } else if (!absl::IsUnavailable(wished.status()) &&
-                     !absl::IsDeadlineExceeded(wished.status())) {
+          } else if (!MayBeTaken(request, wished.status())) {
             return wished.status();
           }
           break;

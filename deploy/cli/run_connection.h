@@ -34,7 +34,8 @@ class RunConnection {
   // Makes the wish and waits until it is fulfilled; makes it again if the generation ends before,
   // because its wishes end with it. Returns the status that fulfilled it. Ended by the run's end:
   // UNAVAILABLE if nothing runs any more, ABORTED if the run has failed, FAILED_PRECONDITION if it
-  // has finished, stopped, or takes no such wish; INVALID_ARGUMENT as WishAnswer.
+  // has finished, stopped, or takes no such wish; INVALID_ARGUMENT as WishAnswer. A wish to stop
+  // that is refused because the run changes its size is made again after that.
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
 
  private:

@@ -44,6 +44,7 @@ RunReport MakeReport(const JobConfig& job, const StatusAnswer& status, double wa
 absl::Status WriteReport(const RunReport& report, const std::string& file) {
   const std::string json = ReportJson(report) + "\n";
   RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
+  // The user's own file last: what fails there must not cost the run's report.
   return file.empty() ? absl::OkStatus() : WriteFileAtomically(file, json);
 }
 
@@ -118,11 +119,15 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                 const LaunchOptions& options, const CommandLine& line,
                                 RunWatch watch) {
   const int64_t start_ms = MonotonicMs();
+  // Now, and not when hours of training are to be reported.
   RETURN_IF_ERROR(CheckOutputsWritable(line));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
   ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
                    Launcher::Start(job, folder, programs_dir, options));
+  // What an earlier life failed of is not the state of this one, also if this one is killed.
+  const std::string failure = job.run_dir() + "/failure.txt";
+  unlink(failure.c_str());
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   AbandonedCuts abandoned;
   JobRun run;
@@ -138,19 +143,16 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
         return watch == nullptr || watch(status, launcher.get());
       },
       [&](const std::string& message) {
+        // Otherwise the message would stand behind the line that is being overwritten.
         progress.End();
         fprintf(stderr, "satrap: %s\n", message.c_str());
       });
   progress.End();
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
-  const std::string failure = job.run_dir() + "/failure.txt";
   if (run.end.kind == RunEnd::FAILED) {
     // A full disk may be the cause; then it must at least be printed.
     const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");
     if (!written.ok()) run.end.warnings.emplace_back(written.message());
-  } else {
-    // Of an earlier end, before `resume`.
-    unlink(failure.c_str());
   }
   if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {
     const absl::Status merged = MergeBadRecords(job, run.run_dir);
@@ -162,6 +164,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
   run.report_written = WriteReport(*run.report, line.report);
+  // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.
   const std::string late = launcher->LateSignal();
   if (!late.empty()) {
     run.end.warnings.push_back(
@@ -188,6 +191,7 @@ int PrintEnd(const RunEnd& end) {
 int ReportRun(const absl::StatusOr<JobRun>& run) {
   if (!run.ok()) return PrintError(run.status());
   const int code = PrintEnd(run->end);
+  // To stderr: the standard output is for what other programs read, such as predictions.
   if (run->report.has_value()) fprintf(stderr, "%s", ReportText(*run->report).c_str());
   return run->report_written.ok() ? code : PrintError(run->report_written);
 }

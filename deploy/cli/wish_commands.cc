@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
+#include "common/role/role_flags.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_connection.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"
@@ -20,30 +23,39 @@
 namespace satrap {
 namespace {
 
+// How long a launcher may take, after the run has stopped, to end its processes.
+constexpr int64_t kReleaseMs = 90000;
+
 absl::Status Stop(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
-  ASSIGN_OR_RETURN(const RunProgress before, ReadRunProgress(run_dir));
   WishRequest request;
   request.set_kind(WishRequest::STOP);
   const absl::StatusOr<StatusAnswer> stopped = connection->Fulfil(
       request,
       [](const StatusAnswer& status, uint64_t, uint64_t) { return status.state() == STOPPED; });
-  // The run may be over before its last status was seen: then the log says how it ended.
   if (!stopped.ok() && !absl::IsUnavailable(stopped.status())) return stopped.status();
+  // Who resumes the run while its launcher still ends processes would be refused.
+  if (!WaitUntilReleased(run_dir, kReleaseMs)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("run ", run_dir, " has stopped, but ", RunnerOf(run_dir),
+                     " has not ended its processes within ", kReleaseMs / 1000, " s"));
+  }
   ASSIGN_OR_RETURN(const RunProgress after, ReadRunProgress(run_dir));
-  if (after.result.has_value()) return absl::FailedPreconditionError("the run has finished");
-  const bool has_new_cut =
-      after.cut.has_value() && (!before.cut.has_value() || before.cut->cut() != after.cut->cut());
-  if (!stopped.ok() && !has_new_cut) {
-    return absl::AbortedError(absl::StrCat("the run ended without a last cut; `satrap resume ",
-                                           run_dir, "` goes on from ", BeginningText(after)));
+  if (after.result.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir, " has finished; there was nothing to stop"));
   }
-  // Without a last cut the run says why, and which work is lost.
-  if (stopped.ok() && !has_new_cut && !stopped->stop_reason().empty()) {
-    fprintf(stderr, "satrap: warning: %s\n", stopped->stop_reason().c_str());
+  const std::string how = ResumeText(run_dir, after, run_dir);
+  if (!stopped.ok()) {
+    // Its launcher knows more: it told what happened where it was started.
+    return absl::AbortedError(absl::StrCat("run ", run_dir,
+                                           " ended before it said that it had stopped; ", how,
+                                           "; at most the work after it is lost"));
   }
-  printf("run %s has stopped; `satrap resume %s` goes on from %s\n", run_dir.c_str(),
-         run_dir.c_str(), BeginningText(after).c_str());
+  const bool saved = absl::StrContains(stopped->stop_reason(), kNothingIsLost);
+  if (!saved) fprintf(stderr, "satrap: warning: %s\n", stopped->stop_reason().c_str());
+  printf("run %s has stopped%s; %s\n", run_dir.c_str(),
+         saved ? absl::StrCat("; ", kNoWorkIsLost).c_str() : "", how.c_str());
   return absl::OkStatus();
 }
 
@@ -67,7 +79,17 @@ absl::Status Scale(const std::string& run_dir, const std::vector<std::string>& s
   ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
   if (!progress.job.has_value()) return absl::UnavailableError("the run is just starting");
-  ASSIGN_OR_RETURN(JobConfig job, ChangedJob(*progress.job, sets));
+  const absl::StatusOr<JobConfig> changed = ChangedJob(*progress.job, sets);
+  if (!changed.ok()) {
+    return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), changed.status());
+  }
+  ASSIGN_OR_RETURN(const JobConfig same, ChangedJob(*progress.job, {}));
+  const JobConfig& job = *changed;
+  if (ResolvedJobText(job) == ResolvedJobText(same)) {
+    printf("run %s has these values already: nothing changes, and it is not restarted\n",
+           run_dir.c_str());
+    return absl::OkStatus();
+  }
   WishRequest request;
   request.set_kind(WishRequest::SCALE);
   *request.mutable_job() = job;

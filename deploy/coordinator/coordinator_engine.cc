@@ -157,6 +157,7 @@ absl::Status CoordinatorEngine::Rep::EndedError() const {
   }
 }
 
+// Rank 0's last report may be a second old, so what is lost is known only roughly, or not at all.
 std::string CoordinatorEngine::Rep::LostWork() const {
   if (!uncertain_cut.empty()) {
     return absl::StrCat("whether ", uncertain_cut,
@@ -288,9 +289,13 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (state == STARTING || !takes_cuts) {
-    // Nothing was trained since the cut that the next generation begins from.
+    // Nothing was trained since the cut that the next generation begins from, unless the generation
+    // before has lost something.
     wishes.FulfilAll();
-    End(STOPPED, "stopped on request; nothing is lost");
+    End(STOPPED, restarts_without_cut == 0 || !takes_cuts
+                     ? absl::StrCat("stopped on request; ", kNothingIsLost)
+                     : "stopped on request before training went on; what the generation before had "
+                       "trained after the newest cut is lost");
     return answer;
   }
   std::weak_ptr<Rep> weak = weak_from_this();

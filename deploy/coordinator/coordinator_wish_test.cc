@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CoordinatorWishTest : public CoordinatorFixture {
  protected:
@@ -108,13 +109,23 @@ TEST_F(CoordinatorWishTest, ALossDuringAStopIsAStop) {
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   Fail(EMBEDDING_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
   EXPECT_EQ(state(), STOPPED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("the peer is away"), HasSubstr("no cut was committed")));
+  EXPECT_THAT(reason(), AllOf(HasSubstr("the peer is away"), HasSubstr("no cut was committed"),
+                              HasSubstr("at most the work since is lost")));
 }
 
 TEST_F(CoordinatorWishTest, AStopBeforeTheRunHasBegunIsAtOnce) {
   RegisterAll();
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), HasSubstr("nothing is lost"));
+}
+
+TEST_F(CoordinatorWishTest, AStopOfAGenerationThatFollowsALossDoesNotClaimThatNothingIsLost) {
+  Begin("embedding_ps 0 was killed");
+  RegisterAll();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("is lost"), Not(HasSubstr("nothing is lost"))));
 }
 
 TEST_F(CoordinatorWishTest, AfterTheLastCutOfTheTrainingAStopIsAtOnceAndNoCutIsTaken) {

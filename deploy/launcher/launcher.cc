@@ -1,8 +1,6 @@
 #include "deploy/launcher/launcher.h"
 
 #include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
-#include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
@@ -25,6 +23,8 @@
 #include "deploy/launcher/generation_cause.h"
 #include "deploy/launcher/process_starter.h"
 #include "deploy/launcher/run_progress.h"
+#include "deploy/launcher/stop_request.h"
+#include "deploy/launcher/stop_signals.h"
 
 namespace satrap {
 namespace {
@@ -45,21 +45,6 @@ constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 constexpr int64_t kLongestPauseMs = 30000;
 
-// The signals that ask the launcher to stop, without those that its parent has set to be ignored
-// (nohup): while a signal is blocked it becomes pending even if it is ignored.
-sigset_t StopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  for (const int signal : {SIGHUP, SIGQUIT}) {
-    struct sigaction action;
-    CHECK(sigaction(signal, nullptr, &action) == 0);
-    if (action.sa_handler != SIG_IGN) sigaddset(&signals, signal);
-  }
-  return signals;
-}
-
 // 0, 1, 2, 4, ... 30 s.
 int64_t PauseMs(int restarts_since_cut) {
   if (restarts_since_cut == 0) return 0;
@@ -70,19 +55,20 @@ int64_t PauseMs(int restarts_since_cut) {
 
 struct Launcher::Rep {
   Rep(const JobConfig& job, const RunFolder& folder, const LaunchOptions& options);
-  ~Rep();
   absl::Status Begin(const std::string& bin_dir);
   absl::Status StartGeneration();
+  absl::Status WriteJob(bool required);
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
   // Waits until a process ends, a signal comes, or the time is over.
   void WaitForEvent(int64_t ms);
-  // The signal that came since the last call; 0 if none did. Also keeps the first one of all.
-  int TakeSignal();
   void AskStatus();
   bool IsSilent() const;
-  // Whether the run took the wish for a last cut.
-  bool WishStop();
+  // What to do about a signal. Returns the run's end if it is to end at once.
+  absl::optional<RunEnd> OnSignal(int signal,
+                                  absl::FunctionRef<void(const std::string&)> on_message);
+  // Whether the generation may have trained since the cut that it began from.
+  bool MayHaveTrained();
   // Waits until the coordinator says how the generation ended, or for kSettleMs.
   void Settle();
   // What ended a generation that is over.
@@ -95,7 +81,10 @@ struct Launcher::Rep {
   std::string RestartText(const Cause& cause, int64_t pause_ms) const;
   RunEnd Finish(RunEnd::Kind kind);
   RunEnd Failed(std::string message);
-  RunEnd Interrupted(bool saved);
+  // `why`: why there is no last cut; empty if none was asked for.
+  RunEnd Interrupted(const std::string& why);
+  std::string NoLastCutText() const;
+  // What is lost and how to go on. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
   void EndAll();
 
@@ -112,15 +101,15 @@ struct Launcher::Rep {
 
   StatusAnswer status;               // of the newest generation that has answered
   bool has_answered = false;         // this generation
+  bool has_run = false;              // this generation was RUNNING
   bool coordinator_answers = false;  // it answered the last Status call
   int64_t silent_ms = 0;             // for which it has not
   int64_t next_status_ms = 0;
   int64_t over_ms = 0;  // when `status` was FAILED or RESTARTING first
 
-  int stop_signal = 0;           // the first that asked the launcher to stop
-  int64_t stop_deadline_ms = 0;  // of the last cut; 0: none is awaited
-  int signal_fd = -1;
-  sigset_t signals_before;
+  StopSignals signals;
+  StopRequest stop;  // for a last cut
+  std::vector<std::string> warnings;
 };
 
 Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
@@ -128,19 +117,7 @@ Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
     : job(first_job),
       folder(&run_folder),
       options(launch_options),
-      next_cause(launch_options.cause) {
-  const sigset_t signals = StopSignals();
-  CHECK(sigprocmask(SIG_BLOCK, &signals, &signals_before) == 0);
-  signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  CHECK(signal_fd >= 0) << strerror(errno);
-}
-
-Launcher::Rep::~Rep() {
-  // Consume signals that came while the processes were being ended: they asked for no more.
-  while (TakeSignal() != 0) continue;
-  close(signal_fd);
-  CHECK(sigprocmask(SIG_SETMASK, &signals_before, nullptr) == 0);
-}
+      next_cause(launch_options.cause) {}
 
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
   // First of all: the starter must be forked while there is one thread.
@@ -156,7 +133,7 @@ absl::Status Launcher::Rep::StartGeneration() {
   // Until a coordinator has claimed a generation for it, the launcher's own job is the next one.
   const bool is_next_job = options.next_job && progress.generation == generations_before;
   if (!is_next_job && progress.job.has_value()) job = *progress.job;
-  RETURN_IF_ERROR(WriteFileAtomically(folder->JobPath(), ResolvedJobText(job)));
+  RETURN_IF_ERROR(WriteJob(/*required=*/is_next_job || progress.generation == 0));
   std::vector<std::string> flags = {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
@@ -175,6 +152,7 @@ absl::Status Launcher::Rep::StartGeneration() {
   if (status.has_run_id()) fresh.set_run_id(status.run_id());
   status = fresh;
   has_answered = false;
+  has_run = false;
   coordinator_answers = false;
   silent_ms = 0;
   over_ms = 0;
@@ -182,16 +160,21 @@ absl::Status Launcher::Rep::StartGeneration() {
   return absl::OkStatus();
 }
 
-void Launcher::Rep::WaitForEvent(int64_t ms) {
-  pollfd waited[] = {{signal_fd, POLLIN, 0}, {starter->fd(), POLLIN, 0}};
-  poll(waited, 2, static_cast<int>(ms));
+// Where the log has the job, the file only shows it to people and tells the coordinator the run's
+// folder, which the old one does, too. So a full disk must not end the run here.
+absl::Status Launcher::Rep::WriteJob(bool required) {
+  const std::string text = ResolvedJobText(job);
+  const auto written = ReadFile(folder->JobPath(), DiskFileSystem());
+  if (written.ok() && *written == text) return absl::OkStatus();
+  const absl::Status status = WriteFileAtomically(folder->JobPath(), text);
+  if (status.ok() || required || !written.ok() || written->empty()) return status;
+  warnings.push_back(absl::StrCat(status.message(), "; it shows an older job of this run"));
+  return absl::OkStatus();
 }
 
-int Launcher::Rep::TakeSignal() {
-  signalfd_siginfo info;
-  if (read(signal_fd, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;
-  if (stop_signal == 0) stop_signal = static_cast<int>(info.ssi_signo);
-  return static_cast<int>(info.ssi_signo);
+void Launcher::Rep::WaitForEvent(int64_t ms) {
+  pollfd waited[] = {{signals.fd(), POLLIN, 0}, {starter->fd(), POLLIN, 0}};
+  poll(waited, 2, static_cast<int>(ms));
 }
 
 void Launcher::Rep::AskStatus() {
@@ -206,6 +189,7 @@ void Launcher::Rep::AskStatus() {
   if (answer.ok()) {
     status = *answer;
     has_answered = true;
+    has_run |= status.state() == RUNNING;
     silent_ms = 0;
   } else {
     // A longer time passed because this process itself stood still.
@@ -225,15 +209,29 @@ bool Launcher::Rep::IsOver() const {
          IsSilent();
 }
 
-bool Launcher::Rep::WishStop() {
-  if (job.action() != JobConfig::TRAIN || status.state() != RUNNING || !coordinator_answers) {
-    return false;
-  }
-  WishRequest request;
-  request.set_run_id(status.run_id());
-  request.set_kind(WishRequest::STOP);
-  CoordinatorClient client(channel.get(), Envelope(), kStatusTimeoutMs);
-  return client.Wish(request).ok();
+bool Launcher::Rep::MayHaveTrained() {
+  if (job.action() != JobConfig::TRAIN) return false;
+  if (!generation->coordinator().ended) AskStatus();
+  if (has_answered) return true;
+  // A busy coordinator may not answer for a while. But it claims its generation in the log before
+  // it lets anybody begin.
+  const auto newest = ReadRunProgress(folder->path());
+  return !newest.ok() || newest->generation > progress.generation;
+}
+
+absl::optional<RunEnd> Launcher::Rep::OnSignal(
+    int signal, absl::FunctionRef<void(const std::string&)> on_message) {
+  if (stop.begun() || !MayHaveTrained()) return Interrupted("");
+  stop.Begin(job.stop_seconds());
+  const bool taken =
+      coordinator_answers && stop.Try(channel.get(), status.run_id(), kStatusTimeoutMs);
+  next_status_ms = 0;
+  std::string text =
+      absl::StrCat(strsignal(signal), ": the run takes a last cut and stops, within ",
+                   job.stop_seconds(), " s; a second signal stops it at once");
+  if (!taken) absl::StrAppend(&text, "\n  it waits: ", stop.waits_for());
+  on_message(text);
+  return absl::nullopt;
 }
 
 void Launcher::Rep::Settle() {
@@ -267,9 +265,9 @@ std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) con
   if (pause_ms > 0) absl::StrAppend(&text, "in ", pause_ms / 1000, " s ");
   absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
                   BeginningText(progress), "; ");
-  const std::string lost = LostText(progress, status);
-  absl::StrAppend(&text, lost.empty() ? "no work is lost"
-                                      : absl::StrCat(lost, " after it are lost and trained again"));
+  // A change of size begins with a cut after the last step.
+  const std::string loss = IsScaled() ? kNoWorkIsLost : LossText(progress, status);
+  absl::StrAppend(&text, loss, loss == kNoWorkIsLost ? "" : " and trained again");
   return text;
 }
 
@@ -310,7 +308,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::min(resume_ms - MonotonicMs(), kTickMs));
-    if (TakeSignal() != 0) return Interrupted(/*saved=*/false);
+    // Nothing runs, so there is nothing to save.
+    if (signals.Take() != 0) return Interrupted("");
     const absl::Status starter_status = generation->Reap();
     if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
   }
@@ -330,30 +329,42 @@ std::string Launcher::Rep::Outlook(bool saved) const {
   if (job.action() != JobConfig::TRAIN) return "";
   const auto newest = ReadRunProgress(folder->path());
   if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
-  const std::string lost = saved ? "" : LostText(*newest, status);
-  const std::string how = absl::StrCat("`satrap resume ", ShownPath(folder->path()),
-                                       "` goes on from ", BeginningText(*newest));
-  if (saved) return absl::StrCat("no work is lost; ", how);
-  return lost.empty() ? how : absl::StrCat(how, "; ", lost, " after it are lost");
+  const std::string how = ResumeText(folder->path(), *newest, ShownPath(folder->path()));
+  if (saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
+  // A generation that did not begin has no work to lose. What the one before lost was told when it
+  // was restarted.
+  const bool claimed = newest->generation > progress.generation;
+  if (!has_run && status.train().step() == 0 && (has_answered || !claimed)) return how;
+  const std::string loss = LossText(*newest, status);
+  return loss == kNoWorkIsLost ? absl::StrCat(loss, "; ", how) : absl::StrCat(how, "; ", loss);
 }
 
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   RunEnd end;
   end.kind = kind;
+  // A run that was stopped while it was starting leaves roles that still load: they save nothing.
+  const bool roles_end = kind == RunEnd::FINISHED || has_run;
   // If the starter is lost, so are the roles, and the run's end is known all the same.
-  generation->WaitForRoles(kFinishMs).IgnoreError();
+  if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
-    if (process.role == COORDINATOR || process.ended_well() || process.was_killed()) continue;
-    end.warnings.push_back(process.ended
-                               ? absl::StrCat("after the run had finished, ", CauseOf(process).full)
-                               : absl::StrCat(process.name, " did not end by itself; its log is ",
-                                              ShownPath(process.log_path)));
+    if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {
+      continue;
+    }
+    warnings.push_back(process.ended
+                           ? absl::StrCat("after the run had finished, ", CauseOf(process).full)
+                           : absl::StrCat(process.name, " did not end by itself; its log is ",
+                                          ShownPath(process.log_path)));
   }
   // For the loaders' final counts.
   if (!generation->coordinator().ended) AskStatus();
-  if (kind != RunEnd::FINISHED) end.outlook = Outlook(/*saved=*/true);
-  if (kind == RunEnd::INTERRUPTED) end.message = strsignal(stop_signal);
+  if (kind == RunEnd::INTERRUPTED) end.message = strsignal(signals.first());
   EndAll();
+  if (kind != RunEnd::FINISHED) {
+    const bool saved = absl::StrContains(status.stop_reason(), kNothingIsLost);
+    if (!saved && !status.stop_reason().empty()) warnings.push_back(status.stop_reason());
+    end.outlook = Outlook(saved);
+  }
+  end.warnings = std::move(warnings);
   return end;
 }
 
@@ -363,16 +374,32 @@ RunEnd Launcher::Rep::Failed(std::string message) {
   EndAll();
   // The newest cut is the trouble: what to do instead is in the message.
   if (!absl::StrContains(end.message, kChooseAnotherCut)) end.outlook = Outlook(/*saved=*/false);
+  end.warnings = std::move(warnings);
   return end;
 }
 
-RunEnd Launcher::Rep::Interrupted(bool saved) {
+RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   RunEnd end;
   end.kind = RunEnd::INTERRUPTED;
-  end.message = strsignal(stop_signal);
+  end.message = strsignal(signals.first());
   EndAll();
+  // The wish to stop may have met a change of size, which takes a cut of its own and trains no
+  // more after it.
+  const auto newest = ReadRunProgress(folder->path());
+  const bool saved = newest.ok() && newest->cause == kCauseScale;
+  if (!why.empty() && !saved) warnings.push_back(why);
   end.outlook = Outlook(saved);
+  end.warnings = std::move(warnings);
   return end;
+}
+
+std::string Launcher::Rep::NoLastCutText() const {
+  if (!stop.taken()) {
+    return absl::StrCat("no last cut was asked for within ", job.stop_seconds(),
+                        " s (stop_seconds): ", stop.waits_for());
+  }
+  return absl::StrCat("the run did not stop with a last cut within ", job.stop_seconds(),
+                      " s (stop_seconds)");
 }
 
 RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
@@ -381,11 +408,9 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     WaitForEvent(kTickMs);
     const absl::Status starter_status = generation->Reap();
     if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
-    if (const int signal = TakeSignal(); signal != 0) {
-      if (stop_deadline_ms != 0 || !WishStop()) return Interrupted(/*saved=*/false);
-      stop_deadline_ms = MonotonicMs() + static_cast<int64_t>(job.stop_seconds() * 1000);
-      on_message(absl::StrCat(strsignal(signal), ": the run takes a last cut and stops, within ",
-                              job.stop_seconds(), " s; a second signal stops it at once"));
+    if (const int signal = signals.Take(); signal != 0) {
+      absl::optional<RunEnd> end = OnSignal(signal, on_message);
+      if (end.has_value()) return *std::move(end);
     }
     if (MonotonicMs() >= next_status_ms && !generation->coordinator().ended) {
       AskStatus();
@@ -396,16 +421,27 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
         return end;
       }
     }
+    const bool may_wish = status.state() == STARTING || status.state() == RUNNING;
+    if (stop.begun() && !stop.taken() && coordinator_answers && may_wish &&
+        stop.Try(channel.get(), status.run_id(), kStatusTimeoutMs)) {
+      on_message("the run takes its last cut now");
+      next_status_ms = 0;
+    }
     absl::optional<Cause> cause;
     // A role may learn that the run has finished, and exit, before the launcher does.
     if (status.state() != FINISHED && status.state() != STOPPED && IsOver()) cause = Judge();
     if (status.state() == FINISHED) return Finish(RunEnd::FINISHED);
     if (status.state() == STOPPED) {
-      return Finish(stop_signal != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
+      return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
     }
-    if (stop_deadline_ms != 0 && (cause.has_value() || MonotonicMs() >= stop_deadline_ms)) {
-      return Interrupted(/*saved=*/false);
+    // The next generation would begin where the newest cut is, and could save nothing more.
+    if (stop.begun() && cause.has_value()) {
+      // Processes that end because the run has stopped may be noticed before its last word.
+      if (!generation->coordinator().ended) AskStatus();
+      if (status.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);
+      return Interrupted(absl::StrCat("there is no last cut: ", cause->full));
     }
+    if (stop.IsLate()) return Interrupted(NoLastCutText());
     if (!cause.has_value()) continue;
     if (status.state() == FAILED || generation->coordinator().exited_with(1)) {
       return Failed(cause->full);
@@ -446,8 +482,8 @@ absl::Status Launcher::Signal(Role role, int index, int signal) {
 const std::string& Launcher::run_dir() const { return rep_->folder->path(); }
 
 std::string Launcher::LateSignal() {
-  rep_->TakeSignal();
-  return rep_->stop_signal == 0 ? "" : strsignal(rep_->stop_signal);
+  rep_->signals.Take();
+  return rep_->signals.first() == 0 ? "" : strsignal(rep_->signals.first());
 }
 
 pid_t Launcher::starter_pid() const { return rep_->starter->pid(); }

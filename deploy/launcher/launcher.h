@@ -10,8 +10,11 @@
 // the launcher itself is killed, the kernel kills them.
 //
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop: the first one makes a training take a last
-// cut, within `stop_seconds`; the second one ends all processes at once. A run that takes no cuts
-// ends at the first. SIGHUP and SIGQUIT stay ignored if they were ignored when it started.
+// cut, within `stop_seconds` (stop_request.h); the second one ends all processes at once. A run
+// that takes no cuts, or whose generation has not begun, ends at the first. SIGHUP and SIGQUIT stay
+// ignored if they were ignored when it started.
+//
+// A full disk does not end a run by what the launcher writes: a log, or the job's file for people.
 //
 // Not thread-safe: everything is for the main thread. These signals are blocked in it for as long
 // as the launcher lives.
@@ -76,7 +79,8 @@ class Launcher {
 
   // Waits for the run's end and then ends all processes. `on_status` gets the coordinator's status
   // a few times a second; when it returns false the run ends as DISMISSED. `on_message` gets one
-  // message for each restart, and one when a signal makes the run take its last cut.
+  // message for each restart; one when a signal asks the run to stop, which says what it waits for,
+  // and one more when that is over.
   // REQUIRES: called once
   RunEnd Wait(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
               absl::FunctionRef<void(const std::string&)> on_message);

@@ -1,4 +1,4 @@
-// Runs that are restarted, resumed, scaled and stopped.
+// Runs that are restarted, resumed and scaled. (launcher_stop_test.cc: runs that are stopped.)
 
 #include <unistd.h>
 
@@ -31,8 +31,8 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
   ASSERT_THAT(messages_, SizeIs(2));
   EXPECT_THAT(messages_[0], Not(HasSubstr("it says"))) << "nobody can log that it gets SIGKILL";
   EXPECT_THAT(messages_[0], AllOf(HasSubstr("embedding_ps 0 was killed by signal 9 (Killed)"),
-                                  HasSubstr("\n  generation 1 goes on from the beginning; no work "
-                                            "is lost")));
+                                  HasSubstr("\n  generation 1 goes on from the beginning; at "
+                                            "most the work after it is lost and trained again")));
   EXPECT_THAT(messages_[1], AllOf(HasSubstr("data_loader 0 exited with code 3"),
                                   HasSubstr("\n  in 1 s generation ")));
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(1000)) << "pauses of 0 and 1 s";
@@ -66,7 +66,7 @@ TEST_F(LauncherTest, TheExitOfAnOldGenerationIsNotThatOfTheNext) {
 TEST_F(LauncherTest, ARestartingCoordinatorEndsTheGenerationWithItsReason) {
   job_.set_max_restarts(1);
   AppendGeneration(1);
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000004' step: 1200 }");
+  CommitCut(1, 4, 1200);
   ScriptCoordinator("state: RUNNING generation: 1 train { step: 1234 samples: 9000 }");
   on_message_ = [this] { SetStatus("state: FAILED stop_reason: 'embedding_ps 0: damaged'"); };
   const RunEnd end =
@@ -180,7 +180,11 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
 TEST_F(LauncherTest, ACoordinatorThatCannotBeginEndsTheRun) {
   job_.set_max_restarts(5);
   SetProgram("deploy/coordinator", "sleep 0.5; echo 'error: the cut is of another job'; exit 1");
+  AppendGeneration(1);
+  CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
+  EXPECT_THAT(end.outlook, AllOf(HasSubstr("goes on from step 7"), Not(HasSubstr("lost"))))
+      << "nothing was trained";
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, AllOf(HasSubstr("coordinator exited with code 1"),
                                  HasSubstr("the cut is of another job")));
@@ -239,106 +243,6 @@ TEST_F(LauncherTest, ALostStarterEndsTheRunWithAMessage) {
       if (stat.empty() || stat.find(") Z ") != std::string::npos) break;
     }
   }
-}
-
-TEST_F(LauncherTest, TheFirstSignalLetsATrainingTakeALastCut) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
-    SetProgram(role, "trap 'exit 0' TERM\nwhile true; do sleep 0.1; done");
-  }
-  int asked = 0;
-  int asked_before_end = 0;
-  const RunEnd end =
-      Run([] {}, {},
-          [&](const StatusAnswer& status) {
-            if (++asked == 1) kill(getpid(), SIGINT);
-            if (status.train().step() == 7 && asked_before_end++ == 1) {
-              AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 last: true }");
-              SetStatus("state: STOPPED generation: 1 train { step: 7 }");
-              for (const Role role : {EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
-                launcher_->Signal(role, 0, SIGTERM).IgnoreError();
-              }
-              launcher_->Signal(NN_WORKER, 1, SIGTERM).IgnoreError();
-            }
-            return true;
-          });
-  EXPECT_THAT(ContentOf(dir_ + "/run/wish.textproto"), HasSubstr("kind: STOP"));
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_EQ(end.message, "Interrupt");
-  EXPECT_THAT(end.outlook, AllOf(HasSubstr("no work is lost; `satrap resume "),
-                                 HasSubstr("` goes on from step 7 (cut_0001_000001)")));
-  ASSERT_THAT(messages_, SizeIs(1));
-  EXPECT_THAT(messages_[0],
-              HasSubstr("Interrupt: the run takes a last cut and stops, within 25 s"));
-  ExpectNobodyIsLeft();
-}
-
-TEST_F(LauncherTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
-  job_.set_stop_seconds(0.5);
-  AppendGeneration(1);
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
-  ScriptCoordinator("state: RUNNING generation: 1 train { step: 9 }");
-  SetStatus("state: RUNNING generation: 1 train { step: 12 }", "on_wish");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer&) {
-                           if (++asked == 1) kill(getpid(), SIGTERM);
-                           return true;
-                         });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(end.outlook, HasSubstr("goes on from step 7 (cut_0001_000001); about 5 steps after "
-                                     "it are lost"));
-  ExpectNobodyIsLeft();
-}
-
-TEST_F(LauncherTest, TheSecondSignalEndsTheRunAtOnce) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  int asked = 0;
-  const auto start = Clock::now();
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer& status) {
-                           if (++asked == 1 || status.train().step() == 7) kill(getpid(), SIGINT);
-                           return true;
-                         });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10)) << "long before stop_seconds";
-  ExpectNobodyIsLeft();
-}
-
-TEST_F(LauncherTest, ADeathDuringTheLastCutEndsTheRun) {
-  job_.set_max_restarts(5);
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer& status) {
-                           if (++asked == 1) kill(getpid(), SIGINT);
-                           if (status.train().step() == 7)
-                             launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
-                           return true;
-                         });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(messages_, SizeIs(1)) << "that of the signal";
-  ExpectNobodyIsLeft();
-}
-
-TEST_F(LauncherTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
-  AppendGeneration(1);
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
-  for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
-    SetProgram(role, "sleep 1; exit 0");
-  }
-  ScriptCoordinator("state: STOPPED generation: 1 train { step: 7 }");
-  const RunEnd end = Run([] {});
-  EXPECT_EQ(end.kind, RunEnd::STOPPED);
-  EXPECT_THAT(end.outlook, HasSubstr("no work is lost; `satrap resume "));
-  EXPECT_THAT(end.warnings, SizeIs(0));
-  ExpectNobodyIsLeft();
 }
 
 }  // namespace

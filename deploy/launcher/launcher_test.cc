@@ -1,5 +1,6 @@
 // Runs that are not restarted (max_restarts: 0).
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ namespace satrap {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Clock = std::chrono::steady_clock;
@@ -99,7 +101,9 @@ TEST_F(LauncherTest, ASignalEndsARunThatTakesNoCutAtOnce) {
       TearDown();
       SetUp();
     }
+    const auto start = Clock::now();
     const RunEnd end = Run([signal = signal] { kill(getpid(), signal); });
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10)) << "long before stop_seconds";
     EXPECT_EQ(end.kind, RunEnd::INTERRUPTED) << name;
     EXPECT_EQ(end.message, name);
     EXPECT_EQ(end.outlook, "") << "nothing began that could go on";
@@ -130,6 +134,47 @@ TEST_F(LauncherTest, ASignalAfterTheEndIsKept) {
   EXPECT_EQ((*launcher)->LateSignal(), "");
   kill(getpid(), SIGINT);
   EXPECT_EQ((*launcher)->LateSignal(), "Interrupt");
+}
+
+// As on a disk that is full: this process can write no byte more.
+TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
+  job_.set_max_restarts(1);
+  const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; exit 4");
+  AppendGeneration(1);
+  const RunEnd end = Run([&] {
+    // The run is scaled at the same time, so that the file of the job would change.
+    AppendToLog("generation { generation: 2 cause: 'scale' job { name: 'new' max_restarts: 1 } }");
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+    kill(pids_["embedding_ps0"], SIGKILL);
+  });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_THAT(messages_, SizeIs(1)) << "it was restarted";
+  EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 4"));
+  EXPECT_THAT(end.warnings,
+              ElementsAre(HasSubstr("job.textproto: File too large; it shows an older job")));
+}
+
+// Its coordinator would take the old job for the new one.
+TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
+  AppendGeneration(1);
+  ASSERT_TRUE(WriteFileAtomically(folder_->JobPath(), "name: 'old'\n").ok());
+  LaunchOptions options;
+  options.next_job = true;
+  const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin", options);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_EQ(launcher.status().code(), absl::StatusCode::kResourceExhausted) << launcher.status();
+  EXPECT_THAT(launcher.status().message(), HasSubstr("job.textproto: File too large"));
 }
 
 TEST_F(LauncherTest, AMissingProgramLeavesNothingRunning) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
 
@@ -74,6 +75,20 @@ void LauncherTest::AppendToLog(const std::string& entry_text) {
   const absl::Status parsed = ParseText(entry_text, "entry", &entry);
   ASSERT_TRUE(parsed.ok()) << parsed;
   ASSERT_TRUE(log->Append(entry).ok());
+}
+
+void LauncherTest::CommitCut(uint64_t generation, uint64_t number, uint64_t step) {
+  const std::string name = CutName(generation, number);
+  const std::string folder = FolderOfCut(dir_ + "/run", name);
+  fs::create_directories(folder);
+  CheckpointManifest manifest;
+  manifest.set_version(kManifestVersion);
+  manifest.set_generation(generation);
+  manifest.set_cut(number);
+  manifest.set_step(step);
+  ASSERT_TRUE(WriteManifest(folder, manifest).ok());
+  AppendToLog("cut { generation: " + std::to_string(generation) + " cut: '" + name +
+              "' step: " + std::to_string(step) + " }");
 }
 
 void LauncherTest::AppendGeneration(uint64_t number) {

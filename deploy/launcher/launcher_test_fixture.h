@@ -31,6 +31,8 @@ class LauncherTest : public ::testing::Test {
   void SetStatus(const std::string& status, const std::string& name = "status");
   // Appends an entry, in text format, to the run's log.
   void AppendToLog(const std::string& entry_text);
+  // A cut with a folder of its own, and its entry in the log.
+  void CommitCut(uint64_t generation, uint64_t number, uint64_t step);
   // A generation with the test's job.
   void AppendGeneration(uint64_t number);
 

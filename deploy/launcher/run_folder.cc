@@ -1,6 +1,7 @@
 #include "deploy/launcher/run_folder.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/durable_file.h"
 #include "common/file/file_error.h"
+#include "common/thread/clock.h"
 
 namespace satrap {
 namespace {
@@ -86,12 +88,39 @@ absl::Status ReadInto(FILE* file, const std::string& path, ByteSink sink) {
   return ferror(file) == 0 ? absl::OkStatus() : FileError("read", path);
 }
 
-// What a lock file says.
-std::string NumberIn(int fd) {
+// The process that a lock file names; empty if it names none.
+std::string OwnerIn(int fd) {
   char text[32] = {};
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
-  const absl::string_view number(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
-  return std::string(absl::StripAsciiWhitespace(number));
+  const absl::string_view content(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  // The rest may be of a longer number that is just being replaced.
+  return std::string(content.substr(0, content.find('\n')));
+}
+
+// Replaces what the lock file says. It is a help for people: a full disk must not keep a run from
+// going on, and an old number is worse than none.
+void WriteOwner(int fd) {
+  const std::string own = absl::StrCat(getpid(), "\n");
+  // In this order no page of the file is given up, which a full disk would not give back.
+  const bool written = pwrite(fd, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size());
+  if (ftruncate(fd, written ? static_cast<off_t>(own.size()) : 0) != 0) return;
+}
+
+// Locks the file, and tries again for a moment, because `satrap status` and the like lock it, too,
+// while they look who runs the run. Returns errno, or 0.
+int LockForLong(int fd) {
+  constexpr int kAttempts = 25;
+  constexpr int kPeriodMs = 20;
+  for (int attempt = 1; flock(fd, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK || attempt == kAttempts) return errno;
+    poll(nullptr, 0, kPeriodMs);
+  }
+  return 0;
+}
+
+// "process 123"; "another process" while that has not yet written its number, or could not.
+std::string ProcessText(const std::string& owner) {
+  return owner.empty() ? "another process" : absl::StrCat("process ", owner);
 }
 
 // Locks RUN/lock and writes the number of this process into it. Returns its descriptor.
@@ -99,23 +128,17 @@ absl::StatusOr<int> LockRun(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return FileError("write", path);
-  const std::string own = absl::StrCat(getpid(), "\n");
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    if (ftruncate(fd, 0) == 0 &&
-        pwrite(fd, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size())) {
-      return fd;
-    }
-    const absl::Status status = FileError("write", path);
-    close(fd);
-    return status;
+  const int error = LockForLong(fd);
+  if (error == 0) {
+    WriteOwner(fd);
+    return fd;
   }
-  const int error = errno;
-  const std::string owner = NumberIn(fd);
+  const std::string owner = OwnerIn(fd);
   close(fd);
   if (error != EWOULDBLOCK) return FileError("lock", path, error);
-  return absl::FailedPreconditionError(absl::StrCat(run_dir, " is being run by process ", owner,
-                                                    ": stop it first, with `satrap stop ", run_dir,
-                                                    "`"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(run_dir, " is being run by ", ProcessText(owner),
+                   ": stop it first, with `satrap stop ", run_dir, "`"));
 }
 
 }  // namespace
@@ -217,14 +240,24 @@ absl::Status CheckWritable(const std::string& path) {
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : FileError("write", path);
 }
 
+bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms) {
+  constexpr int kPeriodMs = 20;
+  const int64_t deadline_ms = MonotonicMs() + timeout_ms;
+  while (!RunnerOf(run_dir).empty()) {
+    if (MonotonicMs() >= deadline_ms) return false;
+    poll(nullptr, 0, kPeriodMs);
+  }
+  return true;
+}
+
 std::string RunnerOf(const std::string& run_dir) {
   const int fd = open((run_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
   // A shared lock: two commands that look at the same time do not take each other for the runner.
   const bool is_run = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  const std::string number = NumberIn(fd);
+  const std::string owner = OwnerIn(fd);
   close(fd);
-  return is_run ? absl::StrCat("process ", number) : "";
+  return is_run ? ProcessText(owner) : "";
 }
 
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir) {

@@ -10,12 +10,14 @@
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
 // The lock is held as long as the object lives, and by the processes that this one forks: until
-// they are gone, too, nobody else runs the run. The destructor removes the sockets. It also removes a job file that is still empty: the run never
-// began, so the next run may take the folder. Not thread-safe.
+// they are gone, too, nobody else runs the run. The destructor removes the sockets. It also removes
+// a job file that is still empty: the run never began, so the next run may take the folder.
+// Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
 #define SATRAP_DEPLOY_LAUNCHER_RUN_FOLDER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -41,7 +43,7 @@ class RunFolder {
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
   // The folder of a run that has begun, to go on with it. FAILED_PRECONDITION, naming the process,
-  // if another one runs it.
+  // if another one still runs it after half a second.
   static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& path);
 
   ~RunFolder();
@@ -76,8 +78,13 @@ absl::Status CopyFileAtomically(const std::string& from, const std::string& path
 // folder, and its own folder exists and is writable. Errors as FileError.
 absl::Status CheckWritable(const std::string& path);
 
-// The process that runs the run in `run_dir`, as "process N"; empty if none does.
+// The process that runs the run in `run_dir`, as "process N"; "another process" if its number is
+// not known; empty if none does.
 std::string RunnerOf(const std::string& run_dir);
+
+// Waits until no process runs the run any more, so that it can be reopened. False if one still does
+// after `timeout_ms`.
+bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms);
 
 // The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if empty, the
 // newest training there. NOT_FOUND says where it looked.

@@ -1,14 +1,19 @@
 #include "deploy/launcher/run_folder.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +25,7 @@ namespace fs = std::filesystem;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 class RunFolderTest : public ::testing::Test {
  protected:
@@ -206,6 +212,52 @@ TEST_F(RunFolderTest, OneProcessAtATimeRunsARun) {
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_EQ((*third)->path(), dir_ + "/run");
   EXPECT_TRUE(fs::exists((*third)->JobPath()));
+}
+
+TEST_F(RunFolderTest, WhoOnlyLooksDoesNotKeepARunFromGoingOn) {
+  std::ofstream(dir_ + "/lock") << "4711\n";
+  std::thread looker;
+  {
+    const int fd = open((dir_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(flock(fd, LOCK_SH), 0);
+    looker = std::thread([fd] {
+      poll(nullptr, 0, 100);
+      close(fd);
+    });
+  }
+  const auto folder = RunFolder::Reopen(dir_);
+  looker.join();
+  EXPECT_TRUE(folder.ok()) << folder.status();
+}
+
+TEST_F(RunFolderTest, ARunnerWithoutANumberIsAnotherProcess) {
+  const int fd = open((dir_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  EXPECT_EQ(RunnerOf(dir_), "another process");
+  EXPECT_THAT(RunFolder::Reopen(dir_).status().message(),
+              HasSubstr(" is being run by another process: stop it first"));
+  EXPECT_FALSE(WaitUntilReleased(dir_, 50));
+  std::thread runner([fd] {
+    poll(nullptr, 0, 100);
+    close(fd);
+  });
+  EXPECT_TRUE(WaitUntilReleased(dir_, 60000));
+  runner.join();
+}
+
+// As on a full disk: the file stays as it is, and the lock is taken all the same.
+TEST_F(RunFolderTest, ALockThatCannotBeWrittenIsTaken) {
+  std::ofstream(dir_ + "/lock") << "4711\n";
+  const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto folder = RunFolder::Reopen(dir_);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_THAT(folder.status().message(), Not(HasSubstr("/lock")));
+  EXPECT_EQ(fs::file_size(dir_ + "/lock"), 0u) << "the number of the process before is gone";
 }
 
 }  // namespace

@@ -1,22 +1,40 @@
 #include "deploy/launcher/run_progress.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
+#include "deploy/launcher/cut_check.h"
 #include "deploy/report/run_report.h"
 
 namespace satrap {
-
 namespace {
 
-// The entry of a cut. One that the log does not have is of another run.
-CutEntry EntryOf(const std::string& cut, const RunLog& log) {
-  CutEntry found;
-  found.set_cut(cut);
+// Rank 0's phase once it scores the test stream: nothing is trained any more.
+constexpr char kTesting[] = "testing";
+
+std::vector<Restart> RestartsOf(const RunLog& log) {
+  std::vector<Restart> restarts;
   for (const RunLogEntry& entry : log.entries()) {
-    if (entry.has_cut() && entry.cut().cut() == cut) found = entry.cut();
+    if (!entry.has_generation() || entry.generation().generation() == 1) continue;
+    // It announces a generation that has an entry of its own.
+    if (entry.generation().cause() == kCauseScale) continue;
+    Restart restart;
+    restart.set_generation(entry.generation().generation());
+    restart.set_cause(entry.generation().cause());
+    const CutEntry* cut = log.FindCut(entry.generation().cut());
+    if (cut != nullptr) restart.set_from_step(cut->step());
+    restarts.push_back(std::move(restart));
   }
-  return found;
+  return restarts;
+}
+
+uint64_t TimeOfCut(const RunLog& log, const std::string& cut) {
+  for (const RunLogEntry& entry : log.entries()) {
+    if (entry.has_cut() && entry.cut().cut() == cut) return entry.unix_ms();
+  }
+  return 0;
 }
 
 }  // namespace
@@ -30,14 +48,18 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.job = newest->job();
   }
   if (const std::string start = log.next_start(); !start.empty()) {
-    progress.cut = EntryOf(start, log);
+    const CutEntry* entry = log.FindCut(start);
+    progress.cut = entry == nullptr ? CutEntry() : *entry;
+    progress.cut->set_cut(start);
+    progress.cut_unix_ms = TimeOfCut(log, start);
     const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
     // Only counts of a message depend on it; the roles check the cut when they load it.
     if (manifest.ok()) {
-      progress.cut->set_step(manifest->step());
+      if (entry == nullptr) progress.cut->set_step(manifest->step());
       progress.cut_samples = manifest->position().samples();
     }
   }
+  progress.restarts = RestartsOf(log);
   if (const EndEntry* end = log.end(); end != nullptr) progress.result = end->result();
   return progress;
 }
@@ -47,16 +69,43 @@ std::string BeginningText(const RunProgress& progress) {
   return absl::StrCat("step ", CountText(progress.cut->step()), " (", progress.cut->cut(), ")");
 }
 
-std::string LostText(const RunProgress& progress, const StatusAnswer& status) {
-  const uint64_t from_step = progress.cut.has_value() ? progress.cut->step() : 0;
-  if (status.train().step() <= from_step) return "";
-  std::string text = absl::StrCat("about ", CountText(status.train().step() - from_step), " steps");
-  if (status.train().samples() > progress.cut_samples &&
-      (from_step == 0 || progress.cut_samples > 0)) {
-    absl::StrAppend(&text, " (", CountText(status.train().samples() - progress.cut_samples),
-                    " samples)");
+std::string StartProblem(const std::string& run_dir, const RunProgress& progress) {
+  if (!progress.cut.has_value()) return "";
+  const auto log = RunLog::Open(run_dir, DiskFileSystem());
+  if (!log.ok()) return std::string(log.status().message());
+  return CutProblem(*log, run_dir, progress.cut->cut());
+}
+
+std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
+                       const std::string& shown_dir) {
+  const std::string problem = StartProblem(run_dir, progress);
+  if (problem.empty()) {
+    return absl::StrCat("`satrap resume ", shown_dir, "` goes on from ", BeginningText(progress));
   }
-  return text;
+  // To name that cut as the place to go on from would send people into the same error again.
+  return absl::StrCat("the newest cut, ", progress.cut->cut(), ", is ", problem,
+                      "\n  restore it, or go on from another cut with `satrap resume ", shown_dir,
+                      " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");
+}
+
+std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
+  const uint64_t from_step = progress.cut.has_value() ? progress.cut->step() : 0;
+  if (status.train().step() > from_step) {
+    std::string text =
+        absl::StrCat("about ", CountText(status.train().step() - from_step), " steps");
+    if (status.train().samples() > progress.cut_samples &&
+        (from_step == 0 || progress.cut_samples > 0)) {
+      absl::StrAppend(&text, " (", CountText(status.train().samples() - progress.cut_samples),
+                      " samples)");
+    }
+    return text + " after it are lost";
+  }
+  const bool training_was_over =
+      progress.cut.has_value() && progress.cut->last() &&
+      (progress.cut->generation() == status.generation() || status.train().phase() == kTesting);
+  if (training_was_over) return kNoWorkIsLost;
+  // The last report may be a second old, so no reported step is not no step.
+  return "at most the work after it is lost";
 }
 
 }  // namespace satrap

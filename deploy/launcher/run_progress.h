@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -23,7 +24,9 @@ struct RunProgress {
   std::string cause;        // of the newest generation
   absl::optional<JobConfig> job;
   absl::optional<CutEntry> cut;      // what the next generation begins from (RunLog::next_start)
+  uint64_t cut_unix_ms = 0;          // when it was committed
   uint64_t cut_samples = 0;          // trained when it was taken; 0 if its manifest cannot be read
+  std::vector<Restart> restarts;     // the generations after the first, as StatusAnswer has them
   absl::optional<RunResult> result;  // the run has finished
 };
 
@@ -33,9 +36,24 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
 // "step 1,200 (cut_0001_000004)", or "the beginning".
 std::string BeginningText(const RunProgress& progress);
 
-// What `status`, the last of a generation that has died, knows of work after the newest cut:
-// "about 34 steps (8,704 samples)"; empty if there is none.
-std::string LostText(const RunProgress& progress, const StatusAnswer& status);
+// What is wrong with the cut that the next generation begins from (CutProblem); empty if nothing
+// is seen, or if there is none.
+std::string StartProblem(const std::string& run_dir, const RunProgress& progress);
+
+// How to go on with the run, called `shown_dir` in the text: "`satrap resume RUN` goes on from step
+// 1,200 (cut_0001_000004)"; or, where that cut is not whole, what is wrong and what to do instead.
+std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
+                       const std::string& shown_dir);
+
+inline constexpr char kNoWorkIsLost[] = "no work is lost";
+
+// What of the work of a generation that has died is lost with it. `status` is its last one, and
+// `progress` was read after its death:
+//     no work is lost                              training had ended with the newest cut
+//     about 34 steps (8,704 samples) after it are lost    so many were reported after the cut
+//     at most the work after it is lost            nobody knows how much that was
+// "It" is what BeginningText names.
+std::string LossText(const RunProgress& progress, const StatusAnswer& status);
 
 }  // namespace satrap
 

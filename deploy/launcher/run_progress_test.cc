@@ -12,6 +12,7 @@
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class RunProgressTest : public ::testing::Test {
@@ -30,10 +31,14 @@ class RunProgressTest : public ::testing::Test {
     ASSERT_TRUE(parsed.ok()) << parsed;
     ASSERT_TRUE(log->Append(entry).ok());
   }
-  void WriteCut(const std::string& folder, uint64_t step, uint64_t samples) {
+  // The folder of a committed cut.
+  void WriteCut(uint64_t generation, uint64_t number, uint64_t step, uint64_t samples) {
+    const std::string folder = FolderOfCut(dir_, CutName(generation, number));
     std::filesystem::create_directories(folder);
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);
+    manifest.set_generation(generation);
+    manifest.set_cut(number);
     manifest.set_step(step);
     manifest.mutable_position()->set_samples(samples);
     ASSERT_TRUE(WriteManifest(folder, manifest).ok());
@@ -59,12 +64,12 @@ TEST_F(RunProgressTest, ARunWithoutALogIsAtTheBeginning) {
   EXPECT_EQ(progress.generation, 0u);
   EXPECT_FALSE(progress.job.has_value());
   EXPECT_EQ(BeginningText(progress), "the beginning");
-  EXPECT_EQ(LostText(progress, At(0, 0)), "");
-  EXPECT_EQ(LostText(progress, At(12, 3000)), "about 12 steps (3,000 samples)");
+  EXPECT_EQ(LossText(progress, At(0, 0)), "at most the work after it is lost");
+  EXPECT_EQ(LossText(progress, At(12, 3000)), "about 12 steps (3,000 samples) after it are lost");
 }
 
 TEST_F(RunProgressTest, GoesOnFromTheNewestCut) {
-  WriteCut(dir_ + "/checkpoints/cut_0001_000002", 1200, 9000);
+  WriteCut(1, 2, 1200, 9000);
   Append("generation { generation: 1 job { name: 'first' } cause: 'start' }");
   Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
   Append("cut { generation: 1 cut: 'cut_0001_000002' step: 1200 }");
@@ -74,19 +79,18 @@ TEST_F(RunProgressTest, GoesOnFromTheNewestCut) {
   EXPECT_EQ(progress.cause, "x");
   EXPECT_EQ(progress.job->name(), "second");
   EXPECT_EQ(BeginningText(progress), "step 1,200 (cut_0001_000002)");
-  EXPECT_EQ(LostText(progress, At(1200, 9000)), "");
-  EXPECT_EQ(LostText(progress, At(1300, 10000)), "about 100 steps (1,000 samples)");
+  EXPECT_EQ(LossText(progress, At(1200, 9000)), "at most the work after it is lost")
+      << "steps may have followed the last report";
+  EXPECT_EQ(LossText(progress, At(1300, 10000)),
+            "about 100 steps (1,000 samples) after it are lost");
   EXPECT_FALSE(progress.result.has_value());
 }
 
 TEST_F(RunProgressTest, ARunTakenBackToAnOlderCutStaysThere) {
-  WriteCut(dir_ + "/elsewhere", 500, 4000);
   Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
   Append("cut { generation: 1 cut: 'cut_0001_000002' step: 1200 }");
   Append("generation { generation: 2 cut: 'cut_0001_000001' cause: 'resume' }");
   EXPECT_EQ(BeginningText(Read()), "step 800 (cut_0001_000001)");
-  Append("generation { generation: 3 cut: '" + dir_ + "/elsewhere' cause: 'resume' }");
-  EXPECT_THAT(BeginningText(Read()), HasSubstr("step 500 ("));
   Append("cut { generation: 3 cut: 'cut_0003_000001' step: 900 }");
   EXPECT_EQ(BeginningText(Read()), "step 900 (cut_0003_000001)");
 }
@@ -95,6 +99,47 @@ TEST_F(RunProgressTest, HasTheResultOfAFinishedRun) {
   Append("generation { generation: 1 }");
   Append("end { result { steps: 77 } }");
   EXPECT_EQ(Read().result->steps(), 77u);
+}
+
+TEST_F(RunProgressTest, NoWorkIsLostAfterTheLastCutOfATraining) {
+  Append("generation { generation: 1 }");
+  Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 last: true }");
+  StatusAnswer status = At(800, 0);
+  status.set_generation(1);
+  EXPECT_EQ(LossText(Read(), status), "no work is lost");
+  Append("generation { generation: 2 cut: 'cut_0001_000001' }");
+  status.set_generation(2);
+  EXPECT_EQ(LossText(Read(), status), "at most the work after it is lost")
+      << "it may have been resumed with more epochs";
+  status.mutable_train()->set_phase("testing");
+  EXPECT_EQ(LossText(Read(), status), "no work is lost");
+}
+
+TEST_F(RunProgressTest, ADamagedNewestCutIsNotThePlaceToGoOnFrom) {
+  WriteCut(1, 1, 800, 5000);
+  Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
+  EXPECT_EQ(ResumeText(dir_, Read(), "RUN"),
+            "`satrap resume RUN` goes on from step 800 (cut_0001_000001)");
+  WriteCut(1, 1, 900, 5000);
+  const std::string text = ResumeText(dir_, Read(), "RUN");
+  EXPECT_THAT(text, AllOf(HasSubstr("the newest cut, cut_0001_000001, is damaged: "),
+                          HasSubstr("of step 900"), HasSubstr("`satrap resume RUN --from CUT`")));
+  EXPECT_EQ(BeginningText(Read()), "step 800 (cut_0001_000001)") << "as the log has it";
+}
+
+TEST_F(RunProgressTest, TellsWhyEachGenerationAfterTheFirstBegan) {
+  Append("generation { generation: 1 cause: 'start' }");
+  Append("unix_ms: 5000 cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
+  Append("generation { generation: 2 cut: 'cut_0001_000001' cause: 'scale' }");
+  Append("generation { generation: 3 cut: 'cut_0001_000001' cause: 'scaled' }");
+  Append("generation { generation: 4 cut: 'cut_0001_000001' cause: 'killed' }");
+  const RunProgress progress = Read();
+  ASSERT_EQ(progress.restarts.size(), 2u) << "the announcement is no generation of its own";
+  EXPECT_EQ(progress.restarts[0].cause(), "scaled");
+  EXPECT_EQ(progress.restarts[1].generation(), 4u);
+  EXPECT_EQ(progress.restarts[1].cause(), "killed");
+  EXPECT_EQ(progress.restarts[1].from_step(), 800u);
+  EXPECT_EQ(progress.cut_unix_ms, 5000u);
 }
 
 }  // namespace

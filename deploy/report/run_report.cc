@@ -5,12 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/checkpoint/run_log.h"
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
 
 namespace satrap {
 namespace {
 
+// Both are of all generations and without work that was lost, so their quotient is a speed. The wall
+// time also holds starts, evaluations and saves.
 double SamplesPerSecond(const RunResult& result) {
   return result.train_seconds() > 0 ? static_cast<double>(result.samples()) / result.train_seconds()
                                     : 0;
@@ -100,14 +103,25 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   report.result = status.result();
   report.validation = ValidationOf(job, report.result.steps());
   report.wall_seconds = wall_seconds;
+  // Bad records of the train stream are counted by the ledger, which survives restarts. Those of
+  // evaluations are counted by loaders, and a restart repeats the evaluation that it interrupted.
   report.quarantined = report.result.bad_records();
   report.empty_lines = report.result.empty_lines();
   for (const RoleStatus& role : status.roles()) {
     report.quarantined += role.loader().evaluation_quarantined();
     report.empty_lines += role.loader().evaluation_empty_lines();
   }
+  // A coordinator that died at the very end leaves a status without a number.
   report.generations = std::max<uint64_t>(status.generation(), 1);
-  report.restarts.assign(status.restarts().begin(), status.restarts().end());
+  for (const Restart& restart : status.restarts()) {
+    if (FollowsFailure(restart.cause())) {
+      report.restarts.push_back(restart);
+    } else if (restart.cause() == kCauseResume) {
+      ++report.resumes;
+    } else {
+      ++report.scales;
+    }
+  }
   report.reproducible = job.reproducible();
   report.run_dir = job.run_dir();
   return report;
@@ -140,6 +154,8 @@ std::string ReportJson(const RunReport& report) {
     json.EndObject();
   }
   json.EndArray();
+  json.Field("resumes", report.resumes);
+  json.Field("scales", report.scales);
   json.Field("skipped_steps", result.skipped_steps());
   json.BoolField("stopped_early", result.stopped_early());
   json.Field("best_step", result.best_step());
@@ -155,12 +171,21 @@ std::string ReportText(const RunReport& report) {
   const RunResult& result = report.result;
   std::string text;
   if (report.action == JobConfig::TRAIN) {
-    absl::StrAppendFormat(&text, "trained      %s samples in %s: %s samples/s (%s steps)\n",
+    absl::StrAppendFormat(&text, "trained      %s samples in %s: %s samples/s (%s steps)%s\n",
                           CountText(result.samples()), DurationText(result.train_seconds()),
                           CountText(static_cast<uint64_t>(SamplesPerSecond(result))),
-                          CountText(result.steps()));
+                          CountText(result.steps()),
+                          report.resumes > 0 ? ", in all generations" : "");
   }
-  absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
+  // The position of a cut carries the time of training through all generations; the time of
+  // commands is known of this one only.
+  if (report.resumes > 0) {
+    absl::StrAppendFormat(&text, "resumed      %s; since the last time %s\n",
+                          report.resumes == 1 ? "once" : CountText(report.resumes) + " times",
+                          DurationText(report.wall_seconds));
+  } else {
+    absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
+  }
   if (!report.restarts.empty()) {
     absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),
                           report.restarts.back().cause());
@@ -195,6 +220,7 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
                           result.best_step());
   }
+  // In other runs it is another one each time, and would only be compared in vain.
   if (report.reproducible) {
     absl::StrAppendFormat(&text, "digest       %016x, the same on every run of this job\n",
                           result.model_digest());
@@ -204,8 +230,14 @@ std::string ReportText(const RunReport& report) {
   return text;
 }
 
+bool FollowsFailure(const std::string& cause) {
+  return cause != kCauseStart && cause != kCauseResume && cause != kCauseScale &&
+         cause != kCauseScaled;
+}
+
 std::string CountText(uint64_t count) {
   std::string text = absl::StrCat(count);
+  // From the end, so that the places of commas to come do not move.
   for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, 1, ',');
   return text;
 }

@@ -26,7 +26,9 @@ struct RunReport {
   JobConfig::Action action = JobConfig::TRAIN;
   RunResult result;
   Validation validation = Validation::kNoData;
-  double wall_seconds = 0;  // from the command's start to the end of all processes
+  // From the start of the command to the end of all processes. A run that was resumed has had
+  // commands before, of which nobody kept the time.
+  double wall_seconds = 0;
   // On synthetic test data: the best AUC that any model can reach.
   absl::optional<double> bayes_auc;
   // Bad records and empty lines: of the train stream, by the ledger, and of the valid and test
@@ -34,7 +36,9 @@ struct RunReport {
   uint64_t quarantined = 0;
   uint64_t empty_lines = 0;
   uint64_t generations = 1;
-  std::vector<Restart> restarts;  // the generations after the first, ascending
+  std::vector<Restart> restarts;  // the generations that followed a failure, ascending
+  uint64_t resumes = 0;           // generations that began with `satrap resume`
+  uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
   std::string run_dir;
 };
@@ -43,15 +47,20 @@ struct RunReport {
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds);
 
 // One JSON object in one line, without a line end:
-//   job, action, samples, steps, train_seconds, wall_seconds, samples_per_second (samples by
-//   train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
+//   job, action, samples, steps, train_seconds (both of all generations, without work that was lost
+//   and done again), wall_seconds (of the command that finished the run), samples_per_second
+//   (samples by train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
-//   empty_lines, generations, restarts[]{generation, cause, from_step}, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
+//   empty_lines, generations, restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
 //   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 
 // The same as text for a terminal; every line ends with a line feed.
 std::string ReportText(const RunReport& report);
+
+// Whether a generation that began for `cause` (GenerationEntry, Restart) followed a failure. Others
+// began because somebody started or resumed the run, or changed its size.
+bool FollowsFailure(const std::string& cause);
 
 // "1,234,567"; "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s".
 std::string CountText(uint64_t count);

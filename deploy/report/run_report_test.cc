@@ -8,6 +8,7 @@
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -41,8 +42,8 @@ RunReport TrainedReport() {
 
 TEST(RunReport, CountsBadRecordsByLedgerAndLoadersAndDividesByTrainingTimeOnly) {
   const std::string json = ReportJson(TrainedReport());
-  EXPECT_THAT(json,
-              HasSubstr(R"("quarantined":12,"empty_lines":1,"generations":1,"restarts":[],)"));
+  EXPECT_THAT(json, HasSubstr(R"("quarantined":12,"empty_lines":1,"generations":1,"restarts":[],)"
+                              R"("resumes":0,"scales":0,)"));
   EXPECT_THAT(json, HasSubstr(R"("samples_per_second":50000,)"));
   EXPECT_THAT(json, HasSubstr(R"("wall_seconds":30,)"));
   EXPECT_THAT(json, HasSubstr(R"("tables":[{"name":"users","rows":10,"bytes":1000},)"));
@@ -53,18 +54,33 @@ TEST(RunReport, TellsHowOftenTheRunWasRestartedAndWhy) {
   RunReport report = TrainedReport();
   EXPECT_THAT(ReportText(report), Not(HasSubstr("restarts")));
   StatusAnswer status;
-  status.set_generation(3);
-  for (const int generation : {2, 3}) {
+  status.set_generation(5);
+  uint64_t generation = 1;
+  for (const char* cause : {"scaled", "nn_worker 0 was killed", "resume", "nn_worker 1 hangs"}) {
     Restart* restart = status.add_restarts();
-    restart->set_generation(static_cast<uint64_t>(generation));
-    restart->set_cause(generation == 2 ? "scale" : "nn_worker 0 was killed");
+    restart->set_generation(++generation);
+    restart->set_cause(cause);
     restart->set_from_step(40);
   }
   report = MakeRunReport(JobConfig(), status, 1);
   EXPECT_THAT(ReportJson(report),
-              HasSubstr(R"("generations":3,"restarts":[{"generation":2,"cause":"scale",)"
-                        R"("from_step":40},{"generation":3,)"));
-  EXPECT_THAT(ReportText(report), HasSubstr("restarts     2; the last: nn_worker 0 was killed\n"));
+              HasSubstr(R"("generations":5,"restarts":[{"generation":3,"cause":"nn_worker 0 was )"
+                        R"(killed","from_step":40},{"generation":5,)"));
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"(],"resumes":1,"scales":1,)"))
+      << "what somebody asked for is no failure";
+  EXPECT_THAT(ReportText(report), HasSubstr("restarts     2; the last: nn_worker 1 hangs\n"));
+}
+
+TEST(RunReport, TellsOfWhichLivesTheTimesOfAResumedRunAre) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportText(report), HasSubstr("whole run    30.0 s\n"));
+  report.resumes = 2;
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr("(245 steps), in all generations\n"),
+                    HasSubstr("resumed      2 times; since the last time 30.0 s\n"),
+                    Not(HasSubstr("whole run"))));
+  report.resumes = 1;
+  EXPECT_THAT(ReportText(report), HasSubstr("resumed      once; since the last time 30.0 s\n"));
 }
 
 TEST(RunReport, SaysOnlyWhatWasMeasured) {
@@ -152,6 +168,13 @@ TEST(RunReport, ReadsWellForPeople) {
   EXPECT_EQ(DurationText(12.34), "12.3 s");
   EXPECT_EQ(DurationText(200), "3 min 20 s");
   EXPECT_EQ(DurationText(3720), "1 h 02 min");
+}
+
+TEST(RunReport, OnlyAFailureMakesARestart) {
+  for (const char* cause : {"start", "resume", "scale", "scaled"}) {
+    EXPECT_FALSE(FollowsFailure(cause)) << cause;
+  }
+  EXPECT_TRUE(FollowsFailure("embedding_ps 1 was killed"));
 }
 
 }  // namespace

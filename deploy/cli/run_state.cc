@@ -1,0 +1,136 @@
+#include "deploy/cli/run_state.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/start_cut.h"
+#include "common/role/role_flags.h"
+#include "deploy/launcher/run_progress.h"
+#include "deploy/report/progress_line.h"
+#include "deploy/report/run_report.h"
+
+namespace satrap {
+namespace {
+
+std::string RoleText(const RoleStatus& role) {
+  const Member& member = role.member();
+  std::string text = absl::StrFormat("  %-20s ", MemberName(member.role(), member.index()));
+  if (!member.has_pid()) return text + "not there yet\n";
+  if (!role.ready()) text += "not ready yet, ";
+  absl::StrAppendFormat(&text, "process %d, heard %.1f s ago", member.pid(),
+                        role.seconds_since_heartbeat());
+  if (!member.metrics_address().empty()) {
+    absl::StrAppend(&text, ", metrics at http://", member.metrics_address(), "/metrics");
+  }
+  if (role.has_loader()) {
+    absl::StrAppend(&text, ", ", CountText(role.loader().records()), " records, ",
+                    CountText(role.loader().quarantined()), " quarantined");
+  }
+  return text + "\n";
+}
+
+std::string LastCutText(const std::string& cut, uint64_t step, uint64_t bytes, double age_seconds,
+                        double seconds) {
+  return absl::StrCat("the last is ", cut, " at step ", CountText(step), ", ", BytesText(bytes),
+                      ", ", DurationText(age_seconds), " ago, written in ", DurationText(seconds));
+}
+
+std::string CutsText(const StatusAnswer& status) {
+  const CutStatus& cut = status.last_cut();
+  std::string text = "cuts: ";
+  absl::StrAppend(&text, cut.has_cut() ? LastCutText(cut.cut(), cut.step(), cut.bytes(),
+                                                     cut.age_seconds(), cut.seconds())
+                                       : "none yet");
+  if (status.cuts().writing()) absl::StrAppend(&text, "; one is being written");
+  if (status.cuts().abandoned() > 0) {
+    absl::StrAppend(&text, "; ", CountText(status.cuts().abandoned()),
+                    " abandoned, the last because ", status.cuts().last_abandoned_cause());
+  }
+  return text + "\n";
+}
+
+std::string CutsText(const RunProgress& progress, int64_t now_unix_ms) {
+  if (!progress.cut.has_value()) return "cuts: none\n";
+  const CutEntry& cut = *progress.cut;
+  const int64_t age_ms = now_unix_ms - static_cast<int64_t>(progress.cut_unix_ms);
+  return absl::StrCat("cuts: ",
+                      LastCutText(cut.cut(), cut.step(), cut.bytes(),
+                                  static_cast<double>(age_ms) * 1e-3, cut.seconds()),
+                      "\n");
+}
+
+// Why generations began: failures, which are a reason to worry, apart from what somebody asked for.
+template <typename Restarts>
+std::string RestartsText(const Restarts& restarts) {
+  std::string failures;
+  std::string wishes;
+  int failed = 0;
+  for (const Restart& restart : restarts) {
+    const bool failure = FollowsFailure(restart.cause());
+    failed += failure ? 1 : 0;
+    absl::StrAppend(failure ? &failures : &wishes, "  generation ", restart.generation(),
+                    " from step ", CountText(restart.from_step()), ": ", restart.cause(), "\n");
+  }
+  std::string text = absl::StrCat("restarts after failures: ", failed, "\n", failures);
+  if (!wishes.empty()) absl::StrAppend(&text, "resumed or scaled:\n", wishes);
+  return text;
+}
+
+// Of a run whose report was not written or was removed; the log has the result all the same.
+std::string ResultText(const RunResult& result) {
+  std::string text = absl::StrCat("trained ", CountText(result.samples()), " samples in ",
+                                  CountText(result.steps()), " steps");
+  if (result.has_test()) absl::StrAppendFormat(&text, "; test AUC %.5f", result.test().auc());
+  if (!result.model_dir().empty()) absl::StrAppend(&text, "; the model is ", result.model_dir());
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status) {
+  std::string text =
+      absl::StrCat("job '", status.job_name(), "' in ", run_dir, ", generation ",
+                   status.generation(), ", for ", DurationText(status.seconds()), ": ",
+                   RunState_Name(status.state()), "\n", ProgressText(status), "\n");
+  absl::StrAppend(&text, CutsText(status), RestartsText(status.restarts()));
+  if (!status.stop_reason().empty()) absl::StrAppend(&text, status.stop_reason(), "\n");
+  for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
+  return text;
+}
+
+absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms) {
+  const auto report = ReadFile(run_dir + "/report.json", DiskFileSystem());
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  const std::string logs = absl::StrCat("its logs are in ", run_dir, "/logs\n");
+  // `evaluate` and `predict` take no cuts, but have a log and a report.
+  const bool is_training = progress.job.has_value() && progress.job->action() == JobConfig::TRAIN;
+  const std::string history =
+      is_training ? absl::StrCat(CutsText(progress, now_unix_ms), RestartsText(progress.restarts))
+                  : "";
+  if (report.ok() || progress.result.has_value()) {
+    return absl::StrCat("run ", run_dir, " has finished:\n",
+                        report.ok() ? *report : ResultText(*progress.result), history, logs);
+  }
+  const auto failure = ReadFile(run_dir + "/failure.txt", DiskFileSystem());
+  std::string text =
+      failure.ok()
+          ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
+          : absl::StrCat(
+                "run ", run_dir,
+                " does not run: it was stopped, interrupted or killed before its end, or failed "
+                "where failure.txt could not be written\n");
+  absl::StrAppend(&text, history);
+  if (failure.ok() && absl::StrContains(*failure, kChooseAnotherCut)) {
+    absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");
+  } else if (is_training) {
+    absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");
+  }
+  if (progress.generation == 0) absl::StrAppend(&text, "it never began; train it anew\n");
+  return text + logs;
+}
+
+}  // namespace satrap

@@ -1,0 +1,141 @@
+#include "deploy/cli/run_state.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/config/text_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunStateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "run_state_test.XXXXXX";
+    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  void Append(const std::string& text) {
+    auto log = RunLog::Open(dir_, DiskFileSystem());
+    ASSERT_TRUE(log.ok()) << log.status();
+    RunLogEntry entry;
+    const absl::Status parsed = ParseText(text, "entry", &entry);
+    ASSERT_TRUE(parsed.ok()) << parsed;
+    ASSERT_TRUE(log->Append(entry).ok());
+  }
+  // A run of three generations with a cut.
+  void MakeRun() {
+    const std::string cut = FolderOfCut(dir_, "cut_0001_000001");
+    fs::create_directories(cut);
+    CheckpointManifest manifest;
+    manifest.set_version(kManifestVersion);
+    manifest.set_generation(1);
+    manifest.set_cut(1);
+    manifest.set_step(800);
+    ASSERT_TRUE(WriteManifest(cut, manifest).ok());
+    Append("generation { generation: 1 cause: 'start' job { name: 'demo' } }");
+    Append(
+        "unix_ms: 5000 cut { generation: 1 cut: 'cut_0001_000001' step: 800 bytes: 1500 "
+        "seconds: 0.5 }");
+    Append(
+        "generation { generation: 2 cut: 'cut_0001_000001' cause: 'data_loader 0 died' "
+        "job { name: 'demo' } }");
+    Append(
+        "generation { generation: 3 cut: 'cut_0001_000001' cause: 'resume' "
+        "job { name: 'demo' } }");
+  }
+  std::string Text() const {
+    const auto text = EndedRunText(dir_, 15000);
+    EXPECT_TRUE(text.ok()) << text.status();
+    return text.value_or("");
+  }
+
+  std::string dir_;
+};
+
+constexpr char kHistory[] =
+    "cuts: the last is cut_0001_000001 at step 800, 1.5 KB, 10.0 s ago, written in 0.5 s\n"
+    "restarts after failures: 1\n"
+    "  generation 2 from step 800: data_loader 0 died\n"
+    "resumed or scaled:\n"
+    "  generation 3 from step 800: resume\n";
+
+TEST_F(RunStateTest, ARunWithoutProcessesIsToldFromItsLog) {
+  MakeRun();
+  EXPECT_EQ(
+      Text(),
+      "run " + dir_ +
+          " does not run: it was stopped, interrupted or killed before its end, or failed where "
+          "failure.txt could not be written\n" +
+          kHistory + "`satrap resume " + dir_ + "` goes on from step 800 (cut_0001_000001)\n" +
+          "its logs are in " + dir_ + "/logs\n");
+}
+
+TEST_F(RunStateTest, AFailedRunSaysWhy) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt") << "out of luck\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: out of luck\n"), HasSubstr(kHistory),
+                            HasSubstr("` goes on from step 800")));
+}
+
+TEST_F(RunStateTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt")
+      << "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
+                            Not(HasSubstr("` goes on from step"))));
+}
+
+TEST_F(RunStateTest, ADamagedNewestCutIsToldAndNoPlaceToGoOnFrom) {
+  MakeRun();
+  fs::remove_all(FolderOfCut(dir_, "cut_0001_000001"));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("the newest cut, cut_0001_000001, is missing: "),
+                            HasSubstr("--from CUT"), Not(HasSubstr("goes on from step"))));
+}
+
+TEST_F(RunStateTest, AFinishedRunShowsItsReportOrElseTheResultOfTheLog) {
+  MakeRun();
+  Append("end { result { steps: 1234 samples: 5000 test { auc: 0.75 } model_dir: 'M' } }");
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" has finished:\ntrained 5,000 samples in 1,234 steps; test "
+                                      "AUC 0.75000; the model is M\n"),
+                            HasSubstr(kHistory), Not(HasSubstr("satrap resume"))));
+  std::ofstream(dir_ + "/report.json") << "{\"job\":\"demo\"}\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr("{\"job\":\"demo\"}\n"), Not(HasSubstr("trained"))));
+}
+
+TEST_F(RunStateTest, ARunThatNeverBeganIsNotResumed) {
+  EXPECT_THAT(Text(), AllOf(HasSubstr("it never began"), Not(HasSubstr("satrap resume"))));
+}
+
+TEST_F(RunStateTest, ARunInProgressShowsItsCutsAndWhyGenerationsBegan) {
+  StatusAnswer status;
+  ASSERT_TRUE(ParseText(R"(job_name: 'demo' generation: 3 state: RUNNING seconds: 2
+      train { epoch: 0 step: 900 phase: 'training' }
+      last_cut { cut: 'cut_0001_000001' step: 800 bytes: 1500 age_seconds: 10 seconds: 0.5 }
+      restarts { generation: 2 from_step: 800 cause: 'data_loader 0 died' }
+      restarts { generation: 3 from_step: 800 cause: 'resume' })",
+                        "status", &status)
+                  .ok());
+  EXPECT_THAT(RunningRunText("RUN", status),
+              AllOf(HasSubstr("job 'demo' in RUN, generation 3, for 2.0 s: RUNNING\ntraining"),
+                    HasSubstr(kHistory)));
+  status.clear_restarts();
+  status.clear_last_cut();
+  EXPECT_THAT(RunningRunText("RUN", status),
+              HasSubstr("cuts: none yet\nrestarts after failures: 0\n"));
+}
+
+}  // namespace
+}  // namespace satrap
