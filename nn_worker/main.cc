@@ -27,6 +27,7 @@
 #include "nn_worker/report/metrics_file.h"
 #include "nn_worker/report/progress.h"
 #include "nn_worker/report/rank_metrics.h"
+#include "nn_worker/report/step_times.h"
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
 #include "nn_worker/trainer/predictions.h"
@@ -166,14 +167,20 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   if (leads) {
     ASSIGN_OR_RETURN(metrics_file, MetricsFile::Create(job.run_dir()));
   }
+  const auto write_line = [&metrics_file](const std::string& line) {
+    if (metrics_file != nullptr) metrics_file->Append(line);
+  };
   Progress progress(
-      runtime.executor(), [&trainer] { return trainer.RecentAuc(); },
-      [&metrics_file](const std::string& line) {
-        if (metrics_file != nullptr) metrics_file->Append(line);
-      },
+      runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), runtime.position());
   progress.SetExpectedSamples(ExpectedSamples(job));
-  RankMetrics metrics(runtime.metrics(), runtime.executor(), &progress);
+  StepTimes step_times(
+      runtime.executor(), runtime.envelope().generation(),
+      [&runtime](uint64_t step) {
+        runtime.logger().Info("has made the first step of the generation", {{"step", step}});
+      },
+      write_line, &progress);
+  RankMetrics metrics(runtime.metrics(), runtime.executor(), &step_times);
   const auto registration =
       runtime.SetProgressSource([&progress, &metrics, leads](HeartbeatRequest* heartbeat) {
         if (!leads) return;
@@ -191,6 +198,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
   // The engine goes before the runtime.
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
+  runtime.logger().Info("begins to train");
   engine.Start();
   // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
   // says so.

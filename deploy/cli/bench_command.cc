@@ -1,4 +1,5 @@
-// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured.
+// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured; `recovery`
+// and `cuts` are in files of their own.
 
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -21,6 +23,7 @@
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
 #include "common/thread/clock.h"
+#include "deploy/cli/bench_runs.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
@@ -178,6 +181,12 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   return 0;
 }
 
+constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandLine&)> kRuns[] = {
+    {"deepfm", BenchDeepFm},
+    {"recovery", BenchRecovery},
+    {"cuts", BenchCuts},
+};
+
 // Replaces this process by the benchmark's program; returns only if that fails.
 absl::Status ExecBenchmark(const std::string& name, const std::vector<std::string>& flags) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
@@ -194,15 +203,16 @@ absl::Status ExecBenchmark(const std::string& name, const std::vector<std::strin
 
 int BenchCommand(const CommandLine& line) {
   const std::string& name = line.arguments[0];
-  if (name == "deepfm") {
-    const absl::StatusOr<int> code = BenchDeepFm(line);
+  for (const auto& [run_name, bench] : kRuns) {
+    if (name != run_name) continue;
+    const absl::StatusOr<int> code = bench(line);
     return code.ok() ? *code : PrintError(code.status());
   }
   if (std::find(std::begin(kPrograms), std::end(kPrograms), name) != std::end(kPrograms)) {
     return PrintError(ExecBenchmark(name, line.bench_flags));
   }
   std::vector<std::string> names(std::begin(kPrograms), std::end(kPrograms));
-  names.push_back("deepfm");
+  for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
   return PrintError(
       absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
                                        absl::StrJoin(names, ", "), DidYouMean(name, names))));

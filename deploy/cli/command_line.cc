@@ -76,11 +76,16 @@ constexpr CommandInfo kCommands[] = {
      "the\n"
      "last cut, and by the rows of the table `tally` if the job has one (docs/operations.md)."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
-     "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan or "
-     "deepfm;\n"
-     "the flags of deepfm are --seconds N, --warmup_seconds N, --wire f32|f16|bf16, --mlp "
-     "400,400,400,\n"
-     "--from_file FILE (Criteo TSV), and --set."},
+     "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan, deepfm,\n"
+     "recovery or cuts. Flags of\n"
+     "deepfm    --seconds N, --warmup_seconds N, --wire f32|f16|bf16, --mlp 400,400,400,\n"
+     "          --from_file FILE (Criteo TSV), --set\n"
+     "recovery  --rows N, --kills N, --stop 1 (SIGSTOP instead of SIGKILL), --set: from a death "
+     "to\n"
+     "          the next step\n"
+     "cuts      --rows N, --pairs N, --every_seconds N, --seconds N, --warmup_seconds N, --set: "
+     "what\n"
+     "          cuts cost"},
     {"help", Command::kHelp, 0, 1, "[COMMAND]", "", "Explains a command."},
 };
 

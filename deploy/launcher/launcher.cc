@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -44,6 +45,11 @@ constexpr int64_t kKillMs = 60000;
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 constexpr int64_t kLongestPauseMs = 30000;
+
+int64_t UnixMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
 
 // 0, 1, 2, 4, ... 30 s.
 int64_t PauseMs(int restarts_since_cut) {
@@ -98,6 +104,7 @@ struct Launcher::Rep {
   uint64_t generations_before = 0;  // in the log when the launcher started
   int restarts_since_cut = 0;
   std::string next_cause;  // why the next generation begins
+  std::vector<RestartTimes> restart_times;
 
   StatusAnswer status;               // of the newest generation that has answered
   bool has_answered = false;         // this generation
@@ -273,12 +280,15 @@ std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) con
 
 absl::optional<RunEnd> Launcher::Rep::Restart(
     const Cause& cause, absl::FunctionRef<void(const std::string&)> on_message) {
+  RestartTimes times;
+  times.seen_unix_ms = UnixMs();
   const absl::Status killed = generation->End(SIGKILL, kKillMs);
   if (!killed.ok()) return Failed(std::string(killed.message()));
   if (!generation->AllEnded()) {
     return Failed(absl::StrCat(cause.full, "\n  and a process could not be killed within ",
                                kKillMs / 1000, " s"));
   }
+  times.ended_unix_ms = UnixMs();
   const absl::optional<CutEntry> cut_before = progress.cut;
   const auto read = ReadRunProgress(folder->path());
   if (!read.ok()) return Failed(absl::StrCat(cause.full, "\n  ", read.status().message()));
@@ -315,6 +325,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   const absl::Status started = StartGeneration();
   if (!started.ok()) return Failed(std::string(started.message()));
+  times.started_unix_ms = UnixMs();
+  restart_times.push_back(times);
   return absl::nullopt;
 }
 
@@ -480,6 +492,8 @@ absl::Status Launcher::Signal(Role role, int index, int signal) {
 }
 
 const std::string& Launcher::run_dir() const { return rep_->folder->path(); }
+
+const std::vector<RestartTimes>& Launcher::restart_times() const { return rep_->restart_times; }
 
 std::string Launcher::LateSignal() {
   rep_->signals.Take();

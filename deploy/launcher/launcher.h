@@ -24,6 +24,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,14 @@ struct RunEnd {
   std::vector<std::string> warnings;
 };
 
+// Of the beginning of a generation after the first that the launcher starts, in ms of Unix time, as in
+// logs.
+struct RestartTimes {
+  int64_t seen_unix_ms = 0;     // the generation before is over
+  int64_t ended_unix_ms = 0;    // all its processes have ended
+  int64_t started_unix_ms = 0;  // all processes of the new one are started
+};
+
 class Launcher {
  public:
   // Writes the job into the folder and starts the processes of a generation. `bin_dir` holds the
@@ -88,6 +97,8 @@ class Launcher {
   // Sends a signal to a process, to test recovery; for `on_status`. NOT_FOUND if it does not run.
   absl::Status Signal(Role role, int index, int signal);
   const std::string& run_dir() const;
+  // In order.
+  const std::vector<RestartTimes>& restart_times() const;
 
   // The name of a signal that asked the launcher to stop when the run was already over; empty if
   // none came. REQUIRES: after Wait

@@ -111,14 +111,20 @@ void Progress::OnCutBegun() {
 }
 
 void Progress::OnCutEnded(const CutOutcome& outcome) {
-  MutexLock lock(&mutex_);
-  if (outcome.committed) {
-    cuts_.set_committed(cuts_.committed() + 1);
-  } else {
-    cuts_.set_abandoned(cuts_.abandoned() + 1);
-    cuts_.set_last_abandoned_cause(outcome.cause);
+  {
+    MutexLock lock(&mutex_);
+    if (outcome.committed) {
+      cuts_.set_committed(cuts_.committed() + 1);
+    } else {
+      cuts_.set_abandoned(cuts_.abandoned() + 1);
+      cuts_.set_last_abandoned_cause(outcome.cause);
+    }
+    cuts_.set_writing(cuts_.begun() > cuts_.committed() + cuts_.abandoned());
   }
-  cuts_.set_writing(cuts_.begun() > cuts_.committed() + cuts_.abandoned());
+  write_line_(absl::StrCat("{\"event\":\"cut\",\"generation\":", generation_, ",\"cut\":\"",
+                           outcome.name, "\",\"committed\":", outcome.committed ? "true" : "false",
+                           ",\"seconds\":", Number(outcome.seconds), ",\"bytes\":", outcome.bytes,
+                           ",\"copied_bytes\":", outcome.copied_bytes, "}"));
 }
 
 CutProgress Progress::Cuts() const {

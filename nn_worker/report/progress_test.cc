@@ -125,6 +125,19 @@ TEST_F(ProgressTest, CutsAreCountedByHowTheyEnd) {
   EXPECT_EQ(progress_.Cuts().last_abandoned_cause(), "disk full");
 }
 
+TEST_F(ProgressTest, EachCutThatHasEndedHasALine) {
+  CutOutcome outcome;
+  outcome.name = "cut_0001_000002";
+  outcome.committed = true;
+  outcome.bytes = 4096;
+  outcome.copied_bytes = 288;
+  outcome.seconds = 1.5;
+  progress_.OnCutEnded(outcome);
+  EXPECT_EQ(lines_, std::vector<std::string>{
+                        "{\"event\":\"cut\",\"generation\":1,\"cut\":\"cut_0001_000002\","
+                        "\"committed\":true,\"seconds\":1.5,\"bytes\":4096,\"copied_bytes\":288}"});
+}
+
 TEST_F(ProgressTest, TimeLeftFollowsFromWhatIsExpected) {
   EXPECT_LT(progress_.Snapshot().seconds_left(), 0);
   progress_.OnPhase("training");

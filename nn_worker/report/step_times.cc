@@ -1,0 +1,60 @@
+#include "nn_worker/report/step_times.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace satrap {
+
+StepTimes::StepTimes(const Executor* clock, uint64_t generation,
+                     std::function<void(uint64_t)> first_step,
+                     std::function<void(const std::string&)> write_line, RankObserver* next)
+    : clock_(clock),
+      generation_(generation),
+      first_step_(std::move(first_step)),
+      write_line_(std::move(write_line)),
+      next_(next) {}
+
+void StepTimes::OnPhase(absl::string_view phase) {
+  // What lies between the steps around an evaluation, or around a cut that is waited for, says
+  // nothing of steps.
+  if (phase != "training") last_us_.reset();
+  next_->OnPhase(phase);
+}
+
+void StepTimes::OnCutPause(double seconds) {
+  pause_seconds_ = seconds;
+  next_->OnCutPause(seconds);
+}
+
+void StepTimes::OnStep(const StepEvent& event) {
+  const int64_t now_us = clock_->NowUs();
+  if (!any_step_) first_step_(event.steps);
+  any_step_ = true;
+  if (last_us_.has_value()) {
+    const int64_t gap_us = now_us - *last_us_;
+    if (!pause_seconds_.has_value()) {
+      times_us_[num_times_++ % kSteps] = gap_us;
+    } else {
+      write_line_(absl::StrFormat(
+          "{\"event\":\"pause\",\"generation\":%d,\"step\":%d,\"seconds\":%.6f,"
+          "\"gap_seconds\":%.6f,\"usual_seconds\":%.6f}",
+          generation_, event.steps, *pause_seconds_, static_cast<double>(gap_us) * 1e-6,
+          static_cast<double>(MedianUs()) * 1e-6));
+    }
+  }
+  pause_seconds_.reset();
+  last_us_ = now_us;
+  next_->OnStep(event);
+}
+
+int64_t StepTimes::MedianUs() const {
+  const size_t n = std::min(num_times_, kSteps);
+  if (n == 0) return 0;
+  std::array<int64_t, kSteps> sorted = times_us_;
+  std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.begin() + n);
+  return sorted[n / 2];
+}
+
+}  // namespace satrap
