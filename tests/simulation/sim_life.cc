@@ -103,7 +103,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       cut_(NameOfCut(start.claimed.cut_folder)),
       generation_(start.claimed.generation),
       from_(surroundings.history->StateOf(cut_)),
-      planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.windows),
+      planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.memory),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
       observers_(start.shape.ranks),
@@ -287,7 +287,8 @@ void Life::MakePs(int i) {
 
 void Life::ServePs(int i) {
   SimProcess* process = ProcessOf(EMBEDDING_PS, i);
-  rpc::Handler* handler = planting_.BeforePs(i, pss_[i].get());
+  rpc::Handler* handler =
+      planting_.BeforePs(i, pss_[i].get(), seats_.at({EMBEDDING_PS, i}).disk.get());
   // Outermost, so that it sees what workers are told, not what a planted fault does.
   if (!shape_.ordered) {
     handler =
@@ -355,7 +356,7 @@ void Life::ListFiles(int i, const SplitList& fixed) {
   LoaderStreams::Begin begin;
   begin.generation = generation_;
   begin.position = planting_.PositionOf(DATA_LOADER, registered.position());
-  begin.ledger = planting_.LedgerOf(registered.ledger());
+  begin.ledger = planting_.LedgerOf(DATA_LOADER, registered.ledger());
   begin.fix_files = [&fixed](const SplitList&) { return fixed; };
   JobConfig job = planting_.JobOf(DATA_LOADER, job_);
   job.clear_run_dir();  // the run is on the simulated disk, and quarantine files are not checked
@@ -429,7 +430,7 @@ bool Life::MakeCutEngine() {
   options.job = job_;
   options.envelope = envelope_;
   options.order_fingerprint = seat.member->last_answer().order_fingerprint();
-  options.ledger = seat.begin.ledger();
+  options.ledger = planting_.LedgerOf(NN_WORKER, seat.begin.ledger());
   options.timeouts = SimTimeouts();
   options.executor = seat.process;
   options.disk_executor = seat.process;

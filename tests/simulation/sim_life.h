@@ -73,7 +73,7 @@ class Life {
     SimDisk* disk = nullptr;
     History* history = nullptr;
     Plant plant = Plant::kNone;
-    Planting::Windows* windows = nullptr;
+    LifeMemory* memory = nullptr;
     // Called when the coordinator answers for its log; with a cut that it says is committed.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(std::string)> violated;  // called for each broken promise

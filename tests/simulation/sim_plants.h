@@ -2,20 +2,13 @@
 // from outside the engines: a handler, channel, trainer, observer or part source that stands
 // between two of them and breaks one promise, or an engine that is given another job or other
 // options. The single exception is kCapacityPerWorker, which uses StreamQueue::CapacityScope.
-//
-// docs/consistency.md lists the faults with the first seed that finds each; `simulate -- --faults`
-// makes that table.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 
-#include <map>
 #include <memory>
-#include <set>
-#include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "common/checkpoint/file_system.h"
 #include "common/rpc/rpc.h"
 #include "data_loader/engine/loader_engine.h"
@@ -24,98 +17,19 @@
 #include "nn_worker/rank/step_trainer.h"
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_plant_list.h"
+#include "tests/simulation/sim_plants_cuts.h"
+#include "tests/simulation/sim_plants_lives.h"
 
 namespace satrap::simulation {
-
-// In the order of the table. What each one means stands in AllFaults (sim_plants.cc).
-enum class Plant {
-  kNone,
-  kFiniteFlagLost,
-  kEndsLate,
-  kOwnStopOnly,
-  kNoPatienceAtOne,
-  kLateStopIgnored,
-  kEpochTooMany,
-  kPermitBeforeAnswer,
-  kPermitTooMany,
-  kNoWarmup,
-  kPermitsOutOfOrder,
-  kUpdateAnsweredEarly,
-  kUpdatesLostAtOne,
-  kOtherWeightAtOne,
-  kForgetfulPuts,
-  kForgetfulRequests,
-  kForgetfulPushes,
-  kForgetfulAcks,
-  kForgetfulUpdates,
-  kForgetfulLeases,
-  kClosedCallsRun,
-  kAcksLost,
-  kTrainingLookups,
-  kEvaluationLookups,
-  kLookupCreatesRows,
-  kBestNotRestored,
-  kLaterRowsKept,
-  kBestNotSaved,
-  kTieIsBest,
-  kNanIsBest,
-  kOnWhileSaving,
-  kProvenanceOffByOne,
-  kOtherBlock,
-  kOtherPart,
-  kLastBatchLost,
-  kPartTwice,
-  kEpochEndsEarly,
-  kNoCapacityLimit,
-  kCapacityPerWorker,
-  kRunsThroughPasses,
-  kIdentityShuffle,
-  kOtherShuffle,
-  kOtherKeys,
-  kL2Forgotten,
-  kClipForgotten,
-  kBoundForgotten,
-  kOtherState,
-  kZombiesUpdate,
-  kZombiesAsk,
-  kZombiesLease,
-  kMarksLate,
-  kLateBeginCut,
-  kLedgerOfOneLost,
-  kWeightlessLost,
-  kCutInTest,
-  kLastCutSkipped,
-  kFilesNotSynced,
-  kEntriesNotSynced,
-  kLateLink,
-  kCommitAnsweredEarly,
-  kWindowsKept,
-  kLedgerIgnored,
-  kLeftLanesSend,
-  kFinishIgnored,
-  kStaleJob,
-};
-
-struct Fault {
-  enum Worlds { kAll, kSync, kHybrid };
-  Plant plant;
-  Worlds worlds;             // in which it is looked for
-  const char* says;          // what is wrong, for the table
-  bool with_deaths = false;  // it is looked for in worlds with deaths
-};
-// A plant may stand here twice, for the worlds of either mode.
-absl::Span<const Fault> AllFaults();
 
 // What of a world's surroundings a plant replaces. Every method gives back what it is given where
 // the plant has nothing to do with it. Owns what it makes; the handlers, channels, trainers,
 // observers and sources that it is given must outlive the loop's events.
 class Planting {
  public:
-  // What calls of all lives of a world an embedding PS has run, by PS: sender and number.
-  using Windows = std::map<int, std::set<std::pair<uint32_t, uint64_t>>>;
-
-  // `loop` and `windows`, which all lives share, are not owned.
-  Planting(Plant plant, const WorldShape& shape, SimLoop* loop, Windows* windows);
+  // `loop` and `memory`, which all lives share, are not owned.
+  Planting(Plant plant, const WorldShape& shape, SimLoop* loop, LifeMemory* memory);
   ~Planting();
 
   Plant plant() const { return plant_; }
@@ -123,12 +37,13 @@ class Planting {
   void SetEnvelope(const Envelope& envelope) { envelope_ = envelope; }
   // The job that the engines of a role are made of.
   JobConfig JobOf(Role role, const JobConfig& job) const;
-  // The position that the engines of a role begin with, and the ledger of loaders.
+  // The position that the engines of a role begin with, and the ledger of loaders and of rank 0.
   RunPosition PositionOf(Role role, RunPosition position) const;
-  LedgerState LedgerOf(LedgerState ledger) const;
+  LedgerState LedgerOf(Role role, LedgerState ledger);
   // The disk of a process.
   std::unique_ptr<FileSystem> DiskOf(Role role, std::unique_ptr<FileSystem> disk) const;
-  rpc::Handler* BeforePs(int ps, rpc::Handler* engine);
+  // `disk` is the PS's.
+  rpc::Handler* BeforePs(int ps, rpc::Handler* engine, FileSystem* disk);
   rpc::Handler* BeforeWorker(rpc::Handler* engine);
   rpc::Handler* BeforeCoordinator(rpc::Handler* engine);
   // The channels of a rank to the embedding workers.
@@ -146,8 +61,9 @@ class Planting {
   const Plant plant_;
   const WorldShape shape_;
   SimLoop* const loop_;
-  Windows* const windows_;
+  LifeMemory* const memory_;
   Envelope envelope_;
+  ForgetfulLedger forgetful_ledger_;
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::vector<std::unique_ptr<StepTrainer>> trainers_;

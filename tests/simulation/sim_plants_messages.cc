@@ -7,7 +7,6 @@
 #include <string>
 #include <tuple>
 
-#include "absl/strings/match.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
@@ -18,9 +17,6 @@
 
 namespace satrap::simulation {
 namespace {
-
-// Above every number that an engine gives.
-constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 
 template <typename Header>
 void EditCallOf(rpc::Message* request, const std::function<void(int stream, CallId*)>& edit) {
@@ -41,12 +37,6 @@ void EditCall(const rpc::Method& method, rpc::Message* request,
   if (method == rpc::kAck) EditCallOf<AckHeader>(request, edit);
   if (method == rpc::kUpdate) EditCallOf<UpdateHeader>(request, edit);
   if (method == kLeaseSplitMethod) EditCallOf<LeaseSplitRequest>(request, edit);
-}
-
-rpc::Message DoneMessage() {
-  CallOutcome done;
-  done.set_outcome(OUTCOME_DONE);
-  return {done.SerializeAsString(), Buffer()};
 }
 
 void IgnoreAnswer(absl::StatusOr<rpc::Message> answer) { CHECK_OK(answer.status()); }
@@ -91,28 +81,6 @@ class ClosedCallsRun final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
-constexpr char kCoordinatorPath[] = "/satrap.Coordinator/";
-
-class ForgedEnvelopes final : public rpc::Handler {
- public:
-  ForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope)
-      : engine_(engine), envelope_(envelope) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (!absl::StartsWith(method.path, kCoordinatorPath) || method == kLeaseSplitMethod) {
-      // The envelope is field 1 of each of these requests, and of two the later one counts.
-      AckHeader envelope;
-      *envelope.mutable_envelope() = *envelope_;
-      request.header += envelope.SerializeAsString();
-    }
-    engine_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  rpc::Handler* const engine_;
-  const Envelope* const envelope_;
-};
-
 class Swallower final : public rpc::Handler {
  public:
   Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
@@ -128,122 +96,6 @@ class Swallower final : public rpc::Handler {
  private:
   rpc::Handler* const engine_;
   const rpc::Method method_;
-};
-
-class LateMarks final : public rpc::Handler {
- public:
-  LateMarks(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (!(method == rpc::kBeginCut)) {
-      // What follows a mark waits for it.
-      const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
-      loop_->PostAfter(waits ? kLateUs : 0, [this, method, request = std::move(request),
-                                             respond = std::move(respond)]() mutable {
-        ps_->Handle(method, std::move(request), std::move(respond));
-      });
-      return;
-    }
-    ++late_;
-    respond(DoneMessage());
-    Deliver(request);
-  }
-
- private:
-  static constexpr int64_t kLateUs = 5000;
-
-  void Deliver(const rpc::Message& request) {
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)), [this, request] {
-      ps_->Handle(rpc::kBeginCut, request,
-                  [this](const absl::StatusOr<rpc::Message>&) { --late_; });
-    });
-  }
-
-  rpc::Handler* const ps_;
-  SimLoop* const loop_;
-  int late_ = 0;
-};
-
-class LateBeginCuts final : public rpc::Handler {
- public:
-  explicit LateBeginCuts(rpc::Handler* ps) : ps_(ps) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kBeginCut) {
-      BeginCutRequest begin;
-      CHECK(begin.ParseFromString(request.header));
-      begin.set_cut(begin.cut() * kCopies + ++copies_[begin.cut()]);
-      begin.mutable_call()->set_number(kFirstPlantedNumber + count_++);
-      begin.mutable_call()->set_oldest_open(1);
-      request.header = begin.SerializeAsString();
-    } else if (method == rpc::kAwaitCut) {
-      Newest<AwaitCutRequest>(&request);
-    } else if (method == rpc::kAbandonCut) {
-      Newest<AbandonCutRequest>(&request);
-    }
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  static constexpr uint64_t kCopies = 1000;
-
-  template <typename Request>
-  void Newest(rpc::Message* message) {
-    Request request;
-    CHECK(request.ParseFromString(message->header));
-    request.set_cut(request.cut() * kCopies + copies_[request.cut()]);
-    message->header = request.SerializeAsString();
-  }
-
-  rpc::Handler* const ps_;
-  std::map<uint64_t, uint64_t> copies_;  // by cut
-  uint64_t count_ = 0;
-};
-
-class KeptWindow final : public rpc::Handler {
- public:
-  KeptWindow(rpc::Handler* ps, std::set<std::pair<uint32_t, uint64_t>>* window)
-      : ps_(ps), window_(window) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (method == rpc::kUpdate) {
-      UpdateHeader update;
-      CHECK(update.ParseFromString(request.header));
-      const std::pair<uint32_t, uint64_t> id(update.call().sender(), update.call().number());
-      if (own_.count(id) == 0 && !window_->insert(id).second) return respond(DoneMessage());
-      own_.insert(id);
-    }
-    ps_->Handle(method, std::move(request), std::move(respond));
-  }
-
- private:
-  rpc::Handler* const ps_;
-  std::set<std::pair<uint32_t, uint64_t>>* const window_;
-  std::set<std::pair<uint32_t, uint64_t>> own_;  // of this generation
-};
-
-class EarlyCommitAnswers final : public rpc::Handler {
- public:
-  EarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop)
-      : coordinator_(coordinator), loop_(loop) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (absl::string_view(method.path) != kCommitPath) {
-      return coordinator_->Handle(method, std::move(request), std::move(respond));
-    }
-    respond(DoneMessage());
-    loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
-                     [this, method, request = std::move(request)] {
-                       coordinator_->Handle(method, request,
-                                            [](const absl::StatusOr<rpc::Message>&) {});
-                     });
-  }
-
- private:
-  static constexpr char kCommitPath[] = "/satrap.Coordinator/CommitCut";
-
-  rpc::Handler* const coordinator_;
-  SimLoop* const loop_;
 };
 
 class EarlyUpdateAnswers final : public rpc::Handler {
@@ -510,6 +362,12 @@ class OtherPartRequests final : public rpc::Channel {
 
 }  // namespace
 
+rpc::Message DoneMessage() {
+  CallOutcome done;
+  done.set_outcome(OUTCOME_DONE);
+  return {done.SerializeAsString(), Buffer()};
+}
+
 std::unique_ptr<rpc::Handler> NewForgetfulWindow(rpc::Handler* engine, const rpc::Method& method) {
   return std::make_unique<ForgetfulWindow>(engine, method);
 }
@@ -520,10 +378,6 @@ std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine) {
 
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method) {
   return std::make_unique<Swallower>(engine, method);
-}
-
-std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope) {
-  return std::make_unique<ForgedEnvelopes>(engine, envelope);
 }
 
 std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop) {
@@ -540,23 +394,6 @@ std::unique_ptr<rpc::Handler> NewLaterRowsKept(rpc::Handler* ps, int ranks) {
 
 std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps) {
   return std::make_unique<OtherKeys>(ps);
-}
-
-std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop) {
-  return std::make_unique<LateMarks>(ps, loop);
-}
-
-std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps) {
-  return std::make_unique<LateBeginCuts>(ps);
-}
-
-std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
-                                            std::set<std::pair<uint32_t, uint64_t>>* window) {
-  return std::make_unique<KeptWindow>(ps, window);
-}
-
-std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop) {
-  return std::make_unique<EarlyCommitAnswers>(coordinator, loop);
 }
 
 std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders) {

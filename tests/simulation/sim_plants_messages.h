@@ -6,6 +6,7 @@
 #ifndef SATRAP_TESTS_SIMULATION_SIM_PLANTS_MESSAGES_H_
 #define SATRAP_TESTS_SIMULATION_SIM_PLANTS_MESSAGES_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -18,6 +19,11 @@
 #include "tests/simulation/sim_loop.h"
 
 namespace satrap::simulation {
+
+// Above every number that an engine gives.
+inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
+// The answer to a call that asks for nothing but to be done.
+rpc::Message DoneMessage();
 
 inline constexpr rpc::Method kLeaseSplitMethod = {"/satrap.Coordinator/LeaseSplit", false};
 
@@ -58,10 +64,6 @@ std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
 // Answers the calls of `method` with DONE and does nothing.
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
 
-// Gives every request `*envelope`, whatever it came with; at the coordinator LeaseSplit alone.
-// `envelope` is not owned.
-std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope);
-
 // Answers Updates at once; the PS gets them up to 20 ms later.
 std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop);
 
@@ -75,20 +77,6 @@ std::unique_ptr<rpc::Handler> NewLaterRowsKept(rpc::Handler* ps, int ranks);
 
 // Changes every key of Lookup and Update to another one, a bijection that keeps the partition.
 std::unique_ptr<rpc::Handler> NewOtherKeys(rpc::Handler* ps);
-
-// Answers BeginCut at once; the PS gets it up to 5 ms later.
-std::unique_ptr<rpc::Handler> NewLateMarks(rpc::Handler* ps, SimLoop* loop);
-
-// Every attempt of a BeginCut marks anew, and AwaitCut means the newest mark.
-std::unique_ptr<rpc::Handler> NewLateBeginCuts(rpc::Handler* ps);
-
-// Answers Updates whose sender and number are in `window` with DONE; adds the others to it.
-// `window` is not owned.
-std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
-                                            std::set<std::pair<uint32_t, uint64_t>>* window);
-
-// Answers CommitCut at once; the coordinator gets it up to 20 ms later.
-std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, SimLoop* loop);
 
 // Takes the first loader's end of an epoch for that of all.
 std::unique_ptr<rpc::Handler> NewEarlyEpochEnds(rpc::Handler* worker, int loaders);

@@ -25,8 +25,13 @@ MetricValues Disguised(Plant plant, int merges, MetricValues values) {
 class PlantedTrainer final : public StepTrainer {
  public:
   PlantedTrainer(Plant plant, const WorldShape& shape, int rank, StepTrainer* trainer,
-                 SimLoop* loop)
-      : plant_(plant), shape_(shape), rank_(rank), trainer_(trainer), loop_(loop) {}
+                 ForgetfulLedger* ledger, SimLoop* loop)
+      : plant_(plant),
+        shape_(shape),
+        rank_(rank),
+        trainer_(trainer),
+        ledger_(ledger),
+        loop_(loop) {}
 
   void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
@@ -76,6 +81,14 @@ class PlantedTrainer final : public StepTrainer {
       plan.released.Clear();
     }
     weightless_ = false;
+    if (plant_ == Plant::kAbandonedLedgerLost) {
+      ledger_->HandOver(plan);
+      ended = [this, cut = plan.number,
+               ended = std::move(ended)](absl::StatusOr<CutOutcome> outcome) mutable {
+        if (outcome.ok() && !outcome->committed) ledger_->Abandon(cut);
+        ended(std::move(outcome));
+      };
+    }
     last_plan_ = plan;
     const bool is_disguised = plant_ == Plant::kTieIsBest || plant_ == Plant::kNanIsBest;
     if (is_disguised && plan.position.has_best()) {
@@ -111,6 +124,7 @@ class PlantedTrainer final : public StepTrainer {
   const WorldShape shape_;
   const int rank_;
   StepTrainer* const trainer_;
+  ForgetfulLedger* const ledger_;
   SimLoop* const loop_;
   int merges_ = 0;
   int bests_ = 0;
@@ -147,7 +161,8 @@ MetricValues Undisguised(const MetricValues& values) {
 }
 
 std::unique_ptr<StepTrainer> NewPlantedTrainer(Plant plant, const WorldShape& shape, int rank,
-                                               StepTrainer* trainer, SimLoop* loop) {
+                                               StepTrainer* trainer, ForgetfulLedger* ledger,
+                                               SimLoop* loop) {
   switch (plant) {
     case Plant::kOwnStopOnly:
     case Plant::kLateStopIgnored:
@@ -157,9 +172,10 @@ std::unique_ptr<StepTrainer> NewPlantedTrainer(Plant plant, const WorldShape& sh
     case Plant::kOnWhileSaving:
     case Plant::kLedgerOfOneLost:
     case Plant::kWeightlessLost:
+    case Plant::kAbandonedLedgerLost:
     case Plant::kCutInTest:
     case Plant::kLastCutSkipped:
-      return std::make_unique<PlantedTrainer>(plant, shape, rank, trainer, loop);
+      return std::make_unique<PlantedTrainer>(plant, shape, rank, trainer, ledger, loop);
     default:
       return nullptr;
   }

@@ -10,13 +10,17 @@
 
 #include "nn_worker/rank/rank_observer.h"
 #include "nn_worker/rank/step_trainer.h"
-#include "tests/simulation/sim_plants.h"
+#include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_plant_list.h"
+#include "tests/simulation/sim_plants_cuts.h"
 
 namespace satrap::simulation {
 
-// Null if the plant leaves this rank's trainer alone.
+// Null if the plant leaves this rank's trainer alone. `ledger` is what rank 0 remembers.
 std::unique_ptr<StepTrainer> NewPlantedTrainer(Plant plant, const WorldShape& shape, int rank,
-                                               StepTrainer* trainer, SimLoop* loop);
+                                               StepTrainer* trainer, ForgetfulLedger* ledger,
+                                               SimLoop* loop);
 
 // kTieIsBest and kNanIsBest show a rank metrics that differ a little from the true ones, so that it
 // takes a tie, or NaN, for better than all before. This gives the true ones back.

@@ -132,7 +132,7 @@ class World {
     Life::Start start{number, shape_, nullptr, nullptr, ClaimedGeneration(NoLog())};
     start.coordinator = std::make_unique<SimProcess>(
         &loop_, number, absl::StrCat("coordinator 0 of life ", number));
-    start.disk = Planting(plant_, shape_, &loop_, &windows_)
+    start.disk = Planting(plant_, shape_, &loop_, &memory_)
                      .DiskOf(COORDINATOR, disk_.Mount(start.coordinator.get()));
     ClaimRequest request;
     // A job without train files is not valid, so nobody can resume with it.
@@ -160,7 +160,7 @@ class World {
     surroundings.disk = &disk_;
     surroundings.history = &history_;
     surroundings.plant = plant_;
-    surroundings.windows = &windows_;
+    surroundings.memory = &memory_;
     surroundings.acknowledged = [this](const std::string& cut) {
       TakeLog();
       if (!cut.empty() && !history_.IsCommitted(cut)) {
@@ -350,7 +350,7 @@ class World {
   History history_;
   WorldResult result_;
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
-  Planting::Windows windows_;
+  LifeMemory memory_;
   int lives_begun_ = 0;
   JobConfig job_;  // of the newest life
   int64_t life_began_at_event_ = 0;
