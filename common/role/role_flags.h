@@ -26,6 +26,10 @@ inline constexpr char kRunHasFailed[] = "the run has failed: ";
 inline constexpr char kGenerationIsOver[] = "this generation is over: ";
 inline constexpr char kCoordinatorIsSilent[] = " has not answered for ";
 
+// In the reason of a run that was stopped: its newest cut holds all that was trained. Nothing else
+// tells this, because the last report of the training may be a second old.
+inline constexpr char kNothingIsLost[] = "nothing is lost";
+
 // How a process of a run exits, besides with 0 (the run has finished or stopped) and 1 (it has
 // failed): its generation is over, and it is to be started again.
 inline constexpr int kExitStartAgain = 75;

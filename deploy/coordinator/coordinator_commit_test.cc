@@ -239,6 +239,18 @@ TEST_F(CoordinatorCommitTest, ACoordinatorLooksForItsSuccessorEveryFewSeconds) {
   EXPECT_EQ(state(), RESTARTING);
 }
 
+TEST_F(CoordinatorCommitTest, AndDoesNotLookOnlyOnce) {
+  StartRun();
+  Beat(10, COORDINATOR);  // of all members
+  EXPECT_EQ(state(), RUNNING);
+  RunLog other = Log();
+  RunLogEntry next;
+  next.mutable_generation()->set_generation(2);
+  ASSERT_TRUE(other.Append(next).ok());
+  Beat(4, COORDINATOR);
+  EXPECT_EQ(state(), RESTARTING);
+}
+
 TEST_F(CoordinatorCommitTest, OldCutsAreRemovedAfterTheAnswer) {
   job_.mutable_checkpoint()->set_keep(1);
   disk_.Remove(kRun).IgnoreError();
@@ -382,6 +394,21 @@ TEST_F(CoordinatorCommitTest, FinishedIsInTheLogBeforeAnybodyIsTold) {
   EXPECT_EQ(Log().end()->result().samples(), 7u);
 }
 
+TEST_F(CoordinatorCommitTest, AFinishThatIsOvertakenByALossIsNotInTheLog) {
+  StartRun();
+  absl::StatusOr<FinishAnswer> answer = absl::UnknownError("");
+  Send(kFinish, FinishOf(), &answer);
+  FailRequest fail;
+  *fail.mutable_envelope() = ThisRun();
+  fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+  absl::StatusOr<FailAnswer> told = absl::UnknownError("");
+  Send(kFail, fail, &told);
+  disk_executor_.RunReady();
+  EXPECT_TRUE(answer.ok());
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(Log().end(), nullptr);
+}
+
 TEST_F(CoordinatorCommitTest, AnEndThatCannotBeWrittenEndsTheGenerationOnly) {
   StartRun();
   Break("create /runs/small/log");
@@ -449,6 +476,13 @@ TEST_F(CoordinatorSplitsTest, ALaterGenerationGetsTheListOfTheRun) {
   ASSERT_TRUE(Fix(0, 10).ok());
   Begin("x");
   EXPECT_EQ(Fix(0, 11)->streams(0).files(0).bytes(), 10u) << "the loader refuses the changed file";
+}
+
+TEST_F(CoordinatorSplitsTest, ALoaderOfARunThatHasFinishedLearnsOfThatByItsHeartbeat) {
+  StartRun();
+  Finish();
+  Begin("the coordinator was killed");
+  EXPECT_TRUE(Fix(0, 10).ok());
 }
 
 TEST_F(CoordinatorSplitsTest, ACutOfAnotherOrderEndsTheRun) {

@@ -102,7 +102,7 @@ void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
   if (wishes.stops() && (request.leave() || request.last())) {
     state = STOPPED;
     stop_reason = absl::StrCat("stopped on request after ", entry.cut().cut(), " at step ",
-                               entry.cut().step(), "; nothing is lost");
+                               entry.cut().step(), "; ", kNothingIsLost);
   }
 }
 

@@ -128,7 +128,12 @@ void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
 
 void CoordinatorEngine::Rep::EndWithoutLastCut(std::string reason) {
   if (Ended() || PutOff(STOPPED, reason, &Rep::EndWithoutLastCut)) return;
-  End(STOPPED, absl::StrCat(reason, "; ", LostWork()));
+  const std::string lost =
+      uncertain_cut.empty()
+          ? LostWork()
+          : absl::StrCat("whether ", uncertain_cut,
+                         " is committed is not known here: `satrap resume` finds out");
+  End(STOPPED, absl::StrCat(reason, "; ", lost));
 }
 
 void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
@@ -157,23 +162,21 @@ absl::Status CoordinatorEngine::Rep::EndedError() const {
   }
 }
 
+// Rank 0's last report may be a second old, so what is lost is known only roughly, or not at all.
 std::string CoordinatorEngine::Rep::LostWork() const {
-  if (!uncertain_cut.empty()) {
-    return absl::StrCat("whether ", uncertain_cut,
-                        " is committed is not known here: `satrap resume` finds out");
-  }
   const bool cut_here = last_cut.has_value() && last_cut->generation() == envelope.generation();
   const uint64_t step = cut_here ? last_cut->step() : position.step();
-  // As of rank 0's last heartbeat: it may have trained some more.
-  const std::string lost =
-      train.step() > step ? absl::StrCat(" (about ", train.step() - step, " steps)") : "";
+  const uint64_t lost = std::max(train.step(), step) - step;
+  const std::string how_much =
+      lost > 0 ? absl::StrCat("about ", lost, " steps") : "at most the work";
   if (!cut_here && cut_folder.empty()) {
-    return absl::StrCat("no cut was committed, so all that was trained", lost, " is lost");
+    return absl::StrCat("no cut was committed, so the run goes on from the beginning, and ",
+                        how_much, " since ", lost > 0 ? "are lost" : "is lost");
   }
   const std::string name =
       cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);
-  return absl::StrCat("the run goes on from ", name, " at step ", step,
-                      ", and what was trained since", lost, " is lost");
+  return absl::StrCat("the run goes on from ", name, " at step ", step, ", and ", how_much,
+                      " since ", lost > 0 ? "are lost" : "is lost");
 }
 
 absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
@@ -288,9 +291,13 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (state == STARTING || !takes_cuts) {
-    // Nothing was trained since the cut that the next generation begins from.
+    // Nothing was trained since the cut that the next generation begins from, unless the generation
+    // before has lost something.
     wishes.FulfilAll();
-    End(STOPPED, "stopped on request; nothing is lost");
+    End(STOPPED, restarts_without_cut == 0 || !takes_cuts
+                     ? absl::StrCat("stopped on request; ", kNothingIsLost)
+                     : "stopped on request before training went on; what the generation before had "
+                       "trained after the newest cut is lost");
     return answer;
   }
   std::weak_ptr<Rep> weak = weak_from_this();
