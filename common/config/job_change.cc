@@ -22,7 +22,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Paths without positions; a path stands for everything below it, too.
+// Paths without positions; a path stands for everything below it, too. Each of these is read anew by
+// the processes of a generation, and nothing that a cut holds depends on its value of before.
 constexpr absl::string_view kChangeable[] = {
     "data_loader",
     "embedding_worker",
@@ -135,9 +136,9 @@ struct Place {
   std::string plain;
 };
 
-// "7", "SYNC", "[a, b]", "absent"; long values are cut.
+// "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of its default, so that a
+// job in which somebody has written the default down is no other job.
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
-  constexpr size_t kLongest = 80;
   const Reflection* reflection = message.GetReflection();
   std::string text;
   if (field->is_repeated()) {
@@ -156,10 +157,18 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   } else {
     google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1, &text);
   }
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
   return text;
 }
 
+// For a message to people. Lists of files and of layers may be long.
+std::string ShownValue(const Message& message, const FieldDescriptor* field) {
+  constexpr size_t kLongest = 80;
+  const std::string text = ValueText(message, field);
+  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+}
+
+// Goes through all fields by reflection, so that one that is added to the job later must not change
+// until somebody has thought about it and lists it above.
 class Comparison {
  public:
   Comparison(bool reproducible, Problems* problems)
@@ -182,6 +191,7 @@ class Comparison {
       if (ValueText(from, field) != ValueText(to, field)) Refuse(from, to, field, place);
     } else if (field->is_repeated()) {
       const int size = reflection->FieldSize(from, field);
+      // Elements have no names, so of lists of different lengths nobody knows which one is new.
       if (size != reflection->FieldSize(to, field)) return Refuse(from, to, field, place);
       for (int i = 0; i < size; ++i) {
         Compare(reflection->GetRepeatedMessage(from, field, i),
@@ -197,8 +207,8 @@ class Comparison {
 
   void Refuse(const Message& from, const Message& to, const FieldDescriptor* field,
               const Place& place) {
-    problems_->Add(place.shown, absl::StrCat("cannot change from ", ValueText(from, field), " to ",
-                                             ValueText(to, field), ": ", WhyNot(place.plain)));
+    problems_->Add(place.shown, absl::StrCat("cannot change from ", ShownValue(from, field), " to ",
+                                             ShownValue(to, field), ": ", WhyNot(place.plain)));
   }
 
   const bool reproducible_;
@@ -208,6 +218,7 @@ class Comparison {
 }  // namespace
 
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
+  // `from`, because it is the run that is reproducible or not; the field itself must not change.
   Problems problems;
   Comparison(from.reproducible(), &problems).Compare(from, to, {});
   const absl::Status changes = problems.ToStatus();

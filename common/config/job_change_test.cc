@@ -90,6 +90,16 @@ TEST(JobChange, TellsAllProblemsAtOnce) {
   EXPECT_THAT(problems, Not(HasSubstr("embedding_ps")));
 }
 
+TEST(JobChange, SeesADifferenceBehindWhatAMessageShows) {
+  JobConfig job = SmallJob();
+  job.mutable_data()->add_train_files(std::string(100, 'x') + "1");
+  JobConfig other = job;
+  other.mutable_data()->set_train_files(0, std::string(100, 'x') + "2");
+  ResolveJob(&job);
+  ResolveJob(&other);
+  EXPECT_THAT(CheckJobChange(job, other).message(), HasSubstr("data.train_files: cannot change"));
+}
+
 TEST(JobChange, AReproducibleRunKeepsWhatItsBitsDependOn) {
   JobConfig job = SmallJob();
   job.set_mode(JobConfig::SYNC);

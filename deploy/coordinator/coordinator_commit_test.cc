@@ -1,10 +1,9 @@
-// What the coordinator's engine does on disk: commits, the end of a run, the list of files.
+// What the coordinator's engine does on disk: commits and the end of a run.
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "common/checkpoint/order_fingerprint.h"
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -239,6 +238,18 @@ TEST_F(CoordinatorCommitTest, ACoordinatorLooksForItsSuccessorEveryFewSeconds) {
   EXPECT_EQ(state(), RESTARTING);
 }
 
+TEST_F(CoordinatorCommitTest, AndDoesNotLookOnlyOnce) {
+  StartRun();
+  Beat(10, COORDINATOR);  // of all members
+  EXPECT_EQ(state(), RUNNING);
+  RunLog other = Log();
+  RunLogEntry next;
+  next.mutable_generation()->set_generation(2);
+  ASSERT_TRUE(other.Append(next).ok());
+  Beat(4, COORDINATOR);
+  EXPECT_EQ(state(), RESTARTING);
+}
+
 TEST_F(CoordinatorCommitTest, OldCutsAreRemovedAfterTheAnswer) {
   job_.mutable_checkpoint()->set_keep(1);
   disk_.Remove(kRun).IgnoreError();
@@ -382,6 +393,21 @@ TEST_F(CoordinatorCommitTest, FinishedIsInTheLogBeforeAnybodyIsTold) {
   EXPECT_EQ(Log().end()->result().samples(), 7u);
 }
 
+TEST_F(CoordinatorCommitTest, AFinishThatIsOvertakenByALossIsNotInTheLog) {
+  StartRun();
+  absl::StatusOr<FinishAnswer> answer = absl::UnknownError("");
+  Send(kFinish, FinishOf(), &answer);
+  FailRequest fail;
+  *fail.mutable_envelope() = ThisRun();
+  fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+  absl::StatusOr<FailAnswer> told = absl::UnknownError("");
+  Send(kFail, fail, &told);
+  disk_executor_.RunReady();
+  EXPECT_TRUE(answer.ok());
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(Log().end(), nullptr);
+}
+
 TEST_F(CoordinatorCommitTest, AnEndThatCannotBeWrittenEndsTheGenerationOnly) {
   StartRun();
   Break("create /runs/small/log");
@@ -407,70 +433,6 @@ TEST_F(CoordinatorCommitTest, KillPointsLieBeforeAndAfterTheLink) {
     engine_.reset();
     options_.kill_points = nullptr;
   }
-}
-
-// The list of files.
-
-class CoordinatorSplitsTest : public CoordinatorFixture {
- protected:
-  absl::StatusOr<SplitList> Fix(int loader, uint64_t bytes) {
-    FixSplitsRequest request;
-    *request.mutable_envelope() = ThisRun();
-    request.set_loader(static_cast<uint32_t>(loader));
-    FileIdentity* file = request.mutable_splits()->add_streams()->add_files();
-    file->set_path("day_0.csv");
-    file->set_bytes(bytes);
-    const auto answer = Call<FixSplitsAnswer>(kFixSplits, request);
-    if (!answer.ok()) return answer.status();
-    return answer->splits();
-  }
-};
-
-TEST_F(CoordinatorSplitsTest, TheFirstListIsTheRunsAndGivesTheOrderFingerprint) {
-  RegisterAll();
-  const auto list = Fix(0, 10);
-  ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_order_fingerprint()) << "not yet running";
-  BeatAll();
-  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->order_fingerprint(), OrderFingerprint(job_, *list));
-  EXPECT_EQ(disk_.List("/runs/small/splits")->size(), 1u);
-}
-
-TEST_F(CoordinatorSplitsTest, LoadersOfAGenerationMustAgree) {
-  ASSERT_TRUE(Fix(0, 10).ok());
-  EXPECT_TRUE(Fix(1, 10).ok());
-  const absl::Status status = Fix(2, 11).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("data_loader 2 sees 11 bytes in day_0.csv, not 10"),
-                                      HasSubstr("data_loader 0")));
-}
-
-TEST_F(CoordinatorSplitsTest, ALaterGenerationGetsTheListOfTheRun) {
-  ASSERT_TRUE(Fix(0, 10).ok());
-  Begin("x");
-  EXPECT_EQ(Fix(0, 11)->streams(0).files(0).bytes(), 10u) << "the loader refuses the changed file";
-}
-
-TEST_F(CoordinatorSplitsTest, ACutOfAnotherOrderEndsTheRun) {
-  ASSERT_TRUE(Fix(0, 10).ok());
-  StartRun();
-  MakeCut(1, /*order=*/1234);
-  ASSERT_TRUE(Commit(CommitOf(1)).ok());
-  Begin("x");
-  const absl::Status status = Fix(0, 10).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(state(), FAILED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("cut_0001_000001"), HasSubstr("orders samples")));
-}
-
-TEST_F(CoordinatorSplitsTest, ACutOfTheSameOrderGoesOn) {
-  const auto list = Fix(0, 10);
-  StartRun();
-  MakeCut(1, OrderFingerprint(job_, *list));
-  ASSERT_TRUE(Commit(CommitOf(1)).ok());
-  Begin("x");
-  EXPECT_TRUE(Fix(0, 10).ok());
-  EXPECT_EQ(state(), STARTING);
 }
 
 }  // namespace

@@ -128,7 +128,12 @@ void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
 
 void CoordinatorEngine::Rep::EndWithoutLastCut(std::string reason) {
   if (Ended() || PutOff(STOPPED, reason, &Rep::EndWithoutLastCut)) return;
-  End(STOPPED, absl::StrCat(reason, "; ", LostWork()));
+  const std::string lost =
+      uncertain_cut.empty()
+          ? LostWork()
+          : absl::StrCat("whether ", uncertain_cut,
+                         " is committed is not known here: `satrap resume` finds out");
+  End(STOPPED, absl::StrCat(reason, "; ", lost));
 }
 
 void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
@@ -159,22 +164,19 @@ absl::Status CoordinatorEngine::Rep::EndedError() const {
 
 // Rank 0's last report may be a second old, so what is lost is known only roughly, or not at all.
 std::string CoordinatorEngine::Rep::LostWork() const {
-  if (!uncertain_cut.empty()) {
-    return absl::StrCat("whether ", uncertain_cut,
-                        " is committed is not known here: `satrap resume` finds out");
-  }
   const bool cut_here = last_cut.has_value() && last_cut->generation() == envelope.generation();
   const uint64_t step = cut_here ? last_cut->step() : position.step();
-  // As of rank 0's last heartbeat: it may have trained some more.
-  const std::string lost =
-      train.step() > step ? absl::StrCat(" (about ", train.step() - step, " steps)") : "";
+  const uint64_t lost = std::max(train.step(), step) - step;
+  const std::string how_much =
+      lost > 0 ? absl::StrCat("about ", lost, " steps") : "at most the work";
   if (!cut_here && cut_folder.empty()) {
-    return absl::StrCat("no cut was committed, so all that was trained", lost, " is lost");
+    return absl::StrCat("no cut was committed, so the run goes on from the beginning, and ",
+                        how_much, " since ", lost > 0 ? "are lost" : "is lost");
   }
   const std::string name =
       cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);
-  return absl::StrCat("the run goes on from ", name, " at step ", step,
-                      ", and what was trained since", lost, " is lost");
+  return absl::StrCat("the run goes on from ", name, " at step ", step, ", and ", how_much,
+                      " since ", lost > 0 ? "are lost" : "is lost");
 }
 
 absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
@@ -311,51 +313,6 @@ void CoordinatorEngine::Rep::StopInTime() {
   EndWithoutLastCut(
       absl::StrCat("stopped on request, without a last cut: none was committed within ",
                    job.stop_seconds(), " s (stop_seconds)"));
-}
-
-// Rank 0 knows the number of samples only where the job says it. Otherwise each loader estimates an
-// epoch's from what it has read, and the run's is their mean times the number of epochs.
-void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
-  if (progress->expected_samples() > 0) return;
-  const uint64_t expected = members.ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs());
-  if (expected == 0) return;
-  progress->set_expected_samples(expected);
-  if (progress->samples_per_second() <= 0) return;
-  const uint64_t left = std::max(expected, progress->samples()) - progress->samples();
-  progress->set_seconds_left(static_cast<double>(left) / progress->samples_per_second());
-}
-
-absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest& request) {
-  if (request.has_run_id() && request.run_id() != envelope.run_id()) {
-    return absl::FailedPreconditionError(absl::StrCat("this is the coordinator of run ",
-                                                      absl::Hex(envelope.run_id()), ", not of ",
-                                                      absl::Hex(request.run_id())));
-  }
-  const int64_t now_us = executor->NowUs();
-  StatusAnswer answer;
-  answer.set_job_name(job.name());
-  answer.set_state(state);
-  answer.set_stop_reason(stop_reason);
-  *answer.mutable_train() = train;
-  EstimateSamples(answer.mutable_train());
-  members.AddTo(&answer, now_us);
-  if (result.has_value()) *answer.mutable_result() = *result;
-  answer.set_seconds(static_cast<double>(now_us - start_us) * 1e-6);
-  answer.set_run_id(envelope.run_id());
-  answer.set_generation(envelope.generation());
-  for (const Restart& restart : restarts) *answer.add_restarts() = restart;
-  if (last_cut.has_value()) {
-    CutStatus* cut = answer.mutable_last_cut();
-    cut->set_cut(last_cut->cut());
-    cut->set_step(last_cut->step());
-    cut->set_bytes(last_cut->bytes());
-    cut->set_seconds(last_cut->seconds());
-    const int64_t age_ms = std::max<int64_t>(options.unix_ms() - last_cut_unix_ms, 0);
-    cut->set_age_seconds(static_cast<double>(age_ms) * 1e-3);
-  }
-  *answer.mutable_cuts() = cuts;
-  answer.set_fulfilled_wish(wishes.fulfilled());
-  return answer;
 }
 
 void CoordinatorEngine::Rep::Tick() {

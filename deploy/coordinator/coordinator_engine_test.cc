@@ -334,6 +334,46 @@ TEST_F(CoordinatorEngineTest, KnowsWhenEveryoneHasHeardOfTheEnd) {
   EXPECT_TRUE(engine_->EveryoneKnowsTheEnd());
 }
 
+TEST_F(CoordinatorEngineTest, WhoWasHeardOnlyBeforeTheEndHasNotBeenTold) {
+  StartRun();
+  Fail(DATA_LOADER, 0, "the disk is gone");
+  EXPECT_FALSE(engine_->EveryoneKnowsTheEnd());
+  for (const Role role : {EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+    EXPECT_TRUE(Heartbeat(role, 0).ok());
+  }
+  EXPECT_FALSE(engine_->EveryoneKnowsTheEnd()) << "embedding_ps 1";
+  EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+  EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "the loader has told it, and is gone";
+}
+
+TEST_F(CoordinatorEngineTest, WaitsForOneThatHasJustRegisteredHoweverOldTheGenerationIs) {
+  executor_.AdvanceBy(20 * 1000 * 1000);
+  EXPECT_TRUE(Register(NN_WORKER, 0).ok());
+  executor_.AdvanceBy(1000 * 1000);
+  Fail(DATA_LOADER, 0, "the disk is gone");
+  EXPECT_FALSE(engine_->EveryoneKnowsTheEnd());
+}
+
+TEST_F(CoordinatorEngineTest, ReadinessOutlastsHeartbeatsThatAreOvertaken) {
+  RegisterAll();
+  HeartbeatRequest early = HeartbeatOf(EMBEDDING_PS, 1);
+  early.set_ready(false);
+  EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, early).ok());
+  for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+    EXPECT_TRUE(Heartbeat(role, 0).ok());
+  }
+  EXPECT_EQ(state(), RUNNING);
+}
+
+// A program that is started again and again and is never heard must not fill the memory.
+TEST_F(CoordinatorEngineTest, OfManyProcessesOfOneIndexTheOldestAreForgotten) {
+  for (uint64_t i = 1; i <= 100; ++i) EXPECT_TRUE(Register(NN_WORKER, 0, i).ok());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Register(NN_WORKER, 0, 100).ok()) << "a repeat";
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0, 1).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Heartbeat(NN_WORKER, 0, 50).ok());
+}
+
 TEST_F(CoordinatorEngineTest, WaitsForNobodyWhoHasRegisteredAndIsNotHeard) {
   StartRun();
   Begin("x");

@@ -1,5 +1,5 @@
-// The inside of CoordinatorEngine, in two files: coordinator_engine.cc has what happens in memory,
-// coordinator_disk.cc the tasks on the disk executor.
+// The inside of CoordinatorEngine, in three files: coordinator_engine.cc has what happens in memory,
+// coordinator_status.cc the status, coordinator_disk.cc the tasks on the disk executor.
 //
 // `mutex` guards the state of the generation and is held for moments. `disk` runs one task at a
 // time, so what only its tasks use (files, log) needs no lock.

@@ -54,6 +54,63 @@ TEST_F(CoordinatorWishTest, AWishIsHandedToRank0UntilItsCutIsCommitted) {
   EXPECT_EQ(state(), RUNNING);
 }
 
+TEST_F(CoordinatorWishTest, AWishThatComesBeforeTheRunBeginsWaitsForIt) {
+  RegisterAll();
+  EXPECT_EQ(*Wish(WishRequest::CUT), 1u);
+  HeartbeatRequest loading = HeartbeatOf(NN_WORKER, 0);
+  loading.set_ready(false);
+  EXPECT_FALSE(Call<HeartbeatAnswer>(kHeartbeat, loading)->has_wish());
+  BeatAll();
+  EXPECT_EQ(Asked().number(), 1u);
+}
+
+TEST_F(CoordinatorWishTest, AWishForAnotherRunIsRefused) {
+  StartRun();
+  WishRequest request;
+  request.set_run_id(kRunId + 1);
+  request.set_kind(WishRequest::STOP);
+  EXPECT_EQ(Call<WishAnswer>(kWish, request).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
+}
+
+TEST_F(CoordinatorWishTest, ACutFulfilsNoWishThatNobodyHasWishedYet) {
+  StartRun();
+  EXPECT_EQ(*Wish(WishRequest::CUT), 1u);
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_wish(9);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(*Wish(WishRequest::CUT), 2u);
+  EXPECT_EQ(Asked().number(), 2u);
+}
+
+TEST_F(CoordinatorWishTest, TheLastCutOfTheTrainingFulfilsEveryWishAndAStopAtOnce) {
+  StartRun();
+  EXPECT_EQ(*Wish(WishRequest::CUT), 1u);
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_last(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(engine_->Status().fulfilled_wish(), 2u);
+  EXPECT_EQ(state(), STOPPED) << "only the test pass is left";
+}
+
+TEST_F(CoordinatorWishTest, AGenerationThatBeginsAfterTheTrainingTakesNoCutAndStopsAtOnce) {
+  StartRun();
+  MakeCut(1);
+  CheckpointManifest manifest = *ReadManifest(Folder(1), &disk_);
+  manifest.mutable_position()->set_next(RunPosition::FINISH);
+  ASSERT_TRUE(WriteManifest(Folder(1), manifest, &disk_).ok());
+  ASSERT_TRUE(Commit(CommitOf(1)).ok());
+  Begin("x");
+  StartRun();
+  EXPECT_EQ(Wish(WishRequest::CUT).status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(state(), STOPPED);
+}
+
 TEST_F(CoordinatorWishTest, AStopIsALastCutAndThenTheEnd) {
   StartRun();
   const uint64_t number = *Wish(WishRequest::STOP);
@@ -82,26 +139,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("from cut_0001_000001 at step 10"),
-                              HasSubstr("what was trained since (about 7 steps) is lost")));
-}
-
-// The cut that is being linked when the time is over counts for what is told.
-TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIsLostAfterIt) {
-  StartRun();
-  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
-  beat.mutable_train()->set_step(12);
-  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
-  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  MakeCut(1);
-  disk_.SetHook([this](const std::string& operation) {
-    if (operation.rfind("hard_link", 0) == 0) executor_.JumpBy(25 * 1000 * 1000);
-    if (operation.rfind("hard_link", 0) == 0) executor_.RunReady();
-    return absl::OkStatus();
-  });
-  ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
-  EXPECT_EQ(state(), STOPPED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),
-                              HasSubstr("(about 2 steps) is lost")));
+                              HasSubstr("about 7 steps since are lost")));
 }
 
 TEST_F(CoordinatorWishTest, ALossDuringAStopIsAStop) {
@@ -165,6 +203,24 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
 }
 
+TEST_F(CoordinatorWishTest, OfTwoScalesTheFirstCountsAndTheRunStaysInItsFolder) {
+  StartRun();
+  JobConfig first = LargerJob();
+  first.set_run_dir("/elsewhere");
+  ASSERT_TRUE(Wish(WishRequest::SCALE, first).ok());
+  JobConfig second = LargerJob();
+  second.mutable_embedding_ps()->set_replicas(9);
+  EXPECT_EQ(Wish(WishRequest::SCALE, second).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_leave(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  const RunLog log = Log();
+  EXPECT_EQ(log.last_generation()->job().embedding_ps().replicas(), 4);
+  EXPECT_EQ(log.last_generation()->job().run_dir(), kRun);
+}
+
 TEST_F(CoordinatorWishTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
   StartRun();
   JobConfig job = LargerJob();
@@ -172,6 +228,25 @@ TEST_F(CoordinatorWishTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
   EXPECT_EQ(Wish(WishRequest::SCALE, job).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_wish());
   EXPECT_TRUE(Wish(WishRequest::STOP).ok()) << "nothing is under way";
+}
+
+// The cut that is being linked when the time is over counts for what is told.
+TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIsLostAfterIt) {
+  StartRun();
+  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
+  beat.mutable_train()->set_step(12);
+  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  MakeCut(1);
+  disk_.SetHook([this](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0) executor_.JumpBy(25 * 1000 * 1000);
+    if (operation.rfind("hard_link", 0) == 0) executor_.RunReady();
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),
+                              HasSubstr("about 2 steps since are lost")));
 }
 
 TEST_F(CoordinatorWishTest, AScaleThatWouldEndTrainingIsRefused) {

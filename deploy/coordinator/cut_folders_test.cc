@@ -71,6 +71,8 @@ TEST_F(CutFoldersTest, AFileThatIsMissingOrShortIsNamed) {
   EXPECT_THAT(CheckError("cut_0002_000003"),
               testing::AllOf(HasSubstr("DATA_LOSS"), HasSubstr("rows.bin has 5 bytes"),
                              HasSubstr("says 6")));
+  disk_.Put(At(3, "/dense.bin"), "123");
+  EXPECT_THAT(CheckError("cut_0002_000003"), HasSubstr("dense.bin has 3 bytes"));
   ASSERT_TRUE(disk_.Remove(At(3, "/dense.bin")).ok());
   EXPECT_THAT(
       CheckError("cut_0002_000003"),
@@ -85,6 +87,10 @@ TEST_F(CutFoldersTest, OnlyCutsOfThisGenerationAreChecked) {
   EXPECT_THAT(CheckError("cut_0001_000003"), HasSubstr("FAILED_PRECONDITION"));
   disk_.Put(At(4, "/manifest"), disk_.ContentOf(At(3, "/manifest")));
   EXPECT_THAT(CheckError("cut_0002_000004"), HasSubstr("is of cut 3"));
+  CheckpointManifest manifest = *ReadManifest(At(3), &disk_);
+  manifest.set_generation(1);
+  ASSERT_TRUE(WriteManifest(At(3), manifest, &disk_).ok());
+  EXPECT_THAT(CheckError("cut_0002_000003"), HasSubstr("FAILED_PRECONDITION")) << "inside";
   for (const std::string name : {"", "..", "../checkpoints/cut_0002_000003", "cut_2_3", "best"}) {
     EXPECT_THAT(CheckError(name), HasSubstr("INVALID_ARGUMENT")) << name;
   }
@@ -94,7 +100,9 @@ TEST_F(CutFoldersTest, LinksNameTheNewestCutAndItsBest) {
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok()) << "without a cut";
   Commit(1, /*is_best=*/true);
   Commit(2, false, /*best=*/CutName(2, 1));
+  disk_.TakeOperations();
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
+  EXPECT_EQ(disk_.TakeOperations().back(), "sync_folder /runs/a/checkpoints");
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000002");
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/best"), "cut_0002_000001");
   Commit(3, /*is_best=*/true);
@@ -124,6 +132,27 @@ TEST_F(CutFoldersTest, KeepsTheNewestAndTheBest) {
   ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/2).ok());
   for (const uint64_t cut : {2, 5, 6, 7}) EXPECT_TRUE(disk_.Exists(At(cut, "/manifest"))) << cut;
   for (const uint64_t cut : {1, 3, 4}) EXPECT_FALSE(disk_.Exists(At(cut))) << cut;
+}
+
+TEST_F(CutFoldersTest, TheCutThatTheNextGenerationBeginsFromIsAlwaysKept) {
+  Commit(1);
+  Commit(2);
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/0).ok());
+  EXPECT_FALSE(disk_.Exists(At(1)));
+  EXPECT_TRUE(disk_.Exists(At(2, "/manifest")));
+}
+
+TEST_F(CutFoldersTest, OnlyEarlierGenerationsHaveCutsThatNobodyWillCommit) {
+  Commit(1);
+  MakeCut(2);  // of this generation
+  for (const uint64_t generation : {1, 3}) {
+    disk_.Put(FolderOfCut(kRun, CutName(generation, 1)) + "/manifest", "x");
+  }
+  ASSERT_TRUE(cuts_.RemoveUncommitted(Log()).ok());
+  EXPECT_FALSE(disk_.Exists("/runs/a/checkpoints/cut_0001_000001/manifest"));
+  EXPECT_TRUE(disk_.Exists("/runs/a/checkpoints/cut_0003_000001/manifest"));
+  EXPECT_TRUE(disk_.Exists(At(1, "/manifest")));
+  EXPECT_TRUE(disk_.Exists(At(2, "/manifest")));
 }
 
 TEST_F(CutFoldersTest, KeepsTheBestOfEachCutThatItKeeps) {

@@ -110,6 +110,47 @@ TEST_F(GenerationClaimTest, ARunFolderThatWasMovedIsTheOneOfTheRequest) {
   EXPECT_EQ(Claim()->job.run_dir(), "/runs/b");
 }
 
+TEST_F(GenerationClaimTest, SoIsTheFolderOfARunThatHasFinished) {
+  ASSERT_TRUE(Claim().ok());
+  RunLogEntry end;
+  end.mutable_end()->mutable_result()->set_steps(3);
+  ASSERT_TRUE(Log().Append(end).ok());
+  for (const std::string entry : {"/log/00000001", "/log/00000002"}) {
+    disk_.Put("/runs/b" + entry, disk_.ContentOf(kRun + entry));
+  }
+  request_.job.set_run_dir("/runs/b");
+  EXPECT_EQ(Claim()->job.run_dir(), "/runs/b");
+}
+
+TEST_F(GenerationClaimTest, ACutWithoutAnOrderOfSamplesSaysNothingOfIt) {
+  ASSERT_TRUE(Claim().ok());
+  CheckpointManifest manifest = ManifestOf(1, 1);
+  manifest.clear_order_fingerprint();
+  Commit(manifest);
+  EXPECT_FALSE(Claim("x")->order_fingerprint.has_value());
+}
+
+TEST_F(GenerationClaimTest, ALedgerThatContradictsItselfIsDamage) {
+  ASSERT_TRUE(Claim().ok());
+  CheckpointManifest manifest = ManifestOf(1, 1);
+  manifest.mutable_ledger()->add_epochs()->add_done_splits(3);  // half a pair
+  Commit(manifest);
+  const absl::Status status = Claim("x").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("cut_0001_000001/manifest: ledger: "),
+                                      HasSubstr("resume RUN --from CUT")));
+}
+
+TEST_F(GenerationClaimTest, TellsTheLastFiveCauses) {
+  request_.job.set_max_restarts(9);
+  for (int i = 1; i <= 8; ++i) {
+    ASSERT_TRUE(Claim("cause " + std::to_string(i - 1)).ok());
+  }
+  EXPECT_EQ(RecentCauses(Log()),
+            "generation 3: cause 3; generation 4: cause 4; generation 5: cause 5; generation 6: "
+            "cause 6; generation 7: cause 7");
+}
+
 TEST_F(GenerationClaimTest, OfTwoThatClaimAtOnceOneGetsTheGeneration) {
   ClaimRequest other = request_;
   other.writer = 2;
