@@ -282,5 +282,18 @@ TEST_F(LauncherTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
 }
 
+// The quick look at the cut sees nothing, but a role that loaded it has said what to do.
+TEST_F(LauncherTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
+  AppendGeneration(1);
+  CommitCut(1, 1, 7);
+  ScriptCoordinator(
+      "state: FAILED generation: 1 stop_reason: 'embedding_ps 0: a.rows is damaged; go on from "
+      "another cut with `satrap resume RUN --from CUT`'");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("a.rows is damaged"));
+  EXPECT_EQ(end.outlook, "");
+}
+
 }  // namespace
 }  // namespace satrap
