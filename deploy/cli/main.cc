@@ -56,8 +56,7 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  // Where files have a largest size (ulimit -f), a write must fail like on a full disk, with a
-  // message, and not end the run that this process has started.
+  // A file at its size limit is an error of the write, which is told.
   signal(SIGXFSZ, SIG_IGN);
   return satrap::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

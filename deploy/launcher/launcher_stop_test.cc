@@ -93,6 +93,26 @@ TEST_F(LauncherTest, TheSecondSignalEndsTheRunAtOnce) {
   ExpectNobodyIsLeft();
 }
 
+// As timeout(1) does: to the process, and to its group.
+TEST_F(LauncherTest, ASigtermThatIsSentTwiceAtOnceIsOne) {
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
+  int asked = 0;
+  int after_wish = 0;
+  on_message_ = [] { kill(getpid(), SIGTERM); };
+  const RunEnd end = Run([] {}, {},
+                         [&](const StatusAnswer& status) {
+                           if (++asked == 1) kill(getpid(), SIGTERM);
+                           if (status.train().step() == 7) ++after_wish;
+                           if (after_wish == 8) kill(getpid(), SIGTERM);  // seconds later
+                           return true;
+                         });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_GE(after_wish, 8) << "the repeat was no second signal";
+  EXPECT_THAT(messages_, SizeIs(1));
+}
+
 TEST_F(LauncherTest, ADeathDuringTheLastCutEndsTheRun) {
   job_.set_max_restarts(5);
   AppendGeneration(1);
@@ -260,6 +280,19 @@ TEST_F(LauncherTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("the newest cut, cut_0001_000001, is damaged: "),
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
+}
+
+// The quick look at the cut sees nothing, but a role that loaded it has said what to do.
+TEST_F(LauncherTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
+  AppendGeneration(1);
+  CommitCut(1, 1, 7);
+  ScriptCoordinator(
+      "state: FAILED generation: 1 stop_reason: 'embedding_ps 0: a.rows is damaged; go on from "
+      "another cut with `satrap resume RUN --from CUT`'");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("a.rows is damaged"));
+  EXPECT_EQ(end.outlook, "");
 }
 
 }  // namespace

@@ -7,9 +7,12 @@
 #include <cstring>
 
 #include "common/base/check.h"
+#include "common/thread/clock.h"
 
 namespace satrap {
 namespace {
+
+constexpr int64_t kRepeatMs = 1000;
 
 // While a signal is blocked it becomes pending even if it is ignored, so ignored ones stay out.
 sigset_t SignalsToTake() {
@@ -36,16 +39,29 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   // What came while processes were being ended asked for no more than that.
-  while (Take() != 0) continue;
+  while (Read() != 0) continue;
   close(fd_);
   CHECK(sigprocmask(SIG_SETMASK, &before_, nullptr) == 0);
 }
 
-int StopSignals::Take() {
+int StopSignals::Read() {
   signalfd_siginfo info;
   if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;
-  if (first_ == 0) first_ = static_cast<int>(info.ssi_signo);
   return static_cast<int>(info.ssi_signo);
+}
+
+int StopSignals::Take() {
+  while (const int signal = Read()) {
+    const int64_t now_ms = MonotonicMs();
+    if (first_ == 0) {
+      first_ = signal;
+      first_ms_ = now_ms;
+      return signal;
+    }
+    const bool is_repeat = signal == first_ && now_ms - first_ms_ < kRepeatMs;
+    if (signal == SIGINT || !is_repeat) return signal;
+  }
+  return 0;
 }
 
 }  // namespace satrap
