@@ -45,11 +45,14 @@ absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   // Cuts and loads block on files, so they get threads of their own, as many as serve.
   ThreadPoolExecutor disk_executor(runtime.job().embedding_ps().threads(), kDiskNiceness);
+  // Everybody waits for a load, so it must not give way to other programs on the machine.
+  ThreadPoolExecutor load_executor(runtime.job().embedding_ps().threads());
   PsEngine::Options options;
   options.envelope = runtime.envelope();
   options.index = runtime.index();
   options.executor = runtime.executor();
   options.disk_executor = &disk_executor;
+  options.load_executor = &load_executor;
   options.kill_points = runtime.kill_points();
   options.first_step = runtime.position().step();
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
@@ -68,6 +71,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   runtime.WaitForFinish();
   // A cut or load may still be under way; it uses the engine, which is destroyed at the return.
   disk_executor.Stop();
+  load_executor.Stop();
   return absl::OkStatus();
 }
 

@@ -58,6 +58,8 @@ class PsEngine final : public rpc::Handler {
     Executor* executor = nullptr;
     // For tasks that block on files, `threads` of the job at a time; may be the same.
     Executor* disk_executor = nullptr;
+    // For loads, beside which this PS does nothing else; null: disk_executor.
+    Executor* load_executor = nullptr;
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null
     uint64_t first_step = 0;            // the number of steps that are counted already

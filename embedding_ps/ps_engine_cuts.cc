@@ -66,7 +66,8 @@ void PsEngine::LoadTables(const std::string& directory, rpc::Callback done) {
   for (const auto& table : tables_) load.tables.push_back(table.get());
   load.directory = directory;
   load.threads = job_.embedding_ps().threads();
-  load.executor = options_.disk_executor;
+  load.executor =
+      options_.load_executor != nullptr ? options_.load_executor : options_.disk_executor;
   load.file_system = options_.file_system;
   cuts_.AbandonAll(absl::AbortedError("the tables were loaded"));
   satrap::LoadTables(load,
