@@ -226,7 +226,8 @@ class EndChecks {
     TablesToCheck tables;
     for (const auto& ps : world_.pss) tables.rows += ps->Stats()[1].rows();
     tables.read_row = [this](uint32_t table, uint64_t key) { return ReadRow(table, key); };
-    CheckTables({std::move(expected), training().tables().content().pushes}, tables, world_.violated);
+    CheckTables({std::move(expected), training().tables().content().pushes}, tables,
+                world_.violated);
     if (training().updates_due() > 0) {
       Violate(absl::StrCat(training().updates_due(), " Updates were never applied"));
     }
