@@ -214,7 +214,7 @@ class EndChecks {
   // oracle (ordered) or of the replay of all pushes (unordered), each applied once, at the model
   // that was restored last.
   void CheckRows() {
-    std::map<uint64_t, SimRow> expected = training().tables().rows;
+    std::map<uint64_t, SimRow> expected = training().tables().content().rows;
     if (shape().ordered) {
       const uint64_t steps = training().counted_steps();
       const OracleResult whole = TrainOracle(shape(), EndedEarly() ? steps : kNoLimit);
@@ -226,7 +226,8 @@ class EndChecks {
     TablesToCheck tables;
     for (const auto& ps : world_.pss) tables.rows += ps->Stats()[1].rows();
     tables.read_row = [this](uint32_t table, uint64_t key) { return ReadRow(table, key); };
-    CheckTables({std::move(expected), training().tables().pushes}, tables, world_.violated);
+    CheckTables({std::move(expected), training().tables().content().pushes}, tables,
+                world_.violated);
     if (training().updates_due() > 0) {
       Violate(absl::StrCat(training().updates_due(), " Updates were never applied"));
     }
@@ -283,7 +284,7 @@ void RecordingObserver::OnEvaluation(const EvaluationEvent& event) {
   }
 }
 
-void CheckTables(const SimTraining::Tables& expected, const TablesToCheck& tables,
+void CheckTables(const SimTables::Content& expected, const TablesToCheck& tables,
                  const std::function<void(std::string)>& violated) {
   if (tables.rows != expected.rows.size()) {
     violated(absl::StrCat("there are ", tables.rows, " rows, not ", expected.rows.size()));

@@ -64,7 +64,7 @@ struct TablesToCheck {
 };
 
 // The tables hold the expected rows and no others, each push once.
-void CheckTables(const SimTraining::Tables& expected, const TablesToCheck& tables,
+void CheckTables(const SimTables::Content& expected, const TablesToCheck& tables,
                  const std::function<void(std::string)>& violated);
 
 void CheckFinishedWorld(const FinishedWorld& world);

@@ -293,7 +293,7 @@ void Life::ServePs(int i) {
   if (!shape_.ordered) {
     handler =
         Keep(std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
-          training_->OnUpdateApplied(i, rank, number);
+          training_->tables()->OnUpdateApplied(i, rank, number);
         }));
   }
   surroundings_.network->Listen(surroundings_.addresses->ps[i], process, handler);
@@ -480,7 +480,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
   if (!surroundings_.history->IsMarked(cut)) {
     return surroundings_.violated(absl::StrCat("'", cut, "' is loaded, which was never marked"));
   }
-  training_->SetRestored(surroundings_.history->StateOf(cut).tables);
+  training_->tables()->SetRestored(surroundings_.history->StateOf(cut).tables);
   cuts_->embedding_ps()->LoadTables(absl::StrCat(CheckpointsDir(job_.run_dir()), "/", cut),
                                     std::move(done));
 }

@@ -1,18 +1,11 @@
 #include "tests/simulation/sim_trainer.h"
 
-#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/simulation/sim_formats.h"
 
 namespace satrap::simulation {
-namespace {
-
-constexpr double kTolerance = 1e-3;
-
-}  // namespace
 
 class SimTraining::Trainer final : public StepTrainer {
  public:
@@ -47,12 +40,13 @@ class SimTraining::Trainer final : public StepTrainer {
                 absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override {
     if (!process()->alive()) return;
     training_->CheckNotSaving(rank_, "begins a cut");
-    training_->PlanCut(rank_, {std::move(plan), std::move(done), std::move(ended)});
+    training_->CheckPlan(plan);
+    training_->cuts_.Plan(rank_, {std::move(plan), std::move(done), std::move(ended)});
   }
 
   void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override {
     if (!process()->alive()) return;
-    training_->AwaitCut(rank_, std::move(done));
+    training_->cuts_.Await(rank_, std::move(done));
   }
 
   void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
@@ -85,12 +79,9 @@ SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<Sim
       most_after_stop_(from.most_after_stop),
       most_after_(from.most_after),
       seen_(from.seen),
-      pushes_(shape.ranks),
-      tables_(from.tables),
-      planners_(shape.ranks),
-      awaiting_(shape.ranks),
+      tables_(shape, from.tables, surroundings_.violated),
+      cuts_(loop, ranks_, surroundings_.begin_cut, surroundings_.violated),
       merges_(from.merges) {
-  for (const auto& [key, row] : tables_.rows) touched_.insert(key);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     trainers_.push_back(std::make_unique<Trainer>(this, rank));
   }
@@ -102,7 +93,7 @@ StepTrainer* SimTraining::trainer(int rank) { return trainers_[rank].get(); }
 
 SimTraining::State SimTraining::state() const {
   State state;
-  state.tables = tables_;
+  state.tables = tables_.content();
   state.steps = counted_steps_;
   state.samples = counted_samples_;
   state.non_finite_steps = non_finite_steps_;
@@ -180,11 +171,12 @@ void SimTraining::FinishStep() {
     if (!joiners_[rank].part.has_value()) continue;
     parts[rank] = DecodePart(shape_, *joiners_[rank].part, surroundings_.violated);
     See(parts[rank]);
-    CheckCounters(rank, parts[rank], shape_.ordered);
     if (shape_.ordered) {
-      CheckValues(parts[rank], kInitialRowValue);
+      tables_.CheckCounters(rank, parts[rank], 0, /*others_missing=*/false);
+      tables_.CheckValues(parts[rank], kInitialRowValue);
     } else {
-      CheckUntouched(parts[rank]);
+      tables_.CheckCounters(rank, parts[rank], Permits() - 1, /*others_missing=*/true);
+      tables_.CheckUntouched(parts[rank]);
     }
   }
   if (shape_.ordered) CheckOrderedParts(parts);
@@ -221,23 +213,22 @@ void SimTraining::FinishStep() {
       // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
       // gradients: half of these steps give them.
       const bool gives = finite || counted_steps_ % 2 == 0;
-      if (finite && !parts[rank].samples.empty()) ++tables_.pushes[rank];
+      const uint64_t push = tables_.CountPush(rank, parts[rank], finite);
       if (gives) {
-        result.gradients = MakeGradients(shape_, rank, tables_.pushes[rank], *joiners[rank].part,
-                                         parts[rank], static_cast<float>(normalizer));
+        result.gradients = MakeGradients(shape_, rank, push, *joiners[rank].part, parts[rank],
+                                         static_cast<float>(normalizer));
       }
       if (!shape_.ordered) {
-        NotePush(rank, parts[rank], finite, normalizer);
+        tables_.NotePush(rank, parts[rank], finite, normalizer);
       } else if (finite) {
-        AddGradients(parts[rank], &step_sums);
+        tables_.AddGradients(parts[rank], &step_sums);
       }
     }
     ranks_[rank]->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
                             [done = std::move(joiners[rank].done),
                              result = std::move(result)]() mutable { done(std::move(result)); });
   }
-  // One optimizer step a key, however many parts hold it.
-  for (const auto& [key, sum_of_key] : step_sums) StepRow(key, sum_of_key, normalizer);
+  tables_.StepRows(step_sums, normalizer);
   if (counts) surroundings_.counted(counted_steps_);
 }
 
@@ -272,121 +263,21 @@ void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
   }
 }
 
-// Every sample holds the counter row, which tells how many pushes of each rank the part's Lookup
-// saw, and the sum of their numbers. A rank's own pushes that it did not see are among its last
-// max_staleness - 1, and there are none during the warm-up of staleness.
-void SimTraining::CheckCounters(int rank, const SimPart& part, bool exact) {
-  if (part.samples.empty()) return;
-  for (int r = 0; r < kMaxRanks; ++r) {
-    const auto made = static_cast<double>(tables_.pushes[r]);
-    // A PS may multiply by the inverse of the normalizer, so the sums are whole numbers only up to
-    // rounding.
-    const double missing = std::round(made - part.pooled[kCounter][r]);
-    const double missing_sum =
-        std::round(made * (made + 1) / 2 - part.pooled[kCounter][kMaxRanks + r]);
-    const double may_miss = exact || r >= shape_.ranks ? 0 : r == rank ? Permits() - 1 : made;
-    // The smallest sum that `missing` different push numbers can have if all are among the last
-    // `may_miss`.
-    const double least_sum = missing * (made - may_miss + 1) + missing * (missing - 1) / 2;
-    if (missing < 0 || missing > may_miss || missing_sum < least_sum) {
-      surroundings_.violated(absl::StrCat(
-          "a lookup of rank ", rank, " missed ", missing, " of ", made, " pushes of rank ", r,
-          ", with numbers that add up to ", missing_sum, "; it may miss the last ", may_miss));
-    }
-  }
-}
-
-void SimTraining::CheckValue(const SimPart& part, size_t sample, int feature, double absent) {
-  for (int d = 0; d < kRowValues; ++d) {
-    double expected = 0;
-    for (const uint64_t key : KeysOf(part.samples[sample], feature)) {
-      const auto row = tables_.rows.find(key);
-      expected += row == tables_.rows.end() ? absent : row->second.values[d];
-    }
-    const double got = part.pooled[feature][sample * kRowValues + d];
-    if (!(std::abs(got - expected) <= kTolerance * (1 + std::abs(expected)))) {
-      surroundings_.violated(absl::StrCat("sample ", part.samples[sample].id, " feature ", feature,
-                                          " value ", d, " came as ", got, ", not ", expected));
-    }
-  }
-}
-
-void SimTraining::CheckValues(const SimPart& part, double absent) {
-  for (size_t s = 0; s < part.samples.size(); ++s) {
-    for (const int feature : {kSingle, kSeveral}) CheckValue(part, s, feature, absent);
-  }
-}
-
-void SimTraining::CheckUntouched(const SimPart& part) {
-  for (size_t s = 0; s < part.samples.size(); ++s) {
-    for (const int feature : {kSingle, kSeveral}) {
-      bool touched = false;
-      for (const uint64_t key : KeysOf(part.samples[s], feature)) {
-        touched = touched || touched_.count(key) > 0;
-      }
-      if (!touched) CheckValue(part, s, feature, kInitialRowValue);
-    }
-  }
-}
-
-void SimTraining::AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const {
-  for (size_t s = 0; s < part.samples.size(); ++s) {
-    for (const int feature : {kSingle, kSeveral}) {
-      for (const uint64_t key : KeysOf(part.samples[s], feature)) {
-        RowGradient& sum = (*sums)[key];
-        for (int d = 0; d < kRowValues; ++d) {
-          sum[d] += SampleGradient(part.samples[s], feature - kSingle, d, PullOf(shape_),
-                                   part.pooled[feature][s * kRowValues + d]);
-        }
-      }
-    }
-  }
-}
-
-void SimTraining::StepRow(uint64_t key, const RowGradient& sum, double normalizer) {
-  tables_.rows[key].Step(shape_, sum, normalizer);
-}
-
-// A push that is not finite has a call number as well, but no Update of it changes a row.
-void SimTraining::NotePush(int rank, const SimPart& part, bool finite, double normalizer) {
-  Push& push = pushes_[rank].emplace_back();
-  push.normalizer = normalizer;
-  if (!finite) return;
-  AddGradients(part, &push.sums);
-  for (const auto& [key, sum] : push.sums) {
-    touched_.insert(key);
-    updates_due_.emplace(formats::OwnerOfKey(key, shape_.ps), rank, pushes_[rank].size());
-  }
-}
-
-void SimTraining::OnUpdateApplied(int ps, uint32_t rank, uint64_t number) {
-  if (rank >= pushes_.size() || number == 0 || number > pushes_[rank].size()) {
-    surroundings_.violated(
-        absl::StrCat("an Update of push ", number, " of rank ", rank, ", which it has not made"));
-    return;
-  }
-  updates_due_.erase({ps, static_cast<int>(rank), number});
-  const Push& push = pushes_[rank][number - 1];
-  for (const auto& [key, sum] : push.sums) {
-    if (formats::OwnerOfKey(key, shape_.ps) == ps) StepRow(key, sum, push.normalizer);
-  }
-}
-
 // Evaluations and the model.
 
 void SimTraining::Score(int rank, const PartInput& input) {
   const SimPart part = DecodePart(shape_, input, surroundings_.violated);
   See(part);
   scored_ += part.samples.size();
-  if (!updates_due_.empty()) {
-    surroundings_.violated(absl::StrCat("rank ", rank, " scores a part while ", updates_due_.size(),
+  if (updates_due() > 0) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " scores a part while ", updates_due(),
                                         " Updates are still to be applied"));
   }
-  CheckCounters(rank, part, /*exact=*/true);
-  CheckValues(part, /*absent=*/0);
+  tables_.CheckCounters(rank, part, 0, /*others_missing=*/false);
+  tables_.CheckValues(part, /*absent=*/0);
 }
 
-void SimTraining::CheckPlan(int rank, const CutPlan& plan) {
+void SimTraining::CheckPlan(const CutPlan& plan) const {
   if (plan.position.step() != counted_steps_) {
     surroundings_.violated(
         absl::StrCat("a cut of step ", plan.position.step(), " is taken after ", counted_steps_));
@@ -396,81 +287,9 @@ void SimTraining::CheckPlan(int rank, const CutPlan& plan) {
     surroundings_.violated("a best cut has the metrics of another one");
   }
   if (restored_) surroundings_.violated("a cut is taken after a model was restored");
-  if (!updates_due_.empty()) {
+  if (updates_due() > 0) {
     surroundings_.violated(
-        absl::StrCat("a cut is taken while ", updates_due_.size(), " Updates are to be applied"));
-  }
-  if (planners_[rank].has_value()) {
-    surroundings_.violated(absl::StrCat("rank ", rank, " begins a cut twice"));
-  }
-}
-
-void SimTraining::PlanCut(int rank, Planner planner) {
-  CheckPlan(rank, planner.plan);
-  planners_[rank] = std::move(planner);
-  for (const auto& other : planners_) {
-    if (!other.has_value()) return;
-  }
-  BeginCut();
-}
-
-// Every rank has its plan.
-void SimTraining::BeginCut() {
-  const auto cut = std::make_shared<Cut>();
-  cut->planners.resize(shape_.ranks);
-  cut->planners.swap(planners_);
-  CutPlan plan = cut->planners[0]->plan;
-  std::vector<LedgerState> released;
-  for (auto& planner : cut->planners) {
-    released.push_back(std::move(planner->plan.released));
-    RunPosition position = planner->plan.position;
-    position.set_train_seconds(plan.position.train_seconds());
-    if (position.SerializeAsString() != plan.position.SerializeAsString() ||
-        planner->plan.number != plan.number || planner->plan.best != plan.best ||
-        planner->plan.last != plan.last) {
-      surroundings_.violated(absl::StrCat("ranks plan the cuts {", plan.position.ShortDebugString(),
-                                          "} and {", position.ShortDebugString(), "}"));
-    }
-  }
-  cut->told = CutMarked{IsWaitedFor(plan), plan.leave};
-  cut_ = cut;
-  const auto mark = [this, cut] {
-    if (std::exchange(cut->marked, true)) return;
-    for (int rank = 0; rank < shape_.ranks; ++rank) {
-      ranks_[rank]->PostAfter(static_cast<int64_t>(loop_->random()->Below(300)),
-                              [cut, rank] { cut->planners[rank]->done(cut->told); });
-    }
-  };
-  const auto end = [this, cut, mark](absl::StatusOr<CutOutcome> outcome) {
-    cut->committed.emplace(outcome.ok() ? absl::StatusOr<bool>(outcome->committed)
-                                        : absl::StatusOr<bool>(outcome.status()));
-    const absl::Status status = outcome.status();
-    cut->planners[0]->ended(std::move(outcome));
-    // Other ranks than 0 then wait in vain, as in a collective whose peer is gone.
-    if (status.ok()) mark();
-    AnswerWaiting();
-  };
-  surroundings_.begin_cut(std::move(plan), std::move(released), mark, end);
-}
-
-void SimTraining::AwaitCut(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done) {
-  awaiting_[rank] = std::move(done);
-  AnswerWaiting();
-}
-
-// Ranks wait for each other, and for the cut.
-void SimTraining::AnswerWaiting() {
-  if (cut_ == nullptr || !cut_->committed.has_value()) return;
-  for (const auto& waiting : awaiting_) {
-    if (waiting == nullptr) return;
-  }
-  for (int rank = 0; rank < shape_.ranks; ++rank) {
-    auto done = std::move(awaiting_[rank]);
-    awaiting_[rank] = nullptr;
-    if (rank > 0 && !cut_->committed->ok()) continue;
-    ranks_[rank]->Post([done = std::move(done), committed = *cut_->committed]() mutable {
-      done(std::move(committed));
-    });
+        absl::StrCat("a cut is taken while ", updates_due(), " Updates are to be applied"));
   }
 }
 
@@ -490,7 +309,7 @@ void SimTraining::Restore(int rank, const std::string& cut,
 }
 
 void SimTraining::CheckNotSaving(int rank, const char* what) {
-  if (rank == 0 && cut_ != nullptr && cut_->told.waits && !cut_->committed.has_value()) {
+  if (rank == 0 && cuts_.is_awaited()) {
     surroundings_.violated(absl::StrCat("rank 0 ", what, " while a cut is awaited"));
   }
 }

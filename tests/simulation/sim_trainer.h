@@ -2,16 +2,11 @@
 // integers, so the result of a step is known beforehand; everything that the protocol promises
 // about parts, rows and the order of things is checked as it happens.
 //
-// What the tables must hold is replayed here row by row (sim_row.h). Ordered: each step once, when
-// its allreduce ends. Unordered: each push in the order in which the embedding PSs applied it,
-// which OnUpdateApplied tells.
-//
 // Not thread-safe: it lives on the SimLoop's thread.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_TRAINER_H_
 #define SATRAP_TESTS_SIMULATION_SIM_TRAINER_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,12 +18,13 @@
 
 #include "nn_worker/rank/cut_plan.h"
 #include "nn_worker/rank/step_trainer.h"
+#include "tests/simulation/sim_cut_collective.h"
 #include "tests/simulation/sim_data.h"
 #include "tests/simulation/sim_loop.h"
 #include "tests/simulation/sim_oracle.h"
 #include "tests/simulation/sim_part.h"
 #include "tests/simulation/sim_process.h"
-#include "tests/simulation/sim_row.h"
+#include "tests/simulation/sim_tables.h"
 
 namespace satrap::simulation {
 
@@ -38,18 +34,9 @@ class SimTraining {
   struct Surroundings {
     std::function<void(std::string)> violated;    // called for each broken promise
     std::function<void(uint64_t steps)> counted;  // after each step that counted
-    // What rank 0 does at a cut: the arguments of CutEngine::Begin, without the dense network.
-    std::function<void(CutPlan plan, std::vector<LedgerState> released,
-                       std::function<void()> marked,
-                       std::function<void(absl::StatusOr<CutOutcome>)> ended)>
-        begin_cut;
+    SimCutCollective::BeginCut begin_cut;
     // Rank 0 loads a cut into the tables of all PSs.
     std::function<void(const std::string& cut, std::function<void(absl::Status)> done)> restore;
-  };
-  // What the tables must hold.
-  struct Tables {
-    std::map<uint64_t, SimRow> rows;              // unordered: by the Updates that were applied
-    std::array<uint64_t, kMaxRanks> pushes = {};  // by rank: made, with gradients
   };
   // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
   // pass).
@@ -57,7 +44,7 @@ class SimTraining {
   // What a cut must hold, known without asking any engine. A life that begins from a cut begins
   // with it, so that everything that is checked at the end is checked over all lives.
   struct State {
-    Tables tables;
+    SimTables::Content tables;
     uint64_t steps = 0;
     uint64_t samples = 0;
     uint64_t non_finite_steps = 0;
@@ -77,9 +64,9 @@ class SimTraining {
 
   StepTrainer* trainer(int rank);
 
-  // Unordered: embedding PS `ps` has applied the Update of push `number` (CallId) of `rank`.
-  // REQUIRES: once for each
-  void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
+  // Of this life; unordered: told what the embedding PSs apply.
+  SimTables* tables() { return &tables_; }
+  const SimTables& tables() const { return tables_; }
 
   // What has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
@@ -93,14 +80,12 @@ class SimTraining {
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
   const Seen& seen() const { return seen_; }
-  const Tables& tables() const { return tables_; }
   // What a cut that is marked now must hold. REQUIRES: nothing is in flight: updates_due() is 0
   State state() const;
   // Updates that an embedding PS must still apply.
-  size_t updates_due() const { return updates_due_.size(); }
-  // Whether another model than the last was loaded for the test; then its tables are expected.
+  size_t updates_due() const { return tables_.updates_due(); }
+  // Whether another model than the last was loaded for the test.
   bool restored() const { return restored_; }
-  void SetRestored(const Tables& tables) { tables_ = tables; }
 
  private:
   class Trainer;
@@ -110,20 +95,6 @@ class SimTraining {
     absl::optional<PartInput> part;
     StepFlags flags;
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
-  };
-
-  // A rank that begins a cut.
-  struct Planner {
-    CutPlan plan;
-    absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done;
-    absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended;
-  };
-  // A cut, as its callbacks know it.
-  struct Cut {
-    std::vector<absl::optional<Planner>> planners;  // by rank
-    CutMarked told;
-    bool marked = false;
-    absl::optional<absl::StatusOr<bool>> committed;  // once it has ended
   };
 
   void Join(int rank, Joiner joiner);
@@ -137,24 +108,8 @@ class SimTraining {
   // Records the part's samples as seen. A part may be seen only once.
   void See(const SimPart& part);
   void CheckOrderedParts(const std::vector<SimPart>& parts);
-  void CheckCounters(int rank, const SimPart& part, bool exact);
-  // For parts that were looked up when all pushes were applied: the values are those of the tables.
-  void CheckValues(const SimPart& part, double absent);
-  // Rows that no push has touched have their initial values.
-  void CheckUntouched(const SimPart& part);
-  void CheckValue(const SimPart& part, size_t sample, int feature, double absent);
-  // Adds a part's sums of gradients, by key.
-  void AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const;
-  void StepRow(uint64_t key, const RowGradient& sum, double normalizer);
-  // Records what the Updates of a push, made in a step that counts, must do.
-  void NotePush(int rank, const SimPart& part, bool finite, double normalizer);
   void Score(int rank, const PartInput& input);
-  // The collectives of cuts.
-  void PlanCut(int rank, Planner planner);
-  void CheckPlan(int rank, const CutPlan& plan);
-  void BeginCut();
-  void AwaitCut(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
-  void AnswerWaiting();
+  void CheckPlan(const CutPlan& plan) const;
   void Restore(int rank, const std::string& cut, absl::AnyInvocable<void(absl::Status)> done);
   void CheckNotSaving(int rank, const char* what);
   void Barrier(int rank, absl::AnyInvocable<void()> done);
@@ -175,18 +130,8 @@ class SimTraining {
   std::vector<uint64_t> most_after_;
   Seen seen_;
   std::set<std::tuple<int, uint32_t, uint32_t, uint64_t, uint32_t>> parts_seen_;
-  // A push as its Updates must apply it.
-  struct Push {
-    std::map<uint64_t, RowGradient> sums;
-    double normalizer;
-  };
-  std::vector<std::vector<Push>> pushes_;                 // by rank; call number n at n - 1
-  std::set<std::tuple<int, int, uint64_t>> updates_due_;  // embedding PS, rank, call number
-  std::set<uint64_t> touched_;                            // keys of all pushes made
-  Tables tables_;
-  std::vector<absl::optional<Planner>> planners_;  // by rank
-  std::shared_ptr<Cut> cut_;                       // the one that was begun last
-  std::vector<absl::AnyInvocable<void(absl::StatusOr<bool>)>> awaiting_;  // by rank; null: not
+  SimTables tables_;
+  SimCutCollective cuts_;
   bool restored_ = false;
   uint64_t merges_ = 0;
   uint64_t scored_ = 0;  // samples since the last merge
