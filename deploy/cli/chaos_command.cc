@@ -128,7 +128,7 @@ class Chaos {
     if (!log.ok()) return Problem(std::string(log.status().message()));
     if (log->next_start().empty()) return;
     const absl::StatusOr<std::string> found =
-        VerifyCut(FolderOfCut(run_dir, log->next_start()), DiskFileSystem());
+        VerifyCut(FolderOfCut(run_dir, log->next_start()), DiskFileSystem(), &*log);
     if (!found.ok()) return Problem(std::string(found.status().message()));
     ++verified_cuts_;
   }
