@@ -13,7 +13,8 @@
 namespace satrap::simulation {
 namespace {
 
-constexpr uint64_t kLatestUs = 50000;
+constexpr uint64_t kLatestUs = 1000000;
+constexpr uint64_t kLatestAfterEndUs = 1000;
 constexpr uint64_t kWriter = 77;  // names drafts
 
 constexpr absl::string_view kCommitPath = "/satrap.Coordinator/CommitCut";
@@ -41,7 +42,13 @@ class UnguardedCommits final : public rpc::Handler {
   }
 
  private:
-  // Whether the members learn of the end.
+  struct Held {
+    std::string cut;
+    rpc::Message request;
+    rpc::Callback respond;
+  };
+
+  // Whether the members learn of the end: then the commits that are held are linked.
   void Look(absl::string_view path, const rpc::Message& answer) {
     HeartbeatAnswer heartbeat;
     FailAnswer fail;
@@ -50,6 +57,13 @@ class UnguardedCommits final : public rpc::Handler {
     } else if (path == kFailPath && fail.ParseFromString(answer.header)) {
       ended_ = ended_ || IsEnd(fail.state());
     }
+    if (!ended_) return;
+    for (auto& [number, held] : std::exchange(held_, {})) {
+      loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLatestAfterEndUs)),
+                       [this, held = std::move(held)]() mutable {
+                         if (Link(held.cut)) held.respond(DoneMessage());
+                       });
+    }
   }
 
   void Hold(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
@@ -57,12 +71,16 @@ class UnguardedCommits final : public rpc::Handler {
     CHECK(commit.ParseFromString(request.header));
     const auto log = RunLog::Open(run_dir_, disk_, kWriter);
     if (log.ok()) logs_.emplace(commit.cut(), *log);
-    const auto later = static_cast<int64_t>(loop_->random()->Below(kLatestUs));
-    loop_->PostAfter(later, [this, method, cut = commit.cut(), request = std::move(request),
-                             respond = std::move(respond)]() mutable {
-      if (!ended_) return coordinator_->Handle(method, std::move(request), std::move(respond));
-      if (Link(cut)) respond(DoneMessage());
-    });
+    const int64_t number = ++attempts_;
+    held_[number] = {commit.cut(), std::move(request), std::move(respond)};
+    loop_->PostAfter(
+        static_cast<int64_t>(loop_->random()->Below(kLatestUs)), [this, method, number] {
+          const auto held = held_.find(number);
+          if (held == held_.end()) return;  // an end came first
+          Held commit = std::move(held->second);
+          held_.erase(held);
+          coordinator_->Handle(method, std::move(commit.request), std::move(commit.respond));
+        });
   }
 
   bool Link(const std::string& cut) {
@@ -84,6 +102,8 @@ class UnguardedCommits final : public rpc::Handler {
   FileSystem* const disk_;
   SimLoop* const loop_;
   bool ended_ = false;
+  int64_t attempts_ = 0;
+  std::map<int64_t, Held> held_;        // by attempt
   std::map<std::string, RunLog> logs_;  // by cut: as it was when the commit came
 };
 

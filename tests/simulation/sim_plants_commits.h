@@ -14,9 +14,9 @@
 
 namespace satrap::simulation {
 
-// A coordinator that checks a commit and links its entry up to 50 ms later, whatever it tells its
-// members meanwhile. Without an end in between, the engine does it; after one, which the engine would
-// have put off, the entry is linked under the number that was free when the commit came.
+// A coordinator that takes up to a second for each commit and ends meanwhile, if it has to. Without
+// an end the engine commits. If an end is told, which the engine would have put off, the entry is
+// linked up to 1 ms later, under the number that was free when the commit came.
 std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
                                                   const std::string& run_dir, FileSystem* disk,
                                                   SimLoop* loop);

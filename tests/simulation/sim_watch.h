@@ -62,7 +62,9 @@ class CoordinatorWatch final : public rpc::Handler {
     // Somebody may rely on the log: `cut` is committed, or, if that is empty, the run has finished.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log
-    std::function<void()> ended;  // once: the generation's end is told to a member
+    // Once: the generation's end is told to a member. Here it is in effect then: in one thread no
+    // entry is being appended meanwhile.
+    std::function<void()> ended;
   };
 
   // Neither is owned. `process` is the coordinator's: what a dead one answers reaches nobody.
