@@ -120,7 +120,10 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep) {
     ++newest;
     // A run that goes on from this cut is tested with the best one that it knows of.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
-    if (best.ok()) kept.insert(*best);
+    if (absl::IsNotFound(best.status())) continue;  // nobody can go on from it any more
+    // As long as it cannot be read it is not known which other cut it needs.
+    RETURN_IF_ERROR(best.status());
+    kept.insert(*best);
   }
   const std::set<std::string> committed = CommittedCuts(log);
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(Dir()));

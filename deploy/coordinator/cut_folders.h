@@ -37,7 +37,7 @@ class CutFolders {
   absl::Status MoveLinks(const RunLog& log);
 
   // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a
-  // run that goes on from them is tested with.
+  // run that goes on from them is tested with. If one of these cannot be read, removes nothing.
   absl::Status RemoveOld(const RunLog& log, int keep);
 
   // Removes cuts of earlier generations that are not in the log: nobody will commit them.

@@ -166,6 +166,22 @@ TEST_F(CutFoldersTest, KeepsTheBestOfEachCutThatItKeeps) {
   for (const uint64_t cut : {2, 3}) EXPECT_FALSE(disk_.Exists(At(cut))) << cut;
 }
 
+TEST_F(CutFoldersTest, RemovesNothingWhileItIsNotKnownWhichIsTheBestOfACutThatItKeeps) {
+  Commit(1, /*is_best=*/true);
+  Commit(2, false, /*best=*/CutName(2, 1));
+  Commit(3, false, /*best=*/CutName(2, 1));
+  const std::string manifest = disk_.ContentOf(At(3, "/manifest"));
+  disk_.Put(At(3, "/manifest"), "damaged");
+  EXPECT_TRUE(absl::IsDataLoss(cuts_.RemoveOld(Log(), /*keep=*/1)));
+  for (const uint64_t cut : {1, 2, 3}) EXPECT_TRUE(disk_.Exists(At(cut, "/manifest"))) << cut;
+  disk_.Put(At(3, "/manifest"), manifest);
+  ASSERT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok());
+  EXPECT_TRUE(disk_.Exists(At(1))) << "the best";
+  EXPECT_FALSE(disk_.Exists(At(2)));
+  ASSERT_TRUE(disk_.Remove(At(3)).ok());
+  EXPECT_TRUE(cuts_.RemoveOld(Log(), /*keep=*/1).ok()) << "a cut that is gone needs none";
+}
+
 TEST_F(CutFoldersTest, ACutThatIsRemovedLosesItsManifestFirst) {
   Commit(1);
   Commit(2);
