@@ -11,7 +11,10 @@ namespace {
 constexpr uint64_t kPlanStream = 83;  // of RandomBits; sim_data.cc has the smaller ones
 constexpr uint64_t kEndStream = 85;
 constexpr int kMaxEnds = 3;
-constexpr uint64_t kMostWrites = 40;
+constexpr uint64_t kClaimStream = 87;
+constexpr uint64_t kMostOperations = 40;
+constexpr uint64_t kMostLogOperations = 12;
+constexpr uint64_t kMostClaimOperations = 24;
 // An end comes after 2^4 to 2^12 events: some lives have just begun, some have long evaluated.
 constexpr int kFewestEventBits = 4;
 constexpr int kMostEventBits = 12;
@@ -50,15 +53,19 @@ ProcessEnd LifeEnd::OfProcess(size_t index) const {
 LifeEnd DeathPlan::DrawEnd(uint64_t seed, uint64_t life) {
   SplitMix64 random(RandomBits(seed, life, kEndStream));
   LifeEnd end;
-  constexpr LifeEnd::How kHows[] = {LifeEnd::kPower, LifeEnd::kOtherLauncher, LifeEnd::kFailedWrite,
-                                    LifeEnd::kStopWish, LifeEnd::kScaleWish};
+  constexpr LifeEnd::How kHows[] = {
+      LifeEnd::kPower,     LifeEnd::kOtherLauncher, LifeEnd::kFailedWrite, LifeEnd::kStopWish,
+      LifeEnd::kScaleWish, LifeEnd::kFailedRead,    LifeEnd::kFailure};
   const uint64_t how = random.Below(2 * std::size(kHows));
   if (how < std::size(kHows)) end.how = kHows[how];
   const uint64_t bits = kFewestEventBits + random.Below(kMostEventBits - kFewestEventBits + 1);
   end.after_events = static_cast<int64_t>(random.Below(uint64_t{1} << bits));
   end.victim = random.Next();
   end.at_act = random.Below(2) == 0 ? 0 : 1 + static_cast<int64_t>(random.Below(kMostActs));
-  end.nth_write = 1 + static_cast<int64_t>(random.Below(kMostWrites));
+  end.in_log = random.Below(2) == 0;
+  const bool is_in_log = end.how == LifeEnd::kFailedWrite && end.in_log;
+  end.nth_operation =
+      1 + static_cast<int64_t>(random.Below(is_in_log ? kMostLogOperations : kMostOperations));
   end.disk_is_full = random.Below(2) == 0;
   end.next_after_us = DrawUs(&random, kNextLifeMaxUs);
   end.other_replicas = random.Below(2) == 0;
@@ -70,6 +77,7 @@ LifeEnd DeathPlan::DrawEnd(uint64_t seed, uint64_t life) {
 DeathPlan DeathPlan::Draw(uint64_t seed) {
   SplitMix64 random(RandomBits(seed, 0, kPlanStream));
   DeathPlan plan;
+  plan.seed = seed;
   const uint64_t ends = 1 + random.Below(kMaxEnds);
   for (uint64_t i = 0; i < ends; ++i) plan.ends.push_back(DrawEnd(seed, i));
   for (uint64_t wishes = random.Below(3); wishes > 0; --wishes) {
@@ -89,9 +97,17 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
   return plan;
 }
 
+int64_t DeathPlan::RivalAt(int life) const {
+  if (seed == 0) return 0;
+  SplitMix64 random(RandomBits(seed, static_cast<uint64_t>(life), kClaimStream));
+  if (random.Below(3) != 0) return 0;
+  return 1 + static_cast<int64_t>(random.Below(kMostClaimOperations));
+}
+
 std::string DeathPlan::Describe() const {
   constexpr const char* kHows[] = {"a death",         "a loss of power", "another launcher",
-                                   "a failing write", "a wish to stop",  "a wish to scale"};
+                                   "a failing write", "a wish to stop",  "a wish to scale",
+                                   "a failing read",  "a failure"};
   std::string text;
   for (const LifeEnd& end : ends) {
     absl::StrAppend(

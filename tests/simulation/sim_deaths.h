@@ -27,6 +27,8 @@ struct LifeEnd {
     kFailedWrite,    // one operation on the disk fails
     kStopWish,       // the run is asked to stop, and resumed
     kScaleWish,      // the run is asked for other numbers of replicas
+    kFailedRead,     // one operation that reads from the disk fails
+    kFailure,        // a member reports an error that a restart may cure
   };
   How how = kDeath;
   int64_t after_events = 0;  // of the life; one that finishes before has no death
@@ -34,7 +36,8 @@ struct LifeEnd {
   // many-th act from then on (SimProcess::KillAtAct).
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
-  int64_t nth_write = 0;        // from then on: the one that fails
+  int64_t nth_operation = 0;    // on the disk, from then on: the one that fails
+  bool in_log = false;          // of the writes in the log's folder
   bool disk_is_full = false;    // and with which error
   int64_t next_after_us = 0;    // when the next life begins
   bool other_replicas = false;  // the next life has other numbers of replicas
@@ -56,10 +59,14 @@ struct DeathPlan {
   // more; it is then resumed, and cured. 0: none.
   int64_t poison_after_events = 0;
   int max_restarts = 100;
+  uint64_t seed = 0;  // 0: no plan was drawn
 
   static DeathPlan Draw(uint64_t seed);
   // The end of a life that ends without a plan.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
+  // In the middle of whose claim another coordinator claims the same generation: before this
+  // many-th operation on the disk, from 1. 0: no other one claims.
+  int64_t RivalAt(int life) const;
   std::string Describe() const;
 };
 

@@ -130,7 +130,7 @@ class SimDiskReader final : public ReadableFile {
     if ((process_ != nullptr && !process_->alive()) || power_losses_ != disk_->power_losses_) {
       return Error(absl::StatusCode::kCancelled, "read", path_, "the process is dead");
     }
-    RETURN_IF_ERROR(disk_->BeginRead("read", path_));
+    RETURN_IF_ERROR(disk_->BeginRead(process_, "read", path_));
     const size_t from = std::min(at_, file_->bytes.size());
     const size_t got = std::min(bytes.size(), file_->bytes.size() - from);
     std::copy_n(file_->bytes.begin() + static_cast<int64_t>(from), got, bytes.begin());
@@ -281,7 +281,7 @@ class SimDiskMount final : public FileSystem {
   }
   absl::Status BeginRead(const char* doing, const std::string& path) {
     RETURN_IF_ERROR(CheckAlive(doing, path));
-    return disk_->BeginRead(doing, path);
+    return disk_->BeginRead(process_, doing, path);
   }
   // As FileError gives them for a disk (common/file/file_error.h).
   static absl::Status NotFound(const char* doing, const std::string& path) {
@@ -348,15 +348,17 @@ std::unique_ptr<FileSystem> SimDisk::Mount(SimProcess* process) {
   return std::make_unique<SimDiskMount>(this, process);
 }
 
-void SimDisk::FailNthWrite(int64_t nth, absl::StatusCode code) {
-  fail_at_write_ = counts_.writes + nth;
+void SimDisk::FailNthWrite(int64_t nth, absl::StatusCode code, std::string within) {
+  writes_to_failure_ = nth;
   fail_code_ = code;
+  fail_within_ = std::move(within);
 }
 
 absl::Status SimDisk::BeginWrite(const char* doing, const std::string& path) {
   ++counts_.writes;
   absl::StatusCode code = fail_code_;
-  if (counts_.writes != fail_at_write_) {
+  const bool counts = writes_to_failure_ > 0 && absl::StrContains(path, fail_within_);
+  if (!counts || --writes_to_failure_ > 0) {
     if (faults_.fail_write == 0 || !Draw(faults_.fail_write)) return absl::OkStatus();
     code = Draw(0.5) ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kDataLoss;
   }
@@ -366,10 +368,13 @@ absl::Status SimDisk::BeginWrite(const char* doing, const std::string& path) {
                                                             : "Input/output error");
 }
 
-absl::Status SimDisk::BeginRead(const char* doing, const std::string& path) {
+absl::Status SimDisk::BeginRead(const SimProcess* process, const char* doing,
+                                const std::string& path) {
   ++counts_.reads;
-  if (faults_.fail_read == 0 || !Draw(faults_.fail_read)) return absl::OkStatus();
+  const bool fails_now = process != nullptr && reads_to_failure_ > 0 && --reads_to_failure_ == 0;
+  if (!fails_now && (faults_.fail_read == 0 || !Draw(faults_.fail_read))) return absl::OkStatus();
   ++counts_.failed;
+  ++counts_.failed_reads;
   return Error(absl::StatusCode::kDataLoss, doing, path, "Input/output error");
 }
 

@@ -59,13 +59,18 @@ class SimDisk {
   void LosePower();
 
   void SetFaults(const DiskFaults& faults) { faults_ = faults; }
-  // The `nth` operation from now, from 1, that changes or syncs something fails with `code`.
-  void FailNthWrite(int64_t nth, absl::StatusCode code);
+  // The `nth` operation from now, from 1, that changes or syncs something at a path that holds
+  // `within` fails with `code`.
+  void FailNthWrite(int64_t nth, absl::StatusCode code, std::string within = "");
+  // The `nth` operation from now, from 1, by which a process reads fails with DATA_LOSS. A mount
+  // without a process never meets it.
+  void FailNthRead(int64_t nth) { reads_to_failure_ = nth; }
 
   struct Counts {
     int64_t writes = 0;  // operations that change or sync something
     int64_t reads = 0;
     int64_t failed = 0;
+    int64_t failed_reads = 0;  // of them
     int64_t torn_files = 0;    // that LosePower left with other bytes than they had
     int64_t lost_changes = 0;  // of folders
     int64_t spoilt_files = 0;  // whose Sync has failed
@@ -79,7 +84,7 @@ class SimDisk {
 
   // What an operation on `path` begins with: an injected failure, or OK.
   absl::Status BeginWrite(const char* doing, const std::string& path);
-  absl::Status BeginRead(const char* doing, const std::string& path);
+  absl::Status BeginRead(const SimProcess* process, const char* doing, const std::string& path);
   // The file's bytes after a loss of power, or after a failed Sync.
   std::string Torn(const Node& file);
   void LosePowerBelow(Node* folder, double survives);
@@ -88,7 +93,9 @@ class SimDisk {
   SplitMix64 random_;
   DiskFaults faults_;
   std::shared_ptr<Node> root_;
-  int64_t fail_at_write_ = 0;  // 0: none
+  int64_t writes_to_failure_ = 0;  // 0: none
+  std::string fail_within_;
+  int64_t reads_to_failure_ = 0;  // 0: none
   absl::StatusCode fail_code_ = absl::StatusCode::kDataLoss;
   int64_t power_losses_ = 0;
   Counts counts_;

@@ -253,5 +253,23 @@ TEST(SimDisk, KeepsTheAcknowledgedEntriesOfARunLog) {
   }
 }
 
+TEST(SimDisk, FailsTheOperationThatItIsTold) {
+  SimLoop loop(1);
+  SimProcess process(&loop, 1, "a process");
+  SimDisk disk(1);
+  const auto mount = disk.Mount(&process), of_nobody = disk.Mount();
+  ASSERT_TRUE(mount->CreateFolders("/run/log").ok());
+  disk.FailNthWrite(1, absl::StatusCode::kResourceExhausted, "/log");
+  EXPECT_TRUE(mount->SyncFolder("/run").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(mount->SyncFolder("/run/log")));
+  EXPECT_TRUE(mount->SyncFolder("/run/log").ok()) << "one alone fails";
+  disk.FailNthRead(2);
+  EXPECT_TRUE(of_nobody->List("/run").ok());
+  EXPECT_TRUE(mount->List("/run").ok());
+  EXPECT_TRUE(of_nobody->List("/run").ok());
+  EXPECT_TRUE(absl::IsDataLoss(mount->List("/run").status()));
+  EXPECT_TRUE(mount->List("/run").ok()) << "one alone fails";
+}
+
 }  // namespace
 }  // namespace satrap::simulation

@@ -25,6 +25,11 @@ void History::OnMark(const std::string& cut, SimTraining::State state) {
   }
 }
 
+void History::OnAbandoned(const std::string& cut) {
+  abandoned_.insert(cut);
+  if (IsCommitted(cut)) violated_(absl::StrCat(cut, " is committed and is called abandoned"));
+}
+
 const SimTraining::State& History::StateOf(const std::string& cut) const {
   const auto state = marked_.find(cut);
   CHECK(state != marked_.end()) << cut << " was never marked";
@@ -90,7 +95,14 @@ void History::ReadCutEntry(const CutEntry& entry) {
     violated_(absl::StrCat(entry.cut(), " is of step ", marked->second.steps, ", the log says ",
                            entry.step()));
   }
+  if (abandoned_.count(entry.cut()) > 0) {
+    violated_(absl::StrCat(entry.cut(), " was called abandoned, and the log has it"));
+  }
   if (std::exchange(checked_[entry.cut()], true)) return;
+  if (ended_.count(entry.generation()) > 0) {
+    violated_(absl::StrCat(entry.cut(), " was committed after the end of generation ",
+                           entry.generation(), " had been told"));
+  }
   CheckCut(entry.cut(), marked->second);
 }
 

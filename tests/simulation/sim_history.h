@@ -8,6 +8,8 @@
 //                     - generations ascend by one, and each begins from the newest cut since the
 //                       one before it, or where that one began; `resume` may take it back;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
+//                     - no cut is there that the coordinator has called abandoned, and none that
+//                       was committed after the end of its generation had been told;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of its
 //                       mark: rows = snapshot = ledger;
 //                     - nothing follows the END
@@ -25,6 +27,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +56,10 @@ class History {
 
   // Once for each cut that is begun, at its first BeginCut, whatever becomes of it.
   void OnMark(const std::string& cut, SimTraining::State state);
+  // The coordinator has told rank 0 that it could not commit the cut, or has told a member that the
+  // generation is over. The cut, and later cuts of the generation, must never be in the log.
+  void OnAbandoned(const std::string& cut);
+  void OnEnded(uint64_t generation) { ended_.insert(generation); }
   // `acknowledged`: somebody was told of the last entry, so all of them must stay.
   void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged);
 
@@ -67,8 +74,9 @@ class History {
   bool IsCommitted(const std::string& cut) const { return checked_.count(cut) > 0; }
   // The newest in the log; empty if there is none.
   const std::string& newest_cut() const { return newest_cut_; }
-  bool finished() const { return finished_; }  // END is in the log
-  int cuts() const { return cuts_; }           // committed
+  bool finished() const { return finished_; }                  // END is in the log
+  int cuts() const { return cuts_; }                           // committed
+  size_t abandoned_cuts() const { return abandoned_.size(); }  // by the coordinator
 
  private:
   void Read(size_t number, const RunLogEntry& entry);
@@ -82,6 +90,8 @@ class History {
   std::map<std::string, SimTraining::State> marked_;  // by the name of the cut
   std::vector<std::string> acknowledged_;             // entries, serialised
   std::map<std::string, bool> checked_;               // cuts
+  std::set<std::string> abandoned_;                   // cuts
+  std::set<uint64_t> ended_;                          // generations
   // Of the entries that were read last.
   uint64_t generation_ = 0;
   std::string newest_cut_;

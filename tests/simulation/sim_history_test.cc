@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace satrap::simulation {
@@ -136,6 +137,23 @@ TEST_F(HistoryTest, SeesACutOfAnotherStep) {
 
 TEST_F(HistoryTest, SeesEntriesAfterTheEnd) {
   EXPECT_FALSE(ViolationsOf({GenerationOf(1, ""), End(), GenerationOf(2, "")}).empty());
+}
+
+TEST_F(HistoryTest, SeesACutThatWasCalledAbandonedInTheLog) {
+  const std::vector<RunLogEntry> log = {GenerationOf(1, ""), CutOf(1, "a", 7)};
+  ASSERT_THAT(ViolationsOf(log), testing::IsEmpty());
+  history_.OnAbandoned("a");
+  EXPECT_EQ(violations_.size(), 1u) << "it is called abandoned after it was committed";
+  EXPECT_EQ(ViolationsOf(log).size(), 1u);
+  EXPECT_EQ(history_.abandoned_cuts(), 1u);
+}
+
+TEST_F(HistoryTest, SeesACutThatWasCommittedAfterTheEndOfItsGenerationWasTold) {
+  history_.OnMark("c", state_);
+  ASSERT_THAT(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}), testing::IsEmpty());
+  history_.OnEnded(1);
+  EXPECT_THAT(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7)}), testing::IsEmpty());
+  EXPECT_EQ(ViolationsOf({GenerationOf(1, ""), CutOf(1, "a", 7), CutOf(1, "c", 7)}).size(), 1u);
 }
 
 }  // namespace

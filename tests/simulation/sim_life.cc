@@ -1,52 +1,18 @@
 #include "tests/simulation/sim_life.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "common/role/coordinator_client.h"
-#include "common/rpc/reliable_call.h"
-#include "data_loader/engine/split_lease_client.h"
-#include "data_loader/source/run_files.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "tests/simulation/sim_cut_reader.h"
-#include "tests/simulation/sim_watch.h"
 
 namespace satrap::simulation {
 namespace {
 
-constexpr int kMaxWorkers = 3;
-constexpr int kMaxPss = 2;
 constexpr int64_t kStopDelayMaxUs = 5000;
-constexpr int64_t kStartingHeartbeatMs = 20;
-
-const char* NameOf(Role role) {
-  switch (role) {
-    case COORDINATOR:
-      return "coordinator";
-    case DATA_LOADER:
-      return "loader";
-    case EMBEDDING_WORKER:
-      return "embedding worker";
-    case EMBEDDING_PS:
-      return "embedding PS";
-    case NN_WORKER:
-      return "rank";
-  }
-  return "";
-}
-
-// Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
-// loses must come through in the end.
-rpc::RpcTimeouts SimTimeouts() {
-  rpc::RpcTimeouts timeouts;
-  timeouts.attempt_timeout_ms = 60;
-  timeouts.hold_ms = 30;
-  timeouts.silence_timeout_ms = kTimeLimitUs;
-  return timeouts;
-}
 
 // The last part of a path.
 std::string NameOfCut(const std::string& folder) {
@@ -56,43 +22,7 @@ std::string NameOfCut(const std::string& folder) {
 
 std::string DenseOf(uint64_t steps) { return absl::StrCat("the network after ", steps, " steps"); }
 
-// Tells `acknowledged` of each answer that lets its reader rely on the log.
-class AnswerWatch final : public rpc::Handler {
- public:
-  using Acknowledged = std::function<void(const std::string& cut)>;
-
-  AnswerWatch(rpc::Handler* coordinator, SimProcess* process, Acknowledged acknowledged)
-      : coordinator_(coordinator), process_(process), acknowledged_(std::move(acknowledged)) {}
-
-  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (!(method == kCommitCut) && !(method == kFinish)) {
-      return coordinator_->Handle(method, std::move(request), std::move(respond));
-    }
-    const bool is_commit = method == kCommitCut;
-    CommitCutRequest commit;
-    if (is_commit) CHECK(commit.ParseFromString(request.header));
-    coordinator_->Handle(
-        method, std::move(request),
-        [this, is_commit, cut = commit.cut(),
-         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-          const bool holds = answer.ok() && (!is_commit || rpc::OutcomeOf(*answer) == OUTCOME_DONE);
-          if (holds && process_->alive()) acknowledged_(cut);
-          respond(std::move(answer));
-        });
-  }
-
- private:
-  rpc::Handler* const coordinator_;
-  SimProcess* const process_;
-  const Acknowledged acknowledged_;
-};
-
 }  // namespace
-
-SimAddresses::SimAddresses(SimNetwork* network) : coordinator(network->NewAddress()) {
-  for (int i = 0; i < kMaxWorkers; ++i) workers.push_back(network->NewAddress());
-  for (int i = 0; i < kMaxPss; ++i) ps.push_back(network->NewAddress());
-}
 
 Life::Life(const Surroundings& surroundings, Start start)
     : surroundings_(surroundings),
@@ -104,167 +34,88 @@ Life::Life(const Surroundings& surroundings, Start start)
       generation_(start.claimed.generation),
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.plant, start.shape, surroundings.loop, surroundings.memory),
+      crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
+             &planting_},
+            start.number, generation_, job_, std::move(start.coordinator)),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
       observers_(start.shape.ranks),
       pss_(start.shape.ps),
       workers_(start.shape.workers),
-      leases_(start.shape.loaders),
-      streams_(start.shape.loaders),
-      loaders_(start.shape.loaders),
       ranks_(start.shape.ranks) {
   for (RecordingObserver& observer : observers_) observer.validations = from_.validations;
-  processes_.push_back(std::move(start.coordinator));
-  coordinator_process_ = processes_.back().get();
-  for (int i = 0; i < shape_.ps; ++i) {
-    NewSeat(
-        EMBEDDING_PS, i, [this, i] { MakePs(i); }, [] {});
-  }
-  for (int i = 0; i < shape_.workers; ++i) {
-    NewSeat(
-        EMBEDDING_WORKER, i, [this, i] { MemberOf(EMBEDDING_WORKER, i)->Ready(); },
-        [this, i] { MakeWorker(i); });
-  }
-  for (int i = 0; i < shape_.loaders; ++i) {
-    NewSeat(
-        DATA_LOADER, i, [this, i] { FixFiles(i); }, [this, i] { MakeLoader(i); });
-  }
-  for (int i = 0; i < shape_.ranks; ++i) {
-    NewSeat(
-        NN_WORKER, i, [this, i] { MemberOf(NN_WORKER, i)->Ready(); }, [this, i] { MakeRank(i); });
-  }
+  AddMembers();
   std::vector<SimProcess*> ranks;
-  for (int i = 0; i < shape_.ranks; ++i) ranks.push_back(ProcessOf(NN_WORKER, i));
+  for (int i = 0; i < shape_.ranks; ++i) ranks.push_back(crew_.SeatOf(NN_WORKER, i).process);
   training_ =
       std::make_unique<SimTraining>(shape_, loop_, std::move(ranks), TrainingSurroundings(), from_);
 }
 
 Life::~Life() = default;
 
+void Life::AddMembers() {
+  for (int i = 0; i < shape_.ps; ++i) {
+    crew_.Add(EMBEDDING_PS, i, {[this, i] { MakePs(i); }, [] {}, nullptr});
+  }
+  for (int i = 0; i < shape_.workers; ++i) {
+    crew_.Add(EMBEDDING_WORKER, i,
+              {[this, i] { crew_.SeatOf(EMBEDDING_WORKER, i).member->Ready(); },
+               [this, i] { MakeWorker(i); }, nullptr});
+  }
+  for (int i = 0; i < shape_.loaders; ++i) {
+    crew_.Add(DATA_LOADER, i,
+              {[this, i] { loaders_[i]->Load(); }, [this, i] { loaders_[i]->Begin(); }, nullptr});
+    loaders_.push_back(std::make_unique<SimLoader>(i, job_, &crew_, &planting_, loop_));
+  }
+  for (int i = 0; i < shape_.ranks; ++i) {
+    SimCrew::Duties duties;
+    duties.load = [this, i] { crew_.SeatOf(NN_WORKER, i).member->Ready(); };
+    duties.begin = [this, i] { MakeRank(i); };
+    if (i == 0) {
+      duties.wished = [this](const CutWish& wish) {
+        if (ranks_[0] != nullptr) ranks_[0]->RequestCut(wish);
+      };
+    }
+    crew_.Add(NN_WORKER, i, std::move(duties));
+  }
+}
+
 void Life::Begin() {
   MakeCoordinator();
-  for (const auto& [id, seat] : seats_) seat.member->Start();
-}
-
-SimProcess* Life::NewProcess(const char* role, int index) {
-  processes_.push_back(std::make_unique<SimProcess>(
-      loop_, number_, absl::StrCat(role, " ", index, " of life ", number_)));
-  return processes_.back().get();
-}
-
-rpc::Handler* Life::Keep(std::unique_ptr<rpc::Handler> handler) {
-  handlers_.push_back(std::move(handler));
-  return handlers_.back().get();
-}
-
-rpc::Channel* Life::Connect(SimNetwork::Address to, SimProcess* from) {
-  channels_.push_back(surroundings_.network->Connect(to, from));
-  return channels_.back().get();
-}
-
-std::vector<rpc::Channel*> Life::ChannelsToWorkers(SimProcess* from) {
-  std::vector<rpc::Channel*> channels;
-  for (int i = 0; i < shape_.workers; ++i) {
-    channels.push_back(Connect(surroundings_.addresses->workers[i], from));
-  }
-  return channels;
-}
-
-// Makes a process and what it is as a member of the run. `load` runs when it has registered, `begin`
-// when all members are ready.
-void Life::NewSeat(Role role, int index, std::function<void()> load, std::function<void()> begin) {
-  Seat& seat = seats_[{role, index}];
-  seat.process = NewProcess(NameOf(role), index);
-  SimMember::Options options;
-  Member* member = options.registration.mutable_member();
-  member->set_role(role);
-  member->set_index(index);
-  member->set_address("simulated");
-  const int incarnation = number_ * 1000 + static_cast<int>(role) * 100 + index;
-  member->set_pid(incarnation);
-  options.registration.set_incarnation(incarnation);
-  options.process = seat.process;
-  options.coordinator = Connect(surroundings_.addresses->coordinator, seat.process);
-  options.starting_period_ms = kStartingHeartbeatMs;
-  seat.disk = planting_.DiskOf(role, surroundings_.disk->Mount(seat.process));
-  seat.kill_points = std::make_unique<KillPoints>(job_, index, generation_,
-                                                  [process = seat.process] { process->Kill(); });
-  SimMember::Events events;
-  events.registered = [this, &seat, load = std::move(load)](const RegisterAnswer& answer) {
-    seat.begin = answer;
-    // The next life's coordinator took this process for one of its own, which it is not: it does
-    // nothing but send heartbeats.
-    if (answer.envelope().generation() != generation_) return;
-    envelope_ = answer.envelope();
-    planting_.SetEnvelope(envelope_);
-    load();
-  };
-  events.joined = [this, &seat, begin = std::move(begin)] {
-    if (seat.begin.envelope().generation() == generation_) begin();
-  };
-  if (role == NN_WORKER && index == 0) {
-    events.wished = [this](const CutWish& wish) {
-      if (ranks_[0] != nullptr) ranks_[0]->RequestCut(wish);
-    };
-  }
-  events.exited = [this](Exit exit, const std::string& why) {
-    if (!doomed_ && !exited_.has_value()) exited_ = Exited{exit, why};
-  };
-  seat.member = std::make_unique<SimMember>(options, std::move(events));
-}
-
-SimProcess* Life::ProcessOf(Role role, int index) const { return seats_.at({role, index}).process; }
-
-SimMember* Life::MemberOf(Role role, int index) const {
-  return seats_.at({role, index}).member.get();
-}
-
-bool Life::has_dead() const {
-  for (const auto& process : processes_) {
-    if (!process->alive()) return true;
-  }
-  return false;
+  crew_.Start();
 }
 
 void Life::Wish(const WishRequest& wish) {
-  if (!coordinator_process_->alive()) return;
+  if (!crew_.coordinator()->alive()) return;
   // A wish that comes too late is refused.
   coordinator_->Handle(kWish, rpc::MessageOf(wish), [](const absl::StatusOr<rpc::Message>&) {});
-}
-
-std::function<void(absl::Status)> Life::FailureSinkOf(Role role, int index) {
-  Seat& seat = seats_.at({role, index});
-  return [this, &seat](const absl::Status& status) {
-    if (seat.process->alive()) seat.member->Fail(status);
-  };
 }
 
 // The engines.
 
 void Life::MakeCoordinator() {
   coordinator_kill_points_ =
-      std::make_unique<KillPoints>(job_, 0, generation_, [this] { coordinator_process_->Kill(); });
+      std::make_unique<KillPoints>(job_, 0, generation_, [this] { crew_.coordinator()->Kill(); });
   CoordinatorOptions options;
-  options.executor = coordinator_process_;
-  options.disk_executor = coordinator_process_;
+  options.executor = crew_.coordinator();
+  options.disk_executor = crew_.coordinator();
   options.file_system = coordinator_disk_.get();
   options.writer = number_;
   options.kill_points = coordinator_kill_points_.get();
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  rpc::Handler* handler =
-      Keep(std::make_unique<AnswerWatch>(planting_.BeforeCoordinator(coordinator_.get()),
-                                         coordinator_process_, surroundings_.acknowledged));
-  surroundings_.network->Listen(surroundings_.addresses->coordinator, coordinator_process_,
-                                handler);
+  rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
+      planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
+      crew_.coordinator(), surroundings_.told));
+  surroundings_.network->Listen(surroundings_.addresses->coordinator, crew_.coordinator(), handler);
 }
 
 void Life::MakePs(int i) {
-  const Seat& seat = seats_.at({EMBEDDING_PS, i});
+  const SimCrew::Seat& seat = crew_.SeatOf(EMBEDDING_PS, i);
   SimProcess* process = seat.process;
   PsEngine::Options options;
-  options.envelope = envelope_;
+  options.envelope = crew_.envelope();
   options.index = i;
   options.executor = process;
   options.disk_executor = process;
@@ -280,133 +131,67 @@ void Life::MakePs(int i) {
     return ServePs(i);
   }
   pss_[i]->Load(seat.begin.cut(), [this, i](const absl::Status& status) {
-    if (!status.ok()) return FailureSinkOf(EMBEDDING_PS, i)(status);
+    if (!status.ok()) return crew_.FailureSinkOf(EMBEDDING_PS, i)(status);
     ServePs(i);
   });
 }
 
 void Life::ServePs(int i) {
-  SimProcess* process = ProcessOf(EMBEDDING_PS, i);
+  SimProcess* process = crew_.SeatOf(EMBEDDING_PS, i).process;
   rpc::Handler* handler =
-      planting_.BeforePs(i, pss_[i].get(), seats_.at({EMBEDDING_PS, i}).disk.get());
+      planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
   // Outermost, so that it sees what workers are told, not what a planted fault does.
   if (!shape_.ordered) {
-    handler =
-        Keep(std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
+    handler = crew_.Keep(
+        std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
           training_->tables()->OnUpdateApplied(i, rank, number);
         }));
   }
   surroundings_.network->Listen(surroundings_.addresses->ps[i], process, handler);
-  MemberOf(EMBEDDING_PS, i)->Ready();
+  crew_.SeatOf(EMBEDDING_PS, i).member->Ready();
 }
 
 void Life::MakeWorker(int i) {
-  SimProcess* process = ProcessOf(EMBEDDING_WORKER, i);
+  SimProcess* process = crew_.SeatOf(EMBEDDING_WORKER, i).process;
   EmbeddingWorkerEngine::Options options;
-  options.envelope = envelope_;
+  options.envelope = crew_.envelope();
   options.index = i;
-  for (int ps = 0; ps < shape_.ps; ++ps) {
-    options.ps.push_back(Connect(surroundings_.addresses->ps[ps], process));
-  }
+  options.ps = crew_.ConnectToPs(process);
   options.executor = process;
   options.timeouts = SimTimeouts();
-  options.on_failure = FailureSinkOf(EMBEDDING_WORKER, i);
+  options.on_failure = crew_.FailureSinkOf(EMBEDDING_WORKER, i);
   options.position =
-      planting_.PositionOf(EMBEDDING_WORKER, seats_.at({EMBEDDING_WORKER, i}).begin.position());
-  options.kill_points = seats_.at({EMBEDDING_WORKER, i}).kill_points.get();
+      planting_.PositionOf(EMBEDDING_WORKER, crew_.SeatOf(EMBEDDING_WORKER, i).begin.position());
+  options.kill_points = crew_.SeatOf(EMBEDDING_WORKER, i).kill_points.get();
   if (planting_.plant() == Plant::kCapacityPerWorker) {
     options.ordered_capacity = StreamQueue::CapacityScope::kStream;
   }
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
   CHECK_OK(engine.status());
   workers_[i] = *std::move(engine);
-  rpc::Handler* handler = Keep(std::make_unique<PutBatchWatch>(
-      planting_.BeforeWorker(workers_[i].get()), envelope_, &last_epochs_));
+  rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
+      planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
   surroundings_.network->Listen(surroundings_.addresses->workers[i], process, handler);
 }
 
-// The loaders' files are real; their lists go to the coordinator.
-void Life::FixFiles(int i) {
-  const auto listed = ListRunFiles(planting_.JobOf(DATA_LOADER, job_));
-  CHECK_OK(listed.status());
-  AskForFiles(i, *listed);
-}
-
-void Life::AskForFiles(int i, const SplitList& listed) {
-  FixSplitsRequest request;
-  *request.mutable_envelope() = envelope_;
-  request.set_loader(i);
-  *request.mutable_splits() = listed;
-  Connect(surroundings_.addresses->coordinator, ProcessOf(DATA_LOADER, i))
-      ->Call(
-          kFixSplits, rpc::MessageOf(request), SimTimeouts().attempt_timeout_ms,
-          [this, i, listed](const absl::StatusOr<rpc::Message>& answer) {
-            if (absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status())) {
-              return AskForFiles(i, listed);
-            }
-            if (!answer.ok()) return FailureSinkOf(DATA_LOADER, i)(answer.status());
-            FixSplitsAnswer fixed;
-            CHECK(fixed.ParseFromString(answer->header));
-            ListFiles(i, fixed.splits());
-          });
-}
-
-void Life::ListFiles(int i, const SplitList& fixed) {
-  const RegisterAnswer& registered = seats_.at({DATA_LOADER, i}).begin;
-  LoaderStreams::Begin begin;
-  begin.generation = generation_;
-  begin.position = planting_.PositionOf(DATA_LOADER, registered.position());
-  begin.ledger = planting_.LedgerOf(DATA_LOADER, registered.ledger());
-  begin.fix_files = [&fixed](const SplitList&) { return fixed; };
-  JobConfig job = planting_.JobOf(DATA_LOADER, job_);
-  job.clear_run_dir();  // the run is on the simulated disk, and quarantine files are not checked
-  auto streams = LoaderStreams::Make(
-      job, i, [](const std::string&) {}, begin);
-  if (!streams.ok()) return FailureSinkOf(DATA_LOADER, i)(streams.status());
-  streams_[i] = *std::move(streams);
-  MemberOf(DATA_LOADER, i)->Ready();
-}
-
-void Life::MakeLoader(int i) {
-  SimProcess* process = ProcessOf(DATA_LOADER, i);
-  SplitLeaseClient::Options lease;
-  lease.envelope = envelope_;
-  lease.loader_index = i;
-  lease.num_splits = streams_[i]->num_train_splits();
-  lease.timeouts = SimTimeouts();
-  leases_[i] = std::make_unique<SplitLeaseClient>(
-      lease, process, Connect(surroundings_.addresses->coordinator, process));
-  streams_[i]->MakeSources(process, leases_[i].get());
-  LoaderEngine::Options options;
-  options.loader_index = i;
-  options.envelope = envelope_;
-  options.timeouts = SimTimeouts();
-  options.max_open_parts = 1 + loop_->random()->Below(4);
-  options.kill_points = seats_.at({DATA_LOADER, i}).kill_points.get();
-  loaders_[i] = std::make_unique<LoaderEngine>(options, planting_.SourcesOf(streams_[i]->sources()),
-                                               ChannelsToWorkers(process), process,
-                                               FailureSinkOf(DATA_LOADER, i));
-  loaders_[i]->Start();
-}
-
 void Life::MakeRank(int i) {
-  SimProcess* process = ProcessOf(NN_WORKER, i);
-  const Seat& seat = seats_.at({NN_WORKER, i});
+  SimProcess* process = crew_.SeatOf(NN_WORKER, i).process;
+  const SimCrew::Seat& seat = crew_.SeatOf(NN_WORKER, i);
   if (i == 0 && !MakeCutEngine()) return;
-  RankOptions options =
-      MakeRankOptions(job_, i, envelope_, planting_.PositionOf(NN_WORKER, seat.begin.position()));
+  RankOptions options = MakeRankOptions(job_, i, crew_.envelope(),
+                                        planting_.PositionOf(NN_WORKER, seat.begin.position()));
   options.timeouts = SimTimeouts();
   options.has_valid = shape_.has_valid;
   options.has_test = true;
   planting_.ChangeOptions(&options);
   ranks_[i] = std::make_unique<RankEngine>(
-      options, process, planting_.ChannelsOf(i, ChannelsToWorkers(process)),
+      options, process, planting_.ChannelsOf(i, crew_.ConnectToWorkers(process)),
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
-      FailureSinkOf(NN_WORKER, i),
+      crew_.FailureSinkOf(NN_WORKER, i),
       [this, i, process](const RunResult& result) {
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
-        if (i == 0) MemberOf(NN_WORKER, 0)->Finish(result);
+        if (i == 0) crew_.SeatOf(NN_WORKER, 0).member->Finish(result);
       },
       seat.kill_points.get());
   ranks_[i]->Start();
@@ -415,11 +200,11 @@ void Life::MakeRank(int i) {
 
 // Returns whether rank 0 can begin.
 bool Life::MakeCutEngine() {
-  const Seat& seat = seats_.at({NN_WORKER, 0});
+  const SimCrew::Seat& seat = crew_.SeatOf(NN_WORKER, 0);
   if (!cut_.empty()) {
     const auto dense = ReadDense(seat.begin.cut(), seat.disk.get());
     if (!dense.ok()) {
-      FailureSinkOf(NN_WORKER, 0)(dense.status());
+      crew_.FailureSinkOf(NN_WORKER, 0)(dense.status());
       return false;
     }
     if (*dense != DenseOf(from_.steps)) {
@@ -428,7 +213,7 @@ bool Life::MakeCutEngine() {
   }
   CutEngine::Options options;
   options.job = job_;
-  options.envelope = envelope_;
+  options.envelope = crew_.envelope();
   options.order_fingerprint = seat.member->last_answer().order_fingerprint();
   options.ledger = planting_.LedgerOf(NN_WORKER, seat.begin.ledger());
   options.timeouts = SimTimeouts();
@@ -436,10 +221,8 @@ bool Life::MakeCutEngine() {
   options.disk_executor = seat.process;
   options.file_system = seat.disk.get();
   options.kill_points = seat.kill_points.get();
-  for (int ps = 0; ps < shape_.ps; ++ps) {
-    options.embedding_ps.push_back(Connect(surroundings_.addresses->ps[ps], seat.process));
-  }
-  options.coordinator = Connect(surroundings_.addresses->coordinator, seat.process);
+  options.embedding_ps = crew_.ConnectToPs(seat.process);
+  options.coordinator = crew_.ConnectToCoordinator(seat.process);
   auto cuts = CutEngine::Create(options);
   CHECK_OK(cuts.status());
   cuts_ = *std::move(cuts);
@@ -468,7 +251,7 @@ SimTraining::Surroundings Life::TrainingSurroundings() {
 
 void Life::BeginCut(CutPlan plan, std::vector<LedgerState> released, std::function<void()> marked,
                     std::function<void(absl::StatusOr<CutOutcome>)> ended) {
-  if (!ProcessOf(NN_WORKER, 0)->alive()) return;
+  if (!crew_.SeatOf(NN_WORKER, 0).process->alive()) return;
   SimTraining::State state = training_->state();
   state.validations = observers_[0].validations;
   surroundings_.history->OnMark(CutName(generation_, plan.number), std::move(state));
@@ -500,8 +283,8 @@ void Life::CheckQueueCapacity() {
 
 void Life::WishForStop(uint64_t steps) {
   if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
-  ProcessOf(NN_WORKER, shape_.stop_rank)
-      ->PostAfter(static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
+  crew_.SeatOf(NN_WORKER, shape_.stop_rank)
+      .process->PostAfter(static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
         stop_wished_at_ = training_->counted_steps();
         ranks_[shape_.stop_rank]->RequestStop();
       });
@@ -539,7 +322,7 @@ void Life::CheckEnd() {
 }
 
 absl::optional<std::vector<float>> Life::ReadRow(int ps, uint32_t table, uint64_t key) {
-  return ReadRowOf(pss_[ps].get(), envelope_, rows_read_++, table, key, loop_);
+  return ReadRowOf(pss_[ps].get(), crew_.envelope(), rows_read_++, table, key, loop_);
 }
 
 }  // namespace satrap::simulation

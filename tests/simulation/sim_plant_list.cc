@@ -74,6 +74,7 @@ constexpr Fault kFaults[] = {
     {Plant::kLateLink, Fault::kAll, "a second coordinator goes on in the log", true},
     {Plant::kCommitAnsweredEarly, Fault::kAll, "a commit is answered before its entry is linked",
      true},
+    {Plant::kEndsInCommit, Fault::kAll, "a generation ends while a commit is under way", true},
     {Plant::kWindowsKept, Fault::kAll, "windows of calls are kept over a generation", true},
     {Plant::kLedgerIgnored, Fault::kHybrid, "loaders ignore the ledger", true},
     {Plant::kLeftLanesSend, Fault::kSync, "a lane that has left the epoch sends", true},

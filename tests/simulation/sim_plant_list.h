@@ -73,6 +73,7 @@ enum class Plant {
   kEntriesNotSynced,
   kLateLink,
   kCommitAnsweredEarly,
+  kEndsInCommit,
   kWindowsKept,
   kLedgerIgnored,
   kLeftLanesSend,

@@ -6,6 +6,7 @@
 #include "common/rpc/hot_methods.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
+#include "tests/simulation/sim_plants_commits.h"
 #include "tests/simulation/sim_plants_disk.h"
 #include "tests/simulation/sim_plants_messages.h"
 #include "tests/simulation/sim_plants_parts.h"
@@ -151,10 +152,14 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
   }
 }
 
-rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine) {
+rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
+                                          FileSystem* disk) {
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
   if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
   if (plant_ == Plant::kCommitAnsweredEarly) return Keep(NewEarlyCommitAnswers(engine, loop_));
+  if (plant_ == Plant::kEndsInCommit) {
+    return Keep(NewUnguardedCommits(engine, run_dir, disk, loop_));
+  }
   if (plant_ == Plant::kZombiesLease) {
     return Keep(NewForgedLeases(engine, &envelope_, memory_, loop_));
   }

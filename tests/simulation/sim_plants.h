@@ -7,6 +7,7 @@
 #define SATRAP_TESTS_SIMULATION_SIM_PLANTS_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/checkpoint/file_system.h"
@@ -45,7 +46,9 @@ class Planting {
   // `disk` is the PS's.
   rpc::Handler* BeforePs(int ps, rpc::Handler* engine, FileSystem* disk);
   rpc::Handler* BeforeWorker(rpc::Handler* engine);
-  rpc::Handler* BeforeCoordinator(rpc::Handler* engine);
+  // `disk` is the coordinator's, `run_dir` the run's folder.
+  rpc::Handler* BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
+                                  FileSystem* disk);
   // The channels of a rank to the embedding workers.
   std::vector<rpc::Channel*> ChannelsOf(int rank, std::vector<rpc::Channel*> channels);
   void ChangeOptions(RankOptions* options) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/role/coordinator_client.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/reliable_call.h"
@@ -38,6 +39,44 @@ void UpdateWatch::Handle(const rpc::Method& method, rpc::Message request, rpc::C
                 }
                 respond(std::move(answer));
               });
+}
+
+void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
+                              rpc::Callback respond) {
+  std::string cut;
+  if (method == kCommitCut) {
+    CommitCutRequest commit;
+    CHECK(commit.ParseFromString(request.header));
+    cut = commit.cut();
+  }
+  coordinator_->Handle(method, std::move(request),
+                       [this, method, cut = std::move(cut),
+                        respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
+                         if (answer.ok() && process_->alive()) {
+                           if (method == kCommitCut) OnCommitAnswer(cut, *answer);
+                           if (method == kFinish) events_.acknowledged("");
+                           HeartbeatAnswer heartbeat;
+                           if (method == kHeartbeat && heartbeat.ParseFromString(answer->header)) {
+                             OnState(heartbeat.state());
+                           }
+                           FailAnswer fail;
+                           if (method == kFail && fail.ParseFromString(answer->header))
+                             OnState(fail.state());
+                         }
+                         respond(std::move(answer));
+                       });
+}
+
+void CoordinatorWatch::OnCommitAnswer(const std::string& cut, const rpc::Message& answer) {
+  CommitCutAnswer commit;
+  CHECK(commit.ParseFromString(answer.header));
+  if (commit.outcome() != OUTCOME_DONE) return;
+  commit.has_abandoned() ? events_.abandoned(cut) : events_.acknowledged(cut);
+}
+
+void CoordinatorWatch::OnState(RunState state) {
+  const bool goes_on = state == STARTING || state == RUNNING;
+  if (!goes_on && !std::exchange(ended_, true)) events_.ended();
 }
 
 }  // namespace satrap::simulation

@@ -1,5 +1,6 @@
 // Handlers that stand before an engine, pass every call on and note what they see: how far the
-// loaders are, and in which order an embedding PS applies Updates.
+// loaders are, in which order an embedding PS applies Updates, and what the coordinator tells of cuts
+// and of the end.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -10,10 +11,13 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "common/rpc/rpc.h"
+#include "proto/control.pb.h"
 #include "proto/hot.pb.h"
+#include "tests/simulation/sim_process.h"
 
 namespace satrap::simulation {
 
@@ -50,6 +54,33 @@ class UpdateWatch final : public rpc::Handler {
   rpc::Handler* const ps_;
   const Applied applied_;
   std::set<std::pair<uint32_t, uint64_t>> seen_;
+};
+
+class CoordinatorWatch final : public rpc::Handler {
+ public:
+  struct Events {
+    // Somebody may rely on the log: `cut` is committed, or, if that is empty, the run has finished.
+    std::function<void(const std::string& cut)> acknowledged;
+    std::function<void(const std::string& cut)> abandoned;  // it is not in the log
+    // Once: the generation's end is told to a member. Here it is in effect then: in one thread no
+    // entry is being appended meanwhile.
+    std::function<void()> ended;
+  };
+
+  // Neither is owned. `process` is the coordinator's: what a dead one answers reaches nobody.
+  CoordinatorWatch(rpc::Handler* coordinator, SimProcess* process, Events events)
+      : coordinator_(coordinator), process_(process), events_(std::move(events)) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
+
+ private:
+  void OnCommitAnswer(const std::string& cut, const rpc::Message& answer);
+  void OnState(RunState state);
+
+  rpc::Handler* const coordinator_;
+  SimProcess* const process_;
+  const Events events_;
+  bool ended_ = false;
 };
 
 }  // namespace satrap::simulation

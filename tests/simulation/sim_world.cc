@@ -6,15 +6,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/generation_claim.h"
+#include "tests/simulation/sim_crew.h"
 #include "tests/simulation/sim_cut_reader.h"
 #include "tests/simulation/sim_disk.h"
 #include "tests/simulation/sim_files.h"
 #include "tests/simulation/sim_history.h"
 #include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_rival.h"
 
 namespace satrap::simulation {
 namespace {
@@ -67,7 +68,9 @@ class World {
     result_.simulated_us = loop_.NowUs();
     result_.lives = static_cast<int>(lives_.size());
     result_.cuts = history_.cuts();
-    result_.failed_writes = disk_.counts().failed;
+    result_.failed_reads = disk_.counts().failed_reads;
+    result_.failed_writes = disk_.counts().failed - disk_.counts().failed_reads;
+    result_.cuts_abandoned_at_log = static_cast<int>(history_.abandoned_cuts());
     result_.requests_to_the_next_life = network_.counts().to_the_next;
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
@@ -125,15 +128,30 @@ class World {
     }
   }
 
+  Claimer NewClaimer(int number) {
+    auto process = std::make_unique<SimProcess>(&loop_, number,
+                                                absl::StrCat("coordinator 0 of life ", number));
+    auto disk =
+        Planting(plant_, shape_, &loop_, &memory_).DiskOf(COORDINATOR, disk_.Mount(process.get()));
+    return Claimer(std::move(process), std::move(disk));
+  }
+
+  Claimer Claim(int number, const ClaimRequest& request) {
+    Claimer claimer = NewClaimer(number);
+    const int64_t rival_at = deaths_.RivalAt(number);
+    if (rival_at == 0) {
+      claimer.claimed = ClaimGeneration(request, claimer.disk.get());
+      return claimer;
+    }
+    ++result_.rival_claims;
+    return ClaimAgainst(NewClaimer(number), rival_at, std::move(claimer), request,
+                        [this](std::string what) { Violate(std::move(what)); });
+  }
+
   // As a launcher starts a generation. `resume`: somebody goes on with a run that has ended.
   void BeginLife(bool resume, bool other_replicas) {
     if (++lives_begun_ > kMostLives) return Violate("the run begins again and again");
     const int number = lives_begun_;
-    Life::Start start{number, shape_, nullptr, nullptr, ClaimedGeneration(NoLog())};
-    start.coordinator = std::make_unique<SimProcess>(
-        &loop_, number, absl::StrCat("coordinator 0 of life ", number));
-    start.disk = Planting(plant_, shape_, &loop_, &memory_)
-                     .DiskOf(COORDINATOR, disk_.Mount(start.coordinator.get()));
     ClaimRequest request;
     // A job without train files is not valid, so nobody can resume with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
@@ -142,17 +160,17 @@ class World {
     request.cause = "a death";
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
-    auto claimed = ClaimGeneration(request, start.disk.get());
-    if (!claimed.ok()) return OnClaimFailed(claimed.status(), other_replicas);
+    Claimer claimer = Claim(number, request);
+    if (!claimer.claimed.ok()) return OnClaimFailed(claimer.claimed.status(), other_replicas);
     TakeLog();
     if (history_.finished()) {
       over_ = true;
       return;
     }
     if (number > 1) history_.CheckNewestAgain();
-    job_ = claimed->job;
-    start.shape = ShapeOf(job_);
-    start.claimed = *std::move(claimed);
+    job_ = claimer.claimed->job;
+    Life::Start start{number, ShapeOf(job_), std::move(claimer.process), std::move(claimer.disk),
+                      *std::move(claimer.claimed)};
     Life::Surroundings surroundings;
     surroundings.loop = &loop_;
     surroundings.network = &network_;
@@ -161,12 +179,7 @@ class World {
     surroundings.history = &history_;
     surroundings.plant = plant_;
     surroundings.memory = &memory_;
-    surroundings.acknowledged = [this](const std::string& cut) {
-      TakeLog();
-      if (!cut.empty() && !history_.IsCommitted(cut)) {
-        Violate(absl::StrCat(cut, " was said to be committed, and the log has no entry of it"));
-      }
-    };
+    surroundings.told = WhatIsTold(start.claimed.generation);
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
     is_excused_ = false;
@@ -174,7 +187,21 @@ class World {
     life().Begin();
   }
 
-  RunLog NoLog() { return *RunLog::Open("/none", mount_.get()); }
+  CoordinatorWatch::Events WhatIsTold(uint64_t generation) {
+    CoordinatorWatch::Events told;
+    told.acknowledged = [this](const std::string& cut) {
+      TakeLog();
+      if (!cut.empty() && !history_.IsCommitted(cut)) {
+        Violate(absl::StrCat(cut, " was said to be committed, and the log has no entry of it"));
+      }
+    };
+    told.abandoned = [this](const std::string& cut) { history_.OnAbandoned(cut); };
+    told.ended = [this, generation] {
+      TakeUnacknowledgedLog("at the end of a generation");
+      history_.OnEnded(generation);
+    };
+    return told;
+  }
 
   void OnClaimFailed(const absl::Status& status, bool other_replicas) {
     // Whoever resumes it did not know that END was linked.
@@ -261,16 +288,23 @@ class World {
           for (const auto& process : any->processes()) process->Kill();
         }
         disk_.LosePower();
-        TakeLogAfterLoss();
+        TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
         end_->all_at_once = false;
         end_->nobody_dies = end.seed % 4 != 0;
         return EndLife(/*resume=*/false);
       case LifeEnd::kFailedWrite:
-        disk_.FailNthWrite(end.nth_write, end.disk_is_full ? absl::StatusCode::kResourceExhausted
-                                                           : absl::StatusCode::kDataLoss);
+        disk_.FailNthWrite(
+            end.nth_operation,
+            end.disk_is_full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kDataLoss,
+            end.in_log ? "/log" : "");
         return;
+      case LifeEnd::kFailedRead:
+        disk_.FailNthRead(end.nth_operation);
+        return;
+      case LifeEnd::kFailure:
+        return life().ReportFailure(end.victim);
       case LifeEnd::kStopWish:
         return life().Wish(WishOf(WishRequest::STOP));
       case LifeEnd::kScaleWish:
@@ -278,13 +312,13 @@ class World {
     }
   }
 
-  void TakeLogAfterLoss() {
+  void TakeUnacknowledgedLog(const char* when) {
     const auto log = RunLog::Open(kRunDir, mount_.get());
-    if (!log.ok()) return Violate(absl::StrCat("after a loss of power: ", log.status().ToString()));
+    if (!log.ok()) return Violate(absl::StrCat(when, ": ", log.status().ToString()));
     history_.OnLog(log->entries(), /*acknowledged=*/false);
   }
 
-  void OnExit(const Life::Exited& exited) {
+  void OnExit(const SimCrew::Exited& exited) {
     switch (exited.exit) {
       case Exit::kDone:
         return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
@@ -370,86 +404,6 @@ WorldResult RunWorld(const WorldShape& shape, Plant plant, const NetworkFaults& 
                      const DeathPlan& deaths) {
   World world(shape, plant, faults, deaths);
   return world.Run();
-}
-
-std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& result) {
-  std::vector<std::string> kinds = {
-      shape.ordered ? "sync" : "hybrid",
-      absl::StrCat("with ", shape.ranks, " NN workers"),
-      absl::StrCat("with ", shape.loaders, " loaders"),
-      absl::StrCat("with ", shape.workers, " embedding workers"),
-      absl::StrCat("with ", shape.ps, " PSs"),
-  };
-  if (!shape.ordered) kinds.push_back(absl::StrCat("with staleness ", shape.max_staleness));
-  if (shape.ordered) kinds.push_back(absl::StrCat("with ", shape.lanes, " lanes"));
-  if (shape.epochs > 1) kinds.push_back("of several epochs");
-  if (shape.shuffle_rows > 0) kinds.push_back("shuffled");
-  for (const auto optimizer : shape.optimizers) {
-    if (optimizer != SparseOptimizerConfig::kSgd) {
-      kinds.push_back("with optimizers that have state");
-      break;
-    }
-  }
-  if (shape.l2 > 0) kinds.push_back("with L2");
-  if (shape.gradient_clip_norm > 0) kinds.push_back("with gradient clipping");
-  if (result.validations > 1) kinds.push_back("validated more than once");
-  if (result.non_finite_steps > 0) kinds.push_back("with steps that were not finite");
-  if (shape.max_steps > 0) kinds.push_back("with max_steps");
-  if (result.stopped_early) kinds.push_back("stopped early, out of patience");
-  if (result.stopped_by_wish) kinds.push_back("stopped by RequestStop");
-  if (result.restored) kinds.push_back("tested with an earlier, best model");
-  if (result.lives > 1) kinds.push_back(absl::StrCat("of ", result.lives, " lives"));
-  if (result.cuts > 0) kinds.push_back("with cuts");
-  if (result.failed_writes > 0) kinds.push_back("with a failed write");
-  if (result.requests_to_the_next_life > 0) kinds.push_back("with requests to the next life");
-  return kinds;
-}
-
-std::string ReplayCommand(uint64_t seed, bool with_deaths) {
-  return absl::StrCat("bazel run //tests/simulation:simulate -- ", with_deaths ? "--deaths " : "",
-                      seed);
-}
-
-namespace {
-
-const char* NameOf(SparseOptimizerConfig::KindCase optimizer) {
-  switch (optimizer) {
-    case SparseOptimizerConfig::kSgd:
-      return "SGD";
-    case SparseOptimizerConfig::kAdagrad:
-      return "Adagrad";
-    case SparseOptimizerConfig::kRowwiseAdagrad:
-      return "row-wise Adagrad";
-    case SparseOptimizerConfig::kAdam:
-      return "Adam";
-    case SparseOptimizerConfig::KIND_NOT_SET:
-      break;
-  }
-  return "none";
-}
-
-}  // namespace
-
-std::string Describe(const WorldShape& shape) {
-  std::string splits;
-  for (const auto& rows : shape.split_rows)
-    absl::StrAppend(&splits, " [", absl::StrJoin(rows, " "), "]");
-  return absl::StrCat(
-      "seed ", shape.seed, shape.ordered ? " sync" : " hybrid", ": ", shape.loaders, " loaders, ",
-      shape.workers, " embedding workers, ", shape.ps, " PSs, ", shape.ranks, " ranks, ",
-      shape.lanes, " lanes, staleness ", shape.max_staleness, " after ",
-      shape.staleness_warmup_steps, " steps, ", shape.epochs, " epochs, batch ",
-      shape.global_batch_size, ", queue capacity ", shape.queue_capacity_parts,
-      ", evaluation every ", shape.evaluate_every_steps, " steps",
-      shape.evaluate_at_epoch_end ? " and epoch ends" : "",
-      shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",
-      shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,
-      shape.stop_rank < 0 ? ""
-                          : absl::StrCat(", rank ", shape.stop_rank, " stops after ",
-                                         shape.stop_after_steps, " steps"),
-      ", shuffle_rows ", shape.shuffle_rows, ", ", shape.parse_threads, " parsing, optimizers ",
-      NameOf(shape.optimizers[0]), " and ", NameOf(shape.optimizers[1]), ", l2 ", shape.l2,
-      ", clip ", shape.gradient_clip_norm, ", bound ", shape.weight_bound, ", splits", splits);
 }
 
 }  // namespace satrap::simulation

@@ -58,6 +58,22 @@ TEST(SimulationWithDeaths, MostSeedsHaveSeveralLivesAndRequestsReachTheNextOne) 
   EXPECT_GT(reached, 40);
 }
 
+TEST(SimulationWithDeaths, TheSeedsMeetEachFailureOfTheDiskAndTwoClaimsAtOnce) {
+  int writes = 0, reads = 0, at_the_log = 0, claims = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const WorldResult result =
+        RunWorld(WorldShape::Draw(seed), Plant::kNone, {}, DeathPlan::Draw(seed));
+    writes += result.failed_writes > 0 ? 1 : 0;
+    reads += result.failed_reads > 0 ? 1 : 0;
+    at_the_log += result.cuts_abandoned_at_log > 0 ? 1 : 0;
+    claims += result.rival_claims > 0 ? 1 : 0;
+  }
+  EXPECT_GT(writes, 10);
+  EXPECT_GT(reads, 10);
+  EXPECT_GT(at_the_log, 2);
+  EXPECT_GT(claims, 100);
+}
+
 TEST(Simulation, TheSameSeedGivesTheSameRun) {
   const WorldShape shape = WorldShape::Draw(17);
   const WorldResult once = RunWorld(shape), again = RunWorld(shape);

@@ -1,0 +1,151 @@
+#include "tests/simulation/sim_crew.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace satrap::simulation {
+namespace {
+
+constexpr int kMaxWorkers = 3;
+constexpr int kMaxPss = 2;
+constexpr int64_t kStartingHeartbeatMs = 20;
+
+const char* NameOf(Role role) {
+  switch (role) {
+    case COORDINATOR:
+      return "coordinator";
+    case DATA_LOADER:
+      return "loader";
+    case EMBEDDING_WORKER:
+      return "embedding worker";
+    case EMBEDDING_PS:
+      return "embedding PS";
+    case NN_WORKER:
+      return "rank";
+  }
+  return "";
+}
+
+}  // namespace
+
+rpc::RpcTimeouts SimTimeouts() {
+  rpc::RpcTimeouts timeouts;
+  timeouts.attempt_timeout_ms = 60;
+  timeouts.hold_ms = 30;
+  timeouts.silence_timeout_ms = kTimeLimitUs;
+  return timeouts;
+}
+
+SimAddresses::SimAddresses(SimNetwork* network) : coordinator(network->NewAddress()) {
+  for (int i = 0; i < kMaxWorkers; ++i) workers.push_back(network->NewAddress());
+  for (int i = 0; i < kMaxPss; ++i) ps.push_back(network->NewAddress());
+}
+
+SimCrew::SimCrew(const Surroundings& surroundings, int life, uint64_t generation,
+                 const JobConfig& job, std::unique_ptr<SimProcess> coordinator)
+    : surroundings_(surroundings), life_(life), generation_(generation), job_(job) {
+  processes_.push_back(std::move(coordinator));
+}
+
+void SimCrew::Add(Role role, int index, Duties duties) {
+  Seat& seat = seats_[{role, index}];
+  processes_.push_back(std::make_unique<SimProcess>(
+      surroundings_.loop, life_, absl::StrCat(NameOf(role), " ", index, " of life ", life_)));
+  seat.process = processes_.back().get();
+  SimMember::Options options;
+  Member* member = options.registration.mutable_member();
+  member->set_role(role);
+  member->set_index(index);
+  member->set_address("simulated");
+  const int incarnation = life_ * 1000 + static_cast<int>(role) * 100 + index;
+  member->set_pid(incarnation);
+  options.registration.set_incarnation(incarnation);
+  options.process = seat.process;
+  options.coordinator = ConnectToCoordinator(seat.process);
+  options.starting_period_ms = kStartingHeartbeatMs;
+  seat.disk = surroundings_.planting->DiskOf(role, surroundings_.disk->Mount(seat.process));
+  seat.kill_points = std::make_unique<KillPoints>(job_, index, generation_,
+                                                  [process = seat.process] { process->Kill(); });
+  SimMember::Events events;
+  events.registered = [this, &seat, load = std::move(duties.load)](const RegisterAnswer& answer) {
+    OnRegistered(&seat, answer, load);
+  };
+  events.joined = [this, &seat, begin = std::move(duties.begin)] {
+    if (seat.begin.envelope().generation() == generation_) begin();
+  };
+  events.wished = std::move(duties.wished);
+  events.exited = [this](Exit exit, const std::string& why) {
+    if (!doomed_ && !exited_.has_value()) exited_ = Exited{exit, why};
+  };
+  seat.member = std::make_unique<SimMember>(options, std::move(events));
+}
+
+void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
+                           const std::function<void()>& load) {
+  seat->begin = answer;
+  // The next life's coordinator took this process for one of its own, which it is not: it does
+  // nothing but send heartbeats.
+  if (answer.envelope().generation() != generation_) return;
+  envelope_ = answer.envelope();
+  surroundings_.planting->SetEnvelope(envelope_);
+  load();
+}
+
+void SimCrew::Start() {
+  for (const auto& [id, seat] : seats_) seat.member->Start();
+}
+
+void SimCrew::ReportFailure(uint64_t any) {
+  const auto member = std::next(seats_.begin(), static_cast<int64_t>(any % seats_.size()));
+  const Seat& seat = member->second;
+  if (seat.begin.envelope().generation() != generation_) return;
+  FailureSinkOf(member->first.first,
+                member->first.second)(absl::UnavailableError("a peer is away"));
+}
+
+bool SimCrew::has_dead() const {
+  for (const auto& process : processes_) {
+    if (!process->alive()) return true;
+  }
+  return false;
+}
+
+std::function<void(absl::Status)> SimCrew::FailureSinkOf(Role role, int index) {
+  Seat& seat = SeatOf(role, index);
+  return [&seat](const absl::Status& status) {
+    if (seat.process->alive()) seat.member->Fail(status);
+  };
+}
+
+rpc::Channel* SimCrew::Connect(SimNetwork::Address to, SimProcess* from) {
+  channels_.push_back(surroundings_.network->Connect(to, from));
+  return channels_.back().get();
+}
+
+std::vector<rpc::Channel*> SimCrew::ConnectToWorkers(SimProcess* from) {
+  std::vector<rpc::Channel*> channels;
+  for (int i = 0; i < job_.embedding_worker().replicas(); ++i) {
+    channels.push_back(Connect(surroundings_.addresses->workers[i], from));
+  }
+  return channels;
+}
+
+std::vector<rpc::Channel*> SimCrew::ConnectToPs(SimProcess* from) {
+  std::vector<rpc::Channel*> channels;
+  for (int i = 0; i < job_.embedding_ps().replicas(); ++i) {
+    channels.push_back(Connect(surroundings_.addresses->ps[i], from));
+  }
+  return channels;
+}
+
+rpc::Channel* SimCrew::ConnectToCoordinator(SimProcess* from) {
+  return Connect(surroundings_.addresses->coordinator, from);
+}
+
+rpc::Handler* SimCrew::Keep(std::unique_ptr<rpc::Handler> handler) {
+  handlers_.push_back(std::move(handler));
+  return handlers_.back().get();
+}
+
+}  // namespace satrap::simulation

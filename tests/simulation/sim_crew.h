@@ -1,0 +1,136 @@
+// The crew of a life: its processes, the disk and kill points of each, what each one is as a member
+// of the run, and how the first of them ended.
+//
+// A member is given what it does when it has registered (load) and when all members are ready
+// (begin). One that fails or exits takes its process along; the crew keeps the first exit before
+// Doom. It owns the channels and handlers of its processes, which engines use: it must outlive them
+// and the loop's tasks.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_CREW_H_
+#define SATRAP_TESTS_SIMULATION_SIM_CREW_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/file_system.h"
+#include "common/role/kill_points.h"
+#include "common/rpc/reliable_call.h"
+#include "common/rpc/rpc.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+#include "tests/simulation/sim_disk.h"
+#include "tests/simulation/sim_loop.h"
+#include "tests/simulation/sim_member.h"
+#include "tests/simulation/sim_network.h"
+#include "tests/simulation/sim_plants.h"
+#include "tests/simulation/sim_process.h"
+
+namespace satrap::simulation {
+
+// Of the simulated clock; a world that has not ended by then is stuck.
+constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
+
+// Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
+// loses must come through in the end.
+rpc::RpcTimeouts SimTimeouts();
+
+// Where the roles of every life listen, by index.
+struct SimAddresses {
+  explicit SimAddresses(SimNetwork* network);
+
+  SimNetwork::Address coordinator;
+  std::vector<SimNetwork::Address> workers;
+  std::vector<SimNetwork::Address> ps;
+};
+
+class SimCrew {
+ public:
+  // Nothing is owned.
+  struct Surroundings {
+    SimLoop* loop = nullptr;
+    SimNetwork* network = nullptr;
+    const SimAddresses* addresses = nullptr;
+    SimDisk* disk = nullptr;
+    Planting* planting = nullptr;
+  };
+  // A member of the run.
+  struct Seat {
+    SimProcess* process;
+    std::unique_ptr<FileSystem> disk;
+    std::unique_ptr<KillPoints> kill_points;
+    std::unique_ptr<SimMember> member;
+    RegisterAnswer begin;  // what it registered for
+  };
+  // What a member does.
+  struct Duties {
+    std::function<void()> load;                  // when it has registered
+    std::function<void()> begin;                 // when all members are ready
+    std::function<void(const CutWish&)> wished;  // repeatedly; may be null
+  };
+  // The first exit of a member that nobody had killed, before Doom.
+  struct Exited {
+    Exit exit;
+    std::string why;
+  };
+
+  // Of life `life`, which is generation `generation` with the job `job`.
+  SimCrew(const Surroundings& surroundings, int life, uint64_t generation, const JobConfig& job,
+          std::unique_ptr<SimProcess> coordinator);
+  SimCrew(const SimCrew&) = delete;
+  SimCrew& operator=(const SimCrew&) = delete;
+
+  void Add(Role role, int index, Duties duties);
+  // All members register.
+  void Start();
+  // A member, any of them, reports that a peer is away; does nothing if it is dead or has not
+  // registered.
+  void ReportFailure(uint64_t any);
+  // From now on nobody is expected to succeed.
+  void Doom() { doomed_ = true; }
+
+  // REQUIRES: added
+  Seat& SeatOf(Role role, int index) { return seats_.at({role, index}); }
+  SimProcess* coordinator() const { return processes_[0].get(); }
+  // All of them, dead or alive: the coordinator, then the others as added.
+  const std::vector<std::unique_ptr<SimProcess>>& processes() const { return processes_; }
+  bool has_dead() const;
+  const absl::optional<Exited>& exited() const { return exited_; }
+  // What the life's calls carry. REQUIRES: somebody has registered
+  const Envelope& envelope() const { return envelope_; }
+
+  // For the engines of a member.
+  std::function<void(absl::Status)> FailureSinkOf(Role role, int index);
+  rpc::Channel* Connect(SimNetwork::Address to, SimProcess* from);
+  std::vector<rpc::Channel*> ConnectToWorkers(SimProcess* from);
+  std::vector<rpc::Channel*> ConnectToPs(SimProcess* from);
+  rpc::Channel* ConnectToCoordinator(SimProcess* from);
+  rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
+
+ private:
+  void OnRegistered(Seat* seat, const RegisterAnswer& answer, const std::function<void()>& load);
+
+  const Surroundings surroundings_;
+  const int life_;
+  const uint64_t generation_;
+  const JobConfig job_;
+  std::vector<std::unique_ptr<SimProcess>> processes_;
+  std::map<std::pair<Role, int>, Seat> seats_;  // by role and index
+  std::vector<std::unique_ptr<rpc::Channel>> channels_;
+  std::vector<std::unique_ptr<rpc::Handler>> handlers_;
+  Envelope envelope_;
+  bool doomed_ = false;
+  absl::optional<Exited> exited_;
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_CREW_H_

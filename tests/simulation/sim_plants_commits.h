@@ -1,0 +1,26 @@
+// A fault of the coordinator's commits, planted before its engine. It owns nothing that it is given.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_PLANTS_COMMITS_H_
+#define SATRAP_TESTS_SIMULATION_SIM_PLANTS_COMMITS_H_
+
+#include <memory>
+#include <string>
+
+#include "common/checkpoint/file_system.h"
+#include "common/rpc/rpc.h"
+#include "tests/simulation/sim_loop.h"
+
+namespace satrap::simulation {
+
+// A coordinator that takes up to a second for each commit and ends meanwhile, if it has to. Without
+// an end the engine commits. If an end is told, which the engine would have put off, the entry is
+// linked up to 1 ms later, under the number that was free when the commit came.
+std::unique_ptr<rpc::Handler> NewUnguardedCommits(rpc::Handler* coordinator,
+                                                  const std::string& run_dir, FileSystem* disk,
+                                                  SimLoop* loop);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_PLANTS_COMMITS_H_

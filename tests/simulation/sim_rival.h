@@ -1,0 +1,39 @@
+// The claim of a generation, in the middle of which another coordinator may claim the same one.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_SIM_RIVAL_H_
+#define SATRAP_TESTS_SIMULATION_SIM_RIVAL_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/file_system.h"
+#include "deploy/coordinator/generation_claim.h"
+#include "tests/simulation/sim_process.h"
+
+namespace satrap::simulation {
+
+// A coordinator, its disk, and what it has claimed.
+struct Claimer {
+  Claimer(std::unique_ptr<SimProcess> process, std::unique_ptr<FileSystem> disk)
+      : process(std::move(process)), disk(std::move(disk)) {}
+
+  std::unique_ptr<SimProcess> process;
+  std::unique_ptr<FileSystem> disk;
+  absl::StatusOr<ClaimedGeneration> claimed = absl::UnknownError("nothing was claimed");
+};
+
+// Claims as `first` does. Before its `at`-th operation on the disk, from 1, `rival` makes the same
+// claim from beginning to end; never if the claim has fewer. Of the two, returns the one that has the
+// newest generation, and otherwise `first` with its error. Calls `violated` if both have the same.
+Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimRequest& request,
+                     const std::function<void(std::string)>& violated);
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_SIM_RIVAL_H_
