@@ -39,6 +39,8 @@ const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--se
 // What a full disk has left. Logs fit into it, and no cut does.
 constexpr uint64_t kLeftBytes = 64 << 10;
 constexpr size_t kDiskBytes = 64 << 20;
+// What a file may grow to where only files are small. The first cut's files are larger already.
+constexpr uint64_t kLargestFileBytes = 1 << 10;
 
 std::string Abandoned() { return "a cut was abandoned"; }
 
@@ -105,7 +107,7 @@ class DiskTest : public FaultFixture, public ::testing::WithParamInterface<const
   std::string Filler() const { return RunDir() + "/filler"; }
 
   void FillDisk() {
-    if (!is_small()) return LimitFiles(RoleProcess(RunDir(), "embedding_ps", 1), kLeftBytes);
+    if (!is_small()) return LimitFiles(RoleProcess(RunDir(), "embedding_ps", 1), kLargestFileBytes);
     FillWhatIsFree();
   }
   // A cut that is abandoned, or an old one that is removed, makes room again.

@@ -283,7 +283,7 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   EXPECT_THAT(taken.out, HasSubstr(Path("run/checkpoints/cut_0001_")));
   const CommandEnd stop = Satrap({"stop", Path("run")});
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
-  EXPECT_THAT(stop.out, HasSubstr("has stopped; `satrap resume "));
+  EXPECT_THAT(stop.out, HasSubstr("has stopped; no work is lost; `satrap resume "));
   EXPECT_EQ(WaitFor(command, 10).exit_code, 0);
   EXPECT_THAT(Satrap({"checkpoint", "list", Path("run")}).out, HasSubstr("latest\n"));
   const CommandEnd inspected = Satrap({"checkpoint", "inspect", Path("run/checkpoints/latest")});
