@@ -1,6 +1,7 @@
 #include "common/kafka/client.h"
 
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/thread/clock.h"
 
 namespace satrap {
 namespace {
@@ -16,6 +18,8 @@ namespace {
 struct ConfDeleter {
   void operator()(rd_kafka_conf_t* conf) const { rd_kafka_conf_destroy(conf); }
 };
+
+constexpr int64_t kDestroyMs = 5000;
 
 // "sasl_plaintext://b1:9093/bootstrap: SASL authentication error: ... (after 3ms in state ...)": the
 // end says how long it took, which helps nobody.
@@ -27,7 +31,9 @@ std::string Shortened(absl::string_view reason) {
 }  // namespace
 
 KafkaClient::KafkaClient(const KafkaConfig& config, Options options)
-    : options_(std::move(options)), brokers_(absl::StrJoin(config.brokers(), ",")) {}
+    : state_(std::make_shared<State>()), brokers_(absl::StrJoin(config.brokers(), ",")) {
+  state_->options = std::move(options);
+}
 
 absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConfig& config,
                                                                  Options options) {
@@ -44,14 +50,14 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
           absl::StrCat("setting ", name, " of Kafka has a value that librdkafka refuses"));
     }
   }
-  rd_kafka_conf_set_opaque(conf.get(), self.get());
+  rd_kafka_conf_set_opaque(conf.get(), self->state_.get());
   rd_kafka_conf_set_error_cb(conf.get(), &KafkaClient::OnError);
   rd_kafka_conf_set_log_cb(conf.get(), &KafkaClient::OnLog);
-  if (self->options_.on_delivery) {
+  const Options& chosen = self->state_->options;
+  if (chosen.on_delivery) {
     rd_kafka_conf_set_dr_msg_cb(conf.get(), &KafkaClient::OnDelivery);
   }
-  const auto type =
-      self->options_.role == KafkaRole::kReader ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER;
+  const auto type = chosen.role == KafkaRole::kReader ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER;
   self->client_ = rd_kafka_new(type, conf.get(), text, sizeof(text));
   if (self->client_ == nullptr) {
     return absl::InvalidArgumentError(
@@ -63,12 +69,31 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
 
 KafkaClient::~KafkaClient() {
   if (client_ == nullptr) return;
-  // Partitions are assigned by hand, so there is no group to leave and nothing to wait for.
-  rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  // On a thread of its own, which keeps the state that callbacks use for as long as it takes.
+  struct Done {
+    Mutex mutex;
+    CondVar changed;
+    bool done GUARDED_BY(mutex) = false;
+  };
+  const auto end = std::make_shared<Done>();
+  std::thread([client = client_, state = state_, end] {
+    // Partitions are assigned by hand, so there is no group to leave and nothing to wait for.
+    rd_kafka_destroy_flags(client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    MutexLock lock(&end->mutex);
+    end->done = true;
+    end->changed.NotifyAll();
+  }).detach();
+  const int64_t deadline_ms = MonotonicMs() + kDestroyMs;
+  MutexLock lock(&end->mutex);
+  for (;;) {
+    const int64_t left_ms = deadline_ms - MonotonicMs();
+    if (end->done || left_ms <= 0) return;
+    end->changed.WaitFor(&end->mutex, left_ms);
+  }
 }
 
-void KafkaClient::OnError(rd_kafka_t* client, int code, const char* reason, void* self) {
-  auto* const me = static_cast<KafkaClient*>(self);
+void KafkaClient::OnError(rd_kafka_t* client, int code, const char* reason, void* state) {
+  auto* const me = static_cast<State*>(state);
   auto error = static_cast<rd_kafka_resp_err_t>(code);
   std::string text = reason;
   if (error == RD_KAFKA_RESP_ERR__FATAL) {
@@ -76,39 +101,39 @@ void KafkaClient::OnError(rd_kafka_t* client, int code, const char* reason, void
     error = rd_kafka_fatal_error(client, fatal, sizeof(fatal));
     text = fatal;
   }
-  MutexLock lock(&me->mutex_);
+  MutexLock lock(&me->mutex);
   // That all brokers are down follows an error that says why; that one is worth keeping.
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN &&
-      me->trouble_.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      me->trouble.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return;
   }
   const bool hopeless = error == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
                         error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
                         error == RD_KAFKA_RESP_ERR__SSL;
-  if (me->trouble_.hopeless && !hopeless) return;
-  me->trouble_ = {error, Shortened(text), hopeless};
+  if (me->trouble.hopeless && !hopeless) return;
+  me->trouble = {error, Shortened(text), hopeless};
 }
 
 void KafkaClient::OnLog(const rd_kafka_t* client, int level, const char* facility,
                         const char* text) {
-  const auto* const me = static_cast<const KafkaClient*>(rd_kafka_opaque(client));
+  const auto* const me = static_cast<const State*>(rd_kafka_opaque(client));
   if (me == nullptr) return;
-  me->options_.logger.Debug("librdkafka",
-                            {{"level", level}, {"facility", facility}, {"text", text}});
+  me->options.logger.Debug("librdkafka",
+                           {{"level", level}, {"facility", facility}, {"text", text}});
 }
 
-void KafkaClient::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
-  static_cast<KafkaClient*>(self)->options_.on_delivery(*message);
+void KafkaClient::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* state) {
+  static_cast<State*>(state)->options.on_delivery(*message);
 }
 
 KafkaClient::Trouble KafkaClient::trouble() const {
-  MutexLock lock(&mutex_);
-  return trouble_;
+  MutexLock lock(&state_->mutex);
+  return state_->trouble;
 }
 
 void KafkaClient::ForgetTrouble() {
-  MutexLock lock(&mutex_);
-  trouble_ = Trouble();
+  MutexLock lock(&state_->mutex);
+  state_->trouble = Trouble();
 }
 
 absl::Status KafkaClient::Unreachable(absl::string_view within) const {

@@ -51,6 +51,7 @@ PartitionReader::~PartitionReader() {
     rd_kafka_queue_cb_event_enable(partition->queue.get(), nullptr, nullptr);
   }
   partitions_.clear();
+  client_.reset();
 }
 
 absl::StatusOr<std::unique_ptr<PartitionReader>> PartitionReader::Open(
@@ -137,6 +138,13 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   taken.resize(max_messages);
   const ssize_t count =
       rd_kafka_consume_batch_queue(partition->queue.get(), 0, taken.data(), max_messages);
+  // What has arrived is given first; librdkafka itself says nothing of a topic that is gone.
+  if (count <= 0 && watch_->missing(index)) {
+    partition->status = absl::NotFoundError(
+        absl::StrCat("cannot read ", partition->name.ToString(), " from offset ", partition->next,
+                     ": the broker says that there is no such topic or partition any more"));
+    return partition->status;
+  }
   size_t bytes = 0;
   for (ssize_t i = 0; i < count; ++i) {
     rd_kafka_message_t* const message = taken[static_cast<size_t>(i)];
@@ -241,7 +249,10 @@ bool PartitionReader::Wait(absl::Span<const size_t> indices, absl::Duration limi
     }
     for (const size_t index : indices) {
       const Partition& partition = *partitions_[index];
-      if (!partition.status.ok() || rd_kafka_queue_length(partition.queue.get()) > 0) return true;
+      if (!partition.status.ok() || watch_->missing(index) ||
+          rd_kafka_queue_length(partition.queue.get()) > 0) {
+        return true;
+      }
     }
     if (watch_->failed()) return true;
     const int64_t left_ms = deadline_ms - MonotonicMs();

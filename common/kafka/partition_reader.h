@@ -15,7 +15,7 @@
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time, different
 // partitions may be read by different threads. Everything else is thread-safe. Nothing blocks but
-// Wait and the destructor (about a second at most). Batches must be gone before the reader.
+// Wait and the destructor (KafkaClient's). Batches must be gone before the reader.
 //
 // There is no pause, resume or seek: with batches, librdkafka 2.0.2 loses messages on them. Further
 // partitions, and partitions whose lost offsets are skipped, are read by another reader.

@@ -18,8 +18,13 @@ PartitionWatch::PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> 
       logger_(std::move(logger)),
       wake_(std::move(wake)),
       ends_(new std::atomic<int64_t>[partitions_.size()]),
+      missing_(new std::atomic<bool>[partitions_.size()]),
       last_answer_ms_(MonotonicMs()) {
-  for (size_t i = 0; i < partitions_.size(); ++i) ends_[i] = -1;
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    ends_[i] = -1;
+    missing_[i] = false;
+  }
+  missing_since_ms_.resize(partitions_.size());
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -73,19 +78,39 @@ bool PartitionWatch::Query() {
   queries_.fetch_add(1, std::memory_order_relaxed);
   TopicPartitions list(partitions_.size());
   for (const KafkaPartition& partition : partitions_) list.Add(partition, RD_KAFKA_OFFSET_END);
-  const bool answered = rd_kafka_offsets_for_times(client_->get(), list.get(), kQueryMs) ==
-                        RD_KAFKA_RESP_ERR_NO_ERROR;
-  bool all = answered;
-  for (size_t i = 0; answered && i < list.size(); ++i) {
-    if (list[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list[i].offset >= 0) {
+  const rd_kafka_resp_err_t error =
+      rd_kafka_offsets_for_times(client_->get(), list.get(), kQueryMs);
+  bool answered = error == RD_KAFKA_RESP_ERR_NO_ERROR;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const rd_kafka_resp_err_t own = list[i].err;
+    if (own == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+        own == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || own == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
+      // That a broker says so is an answer, too.
+      answered = true;
+      NoteMissing(i);
+      continue;
+    }
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR && own == RD_KAFKA_RESP_ERR_NO_ERROR &&
+        list[i].offset >= 0) {
       ends_[i].store(list[i].offset, std::memory_order_relaxed);
-    } else if (list[i].err == RD_KAFKA_RESP_ERR__TIMED_OUT ||
-               list[i].err == RD_KAFKA_RESP_ERR__TRANSPORT) {
-      // Other errors (a deleted topic) are the reader's to report, not the broker's absence.
-      all = false;
+      missing_since_ms_[i] = 0;
+    }
+    // Without a leader the partition cannot be read, though other brokers are there.
+    if (own == RD_KAFKA_RESP_ERR__TIMED_OUT || own == RD_KAFKA_RESP_ERR__TRANSPORT ||
+        own == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) {
+      return false;
     }
   }
-  return all;
+  return answered;
+}
+
+void PartitionWatch::NoteMissing(size_t index) {
+  const int64_t now_ms = MonotonicMs();
+  if (missing_since_ms_[index] == 0) missing_since_ms_[index] = now_ms;
+  // A broker that has just started may not know of every topic yet.
+  if (now_ms - missing_since_ms_[index] < kMissingMs || missing_[index]) return;
+  missing_[index].store(true, std::memory_order_release);
+  wake_();
 }
 
 void PartitionWatch::NoteAnswer() {

@@ -29,7 +29,11 @@ class PartitionWatch {
   // A broker that is silent for less is not worth a warning.
   static constexpr int kGoneMs = 2000;
 
-  // Asks through `client`, which must outlive it. `wake` is called when status() has become an error.
+  // How long brokers must say that there is no such partition before it counts as deleted.
+  static constexpr int kMissingMs = 10000;
+
+  // Asks through `client`, which must outlive it. `wake` is called when status() has become an error
+  // or a partition is missing.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                  double broker_wait_seconds, Logger logger, std::function<void()> wake);
   ~PartitionWatch();
@@ -40,6 +44,8 @@ class PartitionWatch {
     if (!low_.exchange(true, std::memory_order_relaxed)) WakeUp();
   }
   int64_t end_offset(size_t index) const { return ends_[index].load(std::memory_order_relaxed); }
+  // Whether the brokers say that this partition does not exist. It stays so.
+  bool missing(size_t index) const { return missing_[index].load(std::memory_order_acquire); }
   uint64_t queries() const { return queries_.load(std::memory_order_relaxed); }
   // OK, or UNAVAILABLE once the broker has been away for broker_wait_seconds; then it stays so.
   absl::Status status() const;
@@ -50,7 +56,9 @@ class PartitionWatch {
   void Run();
   // Waits for the time of the next query; false to end.
   bool Await();
+  // False if a broker that is needed did not answer.
   bool Query();
+  void NoteMissing(size_t index);
   void NoteAnswer();
   void NoteSilence();
 
@@ -60,6 +68,7 @@ class PartitionWatch {
   const Logger logger_;
   const std::function<void()> wake_;
   std::unique_ptr<std::atomic<int64_t>[]> ends_;
+  std::unique_ptr<std::atomic<bool>[]> missing_;
   std::atomic<uint64_t> queries_{0};
   std::atomic<bool> low_{false};
   std::atomic<bool> failed_{false};
@@ -71,6 +80,7 @@ class PartitionWatch {
   int64_t last_query_ms_ = 0;
   int64_t last_answer_ms_;
   bool warned_ = false;
+  std::vector<int64_t> missing_since_ms_;  // 0: it is there
   std::thread thread_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "common/numeric/random.h"
 #include "data_loader/parser/string_id.h"
 #include "proto/record.pb.h"
@@ -154,6 +155,30 @@ TEST_F(RecordParserTest, NumbersOutsideTheirRangeAreBad) {
               "a weight that is negative or not finite");
   }
   EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, 0); }), "good");
+}
+
+TEST_F(RecordParserTest, TheExampleOfTheDocumentationReadsAsItSays) {
+  const std::string bytes = absl::HexStringToBytes(
+      "0a102a000000000000000000000000000000"
+      "120101"
+      "220a0a080700000000000000"
+      "2a040000003f"
+      "32040000803f"
+      "4880e2cfaa06");
+  RecordSchema schema;
+  schema.ids = {"user", "item"};
+  schema.id_lists = {"history"};
+  schema.weighted = {false};
+  schema.numerics = {"age"};
+  schema.has_time = true;
+  RecordBlock block(schema);
+  ASSERT_EQ(NewRecordParser(schema)->Parse(bytes, &block).kind, ParseResult::kRecord);
+  EXPECT_EQ(block.ids(0)[0], 42u);
+  EXPECT_TRUE(block.IsMissing(0, 1));
+  EXPECT_EQ(block.list_ids(0, 0), (std::vector<uint64_t>{7}));
+  EXPECT_EQ(block.numerics(0)[0], 0.5f);
+  EXPECT_EQ(block.label(0), 1.0f);
+  EXPECT_EQ(block.time(0), 1700000000);
 }
 
 TEST_F(RecordParserTest, AnEmptyMessageIsEmptyAndEveryCutOffOneIsBad) {
