@@ -141,6 +141,11 @@ std::string KafkaBroker::NewTopic(int partitions,
   const std::string topic = absl::StrCat("topic-", topics_++);
   const absl::Status status = admin_->CreateTopic(topic, partitions, settings);
   CHECK(status.ok()) << status;
+  // The controller has confirmed it; the broker itself learns of it a moment later.
+  const auto cluster = KafkaCluster::Connect(Config(""));
+  CHECK(cluster.ok()) << cluster.status();
+  const int64_t deadline_ms = MonotonicMs() + kStartMs;
+  while (!(*cluster)->Partitions(Config(topic)).ok()) CHECK(MonotonicMs() < deadline_ms) << topic;
   return topic;
 }
 
