@@ -1,0 +1,210 @@
+#include "common/kafka/cluster.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/near_match.h"
+#include "common/base/status_macros.h"
+#include "common/kafka/client.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+namespace {
+
+// One attempt of a query, short so that trouble that came meanwhile is seen soon.
+constexpr int kAttemptMs = 500;
+
+// Asks for the metadata of all topics, into `partitions` in any order.
+rd_kafka_resp_err_t AskPartitions(rd_kafka_t* client, int timeout_ms,
+                                  std::vector<KafkaPartition>* partitions) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(client, 1, nullptr, &metadata, timeout_ms);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return error;
+  for (int t = 0; t < metadata->topic_cnt; ++t) {
+    const rd_kafka_metadata_topic_t& topic = metadata->topics[t];
+    for (int p = 0; p < topic.partition_cnt; ++p) {
+      partitions->push_back({topic.topic, topic.partitions[p].id});
+    }
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+bool IsOfBroker(const std::string& topic) {
+  return topic == "__consumer_offsets" || topic == "__transaction_state" ||
+         topic == "__cluster_metadata";
+}
+
+}  // namespace
+
+KafkaCluster::KafkaCluster(std::unique_ptr<KafkaClient> client, absl::Duration limit)
+    : client_(std::move(client)), limit_(limit) {}
+
+KafkaCluster::~KafkaCluster() = default;
+
+absl::StatusOr<std::unique_ptr<KafkaCluster>> KafkaCluster::Connect(const KafkaConfig& config,
+                                                                    absl::Duration limit,
+                                                                    Logger logger) {
+  // As a reader, so that the latest offset is the one that a reader sees, and for the group.
+  KafkaClient::Options options;
+  options.role = KafkaRole::kReader;
+  options.logger = std::move(logger);
+  ASSIGN_OR_RETURN(auto client, KafkaClient::Create(config, std::move(options)));
+  std::unique_ptr<KafkaCluster> self(new KafkaCluster(std::move(client), limit));
+  const int64_t deadline_ms = MonotonicMs() + self->LimitMs();
+  for (;;) {
+    const int64_t left_ms = deadline_ms - MonotonicMs();
+    if (left_ms <= 0) {
+      return self->client_->Unreachable(absl::StrCat("within ", absl::FormatDuration(limit)));
+    }
+    char* const id = rd_kafka_clusterid(self->client_->get(),
+                                        static_cast<int>(std::min<int64_t>(left_ms, kAttemptMs)));
+    if (id != nullptr) {
+      self->id_ = id;
+      rd_kafka_mem_free(self->client_->get(), id);
+      return self;
+    }
+    self->client_->Poll(0);
+    if (self->client_->trouble().hopeless) return self->client_->Unreachable("");
+  }
+}
+
+absl::StatusOr<std::vector<KafkaPartition>> KafkaCluster::AllPartitions() const {
+  std::vector<KafkaPartition> partitions;
+  const rd_kafka_resp_err_t error = AskPartitions(client_->get(), LimitMs(), &partitions);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    client_->Poll(0);
+    return KafkaError(absl::StrCat("cannot list the topics at ", client_->brokers()), error);
+  }
+  partitions.erase(std::remove_if(partitions.begin(), partitions.end(),
+                                  [](const auto& p) { return IsOfBroker(p.topic); }),
+                   partitions.end());
+  std::sort(partitions.begin(), partitions.end());
+  return partitions;
+}
+
+absl::StatusOr<std::vector<KafkaPartition>> KafkaCluster::Partitions(
+    const KafkaConfig& config) const {
+  ASSIGN_OR_RETURN(const std::vector<KafkaPartition> all, AllPartitions());
+  std::set<std::string> there;
+  for (const KafkaPartition& partition : all) there.insert(partition.topic);
+  std::set<std::string> wanted;
+  for (const std::string& topic : config.topics()) {
+    if (there.count(topic) == 0) {
+      return absl::NotFoundError(absl::StrCat(
+          "there is no topic ", topic, " at ", client_->brokers(), ", or the login may not read it",
+          DidYouMean(topic, std::vector<std::string>(there.begin(), there.end()))));
+    }
+    wanted.insert(topic);
+  }
+  if (!config.topic_pattern().empty()) {
+    const size_t named = wanted.size();
+    for (const std::string& topic : there) {
+      // The job's own dead letters must not come back as input.
+      if (topic != config.dead_letter_topic() &&
+          fnmatch(config.topic_pattern().c_str(), topic.c_str(), 0) == 0) {
+        wanted.insert(topic);
+      }
+    }
+    if (wanted.size() == named && named == 0) {
+      return absl::NotFoundError(
+          absl::StrCat("no topic at ", client_->brokers(), " matches ", config.topic_pattern()));
+    }
+  }
+  std::vector<KafkaPartition> partitions;
+  for (const KafkaPartition& partition : all) {
+    if (wanted.count(partition.topic) > 0) partitions.push_back(partition);
+  }
+  return partitions;
+}
+
+absl::StatusOr<std::vector<int64_t>> KafkaCluster::AskOffsets(
+    absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
+  std::vector<int64_t> offsets;
+  if (partitions.empty()) return offsets;
+  TopicPartitions list(partitions.size());
+  for (const KafkaPartition& partition : partitions) list.Add(partition, time_ms);
+  const rd_kafka_resp_err_t error =
+      rd_kafka_offsets_for_times(client_->get(), list.get(), LimitMs());
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return KafkaError(absl::StrCat("cannot ask for offsets of ", partitions[i].ToString(), " at ",
+                                     client_->brokers()),
+                        list[i].err);
+    }
+    offsets.push_back(list[i].offset);
+  }
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return KafkaError(absl::StrCat("cannot ask for offsets of ", partitions[0].ToString(), " at ",
+                                   client_->brokers()),
+                      error);
+  }
+  return offsets;
+}
+
+absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
+    absl::Span<const KafkaPartition> partitions) const {
+  // As the broker's protocol has it, -2 asks for the first and -1 for the last.
+  ASSIGN_OR_RETURN(const std::vector<int64_t> earliest,
+                   AskOffsets(partitions, RD_KAFKA_OFFSET_BEGINNING));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> latest, AskOffsets(partitions, RD_KAFKA_OFFSET_END));
+  std::vector<KafkaOffsetRange> ranges;
+  for (size_t i = 0; i < partitions.size(); ++i) ranges.push_back({earliest[i], latest[i]});
+  return ranges;
+}
+
+absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
+    absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
+  // Negative times have another meaning in the protocol, and all messages are later anyway.
+  ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
+                   AskOffsets(partitions, std::max<int64_t>(time_ms, 0)));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> latest, AskOffsets(partitions, RD_KAFKA_OFFSET_END));
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i] < 0) offsets[i] = latest[i];
+  }
+  return offsets;
+}
+
+absl::StatusOr<std::vector<absl::optional<int64_t>>> KafkaCluster::Committed(
+    absl::Span<const KafkaPartition> partitions) const {
+  TopicPartitions list(partitions.size());
+  for (const KafkaPartition& partition : partitions) list.Add(partition, RD_KAFKA_OFFSET_INVALID);
+  const rd_kafka_resp_err_t error = rd_kafka_committed(client_->get(), list.get(), LimitMs());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return KafkaError(absl::StrCat("cannot ask ", client_->brokers(), " for the group's offsets"),
+                      error);
+  }
+  std::vector<absl::optional<int64_t>> offsets;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return KafkaError(
+          absl::StrCat("cannot ask for the group's offset of ", partitions[i].ToString()),
+          list[i].err);
+    }
+    offsets.push_back(list[i].offset >= 0 ? absl::optional<int64_t>(list[i].offset)
+                                          : absl::nullopt);
+  }
+  return offsets;
+}
+
+absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
+  if (places.empty()) return absl::OkStatus();
+  TopicPartitions list(places.size());
+  for (const KafkaPlace& place : places) list.Add(place.partition, place.offset);
+  const rd_kafka_resp_err_t error = rd_kafka_commit(client_->get(), list.get(), 0);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    return KafkaError(absl::StrCat("cannot commit offset ", places[i].offset, " of ",
+                                   places[i].partition.ToString()),
+                      list[i].err);
+  }
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("cannot commit offsets", error);
+  return absl::OkStatus();
+}
+
+}  // namespace satrap

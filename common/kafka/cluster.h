@@ -1,0 +1,79 @@
+// A KafkaCluster answers questions about topics: their partitions, the offsets that the broker has,
+// where a time lies, what a group has committed. The coordinator turns a job's start and end into
+// offsets with it; tools print its answers.
+//
+// Every call waits for the broker, at most `limit`, and then fails with UNAVAILABLE. Thread-safe.
+
+#ifndef SATRAP_COMMON_KAFKA_CLUSTER_H_
+#define SATRAP_COMMON_KAFKA_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/kafka/partition.h"
+#include "common/log/log.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+class KafkaClient;
+
+class KafkaCluster {
+ public:
+  static constexpr absl::Duration kLimit = absl::Seconds(15);
+
+  // Asks a broker who it is. Everything that keeps it from answering becomes one error within
+  // `limit`, which names the brokers and says what to check: UNAVAILABLE if none can be reached,
+  // PERMISSION_DENIED, at once, if login or TLS fails. Errors as ResolveKafkaSettings.
+  static absl::StatusOr<std::unique_ptr<KafkaCluster>> Connect(const KafkaConfig& config,
+                                                               absl::Duration limit = kLimit,
+                                                               Logger logger = {});
+  ~KafkaCluster();
+
+  // The cluster's own name for itself: the same after every restart, another one for a cluster that
+  // was set up anew, whose offsets mean other messages.
+  const std::string& id() const { return id_; }
+
+  // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND names
+  // a topic that does not exist (or that the login may not see), or the pattern that matches nothing.
+  absl::StatusOr<std::vector<KafkaPartition>> Partitions(const KafkaConfig& config) const;
+  // Of all topics that are not the broker's own (__consumer_offsets).
+  absl::StatusOr<std::vector<KafkaPartition>> AllPartitions() const;
+
+  // One element for each partition, in order. NOT_FOUND names a partition that does not exist.
+  absl::StatusOr<std::vector<KafkaOffsetRange>> Ranges(
+      absl::Span<const KafkaPartition> partitions) const;
+  // The first offset whose message has a time of at least `time_ms` (since 1970), or the latest offset
+  // if there is none. Otherwise as Ranges.
+  absl::StatusOr<std::vector<int64_t>> OffsetsAt(absl::Span<const KafkaPartition> partitions,
+                                                 int64_t time_ms) const;
+
+  // What KafkaConfig.group_id has committed; absent for partitions without a commit.
+  absl::StatusOr<std::vector<absl::optional<int64_t>>> Committed(
+      absl::Span<const KafkaPartition> partitions) const;
+  // Commits offsets for the group, all or an error that names the first that failed.
+  // REQUIRES: nobody reads as a member of the group
+  absl::Status Commit(absl::Span<const KafkaPlace> places) const;
+
+ private:
+  KafkaCluster(std::unique_ptr<KafkaClient> client, absl::Duration limit);
+  int LimitMs() const { return static_cast<int>(absl::ToInt64Milliseconds(limit_)); }
+  // Asks for an offset by time for all partitions; `time_ms` may be one of librdkafka's special ones.
+  absl::StatusOr<std::vector<int64_t>> AskOffsets(absl::Span<const KafkaPartition> partitions,
+                                                  int64_t time_ms) const;
+
+  const std::unique_ptr<KafkaClient> client_;
+  const absl::Duration limit_;
+  std::string id_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_CLUSTER_H_

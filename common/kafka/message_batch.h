@@ -1,0 +1,51 @@
+// A MessageBatch holds some messages of one partition, in the order of their offsets, without
+// copying them: the bytes stand where librdkafka received them.
+//
+// Not thread-safe. It must be cleared or destroyed before the reader that filled it.
+
+#ifndef SATRAP_COMMON_KAFKA_MESSAGE_BATCH_H_
+#define SATRAP_COMMON_KAFKA_MESSAGE_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+struct rd_kafka_message_s;
+
+namespace satrap {
+
+class MessageBatch {
+ public:
+  MessageBatch() = default;
+  ~MessageBatch() { Clear(); }
+  MessageBatch(const MessageBatch&) = delete;
+  MessageBatch& operator=(const MessageBatch&) = delete;
+
+  size_t size() const { return messages_.size(); }
+  bool empty() const { return messages_.empty(); }
+  void Clear();
+
+  // Of message i. Views are valid until the batch changes. REQUIRES: i < size()
+  int64_t offset(size_t i) const;
+  // Empty for a message without a value: a tombstone of a compacted topic, or an empty one.
+  absl::string_view value(size_t i) const;
+  bool is_tombstone(size_t i) const;
+  // Absent if there is none; a key may be empty, too.
+  absl::optional<absl::string_view> key(size_t i) const;
+  // The last header of this name; absent if there is none, or if it has no value. It is searched for,
+  // so a column of a header costs more than one of the key.
+  absl::optional<absl::string_view> header(size_t i, const char* name) const;
+  // The message's time at the broker, milliseconds since 1970; -1 if it has none.
+  int64_t time_ms(size_t i) const;
+
+ private:
+  friend class PartitionReader;
+  std::vector<rd_kafka_message_s*> messages_;  // owned
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_MESSAGE_BATCH_H_

@@ -1,0 +1,46 @@
+// Names of places in Kafka: a partition of a topic, and offsets in it.
+//
+// Plain values.
+
+#ifndef SATRAP_COMMON_KAFKA_PARTITION_H_
+#define SATRAP_COMMON_KAFKA_PARTITION_H_
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+
+struct KafkaPartition {
+  std::string topic;
+  int32_t partition = 0;
+
+  // "clicks/3"
+  std::string ToString() const { return absl::StrCat(topic, "/", partition); }
+};
+
+inline bool operator==(const KafkaPartition& a, const KafkaPartition& b) {
+  return a.partition == b.partition && a.topic == b.topic;
+}
+inline bool operator<(const KafkaPartition& a, const KafkaPartition& b) {
+  return std::tie(a.topic, a.partition) < std::tie(b.topic, b.partition);
+}
+
+// The message at `offset` is the next one.
+struct KafkaPlace {
+  KafkaPartition partition;
+  int64_t offset = 0;
+};
+
+// Offsets [earliest, latest): what the broker has and a reader may see. `latest` is the partition's
+// last stable offset: messages behind the first open transaction are not counted.
+struct KafkaOffsetRange {
+  int64_t earliest = 0;
+  int64_t latest = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_PARTITION_H_

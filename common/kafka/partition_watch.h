@@ -1,0 +1,89 @@
+// The thread of a PartitionReader that asks the broker for the ends of its partitions. The answers
+// tell lag, whether the broker is there, and keep librdkafka's thread awake (partition_reader.h).
+//
+// Thread-safe. The destructor waits for the query that is under way, at most kQueryMs.
+
+#ifndef SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_
+#define SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/kafka/client.h"
+#include "common/kafka/partition.h"
+#include "common/log/log.h"
+#include "common/thread/mutex.h"
+
+namespace satrap {
+
+class PartitionWatch {
+ public:
+  static constexpr int kQueryMs = 1000;
+  static constexpr int kIdleMs = 1000;
+  static constexpr int kLowMs = 20;
+  // A broker that is silent for less is not worth a warning.
+  static constexpr int kGoneMs = 2000;
+
+  // How long brokers must say that there is no such partition before it counts as deleted.
+  static constexpr int kMissingMs = 10000;
+
+  // Asks through `client`, which must outlive it. `wake` is called when status() has become an error
+  // or a partition is missing.
+  PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
+                 double broker_wait_seconds, Logger logger, std::function<void()> wake);
+  ~PartitionWatch();
+
+  // A queue that is being read runs low: asks soon, in case librdkafka has not noticed.
+  void NoteLow() {
+    // Cheap enough for every batch: the thread is woken only once for each query.
+    if (!low_.exchange(true, std::memory_order_relaxed)) WakeUp();
+  }
+  int64_t end_offset(size_t index) const { return ends_[index].load(std::memory_order_relaxed); }
+  // Whether the brokers say that this partition does not exist. It stays so.
+  bool missing(size_t index) const { return missing_[index].load(std::memory_order_acquire); }
+  uint64_t queries() const { return queries_.load(std::memory_order_relaxed); }
+  // OK, or UNAVAILABLE once the broker has been away for broker_wait_seconds; then it stays so.
+  absl::Status status() const;
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+ private:
+  void WakeUp();
+  void Run();
+  // Waits for the time of the next query; false to end.
+  bool Await();
+  // False if a broker that is needed did not answer.
+  bool Query();
+  void NoteMissing(size_t index);
+  void NoteAnswer();
+  void NoteSilence();
+
+  KafkaClient* const client_;
+  const std::vector<KafkaPartition> partitions_;
+  const int64_t wait_ms_;
+  const Logger logger_;
+  const std::function<void()> wake_;
+  std::unique_ptr<std::atomic<int64_t>[]> ends_;
+  std::unique_ptr<std::atomic<bool>[]> missing_;
+  std::atomic<uint64_t> queries_{0};
+  std::atomic<bool> low_{false};
+  std::atomic<bool> failed_{false};
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  absl::Status status_ GUARDED_BY(mutex_);
+  // Of the thread alone.
+  int64_t last_query_ms_ = 0;
+  int64_t last_answer_ms_;
+  bool warned_ = false;
+  std::vector<int64_t> missing_since_ms_;  // 0: it is there
+  std::thread thread_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_

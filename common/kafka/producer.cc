@@ -1,0 +1,131 @@
+#include "common/kafka/producer.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/kafka/client.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+namespace {
+
+// One wait for room or for acknowledgements; each serves deliveries as they come.
+constexpr int kSliceMs = 100;
+
+std::string NameOf(absl::string_view topic, int32_t partition) {
+  if (partition < 0) return std::string(topic);
+  return absl::StrCat(topic, "/", partition);
+}
+
+rd_kafka_headers_t* HeadersOf(const KafkaProducer::Message& message) {
+  if (message.headers.empty()) return nullptr;
+  rd_kafka_headers_t* const headers = rd_kafka_headers_new(message.headers.size());
+  for (const auto& [name, value] : message.headers) {
+    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()), value.data(),
+                        static_cast<ssize_t>(value.size()));
+  }
+  return headers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<KafkaProducer>> KafkaProducer::Create(const KafkaConfig& config,
+                                                                     Logger logger) {
+  std::unique_ptr<KafkaProducer> self(new KafkaProducer());
+  KafkaClient::Options options;
+  options.role = KafkaRole::kProducer;
+  options.logger = std::move(logger);
+  KafkaProducer* const me = self.get();
+  options.on_delivery = [me](const rd_kafka_message_t& message) { me->OnDelivery(message); };
+  ASSIGN_OR_RETURN(self->client_, KafkaClient::Create(config, std::move(options)));
+  return self;
+}
+
+// librdkafka waits for messages in flight when a client is destroyed, so they are dropped first.
+KafkaProducer::~KafkaProducer() {
+  if (client_ == nullptr) return;
+  rd_kafka_purge(client_->get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                     RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
+  if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    delivered_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  // A time-out says nothing of its cause, which the connection's last trouble does.
+  const std::string reason = client_->trouble().reason;
+  absl::Status status = KafkaError(
+      absl::StrCat("a message to ", NameOf(rd_kafka_topic_name(message.rkt), message.partition),
+                   " could not be delivered"),
+      message.err,
+      reason.empty() ? "" : absl::StrCat(rd_kafka_err2str(message.err), " (", reason, ")"));
+  MutexLock lock(&mutex_);
+  if (error_.ok()) error_ = std::move(status);
+}
+
+absl::Status KafkaProducer::first_error() const {
+  MutexLock lock(&mutex_);
+  return error_;
+}
+
+absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
+  const std::string topic(message.topic);
+  const int64_t deadline_ms = MonotonicMs() + absl::ToInt64Milliseconds(limit);
+  for (;;) {
+    // Deliveries are counted here, too, or nothing but Flush would make room.
+    client_->Poll(0);
+    RETURN_IF_ERROR(first_error());
+    rd_kafka_headers_t* const headers = HeadersOf(message);
+    const bool null_value = message.tombstone;
+    // A null pointer means no value and no key, so empty ones need a pointer to something.
+    const rd_kafka_resp_err_t error = rd_kafka_producev(
+        client_->get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(message.partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_VALUE(null_value              ? nullptr
+                         : message.value.empty() ? const_cast<char*>("")
+                                                 : const_cast<char*>(message.value.data()),
+                         message.value.size()),
+        RD_KAFKA_V_KEY(!message.key.has_value() ? nullptr
+                       : message.key->empty()   ? ""
+                                                : message.key->data(),
+                       message.key.has_value() ? message.key->size() : 0),
+        RD_KAFKA_V_TIMESTAMP(message.time_ms), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+    // Only a message that was taken owns its headers.
+    if (headers != nullptr) rd_kafka_headers_destroy(headers);
+    if (error != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+      return KafkaError(absl::StrCat("cannot write a message of ", message.value.size(),
+                                     " bytes to ", NameOf(topic, message.partition)),
+                        error);
+    }
+    if (MonotonicMs() >= deadline_ms) {
+      return absl::UnavailableError(absl::StrCat(
+          "messages to ", topic, " are not acknowledged: the queue is full; ",
+          client_->Unreachable(absl::StrCat("within ", absl::FormatDuration(limit))).message()));
+    }
+    client_->Poll(kSliceMs);
+  }
+}
+
+absl::Status KafkaProducer::Flush(absl::Duration limit) {
+  const int64_t deadline_ms = MonotonicMs() + absl::ToInt64Milliseconds(limit);
+  for (;;) {
+    const int64_t left_ms = deadline_ms - MonotonicMs();
+    const rd_kafka_resp_err_t error =
+        rd_kafka_flush(client_->get(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kSliceMs)));
+    RETURN_IF_ERROR(first_error());
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+    if (client_->trouble().hopeless) return client_->Unreachable("");
+    if (left_ms <= 0) {
+      return absl::UnavailableError(absl::StrCat(
+          rd_kafka_outq_len(client_->get()), " messages are not acknowledged; ",
+          client_->Unreachable(absl::StrCat("within ", absl::FormatDuration(limit))).message()));
+    }
+  }
+}
+
+}  // namespace satrap

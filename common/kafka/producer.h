@@ -1,0 +1,77 @@
+// A KafkaProducer writes messages, each once in its partition even if the connection breaks, and
+// acknowledged by all replicas (an idempotent producer, acks=all). The messages of one partition keep
+// their order.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_KAFKA_PRODUCER_H_
+#define SATRAP_COMMON_KAFKA_PRODUCER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/log/log.h"
+#include "common/thread/mutex.h"
+#include "proto/kafka.pb.h"
+
+struct rd_kafka_message_s;
+
+namespace satrap {
+
+class KafkaClient;
+
+class KafkaProducer {
+ public:
+  // Connects in the background. Errors as ResolveKafkaSettings.
+  static absl::StatusOr<std::unique_ptr<KafkaProducer>> Create(const KafkaConfig& config,
+                                                               Logger logger = {});
+  // What is not acknowledged yet is lost: Flush first.
+  ~KafkaProducer();
+
+  struct Message {
+    absl::string_view topic;
+    int32_t partition = -1;  // -1: by the hash of the key; without a key, any
+    absl::string_view value;
+    bool tombstone = false;  // no value at all; then `value` is empty
+    absl::optional<absl::string_view> key;
+    int64_t time_ms = 0;  // since 1970; 0: now
+    std::vector<std::pair<std::string, std::string>> headers;
+  };
+  // Copies the message and queues it; waits, at most `limit`, while the queue (librdkafka's
+  // queue.buffering.*) is full.
+  // UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is too large; NOT_FOUND for a topic
+  // or partition that does not exist; else the error of an earlier message that could not be
+  // delivered. Names topic and partition.
+  absl::Status Send(const Message& message, absl::Duration limit = absl::Seconds(30));
+
+  // Waits, at most `limit`, until every message is acknowledged. The error of the first message that
+  // could not be delivered, naming its topic, partition and cause; it stays. UNAVAILABLE if time ran
+  // out, with the number of messages that are left.
+  absl::Status Flush(absl::Duration limit);
+
+  // Messages acknowledged so far. Counted in Send and Flush, so it may lag behind the broker.
+  uint64_t delivered() const { return delivered_.load(std::memory_order_relaxed); }
+
+ private:
+  KafkaProducer() = default;
+  void OnDelivery(const rd_kafka_message_s& message);
+  absl::Status first_error() const;
+
+  std::unique_ptr<KafkaClient> client_;
+  std::atomic<uint64_t> delivered_{0};
+  mutable Mutex mutex_;
+  absl::Status error_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_PRODUCER_H_

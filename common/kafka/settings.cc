@@ -1,0 +1,294 @@
+#include "common/kafka/settings.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "common/base/status_macros.h"
+#include "common/file/file_error.h"
+
+namespace satrap {
+namespace {
+
+struct Forced {
+  const char* name;
+  const char* reason;
+};
+
+// What a job must not set. The values are in ResolveKafkaSettings.
+constexpr Forced kForced[] = {
+    {"bootstrap.servers", "name the brokers in `brokers`"},
+    {"metadata.broker.list", "name the brokers in `brokers`"},
+    {"group.id", "name the group in `group_id`"},
+    {"group.instance.id", "partitions are dealt by the coordinator, not by a group"},
+    {"partition.assignment.strategy", "partitions are dealt by the coordinator, not by a group"},
+    {"isolation.level", "only committed messages are trained: it is read_committed"},
+    {"auto.offset.reset", "lost offsets are never skipped in silence: see `on_lost_offsets`"},
+    {"enable.partition.eof", "the reader needs the end of a partition: it is true"},
+    {"enable.auto.commit", "offsets follow the run's cuts: it is false"},
+    {"auto.commit.enable", "offsets follow the run's cuts: it is false"},
+    {"auto.commit.interval.ms", "offsets follow the run's cuts"},
+    {"enable.auto.offset.store", "offsets follow the run's cuts: it is false"},
+    {"auto.offset.store", "offsets follow the run's cuts"},
+    {"queued.min.messages", "the queue is bounded in bytes: see `queue_bytes`"},
+    {"queued.max.messages.kbytes", "the queue is bounded in bytes: see `queue_bytes`"},
+    {"enable.idempotence", "bad records must not be written twice: it is true"},
+    {"acks", "a dead letter must survive the loss of a broker: it is all"},
+    {"request.required.acks", "a dead letter must survive the loss of a broker: it is all"},
+    {"transactional.id", "Satrap writes no transactions"},
+    {"plugin.library.paths", "a job must not load code"},
+    {"sasl.kerberos.kinit.cmd", "a job must not run commands"},
+    {"ssl.engine.location", "a job must not load code"},
+};
+
+// Values that suit Satrap better than librdkafka's defaults. A job may change them.
+constexpr std::pair<const char*, const char*> kDefaults[] = {
+    {"client.id", "satrap"},
+    // A broker that was away is found again within a second.
+    {"reconnect.backoff.ms", "50"},
+    {"reconnect.backoff.max.ms", "500"},
+    {"topic.metadata.refresh.fast.interval.ms", "100"},
+    {"fetch.error.backoff.ms", "100"},
+    // A connection that a firewall dropped is noticed.
+    {"socket.keepalive.enable", "true"},
+    {"socket.nagle.disable", "true"},
+    {"log.connection.close", "false"},
+};
+
+const char* ForcedReason(absl::string_view name) {
+  for (const Forced& forced : kForced) {
+    if (name == forced.name) return forced.reason;
+  }
+  return nullptr;
+}
+
+bool IsSecret(absl::string_view name) {
+  return absl::StrContains(name, "password") || absl::StrContains(name, "secret") ||
+         name == "ssl.key.pem" || name == "sasl.oauthbearer.config";
+}
+
+bool IsReference(absl::string_view value) {
+  return absl::StartsWith(value, "file:") || absl::StartsWith(value, "env:");
+}
+
+struct ConfDeleter {
+  void operator()(rd_kafka_conf_t* conf) const { rd_kafka_conf_destroy(conf); }
+};
+
+// Empty if librdkafka takes the setting, else its complaint.
+std::string Complaint(const std::string& name, const std::string& value) {
+  const std::unique_ptr<rd_kafka_conf_t, ConfDeleter> conf(rd_kafka_conf_new());
+  char text[512] = "";
+  // The value of a reference is not known here, only whether the name exists.
+  const bool reference = IsReference(value);
+  const rd_kafka_conf_res_t result = rd_kafka_conf_set(
+      conf.get(), name.c_str(), reference ? "" : value.c_str(), text, sizeof(text));
+  if (result == RD_KAFKA_CONF_OK) return "";
+  if (reference && result == RD_KAFKA_CONF_INVALID) return "";
+  return text[0] != '\0' ? text : "librdkafka refuses it";
+}
+
+bool IsHostPort(absl::string_view broker) {
+  const size_t colon = broker.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0 || colon + 1 == broker.size()) return false;
+  int port;
+  return absl::SimpleAtoi(broker.substr(colon + 1), &port) && port > 0 && port < 65536 &&
+         !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
+}
+
+void CheckOffsets(const google::protobuf::RepeatedPtrField<KafkaOffset>& offsets,
+                  absl::string_view path, Problems* problems) {
+  for (int i = 0; i < offsets.size(); ++i) {
+    const KafkaOffset& offset = offsets.Get(i);
+    const std::string at = absl::StrCat(path, ".offsets[", i, "]");
+    if (offset.topic().empty()) problems->Add(at + ".topic", "must not be empty");
+    if (!offset.has_partition() || offset.partition() < 0) {
+      problems->Add(at + ".partition", "must be given and not negative");
+    }
+    if (!offset.has_offset() || offset.offset() < 0) {
+      problems->Add(at + ".offset", "must be given and not negative");
+    }
+  }
+}
+
+// Start and End have the same fields. `points` are the names of their enum.
+template <typename Place>
+void CheckPlace(const Place& place, const std::string& path, const char* points,
+                Problems* problems) {
+  const int given = static_cast<int>(place.at() != Place::NONE) +
+                    static_cast<int>(place.has_time()) + static_cast<int>(place.offsets_size() > 0);
+  if (given != 1) {
+    problems->Add(path, absl::StrCat("must have exactly one of `at` (", points,
+                                     "), `time` and `offsets`, got ", given));
+  }
+  if (place.has_time()) {
+    const absl::StatusOr<int64_t> time = ParseKafkaTime(place.time());
+    if (!time.ok()) {
+      problems->Add(path + ".time",
+                    {time.status().message().data(), time.status().message().size()});
+    }
+  }
+  CheckOffsets(place.offsets(), path, problems);
+}
+
+void CheckColumns(const KafkaConfig& config, absl::string_view path, Problems* problems) {
+  for (int i = 0; i < config.columns_size(); ++i) {
+    const KafkaColumn& column = config.columns(i);
+    const std::string at = absl::StrCat(path, ".columns[", i, "]");
+    if (column.name().empty()) problems->Add(at + ".name", "must not be empty");
+    if (column.has_header() != (column.from() == KafkaColumn::HEADER)) {
+      problems->Add(at + ".header", "must be given if `from` is HEADER, and only then");
+    }
+  }
+}
+
+}  // namespace
+
+void CheckKafkaSettings(const KafkaConfig& config, absl::string_view path, Problems* problems) {
+  if (config.brokers_size() == 0) {
+    problems->Add(absl::StrCat(path, ".brokers"), "must name at least one broker as HOST:PORT");
+  }
+  for (int i = 0; i < config.brokers_size(); ++i) {
+    if (IsHostPort(config.brokers(i))) continue;
+    problems->Add(absl::StrCat(path, ".brokers[", i, "]"),
+                  absl::StrCat("must be HOST:PORT, got \"", config.brokers(i), "\""));
+  }
+  for (int i = 0; i < config.settings_size(); ++i) {
+    const KafkaSetting& setting = config.settings(i);
+    const std::string at = absl::StrCat(path, ".settings[name=", setting.name(), "]");
+    if (const char* reason = ForcedReason(setting.name()); reason != nullptr) {
+      problems->Add(at, absl::StrCat("must not be set: ", reason));
+    } else if (IsSecret(setting.name()) && !IsReference(setting.value())) {
+      // The value is left out on purpose.
+      problems->Add(
+          at, "is a secret: give it as file:PATH or env:NAME, because the run's log keeps the job");
+    } else if (const std::string why = Complaint(setting.name(), setting.value()); !why.empty()) {
+      problems->Add(at, why);
+    }
+  }
+}
+
+void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problems* problems) {
+  CheckKafkaSettings(config, path, problems);
+  if (config.topics_size() == 0 && config.topic_pattern().empty()) {
+    problems->Add(absl::StrCat(path, ".topics"), "must name a topic, or set topic_pattern");
+  }
+  for (int i = 0; i < config.topics_size(); ++i) {
+    const std::string& topic = config.topics(i);
+    const std::string at = absl::StrCat(path, ".topics[", i, "]");
+    if (topic.empty()) problems->Add(at, "must not be empty");
+    if (std::count(config.topics().begin(), config.topics().begin() + i, topic) > 0) {
+      problems->Add(at, absl::StrCat("names ", topic, " a second time"));
+    }
+    if (!topic.empty() && topic == config.dead_letter_topic()) {
+      problems->Add(absl::StrCat(path, ".dead_letter_topic"), "must not be a topic that is read");
+    }
+  }
+  if (config.has_start()) {
+    CheckPlace(config.start(), absl::StrCat(path, ".start"), "EARLIEST, LATEST, GROUP", problems);
+  }
+  if (config.has_end()) {
+    CheckPlace(config.end(), absl::StrCat(path, ".end"), "NEVER, AT_START", problems);
+  }
+  CheckColumns(config, path, problems);
+  problems->Range<int64_t>(absl::StrCat(path, ".queue_bytes"), config.queue_bytes(), 1 << 20,
+                           int64_t{2000000} << 10);
+  problems->Range<int64_t>(absl::StrCat(path, ".max_wait_ms"), config.max_wait_ms(), 0, 86400000);
+  problems->NotNegative(absl::StrCat(path, ".allowed_lateness_ms"),
+                        static_cast<double>(config.allowed_lateness_ms()));
+  problems->Positive(absl::StrCat(path, ".broker_wait_seconds"), config.broker_wait_seconds());
+  if (config.group_id().empty())
+    problems->Add(absl::StrCat(path, ".group_id"), "must not be empty");
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const KafkaConfig& config,
+                                                                        KafkaRole role,
+                                                                        size_t partitions) {
+  Problems problems;
+  CheckKafkaSettings(config, "kafka", &problems);
+  RETURN_IF_ERROR(problems.First());
+  std::map<std::string, std::string> settings(std::begin(kDefaults), std::end(kDefaults));
+  const int64_t queue_bytes = std::max<int64_t>(
+      config.queue_bytes() / static_cast<int64_t>(std::max<size_t>(partitions, 1)), 64 << 10);
+  if (role == KafkaRole::kReader) {
+    // One fetch answer may come on top of a queue that is almost full.
+    settings["fetch.message.max.bytes"] =
+        absl::StrCat(std::clamp<int64_t>(queue_bytes / 2, 64 << 10, 1 << 20));
+  }
+  for (const KafkaSetting& setting : config.settings()) {
+    absl::StatusOr<std::string> value = ResolveKafkaValue(setting.value());
+    if (!value.ok()) {
+      return absl::Status(
+          value.status().code(),
+          absl::StrCat("setting ", setting.name(), " of Kafka: ", value.status().message()));
+    }
+    // Both names mean one setting; the default must not win by its place in the order.
+    if (setting.name() == "max.partition.fetch.bytes") settings.erase("fetch.message.max.bytes");
+    settings[setting.name()] = *std::move(value);
+  }
+  settings["bootstrap.servers"] = absl::StrJoin(config.brokers(), ",");
+  if (role == KafkaRole::kReader) {
+    settings["group.id"] = config.group_id();
+    settings["isolation.level"] = "read_committed";
+    settings["auto.offset.reset"] = "error";
+    settings["enable.partition.eof"] = "true";
+    settings["enable.auto.commit"] = "false";
+    settings["enable.auto.offset.store"] = "false";
+    // The count must never be what bounds the queue: lines may be short.
+    settings["queued.min.messages"] = "10000000";
+    settings["queued.max.messages.kbytes"] = absl::StrCat(queue_bytes >> 10);
+  } else if (role == KafkaRole::kProducer) {
+    settings["enable.idempotence"] = "true";
+    settings["acks"] = "all";
+  }
+  return settings;
+}
+
+absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value) {
+  if (absl::ConsumePrefix(&value, "file:")) {
+    const std::string path(value);
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return FileError("read", path, errno != 0 ? errno : EIO);
+    std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (file.bad()) return FileError("read", path, EIO);
+    if (absl::EndsWith(content, "\n")) content.pop_back();
+    if (absl::EndsWith(content, "\r")) content.pop_back();
+    return content;
+  }
+  if (absl::ConsumePrefix(&value, "env:")) {
+    // Only the job can name a variable, so this is the only place that looks at one. The file holds
+    // the environment of the process's start, entries separated by NUL.
+    std::ifstream file("/proc/self/environ", std::ios::binary);
+    std::string entry;
+    while (std::getline(file, entry, '\0')) {
+      absl::string_view rest = entry;
+      if (absl::ConsumePrefix(&rest, value) && absl::ConsumePrefix(&rest, "=")) {
+        return std::string(rest);
+      }
+    }
+    return absl::NotFoundError(absl::StrCat("the environment variable ", value, " is not set"));
+  }
+  return std::string(value);
+}
+
+absl::StatusOr<int64_t> ParseKafkaTime(absl::string_view text) {
+  absl::Time time;
+  std::string why;
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, &why)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text.substr(0, 64), "\" is not a time such as 2026-05-01T00:00:00Z: ", why));
+  }
+  return absl::ToUnixMillis(time);
+}
+
+}  // namespace satrap

@@ -1,0 +1,54 @@
+// The settings of librdkafka for a job's KafkaConfig: Satrap's defaults, the job's own settings over
+// them, and those that Satrap forces, because reading each message once rests on them. The job must
+// not name a forced setting; the error says why.
+//
+// Secrets (passwords, private keys) are refused as plain values: the run's log keeps the job. They
+// are given as `file:PATH` or `env:NAME` and resolved when a client is made.
+//
+// Thread-safe: functions of their arguments, of files and of the process's environment.
+
+#ifndef SATRAP_COMMON_KAFKA_SETTINGS_H_
+#define SATRAP_COMMON_KAFKA_SETTINGS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/config/problems.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+enum class KafkaRole {
+  kReader,    // reads partitions
+  kProducer,  // writes messages, each once in its partition
+  kAdmin,     // asks the cluster, and changes topics
+};
+
+// Adds what is wrong with brokers, topics, start, end, columns and settings, each with its path
+// below `path` ("data.kafka"). Reads no secret and asks no broker.
+void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problems* problems);
+
+// Only brokers and settings, which is all that a tool needs.
+void CheckKafkaSettings(const KafkaConfig& config, absl::string_view path, Problems* problems);
+
+// Name and value of every setting of a client in this role. A reader's queue settings are for
+// `partitions` partitions, which share queue_bytes.
+// INVALID_ARGUMENT as CheckKafkaSettings, with the first problem only; the error of a file that
+// cannot be read; NOT_FOUND for a variable that is not set. No message holds a secret.
+absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const KafkaConfig& config,
+                                                                        KafkaRole role,
+                                                                        size_t partitions = 1);
+
+// What a value stands for: the content of `file:PATH` without the line end after it, the variable
+// `env:NAME` of the environment with which the process was started, or the value itself.
+absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value);
+
+// Milliseconds since 1970 of a time in RFC 3339. INVALID_ARGUMENT names the text.
+absl::StatusOr<int64_t> ParseKafkaTime(absl::string_view text);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_SETTINGS_H_

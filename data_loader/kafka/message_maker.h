@@ -1,0 +1,85 @@
+// A MessageMaker turns lines of files into Kafka messages: one line or several of them as they are,
+// or one Record (proto/record.proto) for each line.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_MESSAGE_MAKER_H_
+#define SATRAP_DATA_LOADER_KAFKA_MESSAGE_MAKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "data_loader/parser/parser.h"
+#include "data_loader/parser/record_block.h"
+#include "proto/data.pb.h"
+#include "proto/record.pb.h"
+
+namespace satrap {
+
+struct MessageOptions {
+  enum Format { kLines, kRecord };
+  Format format = kLines;
+  int lines_per_message = 1;  // kLines
+  // Columns of a line: a name of the job's CSV or Criteo columns, or a number from 1. Empty: none.
+  std::string key_column;
+  std::string time_column;
+  int64_t time_unit_ms = 1000;   // the column counts seconds, or milliseconds if it is 1
+  std::string separator = "\t";  // between columns, where there is no job that says
+};
+
+// `record` becomes what RecordParser makes row `row` of `block` of.
+void RecordOfRow(const RecordSchema& schema, const RecordBlock& block, size_t row, Record* record);
+
+class MessageMaker {
+ public:
+  struct Message {
+    std::string value;
+    absl::optional<std::string> key;
+    int64_t time_ms = 0;  // 0: none was given
+    uint64_t lines = 0;
+  };
+
+  // `data` says what a line is; null if no job was given. INVALID_ARGUMENT for a column that does not
+  // exist, for a Record without a job, and for several lines in one Record.
+  static absl::StatusOr<std::unique_ptr<MessageMaker>> Create(const MessageOptions& options,
+                                                              const DataConfig* data);
+
+  // Adds one line, without its end. True if `*message` is now complete: key and time are those of its
+  // first line. Empty lines are left out, and so are comments if Records are made.
+  // INVALID_ARGUMENT for a line without the key or time column, and for one that is no good record if
+  // Records are made.
+  absl::StatusOr<bool> Add(absl::string_view line, Message* message);
+  // What is left of a message that is not full; false if nothing is.
+  bool Finish(Message* message);
+
+  const Parser* parser() const { return parser_.get(); }  // null without a job
+
+ private:
+  MessageMaker(const MessageOptions& options, const DataConfig* data);
+  // Index of a column in a line; -1 if `name` is empty.
+  absl::StatusOr<int> FindColumn(const std::string& name, const DataConfig* data) const;
+  absl::Status Begin(absl::string_view line);
+  absl::StatusOr<std::string> Field(absl::string_view line, int column);
+
+  const MessageOptions options_;
+  absl::optional<QuoteRules> quotes_;  // absent: fields are what stands between separators
+  char separator_ = '\t';
+  int key_ = -1;
+  int time_ = -1;
+  std::unique_ptr<Parser> parser_;
+  RecordSchema schema_;
+  std::unique_ptr<RecordBlock> block_;
+  Record record_;
+  std::string scratch_;
+  Message open_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_MESSAGE_MAKER_H_

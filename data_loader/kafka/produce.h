@@ -1,0 +1,46 @@
+// Writes the lines of files to a Kafka topic, for `satrap produce`, the demo and benchmarks.
+//
+// Thread-safe: a function of its arguments. It blocks until all is acknowledged.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_
+#define SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "data_loader/kafka/message_maker.h"
+#include "proto/job.pb.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+struct ProduceOptions {
+  KafkaConfig kafka;  // brokers and settings
+  std::string topic;  // must exist
+  int32_t partition = -1;
+  std::vector<std::string> files;  // plain, gzip or zstd; read one after another
+  absl::optional<JobConfig> job;   // says what a line holds
+  MessageOptions message;
+  double lines_per_second = 0;  // 0: as fast as the broker takes them
+};
+
+struct ProduceProgress {
+  uint64_t lines = 0;     // handed to the producer
+  uint64_t messages = 0;  // likewise
+  double fraction = 0;    // of the files' bytes, in [0, 1]
+};
+
+// Writes all lines in order: lines with equal keys, or of one partition, keep it. `show` is called
+// often, on this thread; if it returns false, nothing more is read, and what was is still flushed.
+// Header lines that the job's format has are left out. The first error names file and line, or topic
+// and broker; what was sent before it may have been written.
+absl::Status Produce(const ProduceOptions& options,
+                     const std::function<bool(const ProduceProgress&)>& show);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_

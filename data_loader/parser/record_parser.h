@@ -1,0 +1,23 @@
+// The parser of Record messages (proto/record.proto): one message is one row. docs/formats.md,
+// "Record messages", says which are bad. `line` of Parse is the message's bytes.
+//
+// The bytes may be anything: what is not a Record of the job's columns is bad, with a reason, and
+// appends nothing.
+
+#ifndef SATRAP_DATA_LOADER_PARSER_RECORD_PARSER_H_
+#define SATRAP_DATA_LOADER_PARSER_RECORD_PARSER_H_
+
+#include <memory>
+
+#include "data_loader/parser/parser.h"
+#include "data_loader/parser/record_block.h"
+
+namespace satrap {
+
+// `schema` is that of the blocks which are given to Parse. Weight, group and time of a record are
+// dropped where the schema has none.
+std::unique_ptr<Parser> NewRecordParser(const RecordSchema& schema);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_PARSER_RECORD_PARSER_H_

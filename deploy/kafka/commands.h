@@ -1,0 +1,18 @@
+// `satrap produce` and `satrap topics`. Each prints its result or one error, and returns the
+// process's exit code: 0, 1 for an error, 2 for a wrong command line.
+
+#ifndef SATRAP_DEPLOY_KAFKA_COMMANDS_H_
+#define SATRAP_DEPLOY_KAFKA_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+namespace satrap {
+
+// Arguments behind the command's name. --help prints what they are.
+int ProduceCommand(const std::vector<std::string>& args);
+int TopicsCommand(const std::vector<std::string>& args);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_KAFKA_COMMANDS_H_

@@ -1,0 +1,41 @@
+// The flags of the Kafka commands: `--name value` or `--name=value`, anywhere among the arguments.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_DEPLOY_KAFKA_FLAGS_H_
+#define SATRAP_DEPLOY_KAFKA_FLAGS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+struct KafkaFlags {
+  std::vector<std::string> arguments;         // what is no flag, in order
+  std::map<std::string, std::string> values;  // the last one of each name
+  std::vector<std::string> settings;          // --setting NAME=VALUE, in order
+  bool help = false;                          // --help
+
+  // The value of a flag, or `otherwise`.
+  std::string Get(const std::string& name, const std::string& otherwise = "") const;
+  // INVALID_ARGUMENT if the flag has a value that is no number in [low, high].
+  absl::StatusOr<double> Number(const std::string& name, double otherwise, double low,
+                                double high) const;
+};
+
+// `names` are the flags that there are besides --setting, --brokers and --help. INVALID_ARGUMENT
+// names a flag that does not exist, and the nearest one, or one that lacks its value.
+absl::StatusOr<KafkaFlags> ParseKafkaFlags(const std::vector<std::string>& args,
+                                           std::vector<std::string> names);
+
+// Brokers (--brokers HOST:PORT,...) and settings. INVALID_ARGUMENT says in one line what is wrong.
+absl::StatusOr<KafkaConfig> KafkaConfigOf(const KafkaFlags& flags);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_KAFKA_FLAGS_H_

@@ -1,0 +1,141 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_config.h"
+#include "common/thread/clock.h"
+#include "data_loader/kafka/produce.h"
+#include "deploy/kafka/commands.h"
+#include "deploy/kafka/flags.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kHelp[] =
+    R"(usage: satrap produce FILE... --topic T --brokers HOST:PORT[,...] [FLAGS]
+
+Writes the lines of files (plain, gzip or zstd) to a Kafka topic, each once, and waits until the
+brokers have them.
+
+  --rate N                lines a second (default: as many as the brokers take)
+  --format lines|record   what a message holds: lines as they are, or one Record of each line
+                          (docs/formats.md), which needs --job
+  --lines_per_message N   (default 1)
+  --job JOB               a job file, which says what a line holds: for --format record, names of
+                          columns, and header lines
+  --set PATH=VALUE        overrides a field of the job
+  --key COLUMN            the message's key, which chooses its partition: a column's name, or its
+                          number from 1
+  --time COLUMN           the message's time: a column with seconds since 1970
+  --time_unit s|ms        what that column counts (default s)
+  --separator C           between columns, where there is no --job (default: tab)
+  --partition P           write to this partition only
+  --setting NAME=VALUE    of librdkafka; secrets as NAME=file:PATH or NAME=env:NAME
+)";
+
+// One line on a terminal, overwritten in place; elsewhere a line every five seconds.
+class Bar {
+ public:
+  bool Show(const ProduceProgress& progress) {
+    const int64_t now_ms = MonotonicMs();
+    const bool last = progress.fraction >= 1;
+    if (now_ms < next_ms_ && !last) return true;
+    next_ms_ = now_ms + (terminal_ ? 100 : 5000);
+    const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
+    constexpr size_t kCells = 30;
+    const auto full = static_cast<size_t>(progress.fraction * kCells);
+    const std::string text = absl::StrFormat(
+        "[%s%s] %3.0f%%  %d lines, %d messages, %.0f lines/s", std::string(full, '='),
+        std::string(kCells - std::min(full, kCells), ' '), progress.fraction * 100, progress.lines,
+        progress.messages, static_cast<double>(progress.lines) / seconds);
+    if (terminal_) {
+      std::fprintf(stderr, "\r%s\033[K", text.c_str());
+      open_ = true;
+    } else {
+      std::fprintf(stderr, "%s\n", text.c_str());
+    }
+    return true;
+  }
+  // What follows begins on a line of its own.
+  void End() {
+    if (open_) std::fputc('\n', stderr);
+    open_ = false;
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const int64_t begin_ms_ = MonotonicMs();
+  int64_t next_ms_ = 0;
+  bool open_ = false;
+};
+
+absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {
+  ProduceOptions options;
+  ASSIGN_OR_RETURN(options.kafka, KafkaConfigOf(flags));
+  options.topic = flags.Get("topic");
+  if (options.topic.empty()) return absl::InvalidArgumentError("--topic is missing");
+  options.files = flags.arguments;
+  if (options.files.empty()) return absl::InvalidArgumentError("no FILE is given");
+  ASSIGN_OR_RETURN(options.lines_per_second, flags.Number("rate", 0, 1e-3, 1e9));
+  ASSIGN_OR_RETURN(const double lines, flags.Number("lines_per_message", 1, 1, 1e6));
+  options.message.lines_per_message = static_cast<int>(lines);
+  ASSIGN_OR_RETURN(const double partition, flags.Number("partition", -1, 0, 1e6));
+  options.partition = static_cast<int32_t>(partition);
+  const std::string format = flags.Get("format", "lines");
+  if (format != "lines" && format != "record") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--format must be lines or record, got ", format));
+  }
+  if (format == "record") options.message.format = MessageOptions::kRecord;
+  const std::string unit = flags.Get("time_unit", "s");
+  if (unit != "s" && unit != "ms") {
+    return absl::InvalidArgumentError(absl::StrCat("--time_unit must be s or ms, got ", unit));
+  }
+  options.message.time_unit_ms = unit == "s" ? 1000 : 1;
+  options.message.key_column = flags.Get("key");
+  options.message.time_column = flags.Get("time");
+  options.message.separator = flags.Get("separator", "\t");
+  if (options.message.separator.size() != 1) {
+    return absl::InvalidArgumentError("--separator must be one byte");
+  }
+  if (const std::string job = flags.Get("job"); !job.empty()) {
+    std::vector<std::string> sets;
+    if (const std::string set = flags.Get("set"); !set.empty()) sets.push_back(set);
+    ASSIGN_OR_RETURN(options.job, LoadJob(job, sets, flags.Get("install_dir", ".")));
+  }
+  return options;
+}
+
+}  // namespace
+
+int ProduceCommand(const std::vector<std::string>& args) {
+  const absl::StatusOr<KafkaFlags> flags =
+      ParseKafkaFlags(args, {"topic", "rate", "format", "lines_per_message", "job", "set",
+                             "install_dir", "key", "time", "time_unit", "separator", "partition"});
+  if (flags.ok() && flags->help) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  const absl::StatusOr<ProduceOptions> options =
+      flags.ok() ? OptionsOf(*flags) : absl::StatusOr<ProduceOptions>(flags.status());
+  if (!options.ok()) {
+    std::fprintf(stderr, "error: %s\n", std::string(options.status().message()).c_str());
+    return 2;
+  }
+  Bar bar;
+  const absl::Status status =
+      Produce(*options, [&bar](const ProduceProgress& progress) { return bar.Show(progress); });
+  bar.End();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace satrap
