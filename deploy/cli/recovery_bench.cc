@@ -1,7 +1,6 @@
 // bench recovery: kills processes of a run and measures how soon it goes on.
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "common/base/cpu_name.h"
 #include "common/base/status_macros.h"
 #include "common/role/role_flags.h"
+#include "common/thread/wall_clock.h"
 #include "deploy/cli/bench_job.h"
 #include "deploy/cli/bench_runs.h"
 #include "deploy/cli/recovery_times.h"
@@ -40,11 +40,6 @@ struct Death {
   uint64_t generation = 0;  // in which it died
   int64_t unix_ms = 0;
 };
-
-int64_t UnixMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 // Kills the processes in turn: all roles, then again, each role's other replica.
 class Killer {

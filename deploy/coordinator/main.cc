@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -37,6 +36,7 @@
 #include "common/rpc/header.h"
 #include "common/thread/clock.h"
 #include "common/thread/thread_pool_executor.h"
+#include "common/thread/wall_clock.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/generation_claim.h"
 
@@ -53,11 +53,6 @@ constexpr int64_t kPollMs = 100;
 constexpr rpc::Method kMethods[] = {kRegister,  kHeartbeat, kLeaseSplit, kStoreSet,
                                     kStoreGet,  kFinish,    kFail,       kStatus,
                                     kFixSplits, kCommitCut, kWish};
-
-int64_t UnixMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 sigset_t StopSignals() {
   sigset_t signals;

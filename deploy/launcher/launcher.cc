@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
+#include "common/thread/wall_clock.h"
 #include "deploy/launcher/generation.h"
 #include "deploy/launcher/generation_cause.h"
 #include "deploy/launcher/process_starter.h"
@@ -45,11 +45,6 @@ constexpr int64_t kKillMs = 60000;
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 constexpr int64_t kLongestPauseMs = 30000;
-
-int64_t UnixMs() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 // 0, 1, 2, 4, ... 30 s.
 int64_t PauseMs(int restarts_since_cut) {
