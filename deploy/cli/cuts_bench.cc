@@ -51,9 +51,12 @@ absl::StatusOr<std::string> Train(const CommandLine& line, const Options& option
         return ReadCutFigures(metrics, options.warmup_seconds, options.seconds).seconds <
                options.seconds;
       }));
+  // A run that somebody has stopped keeps its cuts: its last message says how to go on with them.
+  if (PrintEnd(run.end) != 0 || run.end.kind != RunEnd::DISMISSED) {
+    return absl::AbortedError("the training was not measured");
+  }
   std::error_code error;
   std::filesystem::remove_all(run.run_dir + "/checkpoints", error);
-  if (PrintEnd(run.end) != 0) return absl::AbortedError("the training was not measured");
   return run.run_dir;
 }
 
@@ -131,6 +134,9 @@ absl::StatusOr<int> BenchCuts(const CommandLine& line) {
                                     {"--every_seconds", &options.every_seconds},
                                     {"--warmup_seconds", &options.warmup_seconds},
                                     {"--seconds", &options.seconds}}));
+  if (!(options.seconds > 0 && options.every_seconds > 0)) {
+    return absl::InvalidArgumentError("--seconds and --every_seconds must be above 0");
+  }
   ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(line, {}, static_cast<int64_t>(options.rows)));
   JsonWriter json;
   json.BeginObject();

@@ -149,6 +149,10 @@ absl::StatusOr<int> BenchRecovery(const CommandLine& line) {
                    }));
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
+  if (run.end.kind != RunEnd::DISMISSED || killer.restarts().size() < killer.deaths().size()) {
+    return absl::AbortedError(
+        absl::StrCat("the run ended before ", options.kills, " deaths were measured"));
+  }
   std::vector<RecoveryTimes> all;
   const auto logs = LogsOf(job, run.run_dir);
   for (size_t i = 0; i < killer.deaths().size(); ++i) {

@@ -60,6 +60,8 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
+          // Perhaps by this request, whose answer was lost.
+          if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");
         case RESTARTING:
           break;
@@ -75,6 +77,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
           if (wished.ok()) {
             generation = status->generation();
             number = *wished;
+            continue;  // a run that has just begun stops at once, and its coordinator soon ends
           } else if (!MayBeTaken(request, wished.status())) {
             return wished.status();
           }

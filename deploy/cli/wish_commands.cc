@@ -45,6 +45,10 @@ absl::Status Stop(const std::string& run_dir) {
     return absl::FailedPreconditionError(
         absl::StrCat("run ", run_dir, " has finished; there was nothing to stop"));
   }
+  if (after.job.has_value() && after.job->action() != JobConfig::TRAIN) {
+    printf("run %s has stopped; it was no training, so repeat its command\n", run_dir.c_str());
+    return absl::OkStatus();
+  }
   const std::string how = ResumeText(run_dir, after, run_dir);
   if (!stopped.ok()) {
     // Its launcher knows more: it told what happened where it was started.
