@@ -49,12 +49,12 @@ class KafkaSecurityTest : public testing::Test {
              absl::StrCat("advertised.listeners=PLAINTEXT://", plain_, ",SASL_PLAINTEXT://", sasl_,
                           ",SSL://", tls_),
              absl::StrCat("controller.quorum.voters=1@", controller),
-             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,"
-             "SSL:SSL,CONTROLLER:PLAINTEXT",
+             absl::StrCat("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,",
+                          "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"),
              "sasl.enabled.mechanisms=PLAIN",
-             "listener.name.sasl_plaintext.plain.sasl.jaas.config="
-             "org.apache.kafka.common.security.plain.PlainLoginModule required "
-             "user_alice=\"alice-secret\";",
+             absl::StrCat("listener.name.sasl_plaintext.plain.sasl.jaas.config=",
+                          "org.apache.kafka.common.security.plain.PlainLoginModule required ",
+                          "user_alice=\"alice-secret\";"),
              absl::StrCat("ssl.keystore.location=", dir, "/keys.p12"), "ssl.keystore.type=PKCS12",
              "ssl.keystore.password=keystore-secret", "ssl.key.password=keystore-secret"},
             plain_)
