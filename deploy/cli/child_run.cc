@@ -1,8 +1,8 @@
 #include "deploy/cli/child_run.h"
 
 #include <poll.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ absl::Status RunInChild(absl::FunctionRef<int()> body) {
   const pid_t child = fork();
   if (child < 0) return FileError("start", "a process");
   if (child == 0) BecomeChild(body, signals, parent);
-  const int ended = pidfd_open(child, 0);
+  const int ended = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
   if (ended < 0) {
     const absl::Status status = FileError("watch", absl::StrCat("process ", child));
     kill(child, SIGKILL);
