@@ -43,6 +43,11 @@ std::vector<WishRequest> FakeRunTest::Wishes() {
   return wishes_;
 }
 
+int FakeRunTest::StatusCalls() {
+  const MutexLock lock(&mutex_);
+  return status_calls_;
+}
+
 void FakeRunTest::Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
   const MutexLock lock(&calls_);
   if (method == kStatus) {
@@ -56,6 +61,7 @@ void FakeRunTest::AnswerStatus(rpc::Callback respond) {
   std::string text;
   {
     const MutexLock lock(&mutex_);
+    ++status_calls_;
     text = statuses_.front();
     if (statuses_.size() > 1) statuses_.erase(statuses_.begin());
     if (text == kSilent || text == kGone) unanswered_.push_back(std::move(respond));

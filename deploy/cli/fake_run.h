@@ -43,8 +43,9 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   int silent_wishes_ = 0;
   // Whether the run's launcher lets go of it as soon as the coordinator has said STOPPED.
   bool is_released_ = true;
-  // The wishes that have come.
+  // The wishes that have come, and how many calls of Status.
   std::vector<WishRequest> Wishes();
+  int StatusCalls();
 
   void StartCoordinator();
   void EndCoordinator() { server_.reset(); }
@@ -62,6 +63,7 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   Mutex calls_;  // held while a call is handled
   Mutex mutex_;
   std::vector<std::string> statuses_ GUARDED_BY(mutex_);
+  int status_calls_ GUARDED_BY(mutex_) = 0;
   std::vector<WishRequest> wishes_ GUARDED_BY(mutex_);
   std::vector<rpc::Callback> unanswered_ GUARDED_BY(mutex_);
 };

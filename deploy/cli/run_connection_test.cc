@@ -63,6 +63,7 @@ TEST_F(RunConnectionTest, ACutIsAskedForOnceAndWhenTheRunHasBegun) {
   Script({"state: RESTARTING generation: 1", "state: STARTING generation: 2",
           "state: RUNNING generation: 2"});
   on_wish_ = [this](const WishRequest&) {
+    EXPECT_EQ(StatusCalls(), 3) << "before, there was nothing to cut";
     Script({"state: RUNNING generation: 2", "state: RUNNING generation: 2 fulfilled_wish: 2",
             "state: RUNNING generation: 2 fulfilled_wish: 3 job_name: 'done'"});
     return 3;
