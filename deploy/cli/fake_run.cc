@@ -57,17 +57,22 @@ void FakeRunTest::Handle(const rpc::Method& method, rpc::Message request, rpc::C
   }
 }
 
+std::string FakeRunTest::NextStatus() {
+  const MutexLock lock(&mutex_);
+  ++status_calls_;
+  const std::string next = statuses_.front();
+  if (statuses_.size() > 1) statuses_.erase(statuses_.begin());
+  return next;
+}
+
 void FakeRunTest::AnswerStatus(rpc::Callback respond) {
-  std::string text;
-  {
+  const std::string text = NextStatus();
+  if (text == kSilent || text == kGone) {
+    if (text == kGone) Release();
     const MutexLock lock(&mutex_);
-    ++status_calls_;
-    text = statuses_.front();
-    if (statuses_.size() > 1) statuses_.erase(statuses_.begin());
-    if (text == kSilent || text == kGone) unanswered_.push_back(std::move(respond));
+    unanswered_.push_back(std::move(respond));
+    return;
   }
-  if (text == kGone) Release();
-  if (text == kSilent || text == kGone) return;
   StatusAnswer status;
   const absl::Status parsed = ParseText(text, "status", &status);
   EXPECT_TRUE(parsed.ok()) << parsed;

@@ -54,6 +54,7 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
 
  private:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
+  std::string NextStatus();
   void AnswerStatus(rpc::Callback respond);
   void AnswerWish(const rpc::Message& request, rpc::Callback respond);
 

@@ -154,9 +154,10 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& pa
   ASSIGN_OR_RETURN(const int lock_fd, LockRun(path));
   // From here on the destructor releases the lock.
   auto sockets = SocketFolder::Make(P_tmpdir, path + "/sockets");
+  const absl::Status made = sockets.status();
   std::unique_ptr<RunFolder> folder(
-      new RunFolder(path, lock_fd, sockets.ok() ? *std::move(sockets) : nullptr));
-  RETURN_IF_ERROR(sockets.status());
+      new RunFolder(path, lock_fd, made.ok() ? *std::move(sockets) : nullptr));
+  RETURN_IF_ERROR(made);
   return folder;
 }
 
