@@ -206,7 +206,7 @@ int BenchCommand(const CommandLine& line) {
   for (const auto& [run_name, bench] : kRuns) {
     if (name != run_name) continue;
     const absl::StatusOr<int> code = bench(line);
-    return code.ok() ? *code : PrintError(code.status());
+    return code.ok() ? *code : PrintErrorOrStop(code.status());
   }
   if (std::find(std::begin(kPrograms), std::end(kPrograms), name) != std::end(kPrograms)) {
     return PrintError(ExecBenchmark(name, line.bench_flags));

@@ -1,17 +1,17 @@
 #include "deploy/cli/chaos_baseline.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "deploy/cli/child_run.h"
 #include "deploy/launcher/run_progress.h"
 
 namespace satrap {
@@ -31,15 +31,17 @@ absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::s
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, argv.data(), environ);
-  if (error != 0) {
-    return absl::InternalError(absl::StrCat("satrap cannot be started: ", strerror(error)));
+  const absl::Status trained = RunInChild([&argv] {
+    execv("/proc/self/exe", argv.data());
+    fprintf(stderr, "satrap: satrap cannot be started: %s\n", strerror(errno));
+    return 1;
+  });
+  if (absl::IsCancelled(trained)) {
+    return absl::CancelledError(
+        absl::StrCat("the undisturbed run in ", run_dir, " was ", trained.message()));
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !progress.result.has_value()) {
+  if (!trained.ok() || !progress.result.has_value()) {
     return absl::AbortedError(absl::StrCat("the undisturbed run in ", run_dir, " did not finish"));
   }
   return *progress.result;

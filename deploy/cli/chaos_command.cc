@@ -202,8 +202,8 @@ absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const CommandLine& line
   return run;
 }
 
-// Where the undisturbed run of this number goes.
-std::string UndisturbedDir(const JobConfig& job, const CommandLine& line, int number) {
+// Where the undisturbed runs go.
+std::vector<std::string> UndisturbedDirs(const JobConfig& job, const CommandLine& line) {
   std::string base = line.run_dir;
   if (base.empty()) {
     const time_t now = time(nullptr);
@@ -213,17 +213,31 @@ std::string UndisturbedDir(const JobConfig& job, const CommandLine& line, int nu
     strftime(text, sizeof(text), "-%Y%m%d-%H%M%S", &local);
     base = absl::StrCat(kRunsDir, "/", job.name(), text);
   }
-  return absl::StrCat(base, "-undisturbed-", number);
+  std::vector<std::string> dirs;
+  for (int i = 1; i <= line.undisturbed; ++i) {
+    dirs.push_back(absl::StrCat(base, "-undisturbed-", i));
+  }
+  return dirs;
+}
+
+// Checks all that is written when hours of training are over.
+absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
+                             const CommandLine& line, std::vector<std::string> run_dirs) {
+  RETURN_IF_ERROR(CheckOutputs(job, job_path, {line.report}));
+  RETURN_IF_ERROR(CheckOutputsWritable(line));
+  if (!line.run_dir.empty()) run_dirs.push_back(line.run_dir);
+  for (const std::string& dir : run_dirs) RETURN_IF_ERROR(RunFolder::CheckFree(dir));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> RunChaos(const CommandLine& line) {
   ASSIGN_OR_RETURN(const std::string path, FindJobFile(line.arguments[0], line.install_dir));
   ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, line.sets, line.install_dir));
-  RETURN_IF_ERROR(CheckOutputs(job, path, {line.report}));
+  const std::vector<std::string> undisturbed_dirs = UndisturbedDirs(job, line);
+  RETURN_IF_ERROR(CheckAllOutputs(job, path, line, undisturbed_dirs));
   std::vector<RunResult> undisturbed;
-  for (int i = 1; i <= line.undisturbed; ++i) {
-    ASSIGN_OR_RETURN(undisturbed.emplace_back(),
-                     TrainUndisturbed(line, UndisturbedDir(job, line, i)));
+  for (const std::string& dir : undisturbed_dirs) {
+    ASSIGN_OR_RETURN(undisturbed.emplace_back(), TrainUndisturbed(line, dir));
   }
   Disturbance done;
   const absl::StatusOr<JobRun> run = line.every_seconds > 0
@@ -248,7 +262,7 @@ absl::StatusOr<int> RunChaos(const CommandLine& line) {
 
 int ChaosCommand(const CommandLine& line) {
   const absl::StatusOr<int> code = RunChaos(line);
-  return code.ok() ? *code : PrintError(code.status());
+  return code.ok() ? *code : PrintErrorOrStop(code.status());
 }
 
 }  // namespace satrap

@@ -1,8 +1,5 @@
 #include "deploy/cli/cut_files.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,8 +9,8 @@
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
 #include "common/numeric/crc32c.h"
+#include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
@@ -24,15 +21,8 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class CutFilesTest : public ::testing::Test {
+class CutFilesTest : public LoggedRunTest {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "cut_files_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-    dir_ = fs::canonical(dir_).string();
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   std::string CutDir(const std::string& name) const { return CheckpointsDir(dir_) + "/" + name; }
   // A cut with two files of rows and the dense network, not in the log.
   CheckpointManifest WriteCut(const std::string& folder) {
@@ -71,19 +61,9 @@ class CutFilesTest : public ::testing::Test {
     EXPECT_TRUE(WriteManifest(folder, manifest).ok());
     return manifest;
   }
-  void AppendToLog(const std::string& text) {
-    auto log = RunLog::Open(dir_, DiskFileSystem());
-    ASSERT_TRUE(log.ok()) << log.status();
-    RunLogEntry entry;
-    const absl::Status parsed = ParseText(text, "entry", &entry);
-    ASSERT_TRUE(parsed.ok()) << parsed;
-    ASSERT_TRUE(log->Append(entry).ok());
-  }
   std::string VerifyError(const std::string& folder) {
     return std::string(VerifyCut(folder, DiskFileSystem()).status().message());
   }
-
-  std::string dir_;
 };
 
 TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) {
@@ -92,10 +72,10 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
   }
   fs::create_directory_symlink("cut_0001_000003", CutDir("best"));
   fs::create_directory_symlink("cut_0002_000004", CutDir("latest"));
-  AppendToLog("generation { generation: 1 job { checkpoint { keep: 2 } } }");
-  AppendToLog("unix_ms: 1000 cut { generation: 1 cut: 'cut_0001_000001' step: 100 }");
-  AppendToLog("unix_ms: 2000 cut { generation: 1 cut: 'cut_0001_000003' step: 1200 bytes: 1500 }");
-  AppendToLog("unix_ms: 9000 cut { generation: 2 cut: 'cut_0002_000004' step: 1200 last: true }");
+  Append("generation { generation: 1 job { checkpoint { keep: 2 } } }");
+  Append("unix_ms: 1000 cut { generation: 1 cut: 'cut_0001_000001' step: 100 }");
+  Append("unix_ms: 2000 cut { generation: 1 cut: 'cut_0001_000003' step: 1200 bytes: 1500 }");
+  Append("unix_ms: 9000 cut { generation: 2 cut: 'cut_0002_000004' step: 1200 last: true }");
   const auto text = ListCuts(dir_, 12000);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("\ncut_0001_000003             1        1,200     1.5 KB         "
@@ -108,7 +88,7 @@ TEST_F(CutFilesTest, ListsCommittedCutsWithAgeAndMarksAndWhatWasNeverCommitted) 
 }
 
 TEST_F(CutFilesTest, ARunThatHasJustBegunHasNoCut) {
-  AppendToLog("generation { generation: 1 }");
+  Append("generation { generation: 1 }");
   EXPECT_EQ(ListCuts(dir_, 0).value_or(""), "run " + dir_ + " has no cut yet\n");
 }
 
@@ -158,11 +138,11 @@ TEST_F(CutFilesTest, VerifiesEveryFile) {
 
 TEST_F(CutFilesTest, SaysWhatIsWrongWithACutThatIsNotWhole) {
   for (const char* cut : {"cut_0001_000003", "cut_0002_000004"}) WriteCut(CutDir(cut));
-  AppendToLog("generation { generation: 1 job { checkpoint { keep: 3 } } }");
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 }");
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000002' step: 1200 }");
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000003' step: 1200 }");
-  AppendToLog("cut { generation: 2 cut: 'cut_0002_000004' step: 1200 }");
+  Append("generation { generation: 1 job { checkpoint { keep: 3 } } }");
+  Append("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 }");
+  Append("cut { generation: 1 cut: 'cut_0001_000002' step: 1200 }");
+  Append("cut { generation: 1 cut: 'cut_0001_000003' step: 1200 }");
+  Append("cut { generation: 2 cut: 'cut_0002_000004' step: 1200 }");
   std::ofstream(CutDir("cut_0001_000003") + "/a.rows", std::ios::app) << "more";
   const std::string text = ListCuts(dir_, 0).value_or("");
   EXPECT_THAT(text, HasSubstr("  missing: " + CutDir("cut_0001_000002") + "\n"));
@@ -180,7 +160,7 @@ TEST_F(CutFilesTest, SaysWhatIsWrongWithACutThatIsNotWhole) {
 TEST_F(CutFilesTest, VerifiesThatTheLogNamesTheCut) {
   const std::string folder = CutDir("cut_0002_000004");
   WriteCut(folder);
-  AppendToLog("cut { generation: 2 cut: 'cut_0002_000004' step: 1100 }");
+  Append("cut { generation: 2 cut: 'cut_0002_000004' step: 1100 }");
   auto log = RunLog::Open(dir_, DiskFileSystem());
   ASSERT_TRUE(log.ok());
   const auto other = VerifyCut(folder, DiskFileSystem(), &*log);
@@ -197,8 +177,8 @@ TEST_F(CutFilesTest, ARunGoesOnOnlyFromCutsThatItsLogCommits) {
   WriteCut(CutDir("cut_0002_000009"));
   WriteCut(dir_ + "/elsewhere");
   fs::create_directory_symlink("cut_0001_000003", CutDir("best"));
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000003' step: 1200 }");
-  AppendToLog("cut { generation: 1 cut: 'cut_0001_000004' step: 1300 }");
+  Append("cut { generation: 1 cut: 'cut_0001_000003' step: 1200 }");
+  Append("cut { generation: 1 cut: 'cut_0001_000004' step: 1300 }");
   for (const std::string& typed :
        {std::string("cut_0001_000003"), std::string("best"), CutDir("cut_0001_000003")}) {
     const auto found = FindCutOfRun(dir_, typed);

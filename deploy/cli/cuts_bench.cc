@@ -1,6 +1,6 @@
 // bench cuts: trains without cuts and with them, in turn, and compares.
 
-#include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "common/file/file_error.h"
 #include "deploy/cli/bench_job.h"
 #include "deploy/cli/bench_runs.h"
+#include "deploy/cli/child_run.h"
 #include "deploy/cli/cut_figures.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/report/json.h"
@@ -60,28 +61,27 @@ absl::StatusOr<std::string> Train(const CommandLine& line, const Options& option
   return run.run_dir;
 }
 
-// The same in a process of its own, because a process can launch one run: this one must not use gRPC
-// before it forks the next.
+// The same in a process of its own (child_run.h): this one must not use gRPC before it forks the
+// next. CANCELLED if a signal stopped it.
 absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& options,
                                    int64_t every_steps) {
   int report[2];
-  if (pipe(report) != 0) return FileError("make", "a pipe");
-  const pid_t child = fork();
-  if (child < 0) return FileError("start", "a process");
-  if (child == 0) {
-    close(report[0]);
+  if (pipe2(report, O_CLOEXEC) != 0) return FileError("make", "a pipe");
+  const absl::Status trained = RunInChild([&] {
     const absl::StatusOr<std::string> run_dir = Train(line, options, every_steps);
-    if (!run_dir.ok()) _exit(PrintError(run_dir.status()));
+    if (!run_dir.ok()) return PrintError(run_dir.status());
     const ssize_t written = write(report[1], run_dir->data(), run_dir->size());
-    _exit(written == static_cast<ssize_t>(run_dir->size()) ? 0 : 1);
-  }
+    return written == static_cast<ssize_t>(run_dir->size()) ? 0 : 1;
+  });
   close(report[1]);
+  // A path is shorter than what a pipe holds, so the child could write it and end.
   std::string run_dir(4096, '\0');
-  const ssize_t size = read(report[0], run_dir.data(), run_dir.size());
+  const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || size <= 0) {
+  if (absl::IsCancelled(trained)) {
+    return absl::CancelledError(absl::StrCat("the benchmark was ", trained.message()));
+  }
+  if (size <= 0) {
     return absl::AbortedError("a run of the benchmark has failed; its messages are above");
   }
   run_dir.resize(static_cast<size_t>(size));

@@ -1,7 +1,6 @@
 #include "deploy/cli/exactly_once.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,11 +9,10 @@
 
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/config/text_format.h"
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
+#include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
@@ -29,30 +27,19 @@ void AppendNumber(T number, std::string* bytes) {
 }
 
 // A run of 4 records and 2 epochs that has ended.
-class ExactlyOnceTest : public ::testing::Test {
+class ExactlyOnceTest : public LoggedRunTest {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "exactly_once_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+    LoggedRunTest::SetUp();
     folder_ = CheckpointsDir(dir_) + "/cut_0001_000002";
     fs::create_directories(folder_);
-    AppendToLog(R"(generation { generation: 1 job {
+    Append(R"(generation { generation: 1 job {
         epochs: 2
         data { synthetic { train_samples: 4 } features { name: 'record' table: 'tally' } }
         tables { name: 'tally' id: 5 segments { name: 'count' dim: 1 } } } })");
-    AppendToLog("cut { generation: 1 cut: 'cut_0001_000002' step: 9 }");
-    AppendToLog("end { result { samples: 8 } }");
+    Append("cut { generation: 1 cut: 'cut_0001_000002' step: 9 }");
+    Append("end { result { samples: 8 } }");
     WriteLedger(4, 4);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  void AppendToLog(const std::string& text) {
-    auto log = RunLog::Open(dir_, DiskFileSystem());
-    ASSERT_TRUE(log.ok()) << log.status();
-    RunLogEntry entry;
-    const absl::Status parsed = ParseText(text, "entry", &entry);
-    ASSERT_TRUE(parsed.ok()) << parsed;
-    ASSERT_TRUE(log->Append(entry).ok());
   }
   void WriteLedger(uint64_t first_epoch, uint64_t second_epoch) {
     CheckpointManifest manifest;
@@ -92,7 +79,6 @@ class ExactlyOnceTest : public ::testing::Test {
   }
   std::string TallyError() const { return std::string(CheckTally(dir_).status().message()); }
 
-  std::string dir_;
   std::string folder_;
 };
 
@@ -136,7 +122,7 @@ TEST_F(ExactlyOnceTest, TheLedgerHoldsEverySampleOnce) {
 }
 
 TEST_F(ExactlyOnceTest, AJobThatDoesNotCountProvesNothing) {
-  AppendToLog("generation { generation: 2 job { data { synthetic {} } } }");
+  Append("generation { generation: 2 job { data { synthetic {} } } }");
   EXPECT_EQ(CheckTally(dir_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 

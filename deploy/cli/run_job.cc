@@ -48,13 +48,6 @@ absl::Status WriteReport(const RunReport& report, const std::string& file) {
   return file.empty() ? absl::OkStatus() : WriteFileAtomically(file, json);
 }
 
-absl::Status CheckOutputsWritable(const CommandLine& line) {
-  for (const std::string& file : {line.report, line.output}) {
-    if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
-  }
-  return absl::OkStatus();
-}
-
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
 // short, so lines that no cut holds as consumed are left out.
 absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
@@ -98,6 +91,13 @@ int ExitCodeOf(RunEnd::Kind kind) {
       return kInterrupted;
   }
   return 1;
+}
+
+absl::Status CheckOutputsWritable(const CommandLine& line) {
+  for (const std::string& file : {line.report, line.output}) {
+    if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ProgramsDir() {
@@ -165,11 +165,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
   run.report_written = WriteReport(*run.report, line.report);
   // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.
-  const std::string late = launcher->LateSignal();
-  if (!late.empty()) {
-    run.end.warnings.push_back(
-        absl::StrCat(late, " came after the run had finished; its result is complete"));
-  }
+  std::string late = launcher->LateSignalText();
+  if (!late.empty()) run.end.warnings.push_back(std::move(late));
   return run;
 }
 
@@ -203,6 +200,11 @@ int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
 int PrintError(const absl::Status& status) {
   fprintf(stderr, "satrap: %s\n", std::string(status.message()).c_str());
   return 1;
+}
+
+int PrintErrorOrStop(const absl::Status& status) {
+  PrintError(status);
+  return absl::IsCancelled(status) ? kInterrupted : 1;
 }
 
 }  // namespace satrap

@@ -33,6 +33,9 @@ struct JobRun {
   absl::Status report_written;       // not OK: why report.json or line.report was not written
 };
 
+// Checks that --report and --output, where they are given, can be written. Errors as CheckWritable.
+absl::Status CheckOutputsWritable(const CommandLine& line);
+
 // The folder that holds the roles' programs, found from the path of this program.
 absl::StatusOr<std::string> ProgramsDir();
 
@@ -61,6 +64,10 @@ int RunJobAndReport(const JobConfig& job, const CommandLine& line);
 
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
+
+// The same for a command that runs parts of itself in processes of their own (child_run.h): returns
+// 130 if the error is that a signal stopped one of them.
+int PrintErrorOrStop(const absl::Status& status);
 
 }  // namespace satrap
 

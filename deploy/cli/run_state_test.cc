@@ -1,15 +1,13 @@
 #include "deploy/cli/run_state.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
+#include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
@@ -19,32 +17,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class RunStateTest : public ::testing::Test {
+class RunStateTest : public LoggedRunTest {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "run_state_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  void Append(const std::string& text) {
-    auto log = RunLog::Open(dir_, DiskFileSystem());
-    ASSERT_TRUE(log.ok()) << log.status();
-    RunLogEntry entry;
-    const absl::Status parsed = ParseText(text, "entry", &entry);
-    ASSERT_TRUE(parsed.ok()) << parsed;
-    ASSERT_TRUE(log->Append(entry).ok());
-  }
   // A run of three generations with a cut.
   void MakeRun() {
-    const std::string cut = FolderOfCut(dir_, "cut_0001_000001");
-    fs::create_directories(cut);
-    CheckpointManifest manifest;
-    manifest.set_version(kManifestVersion);
-    manifest.set_generation(1);
-    manifest.set_cut(1);
-    manifest.set_step(800);
-    ASSERT_TRUE(WriteManifest(cut, manifest).ok());
+    WriteCut(dir_, 1, 1, 800);
     Append("generation { generation: 1 cause: 'start' job { name: 'demo' } }");
     Append(
         "unix_ms: 5000 cut { generation: 1 cut: 'cut_0001_000001' step: 800 bytes: 1500 "
@@ -61,8 +38,6 @@ class RunStateTest : public ::testing::Test {
     EXPECT_TRUE(text.ok()) << text.status();
     return text.value_or("");
   }
-
-  std::string dir_;
 };
 
 constexpr char kHistory[] =

@@ -1,15 +1,15 @@
 #include "deploy/launcher/cut_check.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
@@ -21,11 +21,10 @@ using ::testing::StartsWith;
 constexpr char kCut[] = "cut_0001_000002";
 
 // A run with one committed cut of two files.
-class CutCheckTest : public ::testing::Test {
+class CutCheckTest : public LoggedRunTest {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "cut_check_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
+    LoggedRunTest::SetUp();
     folder_ = FolderOfCut(dir_, kCut);
     fs::create_directories(folder_);
     manifest_.set_version(kManifestVersion);
@@ -42,16 +41,9 @@ class CutCheckTest : public ::testing::Test {
     ASSERT_TRUE(WriteManifest(folder_, manifest_).ok());
     uint32_t crc32c = 0;
     ASSERT_TRUE(ReadManifest(folder_, DiskFileSystem(), &crc32c).ok());
-    auto log = RunLog::Open(dir_, DiskFileSystem());
-    ASSERT_TRUE(log.ok());
-    RunLogEntry entry;
-    entry.mutable_cut()->set_generation(1);
-    entry.mutable_cut()->set_cut(kCut);
-    entry.mutable_cut()->set_step(70);
-    entry.mutable_cut()->set_manifest_crc32c(crc32c);
-    ASSERT_TRUE(log->Append(entry).ok());
+    Append(absl::StrCat("cut { generation: 1 cut: '", kCut, "' step: 70 manifest_crc32c: ", crc32c,
+                        " }"));
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   std::string Problem() const {
     const auto log = RunLog::Open(dir_, DiskFileSystem());
@@ -59,7 +51,6 @@ class CutCheckTest : public ::testing::Test {
     return log.ok() ? CutProblem(*log, dir_, kCut) : "";
   }
 
-  std::string dir_;
   std::string folder_;
   CheckpointManifest manifest_;
 };

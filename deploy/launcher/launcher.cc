@@ -45,6 +45,8 @@ constexpr int64_t kKillMs = 60000;
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 constexpr int64_t kLongestPauseMs = 30000;
+constexpr char kCameTooLate[] =
+    " came too late to stop the run, which has finished; its result is complete";
 
 // 0, 1, 2, 4, ... 30 s.
 int64_t PauseMs(int restarts_since_cut) {
@@ -84,7 +86,6 @@ struct Launcher::Rep {
   RunEnd Failed(std::string message);
   // `why`: why there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
-  std::string NoLastCutText() const;
   // What is lost and how to go on. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
   void EndAll();
@@ -296,9 +297,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   const bool is_new_cut = progress.cut.has_value() &&
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
-  if (is_new_cut) {
-    restarts_since_cut = 0;
-  }
+  if (is_new_cut) restarts_since_cut = 0;
   int64_t pause_ms = 0;
   if (!IsScaled()) {
     if (restarts_since_cut >= job.max_restarts()) {
@@ -400,15 +399,6 @@ RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   return end;
 }
 
-std::string Launcher::Rep::NoLastCutText() const {
-  if (!stop.taken()) {
-    return absl::StrCat("no last cut was asked for within ", job.stop_seconds(),
-                        " s (stop_seconds): ", stop.waits_for());
-  }
-  return absl::StrCat("the run did not stop with a last cut within ", job.stop_seconds(),
-                      " s (stop_seconds)");
-}
-
 RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
                           absl::FunctionRef<void(const std::string&)> on_message) {
   while (true) {
@@ -443,12 +433,13 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     }
     // The next generation would begin where the newest cut is, and could save nothing more.
     if (stop.begun() && cause.has_value()) {
-      // Processes that end because the run has stopped may be noticed before its last word.
+      // Processes that end because the run is over may be noticed before its last word.
       if (!generation->coordinator().ended) AskStatus();
+      if (status.state() == FINISHED) return Finish(RunEnd::FINISHED);
       if (status.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);
       return Interrupted(absl::StrCat("there is no last cut: ", cause->full));
     }
-    if (stop.IsLate()) return Interrupted(NoLastCutText());
+    if (stop.IsLate()) return Interrupted(stop.LateText());
     if (!cause.has_value()) continue;
     if (status.state() == FAILED || generation->coordinator().exited_with(1)) {
       return Failed(cause->full);
@@ -490,9 +481,11 @@ const std::string& Launcher::run_dir() const { return rep_->folder->path(); }
 
 const std::vector<RestartTimes>& Launcher::restart_times() const { return rep_->restart_times; }
 
-std::string Launcher::LateSignal() {
+std::string Launcher::LateSignalText() {
   rep_->signals.Take();
-  return rep_->signals.first() == 0 ? "" : strsignal(rep_->signals.first());
+  if (rep_->signals.first() == 0) return "";
+  // It may have come before the run's end or after it: nobody saw which was first.
+  return absl::StrCat(strsignal(rep_->signals.first()), kCameTooLate);
 }
 
 pid_t Launcher::starter_pid() const { return rep_->starter->pid(); }

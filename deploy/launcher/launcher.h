@@ -100,9 +100,9 @@ class Launcher {
   // In order.
   const std::vector<RestartTimes>& restart_times() const;
 
-  // The name of a signal that asked the launcher to stop when the run was already over; empty if
-  // none came. REQUIRES: after Wait
-  std::string LateSignal();
+  // What to tell of a signal that asked a run to stop, and the run has finished all the same; empty
+  // if none came until now. REQUIRES: Wait returned FINISHED
+  std::string LateSignalText();
 
   // The process that starts the others, for tests.
   pid_t starter_pid() const;

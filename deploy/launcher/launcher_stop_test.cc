@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "deploy/launcher/launcher_test_fixture.h"
@@ -23,29 +24,46 @@ using Clock = std::chrono::steady_clock;
 // The coordinator's reason after a last cut.
 const std::string kStopped = "stop_reason: 'stopped on request after a cut; nothing is lost'";
 
-TEST_F(LauncherTest, TheFirstSignalLetsATrainingTakeALastCut) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
+class LauncherStopTest : public LauncherTest {
+ protected:
+  // A training in its first generation. Its coordinator answers Status with `status`, and refuses
+  // wishes.
+  void ScriptTraining(const std::string& status = "state: RUNNING generation: 1") {
+    AppendGeneration(1);
+    ScriptCoordinator(status);
+  }
+  // The coordinator takes the next wish; from then on the training is at step 7.
+  void TakeNextWish() { SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish"); }
+  // Runs until the end; a signal comes with the first status. `watch` sees each status after that.
+  RunEnd RunAndSignal(
+      int signal, const std::function<void(const StatusAnswer&)>& watch = [](const auto&) {}) {
+    return Run([] {}, {},
+               [&](const StatusAnswer& status) {
+                 if (++asked_ == 1) kill(getpid(), signal);
+                 watch(status);
+                 return true;
+               });
+  }
+  // The run takes its last cut, and all roles end.
+  void StopRun(int signal) {
+    CommitCut(1, 1, 7);
+    SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
+    EndRoles(signal);
+  }
+
+  int asked_ = 0;  // how many statuses RunAndSignal has seen
+};
+
+TEST_F(LauncherStopTest, TheFirstSignalLetsATrainingTakeALastCut) {
+  ScriptTraining();
+  TakeNextWish();
   for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
     SetProgram(role, "trap 'exit 0' TERM\nwhile true; do sleep 0.1; done");
   }
-  int asked = 0;
   int asked_before_end = 0;
-  const RunEnd end =
-      Run([] {}, {},
-          [&](const StatusAnswer& status) {
-            if (++asked == 1) kill(getpid(), SIGINT);
-            if (status.train().step() == 7 && asked_before_end++ == 1) {
-              CommitCut(1, 1, 7);
-              SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
-              for (const Role role : {EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
-                launcher_->Signal(role, 0, SIGTERM).IgnoreError();
-              }
-              launcher_->Signal(NN_WORKER, 1, SIGTERM).IgnoreError();
-            }
-            return true;
-          });
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (status.train().step() == 7 && asked_before_end++ == 1) StopRun(SIGTERM);
+  });
   EXPECT_THAT(ContentOf(dir_ + "/run/wish.textproto"), HasSubstr("kind: STOP"));
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_EQ(end.message, "Interrupt");
@@ -57,18 +75,12 @@ TEST_F(LauncherTest, TheFirstSignalLetsATrainingTakeALastCut) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
+TEST_F(LauncherStopTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
   job_.set_stop_seconds(0.5);
-  AppendGeneration(1);
+  ScriptTraining("state: RUNNING generation: 1 train { step: 9 }");
   CommitCut(1, 1, 7);
-  ScriptCoordinator("state: RUNNING generation: 1 train { step: 9 }");
   SetStatus("state: RUNNING generation: 1 train { step: 12 }", "on_wish");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer&) {
-                           if (++asked == 1) kill(getpid(), SIGTERM);
-                           return true;
-                         });
+  const RunEnd end = RunAndSignal(SIGTERM);
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.outlook, HasSubstr("goes on from step 7 (cut_0001_000001); about 5 steps after "
                                      "it are lost"));
@@ -77,55 +89,49 @@ TEST_F(LauncherTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, TheSecondSignalEndsTheRunAtOnce) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  int asked = 0;
+TEST_F(LauncherStopTest, TheSecondSignalEndsTheRunAtOnce) {
+  ScriptTraining();
+  TakeNextWish();
   const auto start = Clock::now();
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer& status) {
-                           if (++asked == 1 || status.train().step() == 7) kill(getpid(), SIGINT);
-                           return true;
-                         });
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (status.train().step() == 7) kill(getpid(), SIGTERM);
+  });
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_EQ(end.message, "Interrupt") << "the first one";
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10)) << "long before stop_seconds";
   ExpectNobodyIsLeft();
 }
 
-// As timeout(1) does: to the process, and to its group.
-TEST_F(LauncherTest, ASigtermThatIsSentTwiceAtOnceIsOne) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  int asked = 0;
-  int after_wish = 0;
-  on_message_ = [] { kill(getpid(), SIGTERM); };
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer& status) {
-                           if (++asked == 1) kill(getpid(), SIGTERM);
-                           if (status.train().step() == 7) ++after_wish;
-                           if (after_wish == 8) kill(getpid(), SIGTERM);  // seconds later
-                           return true;
-                         });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_GE(after_wish, 8) << "the repeat was no second signal";
-  EXPECT_THAT(messages_, SizeIs(1));
+// As timeout(1) does: to the process, and to its group. (stop_signals_test.cc has more of this.)
+TEST_F(LauncherStopTest, ASignalThatIsSentTwiceAtOnceIsOne) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    if (signal == SIGINT) {
+      TearDown();
+      messages_.clear();
+      asked_ = 0;
+      SetUp();
+    }
+    ScriptTraining();
+    TakeNextWish();
+    int after_wish = 0;
+    on_message_ = [signal] { kill(getpid(), signal); };
+    const RunEnd end = RunAndSignal(signal, [&](const StatusAnswer& status) {
+      if (status.train().step() == 7) ++after_wish;
+      if (after_wish == 8) kill(getpid(), signal);  // seconds later
+    });
+    EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+    EXPECT_GE(after_wish, 8) << "the repeat was no second signal";
+    EXPECT_THAT(messages_, SizeIs(1));
+  }
 }
 
-TEST_F(LauncherTest, ADeathDuringTheLastCutEndsTheRun) {
+TEST_F(LauncherStopTest, ADeathDuringTheLastCutEndsTheRun) {
   job_.set_max_restarts(5);
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer& status) {
-                           if (++asked == 1) kill(getpid(), SIGINT);
-                           if (status.train().step() == 7)
-                             launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
-                           return true;
-                         });
+  ScriptTraining();
+  TakeNextWish();
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (status.train().step() == 7) launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
+  });
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(messages_, SizeIs(1)) << "that of the signal";
   EXPECT_THAT(end.warnings,
@@ -135,13 +141,12 @@ TEST_F(LauncherTest, ADeathDuringTheLastCutEndsTheRun) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
-  AppendGeneration(1);
-  CommitCut(1, 1, 7);
+TEST_F(LauncherStopTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
   for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
     SetProgram(role, "sleep 1; exit 0");
   }
-  ScriptCoordinator("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
+  ScriptTraining("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
+  CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
   EXPECT_EQ(end.kind, RunEnd::STOPPED);
   EXPECT_THAT(end.outlook, HasSubstr("no work is lost; `satrap resume "));
@@ -149,25 +154,12 @@ TEST_F(LauncherTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, AWishThatIsRefusedIsMadeAgainUntilItIsTaken) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  int asked = 0;
-  const RunEnd end =
-      Run([] {}, {},
-          [&](const StatusAnswer& status) {
-            if (++asked == 1) kill(getpid(), SIGINT);
-            if (asked == 4) SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-            if (status.train().step() == 7) {
-              CommitCut(1, 1, 7);
-              SetStatus("state: STOPPED generation: 1 " + kStopped);
-              for (const Role role : {EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
-                launcher_->Signal(role, 0, SIGKILL).IgnoreError();
-              }
-              launcher_->Signal(NN_WORKER, 1, SIGKILL).IgnoreError();
-            }
-            return true;
-          });
+TEST_F(LauncherStopTest, AWishThatIsRefusedIsMadeAgainUntilItIsTaken) {
+  ScriptTraining();
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (asked_ == 4) TakeNextWish();
+    if (status.train().step() == 7) StopRun(SIGKILL);
+  });
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.outlook, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_THAT(messages_,
@@ -176,41 +168,29 @@ TEST_F(LauncherTest, AWishThatIsRefusedIsMadeAgainUntilItIsTaken) {
   EXPECT_THAT(end.warnings, SizeIs(0));
 }
 
-TEST_F(LauncherTest, ACoordinatorThatDoesNotAnswerAtOnceIsWaitedFor) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1");
-  SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer& status) {
-                           if (++asked == 1) {
-                             std::filesystem::remove(dir_ + "/run/status.textproto");
-                             kill(getpid(), SIGINT);
-                           }
-                           if (asked == 5) SetStatus("state: RUNNING generation: 1");
-                           return status.train().step() != 7;
-                         });
-  EXPECT_EQ(end.kind, RunEnd::DISMISSED) << "the wish was taken in the end";
+TEST_F(LauncherStopTest, ACoordinatorThatDoesNotAnswerAtOnceIsWaitedFor) {
+  ScriptTraining();
+  TakeNextWish();
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (asked_ == 1) std::filesystem::remove(dir_ + "/run/status.textproto");
+    if (asked_ == 5) SetStatus("state: RUNNING generation: 1");
+    if (status.train().step() == 7) StopRun(SIGKILL);
+  });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(messages_, ElementsAre(HasSubstr("\n  it waits: the coordinator does not answer"),
                                      "the run takes its last cut now"));
 }
 
-TEST_F(LauncherTest, AStopDuringAChangeOfSizeWaitsForItsCut) {
-  AppendGeneration(1);
-  ScriptCoordinator("state: RUNNING generation: 1 train { step: 9 }");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer&) {
-                           if (++asked == 1) kill(getpid(), SIGINT);
-                           if (asked == 4) {
-                             CommitCut(1, 1, 9);
-                             AppendToLog(
-                                 "generation { generation: 2 cut: 'cut_0001_000001' cause: 'scale' "
-                                 "job { name: 'scripts' } }");
-                             SetStatus("state: RESTARTING generation: 1 train { step: 9 }");
-                           }
-                           return true;
-                         });
+TEST_F(LauncherStopTest, AStopDuringAChangeOfSizeWaitsForItsCut) {
+  ScriptTraining("state: RUNNING generation: 1 train { step: 9 }");
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer&) {
+    if (asked_ != 4) return;
+    CommitCut(1, 1, 9);
+    AppendToLog(
+        "generation { generation: 2 cut: 'cut_0001_000001' cause: 'scale' "
+        "job { name: 'scripts' } }");
+    SetStatus("state: RESTARTING generation: 1 train { step: 9 }");
+  });
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("no work is lost; `satrap resume "),
                                  HasSubstr("goes on from step 9 (cut_0001_000001)")));
@@ -219,17 +199,11 @@ TEST_F(LauncherTest, AStopDuringAChangeOfSizeWaitsForItsCut) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, AStopThatNobodyTakesIsGivenUpAndTheLossIsNotClaimedToBeKnown) {
+TEST_F(LauncherStopTest, AStopThatNobodyTakesIsGivenUpAndTheLossIsNotClaimedToBeKnown) {
   job_.set_stop_seconds(0.5);
-  AppendGeneration(1);
+  ScriptTraining("state: RUNNING generation: 1 train { step: 9 }");
   CommitCut(1, 1, 9);
-  ScriptCoordinator("state: RUNNING generation: 1 train { step: 9 }");
-  int asked = 0;
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer&) {
-                           if (++asked == 1) kill(getpid(), SIGINT);
-                           return true;
-                         });
+  const RunEnd end = RunAndSignal(SIGINT);
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.warnings, ElementsAre("no last cut was asked for within 0.5 s (stop_seconds): "
                                         "coordinator: the run takes no cut any more"));
@@ -237,18 +211,12 @@ TEST_F(LauncherTest, AStopThatNobodyTakesIsGivenUpAndTheLossIsNotClaimedToBeKnow
                                  Not(HasSubstr("no work is lost"))));
 }
 
-TEST_F(LauncherTest, AGenerationThatHasNotBegunIsStoppedAtOnce) {
-  AppendGeneration(1);
+TEST_F(LauncherStopTest, AGenerationThatHasNotBegunIsStoppedAtOnce) {
+  ScriptTraining("state: STARTING generation: 1");
   CommitCut(1, 1, 9);
-  ScriptCoordinator("state: STARTING generation: 1");
   SetStatus("state: STOPPED generation: 1 " + kStopped, "on_wish");
-  int asked = 0;
   const auto start = Clock::now();
-  const RunEnd end = Run([] {}, {},
-                         [&](const StatusAnswer&) {
-                           if (++asked == 1) kill(getpid(), SIGINT);
-                           return true;
-                         });
+  const RunEnd end = RunAndSignal(SIGINT);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10)) << "roles that still load are killed";
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.outlook, HasSubstr("no work is lost; `satrap resume "));
@@ -256,20 +224,48 @@ TEST_F(LauncherTest, AGenerationThatHasNotBegunIsStoppedAtOnce) {
   ExpectNobodyIsLeft();
 }
 
-TEST_F(LauncherTest, AStopWithoutALastCutTellsWhyAndWhatIsLost) {
-  AppendGeneration(1);
+// What is told of it is true whether it came before the run's end, as here, or after.
+TEST_F(LauncherStopTest, ARunMayFinishAlthoughASignalHasAskedItToStop) {
+  ScriptTraining();
+  std::string late;
+  on_end_ = [&] { late = launcher_->LateSignalText(); };
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer&) {
+    if (asked_ != 3) return;
+    SetStatus("state: FINISHED generation: 1 result { steps: 9 }");
+    EndRoles(SIGKILL);
+  });
+  EXPECT_EQ(end.kind, RunEnd::FINISHED);
+  EXPECT_EQ(late,
+            "Interrupt came too late to stop the run, which has finished; its result is complete");
+}
+
+TEST_F(LauncherStopTest, ASignalAfterTheEndIsKept) {
+  ScriptTraining("state: FINISHED generation: 1 result { steps: 9 }");
+  std::string before;
+  std::string late;
+  on_end_ = [&] {
+    before = launcher_->LateSignalText();
+    kill(getpid(), SIGINT);
+    late = launcher_->LateSignalText();
+  };
+  EXPECT_EQ(Run([this] { EndRoles(SIGKILL); }).kind, RunEnd::FINISHED);
+  EXPECT_EQ(before, "");
+  EXPECT_EQ(late,
+            "Interrupt came too late to stop the run, which has finished; its result is complete");
+}
+
+TEST_F(LauncherStopTest, AStopWithoutALastCutTellsWhyAndWhatIsLost) {
+  ScriptTraining("state: STOPPED generation: 1 train { step: 12 } stop_reason: 'too late'");
   CommitCut(1, 1, 7);
-  ScriptCoordinator("state: STOPPED generation: 1 train { step: 12 } stop_reason: 'too late'");
   const RunEnd end = Run([] {});
   EXPECT_EQ(end.kind, RunEnd::STOPPED);
   EXPECT_THAT(end.warnings, ElementsAre("too late"));
   EXPECT_THAT(end.outlook, HasSubstr("(cut_0001_000001); about 5 steps after it are lost"));
 }
 
-TEST_F(LauncherTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
-  AppendGeneration(1);
+TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
+  ScriptTraining();
   CommitCut(1, 1, 7);
-  ScriptCoordinator("state: RUNNING generation: 1");
   const RunEnd end =
       Run([] {}, {},
           [&](const StatusAnswer&) {
@@ -283,12 +279,11 @@ TEST_F(LauncherTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
 }
 
 // The quick look at the cut sees nothing, but a role that loaded it has said what to do.
-TEST_F(LauncherTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
-  AppendGeneration(1);
-  CommitCut(1, 1, 7);
-  ScriptCoordinator(
+TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
+  ScriptTraining(
       "state: FAILED generation: 1 stop_reason: 'embedding_ps 0: a.rows is damaged; go on from "
       "another cut with `satrap resume RUN --from CUT`'");
+  CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("a.rows is damaged"));

@@ -126,16 +126,6 @@ TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 3"));
 }
 
-TEST_F(LauncherTest, ASignalAfterTheEndIsKept) {
-  SetProgram("data_loader", "exit 3");
-  auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
-  ASSERT_TRUE(launcher.ok()) << launcher.status();
-  (*launcher)->Wait([](const StatusAnswer&) { return true; }, [](const std::string&) {});
-  EXPECT_EQ((*launcher)->LateSignal(), "");
-  kill(getpid(), SIGINT);
-  EXPECT_EQ((*launcher)->LateSignal(), "Interrupt");
-}
-
 // As on a disk that is full: this process can write no byte more.
 TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
   job_.set_max_restarts(1);

@@ -6,9 +6,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/config/text_format.h"
+#include "deploy/launcher/logged_run.h"
 
 namespace satrap {
 namespace {
@@ -69,26 +68,13 @@ void LauncherTest::SetStatus(const std::string& status, const std::string& name)
 }
 
 void LauncherTest::AppendToLog(const std::string& entry_text) {
-  auto log = RunLog::Open(dir_ + "/run", DiskFileSystem());
-  ASSERT_TRUE(log.ok()) << log.status();
-  RunLogEntry entry;
-  const absl::Status parsed = ParseText(entry_text, "entry", &entry);
-  ASSERT_TRUE(parsed.ok()) << parsed;
-  ASSERT_TRUE(log->Append(entry).ok());
+  satrap::AppendToLog(dir_ + "/run", entry_text);
 }
 
 void LauncherTest::CommitCut(uint64_t generation, uint64_t number, uint64_t step) {
-  const std::string name = CutName(generation, number);
-  const std::string folder = FolderOfCut(dir_ + "/run", name);
-  fs::create_directories(folder);
-  CheckpointManifest manifest;
-  manifest.set_version(kManifestVersion);
-  manifest.set_generation(generation);
-  manifest.set_cut(number);
-  manifest.set_step(step);
-  ASSERT_TRUE(WriteManifest(folder, manifest).ok());
-  AppendToLog("cut { generation: " + std::to_string(generation) + " cut: '" + name +
-              "' step: " + std::to_string(step) + " }");
+  WriteCut(dir_ + "/run", generation, number, step);
+  AppendToLog("cut { generation: " + std::to_string(generation) + " cut: '" +
+              CutName(generation, number) + "' step: " + std::to_string(step) + " }");
 }
 
 void LauncherTest::AppendGeneration(uint64_t number) {
@@ -118,10 +104,19 @@ RunEnd LauncherTest::Run(const std::function<void()>& then, const LaunchOptions&
     pids_[process] = PidOf(process);
   }
   then();
-  return (*launcher)->Wait(on_status, [this](const std::string& message) {
+  const RunEnd end = (*launcher)->Wait(on_status, [this](const std::string& message) {
     messages_.push_back(message);
     if (on_message_ != nullptr) on_message_();
   });
+  if (on_end_ != nullptr) on_end_();
+  return end;
+}
+
+void LauncherTest::EndRoles(int signal) {
+  for (const Role role : {EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
+    launcher_->Signal(role, 0, signal).IgnoreError();
+  }
+  launcher_->Signal(NN_WORKER, 1, signal).IgnoreError();
 }
 
 void LauncherTest::ExpectNobodyIsLeft() const {

@@ -48,6 +48,8 @@ class LauncherTest : public ::testing::Test {
       const std::function<bool(const StatusAnswer&)>& on_status = [](const StatusAnswer&) {
         return true;
       });
+  // Sends a signal to all processes but the coordinator. REQUIRES: during Run
+  void EndRoles(int signal);
   // Of the first processes and of those that were started last.
   void ExpectNobodyIsLeft() const;
 
@@ -57,6 +59,7 @@ class LauncherTest : public ::testing::Test {
   std::map<std::string, pid_t> pids_;  // of the first processes
   std::vector<std::string> messages_;
   std::function<void()> on_message_;
+  std::function<void()> on_end_;  // called when the run has ended, before the launcher is gone
   Launcher* launcher_ = nullptr;  // during Run
 };
 

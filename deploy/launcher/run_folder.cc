@@ -141,6 +141,10 @@ absl::StatusOr<int> LockRun(const std::string& run_dir) {
                    ": stop it first, with `satrap stop ", run_dir, "`"));
 }
 
+absl::Status HoldsARun(const std::string& path) {
+  return absl::FailedPreconditionError(absl::StrCat(path, " holds a run already"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& path) {
@@ -150,9 +154,10 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& pa
   ASSIGN_OR_RETURN(const int lock_fd, LockRun(path));
   // From here on the destructor releases the lock.
   auto sockets = SocketFolder::Make(P_tmpdir, path + "/sockets");
+  const absl::Status made = sockets.status();
   std::unique_ptr<RunFolder> folder(
-      new RunFolder(path, lock_fd, sockets.ok() ? *std::move(sockets) : nullptr));
-  RETURN_IF_ERROR(sockets.status());
+      new RunFolder(path, lock_fd, made.ok() ? *std::move(sockets) : nullptr));
+  RETURN_IF_ERROR(made);
   return folder;
 }
 
@@ -181,6 +186,17 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::str
   return Fill(fs::absolute(runs_dir + "/" + run).lexically_normal().string());
 }
 
+absl::Status RunFolder::CheckFree(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  std::error_code error;
+  if (fs::exists(folder / "job.textproto", error)) return HoldsARun(folder.string());
+  // The first folder on the way up that exists is the one in which something would be made.
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!fs::is_directory(folder, error)) return FileError("make folder", path, ENOTDIR);
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus()
+                                                  : FileError("make folder", path);
+}
+
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateAt(const std::string& path) {
   std::error_code error;
   const std::string absolute = fs::absolute(path).lexically_normal().string();
@@ -190,7 +206,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateAt(const std::string
   const std::string job_path = absolute + "/job.textproto";
   const int job_file = open(job_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (job_file < 0 && errno == EEXIST) {
-    return absl::FailedPreconditionError(absl::StrCat(absolute, " holds a run already"));
+    return HoldsARun(absolute);
   }
   if (job_file < 0) return FileError("make file", job_path);
   close(job_file);

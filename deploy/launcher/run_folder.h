@@ -42,6 +42,9 @@ class RunFolder {
   // that is just starting: of two processes that call this, only one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
+  // Whether CreateAt could make a run at `path` now, without touching it. Errors as CreateAt.
+  static absl::Status CheckFree(const std::string& path);
+
   // The folder of a run that has begun, to go on with it. FAILED_PRECONDITION, naming the process,
   // if another one still runs it after half a second.
   static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& path);

@@ -162,6 +162,24 @@ TEST_F(RunFolderTest, NamesTheFolderThatCannotBeMade) {
   EXPECT_THAT(folder.status().message(), HasSubstr(dir_ + "/file/run"));
 }
 
+TEST_F(RunFolderTest, WhereNoRunCanBeMadeIsKnownBefore) {
+  EXPECT_TRUE(RunFolder::CheckFree(dir_ + "/new/run").ok());
+  EXPECT_FALSE(fs::exists(dir_ + "/new")) << "it is only looked at";
+  EXPECT_TRUE(RunFolder::CheckFree(dir_).ok()) << "a folder that holds no run";
+  std::ofstream(dir_ + "/job.textproto") << "name: 'x'";
+  const absl::Status taken = RunFolder::CheckFree(dir_);
+  EXPECT_EQ(taken.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(taken.message(), HasSubstr(dir_ + " holds a run already"));
+  EXPECT_THAT(RunFolder::CheckFree(dir_ + "/job.textproto/run").message(),
+              HasSubstr("cannot make folder " + dir_ + "/job.textproto/run: Not a directory"));
+}
+
+// Writing is refused to nobody who runs as root, but the kernel's own folders take no file.
+TEST_F(RunFolderTest, AFolderThatMustNotBeWrittenIsNotFree) {
+  const absl::Status refused = RunFolder::CheckFree("/proc/self/run");
+  EXPECT_THAT(refused.message(), HasSubstr("cannot make folder /proc/self/run"));
+}
+
 TEST_F(RunFolderTest, AFullDiskIsAnErrorThatNamesTheFile) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   fs::create_symlink("/dev/full", dir_ + "/report.json.partial");

@@ -1,13 +1,9 @@
 #include "deploy/launcher/run_progress.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
-#include "common/checkpoint/manifest.h"
-#include "common/config/text_format.h"
+#include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
@@ -15,41 +11,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class RunProgressTest : public ::testing::Test {
+class RunProgressTest : public LoggedRunTest {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "run_progress_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
-  void Append(const std::string& text) {
-    auto log = RunLog::Open(dir_, DiskFileSystem());
-    ASSERT_TRUE(log.ok()) << log.status();
-    RunLogEntry entry;
-    const absl::Status parsed = ParseText(text, "entry", &entry);
-    ASSERT_TRUE(parsed.ok()) << parsed;
-    ASSERT_TRUE(log->Append(entry).ok());
-  }
-  // The folder of a committed cut.
-  void WriteCut(uint64_t generation, uint64_t number, uint64_t step, uint64_t samples) {
-    const std::string folder = FolderOfCut(dir_, CutName(generation, number));
-    std::filesystem::create_directories(folder);
-    CheckpointManifest manifest;
-    manifest.set_version(kManifestVersion);
-    manifest.set_generation(generation);
-    manifest.set_cut(number);
-    manifest.set_step(step);
-    manifest.mutable_position()->set_samples(samples);
-    ASSERT_TRUE(WriteManifest(folder, manifest).ok());
-  }
   RunProgress Read() const {
     const auto progress = ReadRunProgress(dir_);
     EXPECT_TRUE(progress.ok()) << progress.status();
     return progress.value_or(RunProgress());
   }
-
-  std::string dir_;
 };
 
 StatusAnswer At(uint64_t step, uint64_t samples) {
@@ -69,7 +37,7 @@ TEST_F(RunProgressTest, ARunWithoutALogIsAtTheBeginning) {
 }
 
 TEST_F(RunProgressTest, GoesOnFromTheNewestCut) {
-  WriteCut(1, 2, 1200, 9000);
+  WriteCut(dir_, 1, 2, 1200, 9000);
   Append("generation { generation: 1 job { name: 'first' } cause: 'start' }");
   Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
   Append("cut { generation: 1 cut: 'cut_0001_000002' step: 1200 }");
@@ -116,11 +84,11 @@ TEST_F(RunProgressTest, NoWorkIsLostAfterTheLastCutOfATraining) {
 }
 
 TEST_F(RunProgressTest, ADamagedNewestCutIsNotThePlaceToGoOnFrom) {
-  WriteCut(1, 1, 800, 5000);
+  WriteCut(dir_, 1, 1, 800, 5000);
   Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
   EXPECT_EQ(ResumeText(dir_, Read(), "RUN"),
             "`satrap resume RUN` goes on from step 800 (cut_0001_000001)");
-  WriteCut(1, 1, 900, 5000);
+  WriteCut(dir_, 1, 1, 900, 5000);
   const std::string text = ResumeText(dir_, Read(), "RUN");
   EXPECT_THAT(text, AllOf(HasSubstr("the newest cut, cut_0001_000001, is damaged: "),
                           HasSubstr("of step 900"), HasSubstr("`satrap resume RUN --from CUT`")));

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/role/coordinator_client.h"
 #include "common/thread/clock.h"
@@ -11,6 +12,7 @@ namespace satrap {
 
 void StopRequest::Begin(double stop_seconds) {
   CHECK(!begun());
+  stop_seconds_ = stop_seconds;
   deadline_ms_ = MonotonicMs() + static_cast<int64_t>(stop_seconds * 1000);
 }
 
@@ -32,5 +34,14 @@ bool StopRequest::Try(rpc::GrpcChannel* channel, uint64_t run_id, int64_t timeou
 }
 
 bool StopRequest::IsLate() const { return begun() && MonotonicMs() >= deadline_ms_; }
+
+std::string StopRequest::LateText() const {
+  if (!taken_) {
+    return absl::StrCat("no last cut was asked for within ", stop_seconds_,
+                        " s (stop_seconds): ", waits_for_);
+  }
+  return absl::StrCat("the run did not stop with a last cut within ", stop_seconds_,
+                      " s (stop_seconds)");
+}
 
 }  // namespace satrap

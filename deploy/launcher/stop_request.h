@@ -29,10 +29,13 @@ class StopRequest {
   bool taken() const { return taken_; }
   // It has begun, and the time is over.
   bool IsLate() const;
+  // Why there is no last cut. REQUIRES: IsLate()
+  std::string LateText() const;
   // What the request waits for: "the coordinator does not answer", or why it has refused.
   const std::string& waits_for() const { return waits_for_; }
 
  private:
+  double stop_seconds_ = 0;
   int64_t deadline_ms_ = 0;
   bool taken_ = false;
   std::string waits_for_ = "the coordinator does not answer";

@@ -5,9 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "common/base/check.h"
-#include "common/thread/clock.h"
 
 namespace satrap {
 namespace {
@@ -30,7 +30,7 @@ sigset_t SignalsToTake() {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::function<int64_t()> now_ms) : now_ms_(std::move(now_ms)) {
   const sigset_t signals = SignalsToTake();
   CHECK(sigprocmask(SIG_BLOCK, &signals, &before_) == 0);
   fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -39,27 +39,34 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   // What came while processes were being ended asked for no more than that.
-  while (Read() != 0) continue;
+  while (Read().has_value()) continue;
   close(fd_);
   CHECK(sigprocmask(SIG_SETMASK, &before_, nullptr) == 0);
 }
 
-int StopSignals::Read() {
+absl::optional<StopSignals::Received> StopSignals::Read() {
   signalfd_siginfo info;
-  if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return 0;
-  return static_cast<int>(info.ssi_signo);
+  if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return absl::nullopt;
+  Received received;
+  received.signal = static_cast<int>(info.ssi_signo);
+  // The kernel itself sends what keys ask for. It also sends SIGHUP when a terminal is closed, to
+  // some processes twice.
+  received.is_key =
+      info.ssi_code == SI_KERNEL && (received.signal == SIGINT || received.signal == SIGQUIT);
+  return received;
 }
 
 int StopSignals::Take() {
-  while (const int signal = Read()) {
-    const int64_t now_ms = MonotonicMs();
+  while (const absl::optional<Received> next = Read()) {
+    const int64_t now_ms = now_ms_();
     if (first_ == 0) {
-      first_ = signal;
+      first_ = next->signal;
       first_ms_ = now_ms;
-      return signal;
+      first_is_key_ = next->is_key;
+      return first_;
     }
-    const bool is_repeat = signal == first_ && now_ms - first_ms_ < kRepeatMs;
-    if (signal == SIGINT || !is_repeat) return signal;
+    const bool is_soon = next->signal == first_ && now_ms - first_ms_ < kRepeatMs;
+    if (!is_soon || (first_is_key_ && next->is_key)) return next->signal;
   }
   return 0;
 }

@@ -1,8 +1,11 @@
-// The signals that ask a launcher to stop: SIGINT, SIGTERM, SIGHUP and SIGQUIT, without those of the
+// The signals that ask a process to stop: SIGINT, SIGTERM, SIGHUP and SIGQUIT, without those of the
 // last two that its parent has set to be ignored (nohup).
 //
-// Programs such as timeout(1) send SIGTERM twice, to the process and to its group. So a repeat of
-// the first signal within a second counts only if it is SIGINT, which comes from a key.
+// One request to stop may arrive as several signals: timeout(1) sends SIGTERM to the process and to
+// its group, and a program that shares the terminal passes a Ctrl-C on that this process has got,
+// too. So a repeat of the first signal within a second is the same request. Only who presses the
+// key a second time means more by it: of two signals that both come from the terminal's keys, each
+// counts.
 //
 // They are blocked in the thread that made the object for as long as it lives, and are read as they
 // come. Signals that nobody has read by then are consumed by the destructor. Not thread-safe.
@@ -12,13 +15,18 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
+
+#include "absl/types/optional.h"
+#include "common/thread/clock.h"
 
 namespace satrap {
 
 class StopSignals {
  public:
+  // `now_ms` is the clock that tells what a second is.
   // REQUIRES: the main thread, and no other one that leaves these signals unblocked
-  StopSignals();
+  explicit StopSignals(std::function<int64_t()> now_ms = MonotonicMs);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -29,13 +37,20 @@ class StopSignals {
   int first() const { return first_; }
   // Readable when Take has something to return.
   int fd() const { return fd_; }
+  // The signals that were blocked before, which a child process should have.
+  const sigset_t& before() const { return before_; }
 
  private:
-  // The next signal that has come; 0 if there is none.
-  int Read();
+  struct Received {
+    int signal = 0;
+    bool is_key = false;  // the terminal sent it
+  };
+  absl::optional<Received> Read();
 
+  const std::function<int64_t()> now_ms_;
   int first_ = 0;
-  int64_t first_ms_ = 0;  // MonotonicMs of it
+  int64_t first_ms_ = 0;
+  bool first_is_key_ = false;
   int fd_ = -1;
   sigset_t before_;
 };

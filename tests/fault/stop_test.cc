@@ -53,12 +53,58 @@ TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
   // A rank that stands still keeps the last cut from being taken.
   Signal("nn_worker", 1, SIGSTOP);
   kill(run.pid, SIGINT);
-  EXPECT_TRUE(WaitUntil([&] { return !ReadFile(run.err_path).empty(); }, 5));
+  EXPECT_TRUE(WaitUntil(
+      [&] { return ReadFile(run.err_path).find("takes a last cut") != std::string::npos; }, 5));
+  // A program that repeats a signal within a second means the same one.
+  WaitUntil([] { return false; }, 1.1);
   kill(run.pid, SIGINT);
   const CommandEnd stopped = WaitFor(run, 5);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(StopTest, AStoppedChaosLeavesNoUndisturbedRunBehind) {
+  const std::string job = WriteCountingJob(kRecords);
+  const std::string undisturbed = RunDir() + "-undisturbed-1";
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    const Command chaos = StartSatrap(
+        {"chaos", job, "--run_dir", RunDir(), "--undisturbed=1", "--set", "epochs=100"});
+    ASSERT_TRUE(WaitUntilTraining(undisturbed)) << ReadFile(chaos.err_path);
+    kill(chaos.pid, signal);
+    const CommandEnd end = WaitFor(chaos, 40);
+    EXPECT_TRUE(WaitUntilOver(undisturbed, 20));
+    EXPECT_TRUE(WaitUntilGone("--run_dir=" + undisturbed, 5));
+    EXPECT_FALSE(fs::exists(RunDir())) << "the disturbed run did not begin";
+    if (signal == SIGTERM) {
+      EXPECT_EQ(end.exit_code, 130) << end.err;
+      EXPECT_THAT(end.err, AllOf(HasSubstr("Terminated: the run takes a last cut and stops"),
+                                 HasSubstr("undisturbed-1 was stopped by Terminated")));
+    }
+    fs::remove_all(undisturbed);
+  }
+}
+
+TEST_F(StopTest, ChaosChecksWhatItWritesBeforeItTrains) {
+  const std::string job = WriteCountingJob(1000);
+  const std::string undisturbed = RunDir() + "-undisturbed-";
+  const auto refusal_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"chaos", job, "--run_dir", RunDir(), "--undisturbed=2"};
+    args.insert(args.end(), more.begin(), more.end());
+    const CommandEnd end = Satrap(args);
+    EXPECT_EQ(end.exit_code, 1) << end.err;
+    EXPECT_FALSE(fs::exists(undisturbed + "1")) << "nothing ran";
+    return end.err;
+  };
+  EXPECT_THAT(refusal_of({"--report", Path("no/report.json")}),
+              HasSubstr("no/report.json: No such"));
+  fs::create_directories(undisturbed + "2");
+  WriteFile("run-undisturbed-2/job.textproto", "name: 'other'");
+  EXPECT_THAT(refusal_of({}), HasSubstr("run-undisturbed-2 holds a run already"));
+  fs::remove_all(undisturbed + "2");
+  fs::create_directories(RunDir());
+  WriteFile("run/job.textproto", "name: 'other'");
+  EXPECT_THAT(refusal_of({}), HasSubstr("run holds a run already"));
 }
 
 TEST_F(StopTest, ARunWhoseLauncherWasKilledResumes) {

@@ -1,0 +1,74 @@
+// Test support: a run in progress that does nothing. The test's process holds the run's folder, as a
+// launcher does, and is the coordinator, which answers as the test has scripted it.
+
+#ifndef SATRAP_DEPLOY_CLI_FAKE_RUN_H_
+#define SATRAP_DEPLOY_CLI_FAKE_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/grpc_server.h"
+#include "common/rpc/rpc.h"
+#include "common/thread/mutex.h"
+#include "deploy/launcher/logged_run.h"
+#include "deploy/launcher/run_folder.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+// In place of a status: the call is never answered.
+inline constexpr char kSilent[] = "silent";
+// The same, and the process that runs the run ends.
+inline constexpr char kGone[] = "gone";
+
+// The folder of the run is dir_.
+class FakeRunTest : public LoggedRunTest, private rpc::Handler {
+ protected:
+  static constexpr uint64_t kRunId = 77;
+
+  // Begins with a coordinator that serves, and with status RUNNING of generation 1.
+  void SetUp() override;
+  void TearDown() override;
+
+  // The answers of the next calls of Status, in text format, one each; the last is repeated.
+  void Script(std::vector<std::string> statuses);
+  // Answers the calls of Wish, one at a time, with the wish's number or a refusal. It may call
+  // Script, and change the run's log. By default a wish gets number 1.
+  std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
+  // So many wishes, the first ones, are never answered.
+  int silent_wishes_ = 0;
+  // Whether the run's launcher lets go of it as soon as the coordinator has said STOPPED.
+  bool is_released_ = true;
+  // The wishes that have come, and how many calls of Status.
+  std::vector<WishRequest> Wishes();
+  int StatusCalls();
+
+  void StartCoordinator();
+  void EndCoordinator() { server_.reset(); }
+  // The process that runs the run is gone.
+  void Release() { folder_.reset(); }
+
+ private:
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
+  std::string NextStatus();
+  void AnswerStatus(rpc::Callback respond);
+  void AnswerWish(const rpc::Message& request, rpc::Callback respond);
+
+  std::string address_;
+  std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<rpc::GrpcServer> server_;
+  Mutex calls_;  // held while a call is handled
+  Mutex mutex_;
+  std::vector<std::string> statuses_ GUARDED_BY(mutex_);
+  int status_calls_ GUARDED_BY(mutex_) = 0;
+  std::vector<WishRequest> wishes_ GUARDED_BY(mutex_);
+  std::vector<rpc::Callback> unanswered_ GUARDED_BY(mutex_);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_FAKE_RUN_H_

@@ -1,0 +1,159 @@
+#include "deploy/cli/run_connection.h"
+
+#include <chrono>
+#include <string>
+
+#include "deploy/cli/fake_run.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Clock = std::chrono::steady_clock;
+
+class RunConnectionTest : public FakeRunTest {
+ protected:
+  // A wish that is fulfilled as a cut is.
+  absl::StatusOr<StatusAnswer> Fulfil(WishRequest::Kind kind) {
+    const auto connection = RunConnection::Open(dir_);
+    if (!connection.ok()) return connection.status();
+    WishRequest request;
+    request.set_kind(kind);
+    return (*connection)
+        ->Fulfil(request, [](const StatusAnswer& status, uint64_t generation, uint64_t wish) {
+          return status.generation() == generation && status.fulfilled_wish() >= wish;
+        });
+  }
+};
+
+TEST_F(RunConnectionTest, ARunThatNobodyRunsIsNotReached) {
+  Release();
+  const auto connection = RunConnection::Open(dir_);
+  EXPECT_EQ(connection.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(connection.status().message(),
+              AllOf(HasSubstr("nothing runs in " + dir_), HasSubstr("`satrap status " + dir_),
+                    HasSubstr("`satrap resume " + dir_)));
+}
+
+TEST_F(RunConnectionTest, ACoordinatorThatDoesNotAnswerIsAnErrorAfterSeconds) {
+  Script({kSilent});
+  const auto connection = RunConnection::Open(dir_);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  const auto start = Clock::now();
+  EXPECT_EQ((*connection)->Status().status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(6));
+}
+
+TEST_F(RunConnectionTest, ACoordinatorThatIsStartedAgainIsReachedOnceItAnswers) {
+  EndCoordinator();
+  const auto connection = RunConnection::Open(dir_);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  EXPECT_FALSE((*connection)->Status().ok());
+  StartCoordinator();
+  // The channel may wait a second before it tries again.
+  bool reached = false;
+  for (int attempt = 0; attempt < 3 && !reached; ++attempt) reached = (*connection)->Status().ok();
+  EXPECT_TRUE(reached);
+}
+
+TEST_F(RunConnectionTest, ACutIsAskedForOnceAndWhenTheRunHasBegun) {
+  Script({"state: RESTARTING generation: 1", "state: STARTING generation: 2",
+          "state: RUNNING generation: 2"});
+  on_wish_ = [this](const WishRequest&) {
+    EXPECT_EQ(StatusCalls(), 3) << "before, there was nothing to cut";
+    Script({"state: RUNNING generation: 2", "state: RUNNING generation: 2 fulfilled_wish: 2",
+            "state: RUNNING generation: 2 fulfilled_wish: 3 job_name: 'done'"});
+    return 3;
+  };
+  const auto fulfilled = Fulfil(WishRequest::CUT);
+  ASSERT_TRUE(fulfilled.ok()) << fulfilled.status();
+  EXPECT_EQ(fulfilled->job_name(), "done");
+  ASSERT_THAT(Wishes(), SizeIs(1));
+  EXPECT_EQ(Wishes()[0].kind(), WishRequest::CUT);
+  EXPECT_EQ(Wishes()[0].run_id(), kRunId);
+}
+
+TEST_F(RunConnectionTest, ARunMayBeStoppedBeforeItHasBegun) {
+  Script({"state: STARTING generation: 1"});
+  on_wish_ = [this](const WishRequest&) {
+    Script({"state: STOPPED generation: 1"});
+    return 1;
+  };
+  const auto stopped = Fulfil(WishRequest::STOP);
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_EQ(stopped->state(), STOPPED);
+}
+
+TEST_F(RunConnectionTest, AWishThatEndsWithItsGenerationIsMadeAgain) {
+  on_wish_ = [this](const WishRequest&) {
+    // Wishes count from 1 in each generation, so a number alone says nothing.
+    Script({"state: RESTARTING generation: 1", "state: STARTING generation: 2",
+            "state: RUNNING generation: 2 fulfilled_wish: 9"});
+    on_wish_ = [this](const WishRequest&) {
+      Script({"state: RUNNING generation: 2 fulfilled_wish: 1"});
+      return 1;
+    };
+    return 1;
+  };
+  EXPECT_TRUE(Fulfil(WishRequest::CUT).ok());
+  EXPECT_THAT(Wishes(), SizeIs(2));
+}
+
+TEST_F(RunConnectionTest, WhoeverGetsNoAnswerAsksAgain) {
+  Script({kSilent, "state: RUNNING generation: 1"});
+  silent_wishes_ = 1;
+  on_wish_ = [this](const WishRequest&) {
+    Script({"state: RUNNING generation: 1 fulfilled_wish: 1"});
+    return 1;
+  };
+  EXPECT_TRUE(Fulfil(WishRequest::CUT).ok());
+  EXPECT_THAT(Wishes(), SizeIs(2));
+}
+
+TEST_F(RunConnectionTest, TheEndOfTheRunEndsTheWait) {
+  Script({"state: FAILED stop_reason: 'out of luck'"});
+  EXPECT_EQ(Fulfil(WishRequest::CUT).status(),
+            absl::AbortedError("the run has failed: out of luck"));
+  Script({"state: FINISHED"});
+  EXPECT_EQ(Fulfil(WishRequest::STOP).status(),
+            absl::FailedPreconditionError("the run has finished"));
+  is_released_ = false;
+  Script({"state: STOPPED"});
+  EXPECT_EQ(Fulfil(WishRequest::SCALE).status(),
+            absl::FailedPreconditionError("the run has been stopped"));
+  EXPECT_TRUE(Fulfil(WishRequest::STOP).ok()) << "perhaps by this wish, whose answer was lost";
+  EXPECT_THAT(Wishes(), SizeIs(0));
+  Script({kGone});
+  EXPECT_EQ(Fulfil(WishRequest::CUT).status(),
+            absl::UnavailableError("the run in " + dir_ + " has ended"));
+}
+
+TEST_F(RunConnectionTest, ARefusalIsTold) {
+  on_wish_ = [](const WishRequest&) {
+    return absl::FailedPreconditionError("the run takes no cut any more");
+  };
+  const absl::Status refused = Fulfil(WishRequest::CUT).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("the run takes no cut any more"));
+  EXPECT_THAT(Wishes(), SizeIs(1));
+  on_wish_ = [](const WishRequest&) { return absl::InvalidArgumentError("another run"); };
+  EXPECT_THAT(Fulfil(WishRequest::STOP).status().message(), HasSubstr("another run"));
+}
+
+TEST_F(RunConnectionTest, AStopIsAskedForUntilAChangeOfSizeIsOver) {
+  on_wish_ = [this](const WishRequest&) -> absl::StatusOr<uint64_t> {
+    on_wish_ = [this](const WishRequest&) {
+      Script({"state: STOPPED generation: 1"});
+      return 1;
+    };
+    return absl::FailedPreconditionError("the run is being scaled");
+  };
+  EXPECT_TRUE(Fulfil(WishRequest::STOP).ok());
+  EXPECT_THAT(Wishes(), SizeIs(2));
+}
+
+}  // namespace
+}  // namespace satrap

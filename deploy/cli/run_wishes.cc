@@ -1,0 +1,110 @@
+#include "deploy/cli/run_wishes.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_change.h"
+#include "common/config/job_config.h"
+#include "common/role/role_flags.h"
+#include "deploy/cli/job_preparation.h"
+#include "deploy/cli/run_connection.h"
+#include "deploy/launcher/run_folder.h"
+#include "deploy/launcher/run_progress.h"
+#include "deploy/report/run_report.h"
+
+namespace satrap {
+
+absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  WishRequest request;
+  request.set_kind(WishRequest::STOP);
+  const absl::StatusOr<StatusAnswer> stopped = connection->Fulfil(
+      request,
+      [](const StatusAnswer& status, uint64_t, uint64_t) { return status.state() == STOPPED; });
+  if (!stopped.ok() && !absl::IsUnavailable(stopped.status())) return stopped.status();
+  // Who resumes the run while its launcher still ends processes would be refused.
+  if (!WaitUntilReleased(run_dir, release_ms)) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "run ", run_dir, " has stopped, but ", RunnerOf(run_dir),
+        " has not ended its processes within ", static_cast<double>(release_ms) * 1e-3, " s"));
+  }
+  ASSIGN_OR_RETURN(const RunProgress after, ReadRunProgress(run_dir));
+  if (after.result.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir, " has finished; there was nothing to stop"));
+  }
+  WishEnd end;
+  if (after.job.has_value() && after.job->action() != JobConfig::TRAIN) {
+    end.text =
+        absl::StrCat("run ", run_dir, " has stopped; it was no training, so repeat its command");
+    return end;
+  }
+  const std::string how = ResumeText(run_dir, after, run_dir);
+  if (!stopped.ok()) {
+    // Its launcher knows more: it told what happened where it was started.
+    return absl::AbortedError(absl::StrCat("run ", run_dir,
+                                           " ended before it said that it had stopped; ", how,
+                                           "; at most the work after it is lost"));
+  }
+  const bool saved = absl::StrContains(stopped->stop_reason(), kNothingIsLost);
+  if (!saved) end.warning = stopped->stop_reason();
+  end.text = absl::StrCat("run ", run_dir, " has stopped; ",
+                          saved ? absl::StrCat(kNoWorkIsLost, "; ") : "", how);
+  return end;
+}
+
+absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  WishRequest request;
+  request.set_kind(WishRequest::CUT);
+  ASSIGN_OR_RETURN(
+      const StatusAnswer status,
+      connection->Fulfil(request, [](const StatusAnswer& now, uint64_t generation, uint64_t wish) {
+        return now.generation() == generation && now.fulfilled_wish() >= wish;
+      }));
+  const CutStatus& cut = status.last_cut();
+  WishEnd end;
+  end.text = absl::StrCat(FolderOfCut(run_dir, cut.cut()), ": step ", CountText(cut.step()), ", ",
+                          BytesText(cut.bytes()), ", written in ", DurationText(cut.seconds()));
+  return end;
+}
+
+absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  if (!progress.job.has_value()) return absl::UnavailableError("the run is just starting");
+  const absl::StatusOr<JobConfig> changed = ChangedJob(*progress.job, sets);
+  if (!changed.ok()) {
+    return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), changed.status());
+  }
+  ASSIGN_OR_RETURN(const JobConfig same, ChangedJob(*progress.job, {}));
+  const JobConfig& job = *changed;
+  WishEnd end;
+  if (ResolvedJobText(job) == ResolvedJobText(same)) {
+    end.text = absl::StrCat("run ", run_dir,
+                            " has these values already: nothing changes, and it is not restarted");
+    return end;
+  }
+  WishRequest request;
+  request.set_kind(WishRequest::SCALE);
+  *request.mutable_job() = job;
+  const uint64_t wanted = JobFingerprint(job);
+  ASSIGN_OR_RETURN(
+      const StatusAnswer status,
+      connection->Fulfil(request, [&](const StatusAnswer& now, uint64_t generation, uint64_t) {
+        if (now.generation() <= generation || now.state() != RUNNING) return false;
+        // A generation that began after a loss, before the wish was fulfilled, has the old job.
+        const auto newest = ReadRunProgress(run_dir);
+        return newest.ok() && newest->job.has_value() && JobFingerprint(*newest->job) == wanted;
+      }));
+  const auto replicas = [](int32_t number) { return CountText(static_cast<uint64_t>(number)); };
+  end.text = absl::StrCat("generation ", CountText(status.generation()),
+                          " runs: ", replicas(job.data_loader().replicas()), " data loaders, ",
+                          replicas(job.embedding_worker().replicas()), " embedding workers, ",
+                          replicas(job.embedding_ps().replicas()), " embedding PSs, ",
+                          replicas(job.nn_worker().replicas()), " NN workers");
+  return end;
+}
+
+}  // namespace satrap

@@ -1,0 +1,204 @@
+#include "deploy/cli/run_wishes.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
+#include "deploy/cli/fake_run.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr char kSaved[] =
+    "state: STOPPED generation: 1 stop_reason: 'stopped on request after a cut; nothing is lost'";
+
+class RunWishesTest : public FakeRunTest {
+ protected:
+  void SetUp() override {
+    FakeRunTest::SetUp();
+    ResolveJob(&job_);
+  }
+  void AppendGeneration(int number, const JobConfig& job) {
+    Append(absl::StrCat("generation { generation: ", number, " job { ", job.ShortDebugString(),
+                        " } }"));
+  }
+  // A training with a cut at step 1,200.
+  void MakeTraining() {
+    AppendGeneration(1, job_);
+    WriteCut(dir_, 1, 1, 1200);
+    Append("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 }");
+  }
+  // Each wish is taken, and these statuses follow.
+  void TakeWishes(std::vector<std::string> statuses) {
+    on_wish_ = [this, statuses = std::move(statuses)](const WishRequest&) {
+      Script(statuses);
+      return 1;
+    };
+  }
+  std::string GoesOn() const {
+    return "`satrap resume " + dir_ + "` goes on from step 1,200 (cut_0001_000001)";
+  }
+
+  JobConfig job_ = SmallJob();
+};
+
+TEST_F(RunWishesTest, AStoppedRunSaysHowToGoOn) {
+  MakeTraining();
+  TakeWishes({"state: RUNNING generation: 1", kSaved});
+  const auto end = StopRun(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->text, "run " + dir_ + " has stopped; no work is lost; " + GoesOn());
+  EXPECT_EQ(end->warning, "");
+  EXPECT_EQ(RunnerOf(dir_), "") << "it can be resumed";
+  ASSERT_THAT(Wishes(), SizeIs(1));
+  EXPECT_EQ(Wishes()[0].kind(), WishRequest::STOP);
+}
+
+TEST_F(RunWishesTest, AStopWithoutALastCutSaysWhy) {
+  MakeTraining();
+  TakeWishes({"state: STOPPED generation: 1 stop_reason: 'no last cut within 25 s'"});
+  const auto end = StopRun(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->warning, "no last cut within 25 s");
+  EXPECT_EQ(end->text, "run " + dir_ + " has stopped; " + GoesOn());
+}
+
+TEST_F(RunWishesTest, ALauncherThatDoesNotEndIsNamed) {
+  MakeTraining();
+  TakeWishes({kSaved});
+  is_released_ = false;
+  const absl::Status late = StopRun(dir_, /*release_ms=*/50).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(late.message(), AllOf(HasSubstr(dir_ + " has stopped, but process "),
+                                    HasSubstr(" has not ended its processes within 0.05 s")));
+}
+
+TEST_F(RunWishesTest, NothingIsWishedOfARunThatDoesNotRun) {
+  MakeTraining();
+  Release();
+  for (const absl::Status& refused :
+       {StopRun(dir_).status(), TakeCut(dir_).status(), ScaleRun(dir_, {"epochs=2"}).status()}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(refused.message(), HasSubstr("nothing runs in " + dir_));
+  }
+}
+
+TEST_F(RunWishesTest, ARunThatEndsInsteadOfStoppingIsNotSaidToHaveStopped) {
+  MakeTraining();
+  TakeWishes({kGone});
+  const absl::Status gone = StopRun(dir_).status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(gone.message(),
+              AllOf(HasSubstr(" ended before it said that it had stopped; "), HasSubstr(GoesOn()),
+                    HasSubstr("; at most the work after it is lost")));
+}
+
+TEST_F(RunWishesTest, ARunThatFinishesInsteadOfStoppingHasFinished) {
+  MakeTraining();
+  on_wish_ = [this](const WishRequest&) {
+    Append("end { result { steps: 1300 } }");
+    Script({kGone});
+    return 1;
+  };
+  const absl::Status finished = StopRun(dir_).status();
+  EXPECT_EQ(finished.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(finished.message(), HasSubstr(" has finished; there was nothing to stop"));
+}
+
+TEST_F(RunWishesTest, AStoppedScoringIsRepeatedNotResumed) {
+  job_.set_action(JobConfig::EVALUATE);
+  AppendGeneration(1, job_);
+  TakeWishes({"state: STOPPED generation: 1 stop_reason: 'stopped on request'"});
+  const auto end = StopRun(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_THAT(end->text, AllOf(HasSubstr("it was no training, so repeat its command"),
+                               Not(HasSubstr("satrap resume"))));
+  EXPECT_EQ(end->warning, "") << "it has no work to lose";
+}
+
+TEST_F(RunWishesTest, ACutIsShownWithItsFolder) {
+  MakeTraining();
+  TakeWishes(
+      {"state: RUNNING generation: 1 fulfilled_wish: 1 last_cut { cut: 'cut_0001_000002' "
+       "step: 1300 bytes: 1500 seconds: 0.5 }"});
+  const auto end = TakeCut(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->text, dir_ + "/checkpoints/cut_0001_000002: step 1,300, 1.5 KB, written in 0.5 s");
+}
+
+TEST_F(RunWishesTest, AnotherSizeIsWaitedForUntilItRuns) {
+  MakeTraining();
+  on_wish_ = [this](const WishRequest& wish) {
+    AppendGeneration(2, wish.job());
+    Script({"state: RESTARTING generation: 1", "state: STARTING generation: 2",
+            "state: RUNNING generation: 2"});
+    return 1;
+  };
+  const auto end = ScaleRun(dir_, {"embedding_ps.replicas=3"});
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->text,
+            "generation 2 runs: 1 data loaders, 1 embedding workers, 3 embedding PSs, 1 NN "
+            "workers");
+  ASSERT_THAT(Wishes(), SizeIs(1));
+  EXPECT_EQ(Wishes()[0].kind(), WishRequest::SCALE);
+}
+
+TEST_F(RunWishesTest, ALossBeforeTheChangeOfSizeDoesNotEndTheWish) {
+  MakeTraining();
+  on_wish_ = [this](const WishRequest&) {
+    AppendGeneration(2, job_);
+    Script({"state: RUNNING generation: 2"});
+    on_wish_ = [this](const WishRequest& again) {
+      AppendGeneration(3, again.job());
+      Script({"state: RUNNING generation: 3"});
+      return 1;
+    };
+    return 1;
+  };
+  const auto end = ScaleRun(dir_, {"data_loader.replicas=2"});
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_THAT(end->text, HasSubstr("generation 3 runs: 2 data loaders"));
+  EXPECT_THAT(Wishes(), SizeIs(2));
+}
+
+TEST_F(RunWishesTest, ARunThatHasTheSizeIsLeftAlone) {
+  MakeTraining();
+  const auto end = ScaleRun(dir_, {"embedding_ps.replicas=1"});
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_THAT(end->text, HasSubstr("has these values already: nothing changes"));
+  EXPECT_THAT(Wishes(), SizeIs(0));
+}
+
+TEST_F(RunWishesTest, WhatMustNotChangeIsNamedAndNotWished) {
+  MakeTraining();
+  const absl::Status refused = ScaleRun(dir_, {"seed=2", "global_batch_size=64"}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr("run " + dir_ + " cannot be scaled:\n  "),
+                    HasSubstr("  seed: cannot change"), HasSubstr("  global_batch_size: cannot")));
+  EXPECT_THAT(Wishes(), SizeIs(0));
+}
+
+TEST_F(RunWishesTest, ARefusedChangeOfSizeIsTold) {
+  MakeTraining();
+  on_wish_ = [](const WishRequest&) {
+    return absl::FailedPreconditionError("the run is being scaled already");
+  };
+  EXPECT_THAT(ScaleRun(dir_, {"epochs=2"}).status().message(),
+              HasSubstr("the run is being scaled already"));
+}
+
+TEST_F(RunWishesTest, ARunThatHasNoJobYetIsNotScaled) {
+  EXPECT_EQ(ScaleRun(dir_, {"epochs=2"}).status(),
+            absl::UnavailableError("the run is just starting"));
+}
+
+}  // namespace
+}  // namespace satrap
