@@ -191,8 +191,8 @@ class RowCreatingLookup final : public rpc::Handler {
     if (method == rpc::kLookup) {
       LookupHeader lookup;
       CHECK(lookup.ParseFromString(request.header));
-      // Before the Lookup, which then finds rows of initial values: no value differs, only their
-      // presence.
+      // Before the Lookup, which then finds rows. Most still have their initial values, so only their
+      // presence and their number show it.
       rows_.Make(lookup.envelope(), KeysOfRows(lookup.tables(), request.payload));
     }
     ps_->Handle(method, std::move(request), std::move(respond));
@@ -332,7 +332,6 @@ class MisansweredPushes final : public rpc::Channel {
       // The rank may believe it answered and close its number, but it must still run.
       call->set_oldest_open(1);
     });
-    // A repeated attempt replaces the callback of the one before, which the rank has given up.
     pushes_->open[number] = std::move(done);
     if (!out_of_order_) loop_->Post([this] { pushes_->AnswerOldest(); });
     Deliver(request, timeout_ms);
