@@ -10,6 +10,8 @@
 
 namespace satrap {
 
+// Tables have ids that are not their positions, two features share the rows of "t" by one id space
+// and a third one uses other rows of it: code that confuses any of these fails.
 JobConfig TestJob() {
   JobConfig job;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -41,6 +43,7 @@ JobConfig TestJob() {
 }
 
 float TestValue(uint64_t key, size_t c) {
+  // At most 249 for the rows of three values: up to 256 bf16 holds every integer.
   return static_cast<float>(key % 50) + 100 * static_cast<float>(c);
 }
 
@@ -57,6 +60,7 @@ void FakePs::Call(const rpc::Method& method, rpc::Message request, int64_t, rpc:
   } else if (method == rpc::kUpdate) {
     answer = Update(request);
   }
+  // Later, as over a network: the engine must not rely on an answer within its call.
   executor_->Post(
       [answer = std::move(answer), done = std::move(done)]() mutable { done(std::move(answer)); });
 }
@@ -72,6 +76,8 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
   for (const TableKeys& table : header.tables()) {
     TableValues* values = answer.add_tables();
     values->set_table(table.table());
+    // The section has the size that is told here, so the answer is right in itself and contradicts
+    // only the request.
     values->set_num_keys(table.num_keys() - (answer_one_row_less ? 1 : 0));
     values->set_row_values(table.table() == 3 ? 3 : 1);
     builder.Reserve(dtype_, values->num_keys() * values->row_values(), values->mutable_values());
@@ -106,6 +112,7 @@ rpc::Message FakePs::Update(const rpc::Message& request) {
     rpc::DecodeWire(*values, absl::MakeSpan(gradients));
     for (size_t i = 0; i < table.num_keys(); ++i) {
       const auto begin = gradients.begin() + static_cast<int64_t>(i * table.row_values());
+      // A key comes once in an Update; the worker has summed what its samples give it.
       seen.gradients[{table.table(), (*keys)[i]}] =
           std::vector<float>(begin, begin + table.row_values());
       seen.counts[{table.table(), (*keys)[i]}] = (*counts)[i];
@@ -128,6 +135,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
   EmbeddingWorkerEngine::Options options;
   options.index = index;
   envelope_.set_job_fingerprint(kTestFingerprint);
+  // Neither is a default of its field, so that a call which lacks one differs.
   envelope_.set_generation(5);
   envelope_.set_run_id(kTestRunId);
   options.envelope = envelope_;
@@ -148,6 +156,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
 Reply EngineTest::SendBytes(const rpc::Method& method, rpc::Message message) {
   auto reply = std::make_shared<absl::optional<absl::StatusOr<rpc::Message>>>();
   engine_->Handle(method, std::move(message), [reply](absl::StatusOr<rpc::Message> answer) {
+    // A reply outlives its call: one that the engine holds is answered within a later SendBytes.
     EXPECT_FALSE(reply->has_value()) << "answered twice";
     *reply = std::move(answer);
   });
@@ -181,6 +190,7 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
   }
   builder.Allocate();
   for (uint32_t s = 0; s < samples; ++s) {
+    // Different in both arrays and for each sample: a section in the place of another shows.
     builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
     builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
   }
@@ -195,6 +205,8 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
 }
 
 EngineTest::PutMessage EngineTest::TwoSamples(Stream stream, uint32_t epoch, uint64_t seq) {
+  // It has an id that two features share, one that comes twice in a feature, and a sample without
+  // ids.
   return MakePart(stream, epoch, seq, 2, {{1, 2}, {7, 8}, {1, 3}, {5, 5}}, {{}, {0, 2, 2}, {}, {}});
 }
 
@@ -253,12 +265,15 @@ EngineTest::PushMessage EngineTest::PushOf(const NextBatchAnswerHeader& part, bo
     builder.Reserve(part.dtype(), rows.num_rows() * rows.row_values(), table->mutable_gradients());
   }
   for (int f = 0; f < part.features_size(); ++f) {
+    // A pooled feature is pushed by sample, so its gradients have the size of the values it came
+    // with; the others are pushed by row of their table, above.
     if (!part.features(f).has_pooled()) continue;
     FeatureGradients* feature = header.add_features();
     feature->set_feature(f);
     builder.Reserve<uint8_t>(part.features(f).pooled().size_bytes(), feature->mutable_gradients());
   }
   builder.Allocate();
+  // Tests know each gradient by this order: first the tables, then the pooled features.
   float next = 1;
   const auto fill = [&](const Section& section) {
     std::vector<float> values(section.size_bytes() / rpc::WireValueBytes(part.dtype()));
@@ -283,6 +298,8 @@ std::vector<FakePs::SeenUpdate> EngineTest::Updates() const {
 
 ByKey<std::vector<float>> EngineTest::Gradients() const {
   ByKey<std::vector<float>> gradients;
+  // A key belongs to one PS, and a test that asks for this pushes once: nothing is hidden by
+  // another.
   for (const FakePs::SeenUpdate& update : Updates()) {
     gradients.insert(update.gradients.begin(), update.gradients.end());
   }

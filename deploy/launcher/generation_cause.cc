@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace satrap {
 namespace {
 
 // Phrases in the last error of a process that ended because of a failure elsewhere. The cause
-// follows.
-constexpr absl::string_view kEchoes[] = {kRunHasFailed, kGenerationIsOver};
+// follows. No string_views: with -fsanitize=undefined g++ finds no constant in their addresses.
+constexpr const char* kEchoes[] = {kRunHasFailed, kGenerationIsOver};
 
 // Whether the last error in the process's log contains `words`.
 bool Says(const RoleProcess& process, absl::string_view words) {
@@ -28,9 +29,9 @@ bool Says(const RoleProcess& process, absl::string_view words) {
 std::string EchoOf(const RoleProcess& process) {
   if (!process.ended || process.ended_well()) return "";
   const std::string last = LastErrorOf(process.log_path);
-  for (const absl::string_view phrase : kEchoes) {
-    const size_t at = last.find(std::string(phrase));
-    if (at != std::string::npos) return last.substr(at + phrase.size());
+  for (const char* phrase : kEchoes) {
+    const size_t at = last.find(phrase);
+    if (at != std::string::npos) return last.substr(at + std::strlen(phrase));
   }
   return "";
 }

@@ -17,6 +17,8 @@ BackendConformance::BackendConformance()
     : backend_(GetParam()()), reference_(NewReferenceBackend()) {}
 
 Tensor BackendConformance::New(int64_t rows, int64_t cols, int64_t stride) {
+  // A stride beyond the columns stands for a view into wider rows, as layers pass to each other;
+  // the tests give most operations some.
   if (stride == 0) stride = cols;
   auto memory = backend_->Allocate(rows * stride * sizeof(float));
   CHECK_OK(memory.status());
@@ -76,6 +78,8 @@ constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, A
 struct LinearShape {
   int64_t n, in, out;
 };
+// No rows; no inputs, where only the bias is left; one output, as the last layer of a tower; sizes
+// just above those at which kernels cut rows and columns; 429 inputs, the width of a Criteo batch.
 constexpr LinearShape kLinearShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
                                          {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
 
@@ -84,6 +88,7 @@ TEST_P(BackendConformance, MemoryIsZeroedAndBeginsAtMultiplesOf64) {
     const auto memory = backend_->Allocate(bytes);
     ASSERT_TRUE(memory.ok()) << memory.status();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % 64, 0u) << bytes;
+    // Not zero before, so that a copy which does nothing is seen.
     std::vector<float> values(bytes / sizeof(float), 1);
     backend_->CopyOut(static_cast<const float*>(*memory), absl::MakeSpan(values));
     backend_->Sync();
@@ -128,9 +133,12 @@ TEST_P(BackendConformance, LinearGradIsTheReferences) {
         args.y = New(n, out, out + 5);
         backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
         args.dy = Random(n, out, 4, out + 1);
+        // All outputs hold something else before: dw and db are overwritten, dx only if it is not
+        // added to.
         args.dx = {Random(n, in, 5, in + 2), add};
         args.dw = Random(in, out, 6);
         args.db = Random(1, out, 7);
+        // The operation overwrites dy, so either backend gets one of its own.
         LinearGradArgs want = args;
         want.dy = CopyOf(args.dy);
         want.dx.tensor = CopyOf(args.dx.tensor);
@@ -161,6 +169,8 @@ TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
   ExpectNear(args.dw, want, 1e-5);
 }
 
+// Another number of ranks gives a rank another number of rows. Its samples must get the same bits
+// all the same: predictions do not depend on how a batch was divided.
 TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
   constexpr int64_t kRows = 1000;
   for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
@@ -195,6 +205,8 @@ TEST_P(BackendConformance, ActivationsAreTheReferences) {
       backend_->Activate(activation, x, y);
       reference_->Activate(activation, x, want);
       ExpectNear(y, want, 1e-6);
+      // Both gradients are made from one y, or the difference of the forward results would count
+      // twice.
       const Tensor dy = Random(133, 19, 2);
       const GradientTarget dx = {Random(133, 19, 3), add};
       const GradientTarget want_dx = {CopyOf(dx.tensor), add};
@@ -239,6 +251,8 @@ TEST_P(BackendConformance, BiasAndColumnSum) {
 
 TEST_P(BackendConformance, RowSumOfManyInputs) {
   const Tensor block = Random(150, 10, 1, 16);
+  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them);
+  // here are some that may be joined, one behind a gap, and one of other memory.
   const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
                                   Random(150, 2, 2)};
   const Tensor y = New(150, 1), want = New(150, 1);
@@ -261,6 +275,8 @@ TEST_P(BackendConformance, FmByHand) {
   // Pairs: (1*3 - 2*1) + (0 + 8) + (0 - 4).
   EXPECT_EQ(Values(y), (std::vector<float>{5}));
   EXPECT_EQ(Values(s), (std::vector<float>{4, 5}));
+  // dx_f = dy (s - x_f), so 2 ((4, 5) - (1, 2)) and, added to 100, 2 ((4, 5) - (0, 4)). The input
+  // between them wants no gradient.
   const Tensor dx = Of({{100, 100}}), added = Of({{100, 100}});
   backend_->FmGrad(xs, s, Of({{2}}), {{dx, false}, {}, {added, true}});
   EXPECT_EQ(Values(dx), (std::vector<float>{6, 6}));
@@ -282,6 +298,7 @@ TEST_P(BackendConformance, FmIsTheReferences) {
 TEST_P(BackendConformance, SequencePoolByHand) {
   // Two positions of two columns; what lies behind the length is not read.
   const Tensor x = Of({{1, 5, 3, 2}, {1, 2, 99, 99}, {99, 99, 99, 99}, {4, 4, 4, 1}});
+  // The last one is longer than a row and counts as 2.
   const Tensor lengths = Of({{2}, {1}, {0}, {7}});
   struct Case {
     SequencePooling pooling;
@@ -330,6 +347,8 @@ TEST_P(BackendConformance, SequencePoolIsTheReferences) {
   }
 }
 
+// Every comparison with NaN is false, so a plain maximum drops it, and the step would pass for
+// finite.
 TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = Of({{1, nan, 2}, {nan, 1, 2}, {1, 2, nan}}), y = New(3, 1);
@@ -343,6 +362,7 @@ TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   backend_->Dropout(x, 99, 1000, 0.3f, y, /*add=*/false);
   reference_->Dropout(x, 99, 1000, 0.3f, want, /*add=*/false);
   EXPECT_EQ(Values(y), Values(want));
+  // The samples from 1200 on, as another rank may have them: the same mask as in the whole batch.
   Tensor x_tail = x;
   x_tail.data = x.f32(200);
   x_tail.rows = 57;
@@ -373,6 +393,7 @@ TEST_P(BackendConformance, BatchNormIsTheReferences) {
   const Tensor x = Random(n, cols, 1, 32), dy = Random(n, cols, 2);
   const Tensor gamma = Random(1, cols, 3), beta = Random(1, cols, 4);
   struct Run {
+    // Each backend goes on with its own results, as a layer does.
     Tensor sums, stats, y, grad_sums, dx, mean, variance, fixed;
   };
   const auto run = [&](Backend* backend) {
@@ -410,6 +431,7 @@ TEST_P(BackendConformance, MomentsOfNothingChangeNoStatistics) {
 }
 
 TEST_P(BackendConformance, BceByHand) {
+  // exp(200) is infinite in f32: a loss that is computed as written in textbooks would be NaN.
   const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
   const Tensor dz = New(4, 1), sums = NewF64(1, 2);
   backend_->BceWithLogits(z, y, Of({{1}, {3}, {1}, {1}}), Tensor(), dz, sums);
@@ -440,6 +462,7 @@ TEST_P(BackendConformance, CountsWhatIsNotFinite) {
   x.f32(5)[40] = std::numeric_limits<float>::quiet_NaN();  // between the rows
   x.f32(6)[1] = std::numeric_limits<float>::max();
   const Tensor count = NewF64(1, 1);
+  // Twice, because the count is added to what is there: a step counts over several tensors.
   backend_->CountNonFinite(x, count);
   backend_->CountNonFinite(x, count);
   backend_->Sync();

@@ -32,6 +32,8 @@ class Sections {
     });
   }
   Buffer Take() {
+    // Offsets are known only now, and the headers that hold the sections have not moved: protobuf
+    // keeps repeated messages where they are.
     builder_.Allocate();
     for (auto& fill : fills_) fill();
     return builder_.Take();
@@ -88,6 +90,8 @@ FakeTables::Row& FakeTables::RowOf(size_t table, uint64_t key) {
   if (row.values.empty()) {
     const size_t n = layout_.tables[table].row_values;
     for (size_t i = 0; i < n; ++i) {
+      // A function of the key alone, as in an embedding PS: one rank and several begin with the
+      // same rows, in whichever order they touch them.
       row.values.push_back(.2f * (UniformFloat(RandomBits(table, key, i)) - .5f));
     }
     row.accumulators.assign(n, kInitialAccumulator);
@@ -102,6 +106,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
   input.header.set_result(NextBatchAnswerHeader::PART);
   input.header.set_handle(next_handle_);
   input.header.set_dtype(dtype);
+  // Kept until the step ends, because a push names rows by their places in the part.
   Plan& plan = plans_[next_handle_++];
   plan.samples = samples;
   plan.keys.resize(tables_.size());
@@ -117,6 +122,8 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     FeatureRows* rows = input.header.add_features();
     const size_t row_values = layout_.tables[feature.table].row_values;
     if (feature.pooled_at_worker) {
+      // A row for each id, also if an id comes twice: nobody outside sees the rows of a pooled
+      // feature.
       std::vector<float> values;
       std::vector<uint32_t> identity;
       for (uint64_t id : jagged.ids) {
@@ -139,9 +146,12 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     }
     rows->set_num_ids(indices.size());
     sections.Add(indices, rows->mutable_indices());
+    // As an embedding worker does; the trainer must take both forms.
     if (!jagged.one_each) sections.Add(jagged.offsets, rows->mutable_offsets());
   }
   for (size_t t = 0; t < tables_.size(); ++t) {
+    // Tables of which all features are pooled are not in the answer at all, and not in the push
+    // either.
     if (!layout_.tables[t].sends_rows) continue;
     TableRows* rows = input.header.add_tables();
     rows->set_table(layout_.tables[t].id);
@@ -176,6 +186,7 @@ void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
   int sent = 0;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!layout_.tables[t].sends_rows) continue;
+    // Gradients come in the order in which MakePart sent the tables.
     const TableGradients& table = gradients.header.tables(sent++);
     const size_t row_values = layout_.tables[t].row_values;
     const auto values = decode(table.gradients(), plan.keys[t].size() * row_values);
@@ -187,6 +198,8 @@ void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
     const FeatureLayout& feature = layout_.features[pooled.feature()];
     const size_t row_values = layout_.tables[feature.table].row_values;
     const auto values = decode(pooled.gradients(), plan.samples.size() * row_values);
+    // The gradient of a pooled vector goes to each of the ids that it was made of, so those are
+    // listed again in the order of MakePart.
     const Jagged jagged = JaggedOf(plan.samples, pooled.feature());
     std::vector<uint32_t> identity(jagged.ids.size());
     for (size_t j = 0; j < identity.size(); ++j) identity[j] = static_cast<uint32_t>(j);
@@ -202,15 +215,19 @@ void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
 void FakeTables::Apply(float normalizer) {
   for (Table& table : tables_) {
     for (auto& [key, row] : table) {
+      // One step for a key, however many parts pushed it, and none for a row that nobody pushed.
       if (!row.touched) continue;
       row.touched = false;
       for (size_t i = 0; i < row.values.size(); ++i) {
+        // The sum is a double, so that the order in which ranks push does not show in the f32
+        // result.
         const float g = static_cast<float>(std::exchange(row.gradient[i], 0) / normalizer);
         row.accumulators[i] += g * g;
         row.values[i] -= kLearningRate * g / std::sqrt(row.accumulators[i]);
       }
     }
   }
+  // A handle is of one step. A push that comes after it finds no plan and ends the test.
   plans_.clear();
 }
 

@@ -20,6 +20,9 @@ namespace {
 
 constexpr double kSecondsToEnd = 120;
 
+// Small splits, so that a death finds some done, some open and some not yet leased; a test pass to
+// die in; two real tables and a network, so that a cut is more than the counts. The feature
+// `record` has the number of its record as its only id.
 constexpr char kJob[] = R"(
 name: "counting"
 global_batch_size: 256
@@ -64,6 +67,8 @@ nn_worker { replicas: 2 }
 )";
 
 // It begins at 0 and grows by 1 each time that the record is trained.
+// Without normalisation and with a rate of 1 the layer `tally` adds exactly 1, in whichever batch
+// the record comes.
 constexpr char kTallyTable[] = R"(tables {
   name: "tally"
   id: 1
@@ -100,6 +105,7 @@ void FaultFixture::LeaveAKilledRun(const std::string& job, const std::vector<std
   const Command run = StartRun(job, args);
   ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
   kill(run.pid, SIGKILL);
+  // The launcher alone is killed; its processes must die by themselves.
   EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
 }
@@ -118,6 +124,7 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
 bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 20); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
+  // While coordinators append to it: an entry is whole as soon as it has its name.
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   if (!log.ok()) {
     ADD_FAILURE() << log.status().ToString();
@@ -149,6 +156,7 @@ bool FaultFixture::WaitForGenerations(int count, double timeout_s) {
 std::string FaultFixture::NewestCut() const {
   std::string cut;
   for (const RunLogEntry& entry : Log()) {
+    // The log, not a link or the newest folder: a folder may be of a cut that was never committed.
     if (entry.has_cut()) cut = entry.cut().cut();
   }
   return CheckpointsDir(RunDir()) + "/" + cut;
@@ -165,6 +173,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   ASSERT_TRUE(log.ok()) << log.status().ToString();
   ASSERT_NE(log->last_generation(), nullptr);
+  // The table's config is the log's, because a test may have resumed or scaled with another job.
   std::unique_ptr<EmbeddingTable> tally;
   for (const TableConfig& config : log->last_generation()->job().tables()) {
     if (config.name() != "tally") continue;
@@ -175,6 +184,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   ASSERT_NE(tally, nullptr) << "the job counts nothing";
   ThreadPoolExecutor executor(1);
   LoadOptions options;
+  // One table takes the files of all PSs, whatever their number was.
   options.tables = {tally.get()};
   options.directory = NewestCut();
   options.executor = &executor;
@@ -183,6 +193,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   LoadTables(options, [&loaded](const LoadResult& result) { loaded.set_value(result.status); });
   const absl::Status status = loaded.get_future().get();
   ASSERT_TRUE(status.ok()) << status.ToString();
+  // No row of a key that is not a record. With this, counts of the known keys are counts of all.
   EXPECT_EQ(tally->rows(), records);
 
   std::vector<uint64_t> keys;
@@ -193,6 +204,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   std::vector<uint8_t> presence((keys.size() + 7) / 8);
   tally->Lookup(keys, AbsentRows::kZeros, absl::MakeSpan(counts), absl::MakeSpan(presence));
   int64_t wrong = 0;
+  // The first few show what went wrong; a lost split would print thousands of lines.
   for (int64_t record = 0; record < records; ++record) {
     if (counts[record] == static_cast<float>(times)) continue;
     if (++wrong <= 5) {

@@ -12,6 +12,8 @@
 namespace satrap::simulation {
 namespace {
 
+// An id is stream, split and row. With two bits of stream it stays below 2^24, up to which f32
+// holds every integer: it travels as a numeric value.
 constexpr int kSplitBits = 8;
 constexpr int kRowBits = 8;
 // Ids of the train stream; evaluation streams draw from twice as many, so that they also ask for
@@ -55,6 +57,7 @@ void SetOptimizer(SparseOptimizerConfig::KindCase kind, SparseOptimizerConfig* o
       optimizer->mutable_adam()->set_epsilon(kEpsilon);
       break;
     case SparseOptimizerConfig::KIND_NOT_SET:
+      // No default: a new optimizer must be thought of here, too, and in sim_row.h.
       CHECK(false) << "every segment of a world has an optimizer";
   }
 }
@@ -79,6 +82,8 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.workers = Draw(&random, 1, 3);
   shape.ps = Draw(&random, 1, 2);
   shape.ranks = Draw(&random, 1, kMaxRanks);
+  // In order, a loader owns whole lanes, so each needs one; a batch has a sample for each rank at
+  // least. A job without either is refused.
   shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
   shape.max_staleness = Draw(&random, 1, 3);
   shape.epochs = Draw(&random, 1, 3);
@@ -106,6 +111,8 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.stop_rank = Draw(&random, 0, shape.ranks - 1);
     shape.stop_after_steps = Draw(&random, 0, 12);
   }
+  // The order of draws is part of what a seed means, and docs/consistency.md names seeds. What is
+  // new comes after all others, or has a stream of RandomBits for itself, as here and in MakeJob.
   shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
   if (random.Below(2) == 0) {
     for (auto& optimizer : shape.optimizers) {
@@ -123,6 +130,7 @@ WorldShape WorldShape::WithOtherReplicas(int life) const {
   SplitMix64 random(RandomBits(seed, life, 82));
   using satrap::simulation::Draw;
   WorldShape other = *this;
+  // What the samples and their order depend on, lanes and batch size among it, stays.
   other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
   other.workers = Draw(&random, 1, 3);
   other.ps = Draw(&random, 1, 2);
@@ -144,6 +152,7 @@ SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row)
   const uint64_t ids = stream == TRAIN_STREAM ? kTrainIds : 2 * kTrainIds;
   // Every fourth sample weighs nothing, so that steps of weight 0 happen.
   sample.weight = static_cast<float>(random.Below(4));
+  // Few ids, so that samples of a batch, and batches one after another, update the same rows.
   sample.single = random.Below(ids);
   const uint64_t several = random.Below(4);
   for (uint64_t i = 0; i < several; ++i) sample.several.push_back(random.Below(ids));
@@ -159,11 +168,13 @@ SimSample SampleOfId(const WorldShape& shape, uint64_t id) {
 std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch) {
   const int rows = shape.split_rows[stream][split];
   std::vector<int> order;
+  // Evaluation streams are never shuffled.
   if (stream != TRAIN_STREAM || shape.shuffle_rows == 0) {
     for (int row = 0; row < rows; ++row) order.push_back(row);
     return order;
   }
   for (int from = 0; from < rows; from += shape.shuffle_rows) {
+    // The last block of a split may be shorter, and is permuted by itself.
     const int block_rows = std::min(rows - from, shape.shuffle_rows);
     for (const uint32_t row : formats::ShuffledRows(shape.seed, epoch, static_cast<uint32_t>(split),
                                                     from / shape.shuffle_rows, block_rows)) {
@@ -174,6 +185,8 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 }
 
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples) {
+  // By number, not by what was scored: a validation that a restart repeats gets the same values
+  // again, so its verdict must be the same, too.
   const uint64_t auc = RandomBits(shape.seed, merge, 79) % 6;
   const uint64_t logloss = RandomBits(shape.seed, merge, 80) % 6;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -201,6 +214,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_embedding_worker()->set_replicas(shape.workers);
   job.mutable_embedding_worker()->set_queue_capacity_parts(shape.queue_capacity_parts);
   job.mutable_embedding_ps()->set_replicas(shape.ps);
+  // Two, because rows are marked, saved and loaded shard by shard.
   job.mutable_embedding_ps()->set_shards(2);
   job.mutable_nn_worker()->set_replicas(shape.ranks);
   job.mutable_nn_worker()->set_idle_step_ms(3);
@@ -217,6 +231,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
   checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
+  // So little that a cut is abandoned as soon as rows change; after two of those the next one holds
+  // the Updates.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   TableConfig* counters = job.add_tables();
   counters->set_name("counters");
@@ -243,6 +259,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   AddColumn("single", ColumnConfig::ID, &job);
   AddColumn("several", ColumnConfig::MULTI_ID, &job);
   job.mutable_data()->set_shuffle_rows(shape.shuffle_rows);
+  // Files have so many bad lines that the usual limit would end the run.
   job.mutable_data()->set_max_bad_fraction(1);
   job.mutable_data()->add_numerics()->set_name("number");
   AddFeature("counter", "counters", FeatureConfig::ROWS, &job);
@@ -262,6 +279,7 @@ uint64_t SeveralKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "
 uint64_t CounterKey() { return formats::KeyOfText("0", "counter"); }
 
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
+  // Of the id alone: whichever rank, life or attempt computes it gets the same gradient.
   const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;
   return static_cast<float>(sample.weight * (drawn + pull * pooled));
 }

@@ -8,7 +8,7 @@
 namespace satrap::simulation {
 namespace {
 
-constexpr uint64_t kPlanStream = 83;  // of RandomBits; sim_data.cc has the smaller ones
+constexpr uint64_t kPlanStream = 83;  // of RandomBits; sim_data.cc has its own
 constexpr uint64_t kEndStream = 85;
 constexpr int kMaxEnds = 3;
 constexpr uint64_t kClaimStream = 87;

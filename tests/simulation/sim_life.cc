@@ -43,6 +43,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       pss_(start.shape.ps),
       workers_(start.shape.workers),
       ranks_(start.shape.ranks) {
+  // Those of earlier lives that led to the cut, so that the checks of the end see all of the run.
   for (RecordingObserver& observer : observers_) observer.validations = from_.validations;
   AddMembers();
   std::vector<SimProcess*> ranks;
@@ -55,6 +56,7 @@ Life::~Life() = default;
 
 void Life::AddMembers() {
   for (int i = 0; i < shape_.ps; ++i) {
+    // A PS listens before it is ready. So when somebody has joined, every PS can be asked.
     crew_.Add(EMBEDDING_PS, i, {[this, i] { MakePs(i); }, [] {}, nullptr});
   }
   for (int i = 0; i < shape_.workers; ++i) {
@@ -73,6 +75,8 @@ void Life::AddMembers() {
     duties.begin = [this, i] { MakeRank(i); };
     if (i == 0) {
       duties.wished = [this](const CutWish& wish) {
+        // A wish comes with each heartbeat until it is done, so one that comes too early is not
+        // lost.
         if (ranks_[0] != nullptr) ranks_[0]->RequestCut(wish);
       };
     }
@@ -105,6 +109,7 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
+  // The watch stands before the plant: it must hear what members hear, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -130,6 +135,8 @@ void Life::MakePs(int i) {
     pss_[i]->Preload();
     return ServePs(i);
   }
+  // From its own disk, whose reads may fail or stop with the process. Until then nobody listens
+  // here.
   pss_[i]->Load(seat.begin.cut(), [this, i](const absl::Status& status) {
     if (!status.ok()) return crew_.FailureSinkOf(EMBEDDING_PS, i)(status);
     ServePs(i);
@@ -169,6 +176,7 @@ void Life::MakeWorker(int i) {
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
   CHECK_OK(engine.status());
   workers_[i] = *std::move(engine);
+  // It counts what comes to a worker before the plant, which may add calls of its own.
   rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
       planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
   surroundings_.network->Listen(surroundings_.addresses->workers[i], process, handler);
@@ -177,6 +185,7 @@ void Life::MakeWorker(int i) {
 void Life::MakeRank(int i) {
   SimProcess* process = crew_.SeatOf(NN_WORKER, i).process;
   const SimCrew::Seat& seat = crew_.SeatOf(NN_WORKER, i);
+  // The trainer of rank 0 begins cuts by it, so it comes first.
   if (i == 0 && !MakeCutEngine()) return;
   RankOptions options = MakeRankOptions(job_, i, crew_.envelope(),
                                         planting_.PositionOf(NN_WORKER, seat.begin.position()));
@@ -189,6 +198,7 @@ void Life::MakeRank(int i) {
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
       crew_.FailureSinkOf(NN_WORKER, i),
       [this, i, process](const RunResult& result) {
+        // A rank that was killed within this task runs on to its end and tells nobody.
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
         if (i == 0) crew_.SeatOf(NN_WORKER, 0).member->Finish(result);
@@ -207,6 +217,8 @@ bool Life::MakeCutEngine() {
       crew_.FailureSinkOf(NN_WORKER, 0)(dense.status());
       return false;
     }
+    // The network is simulated, and its saved state says only of which step it is. That shows
+    // whether it belongs to the rows beside it.
     if (*dense != DenseOf(from_.steps)) {
       surroundings_.violated(absl::StrCat(cut_, " of step ", from_.steps, " has ", *dense));
     }
@@ -251,15 +263,19 @@ SimTraining::Surroundings Life::TrainingSurroundings() {
 
 void Life::BeginCut(CutPlan plan, std::vector<LedgerState> released, std::function<void()> marked,
                     std::function<void(absl::StatusOr<CutOutcome>)> ended) {
+  // The collective of the other ranks may still run when rank 0 has died in it.
   if (!crew_.SeatOf(NN_WORKER, 0).process->alive()) return;
   SimTraining::State state = training_->state();
   state.validations = observers_[0].validations;
+  // In one thread this moment is that of the mark: all ranks are idle, and nothing runs before
+  // Begin.
   surroundings_.history->OnMark(CutName(generation_, plan.number), std::move(state));
   cuts_->Begin(std::move(plan), std::move(released), DenseOf(training_->counted_steps()),
                std::move(marked), std::move(ended));
 }
 
 void Life::Restore(const std::string& cut, std::function<void(absl::Status)> done) {
+  // Whether the rows of that cut are in the tables afterwards is checked by what Lookups then see.
   if (!surroundings_.history->IsMarked(cut)) {
     return surroundings_.violated(absl::StrCat("'", cut, "' is loaded, which was never marked"));
   }
@@ -270,6 +286,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
 
 // The parts that an embedding worker has accepted and not handed out are bounded.
 void Life::CheckQueueCapacity() {
+  // One each for validation and test.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;  // it has not begun
@@ -283,6 +300,8 @@ void Life::CheckQueueCapacity() {
 
 void Life::WishForStop(uint64_t steps) {
   if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
+  // Somewhat later, so that the request falls into an exchange, an evaluation or a cut, not only
+  // between two steps.
   crew_.SeatOf(NN_WORKER, shape_.stop_rank)
       .process->PostAfter(static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
         stop_wished_at_ = training_->counted_steps();
@@ -302,6 +321,7 @@ void Life::CheckEnd() {
   finished.observers = &observers_;
   finished.stop_wished_at = stop_wished_at_;
   finished.last_epochs = last_epochs_;
+  // All training lies in a cut at the end, the last steps included.
   const History& history = *surroundings_.history;
   if (history.StateOf(history.newest_cut()).steps != training_->counted_steps()) {
     surroundings_.violated(absl::StrCat("the last cut, ", history.newest_cut(), ", is not of step ",

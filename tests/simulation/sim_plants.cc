@@ -34,6 +34,8 @@ rpc::Handler* Planting::Keep(std::unique_ptr<rpc::Handler> handler) {
 
 JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
   JobConfig changed = job;
+  // BeforeWorker makes the provenance look shuffled, so the ledger names other records than were
+  // trained, and a loader that shuffles would go on wrongly from it.
   if (role == DATA_LOADER && plant_ == Plant::kIdentityShuffle) {
     changed.mutable_data()->set_shuffle_rows(0);
   } else if (role == DATA_LOADER && plant_ == Plant::kOtherShuffle) {
@@ -43,6 +45,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
   }
   if (role != EMBEDDING_PS) return changed;
   if (plant_ == Plant::kStaleJob) {
+    // The number before any scale: such a PS owns other partitions than workers send it.
     changed.mutable_embedding_ps()->set_replicas(WorldShape::Draw(shape_.seed).ps);
   }
   for (TableConfig& table : *changed.mutable_tables()) {
@@ -52,6 +55,7 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     if (plant_ != Plant::kOtherState) continue;
     for (SegmentConfig& segment : *table.mutable_segments()) {
       SparseOptimizerConfig* optimizer = segment.mutable_optimizer();
+      // Steps grow, and no message or count shows it. Only the values do.
       if (optimizer->has_adagrad()) optimizer->mutable_adagrad()->set_initial_accumulator(0);
     }
   }
@@ -60,6 +64,8 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
 
 RunPosition Planting::PositionOf(Role role, RunPosition position) const {
   if (plant_ == Plant::kFinishIgnored && role != EMBEDDING_PS) {
+    // The cut says that training is over; a generation that trains on makes other steps than were
+    // promised.
     position.set_next(RunPosition::RESUME);
   }
   if (plant_ == Plant::kLeftLanesSend && role == DATA_LOADER) {
@@ -69,6 +75,7 @@ RunPosition Planting::PositionOf(Role role, RunPosition position) const {
 }
 
 LedgerState Planting::LedgerOf(Role role, LedgerState ledger) {
+  // Of every plant; only a planted trainer and a planted disk use it.
   if (role == NN_WORKER) forgetful_ledger_.Start(ledger);
   const bool is_ignored = role == DATA_LOADER && plant_ == Plant::kLedgerIgnored;
   return is_ignored ? LedgerState() : ledger;
@@ -79,6 +86,7 @@ std::unique_ptr<FileSystem> Planting::DiskOf(Role role, std::unique_ptr<FileSyst
 }
 
 rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk) {
+  // Faults of one PS alone: a check that looks at one PS, or at all as one, would miss them.
   const bool is_last = ps + 1 == shape_.ps;
   switch (plant_) {
     case Plant::kUpdateAnsweredEarly:
@@ -88,6 +96,7 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk)
     case Plant::kOtherWeightAtOne:
       return is_last ? Keep(NewEditor<UpdateHeader>(engine, rpc::kUpdate, DoubleWeight)) : engine;
     case Plant::kForgetfulUpdates:
+      // An Update whose answer was lost is repeated by its sender, and would be applied twice.
       return Keep(NewForgetfulWindow(engine, rpc::kUpdate));
     case Plant::kClosedCallsRun:
       return Keep(NewClosedCallsRun(engine));
@@ -99,6 +108,7 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk)
     case Plant::kLookupCreatesRows:
       return Keep(NewRowCreatingLookup(engine, shape_.ranks));
     case Plant::kBestNotRestored:
+      // Rank 0 hears that the best model is loaded, and the test scores the last one.
       return Keep(NewSwallower(engine, rpc::kLoadTables));
     case Plant::kLaterRowsKept:
       return Keep(NewLaterRowsKept(engine, shape_.ranks));
@@ -111,6 +121,7 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk)
     case Plant::kCopyOutMissed:
       return Keep(NewMissedCopyOuts(engine, disk));
     case Plant::kWindowsKept:
+      // Numbers begin at 1 in each generation, so new Updates would be taken for repeated ones.
       return Keep(NewKeptWindow(engine, &memory_->windows[ps]));
     case Plant::kZombiesUpdate:
       return Keep(NewForgedEnvelopes(engine, &envelope_));
@@ -136,6 +147,7 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
     case Plant::kClosedCallsRun:
       return Keep(NewClosedCallsRun(engine));
     case Plant::kAcksLost:
+      // Nobody would release the part: the worker fills up over many evaluations.
       return Keep(NewSwallower(engine, rpc::kAck));
     case Plant::kZombiesAsk:
       return Keep(NewForgedEnvelopes(engine, &envelope_));
@@ -154,6 +166,7 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
 
 rpc::Handler* Planting::BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
                                           FileSystem* disk) {
+  // A lease whose answer was lost would be of nobody: its split is never read.
   if (plant_ == Plant::kForgetfulLeases) return Keep(NewForgetfulWindow(engine, kLeaseSplitMethod));
   if (plant_ == Plant::kClosedCallsRun) return Keep(NewClosedCallsRun(engine));
   if (plant_ == Plant::kCommitAnsweredEarly) return Keep(NewEarlyCommitAnswers(engine, loop_));
@@ -186,6 +199,7 @@ void Planting::ChangeOptions(RankOptions* options) const {
   if (plant_ == Plant::kNoPatienceAtOne && is_last) options->evaluation.clear_patience();
   if (plant_ == Plant::kPermitTooMany) ++options->max_staleness;
   if (plant_ == Plant::kNoWarmup) options->staleness_warmup_steps = 0;
+  // As SourcesOf does for the loaders; with one of the two alone the world would only stand still.
   if (plant_ == Plant::kEpochTooMany) ++options->epochs;
 }
 
@@ -203,6 +217,8 @@ RankObserver* Planting::ObserverOf(RankObserver* observer) {
 }
 
 RunResult Planting::ResultOf(RunResult result) const {
+  // The rank was shown metrics that are not the true ones (sim_plants_rank.h), and tells those. The
+  // checks get the true ones: they must find what the rank decided, not the disguise.
   if (plant_ != Plant::kTieIsBest && plant_ != Plant::kNanIsBest) return result;
   if (result.has_valid()) *result.mutable_valid() = Undisguised(result.valid());
   if (result.has_test()) *result.mutable_test() = Undisguised(result.test());

@@ -23,6 +23,7 @@
 namespace satrap::simulation {
 namespace {
 
+// In the meantime rank 0 lets training go on, so rows are marked that are newer than the ledger.
 class LateMarks final : public rpc::Handler {
  public:
   LateMarks(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
@@ -43,6 +44,7 @@ class LateMarks final : public rpc::Handler {
   }
 
  private:
+  // Longer than a step takes, or the late mark would find the same rows.
   static constexpr int64_t kLateUs = 50000;
 
   void Deliver(const rpc::Message& request) {
@@ -57,6 +59,8 @@ class LateMarks final : public rpc::Handler {
   int late_ = 0;
 };
 
+// A PS that forgot which numbers it has begun. To the engine each attempt is a cut of its own with
+// a higher number, so its windows and its order of cuts let it through.
 class LateBeginCuts final : public rpc::Handler {
  public:
   LateBeginCuts(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
@@ -65,6 +69,7 @@ class LateBeginCuts final : public rpc::Handler {
     if (method == rpc::kBeginCut) {
       BeginCutRequest begin;
       CHECK(begin.ParseFromString(request.header));
+      // One copy for a cut. It comes by this Handle again, as an attempt like the others.
       if (copies_.count(begin.cut()) == 0) {
         loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(kLateUs)),
                          [this, request] { Handle(rpc::kBeginCut, request, [](const auto&) {}); });
@@ -89,6 +94,8 @@ class LateBeginCuts final : public rpc::Handler {
   void Newest(rpc::Message* message) {
     Request request;
     CHECK(request.ParseFromString(message->header));
+    // The sender knows the cut by its own number, and gets the files of the mark that was made
+    // last.
     request.set_cut(request.cut() * kCopies + copies_[request.cut()]);
     message->header = request.SerializeAsString();
   }
@@ -99,6 +106,8 @@ class LateBeginCuts final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
+// An Update after the mark changes a row in place and does not save the old one first. The row of
+// counters shows that best, since every push changes it.
 class MissedCopyOuts final : public rpc::Handler {
  public:
   MissedCopyOuts(rpc::Handler* ps, FileSystem* disk) : ps_(ps), disk_(disk) {}
@@ -107,6 +116,7 @@ class MissedCopyOuts final : public rpc::Handler {
     if (method == rpc::kBeginCut) {
       BeginCutRequest begin;
       CHECK(begin.ParseFromString(request.header));
+      // A BeginCut may come several times; only the first of a new cut resets.
       if (begin.cut() > cut_) {
         cut_ = begin.cut();
         folder_ = begin.directory();
@@ -141,6 +151,7 @@ class MissedCopyOuts final : public rpc::Handler {
     if (file == files.mutable_files()->end()) return respond(std::move(answer));
     rewriting_ = true;
     const auto index = file - files.mutable_files()->begin();
+    // The row as it is now, which is after the Updates that came since the mark.
     ps_->Handle(rpc::kLookup, LookupOfCounters(),
                 [this, cut = cut_, index, files = std::move(files),
                  respond = std::move(respond)](absl::StatusOr<rpc::Message> row) mutable {
@@ -182,6 +193,7 @@ class MissedCopyOuts final : public rpc::Handler {
     constexpr size_t kBlock = 64, kKey = kBlock + 8, kRow = kKey + 8;
     constexpr size_t kRowBytes = kCounterValues * sizeof(float);
     CHECK(saved->rows() == 1 && bytes->size() == kRow + kRowBytes + 16);
+    // With both checksums and the digest made again, nothing but the values betrays the file.
     std::memcpy(bytes->data() + kRow, values->data(), kRowBytes);
     const absl::string_view view(*bytes);
     const uint32_t crc = ExtendCrc32c(Crc32c(view.substr(kBlock, 4)),
@@ -218,6 +230,8 @@ class EarlyCommitAnswers final : public rpc::Handler {
     if (absl::string_view(method.path) != kCommitPath) {
       return coordinator_->Handle(method, std::move(request), std::move(respond));
     }
+    // Rank 0 believes the cut committed. If the coordinator dies before it links the entry, the
+    // next generation begins from an older cut, and what was acknowledged is gone.
     respond(DoneMessage());
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
                      [this, method, request = std::move(request)] {
@@ -251,6 +265,8 @@ std::unique_ptr<rpc::Handler> NewEarlyCommitAnswers(rpc::Handler* coordinator, S
   return std::make_unique<EarlyCommitAnswers>(coordinator, loop);
 }
 
+// The fault: an abandoned cut is not written, but what ranks handed over with it was trained, and
+// belongs to the cuts after it.
 void ForgetfulLedger::Abandon(uint64_t cut) {
   handed_over_.erase(std::remove_if(handed_over_.begin(), handed_over_.end(),
                                     [cut](const CutPlan& plan) { return plan.number == cut; }),
@@ -261,6 +277,7 @@ LedgerState ForgetfulLedger::AsOf(uint64_t cut) const {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(start_);
   CHECK_OK(ledger.status());
   for (const CutPlan& plan : handed_over_) {
+    // Ranks hand over for the next cut while the manifest of this one is still being written.
     if (plan.number > cut) continue;
     const absl::StatusOr<Ledger> released = Ledger::FromState(plan.released);
     CHECK_OK(released.status());

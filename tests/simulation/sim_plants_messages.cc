@@ -23,6 +23,7 @@ void EditCallOf(rpc::Message* request, const std::function<void(int stream, Call
   Header header;
   CHECK(header.ParseFromString(request->header));
   int stream = TRAIN_STREAM;
+  // Calls without a stream are numbered as if all were of one.
   if constexpr (requires { header.stream(); }) stream = header.stream();
   edit(stream, header.mutable_call());
   request->header = header.SerializeAsString();
@@ -39,8 +40,11 @@ void EditCall(const rpc::Method& method, rpc::Message* request,
   if (method == kLeaseSplitMethod) EditCallOf<LeaseSplitRequest>(request, edit);
 }
 
+// A planted call that the engine refuses would break another promise than the one it is meant to
+// break.
 void IgnoreAnswer(absl::StatusOr<rpc::Message> answer) { CHECK_OK(answer.status()); }
 
+// The receiver has no memory of calls: an attempt whose answer was lost runs again.
 class ForgetfulWindow final : public rpc::Handler {
  public:
   ForgetfulWindow(rpc::Handler* engine, const rpc::Method& method)
@@ -62,6 +66,8 @@ class ForgetfulWindow final : public rpc::Handler {
   uint64_t last_number_ = 0;  // of all senders
 };
 
+// The receiver forgets an answer when its number is closed, and then takes a late copy for a new
+// call. Repeats of open calls are still recognised.
 class ClosedCallsRun final : public rpc::Handler {
  public:
   explicit ClosedCallsRun(rpc::Handler* engine) : engine_(engine) {}
@@ -81,6 +87,7 @@ class ClosedCallsRun final : public rpc::Handler {
   uint64_t count_ = 0;
 };
 
+// What the caller believes done never happens.
 class Swallower final : public rpc::Handler {
  public:
   Swallower(rpc::Handler* engine, const rpc::Method& method) : engine_(engine), method_(method) {}
@@ -113,6 +120,7 @@ class EarlyUpdateAnswers final : public rpc::Handler {
       // The sender believes it answered and closes its number, but it must still run.
       call->set_oldest_open(1);
     });
+    // Only the first attempt is passed on, so that the Update is late and not also doubled.
     respond(DoneMessage());
     if (!is_new) return;
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
@@ -136,6 +144,8 @@ class RowMaker {
     if (keys.empty()) return;
     UpdateHeader update;
     *update.mutable_envelope() = envelope;
+    // Some rank, because a PS knows no other senders. In order it would wait for the Updates of the
+    // others, so this is for unordered worlds.
     update.mutable_call()->set_sender(rank_);
     update.mutable_call()->set_number(kFirstPlantedNumber + count_++);
     update.mutable_call()->set_oldest_open(1);
@@ -181,6 +191,8 @@ class RowCreatingLookup final : public rpc::Handler {
     if (method == rpc::kLookup) {
       LookupHeader lookup;
       CHECK(lookup.ParseFromString(request.header));
+      // Before the Lookup, which then finds rows. Most still have their initial values, so only their
+      // presence and their number show it.
       rows_.Make(lookup.envelope(), KeysOfRows(lookup.tables(), request.payload));
     }
     ps_->Handle(method, std::move(request), std::move(respond));
@@ -201,6 +213,7 @@ class LaterRowsKept final : public rpc::Handler {
       CHECK(update.ParseFromString(request.header));
       envelope_ = update.envelope();
       for (const uint64_t key : KeysOfRows(update.tables(), request.payload)) {
+        // Any cut may be the one that is loaded.
         for (auto& [directory, later] : later_) later.insert(key);
       }
     } else if (method == rpc::kBeginCut) {
@@ -227,6 +240,8 @@ class LaterRowsKept final : public rpc::Handler {
   std::map<std::string, std::set<uint64_t>> later_;  // than a saved folder
 };
 
+// All lookups and updates agree on the wrong keys, so training goes well. Only another program, or
+// the next version, would not find its rows.
 class OtherKeys final : public rpc::Handler {
  public:
   explicit OtherKeys(rpc::Handler* ps) : ps_(ps) {}
@@ -269,6 +284,7 @@ class EarlyEpochEnds final : public rpc::Handler {
       worker_->Handle(method, std::move(request), std::move(respond));
       return;
     }
+    // For the engine all loaders have ended the epoch; parts of the slower ones come after its end.
     const bool is_first = ended_.emplace(header.stream(), header.epoch()).second;
     for (int loader = 0; is_first && loader < loaders_; ++loader) {
       header.mutable_call()->set_sender(loader);
@@ -325,6 +341,8 @@ class MisansweredPushes final : public rpc::Channel {
   void Deliver(const rpc::Message& request, int64_t timeout_ms) {
     channel_->Call(rpc::kPushGradients, request, timeout_ms,
                    [this, request, timeout_ms](absl::StatusOr<rpc::Message> answer) {
+                     // The push itself arrives in every case: the fault is when its permit returns,
+                     // not a push that is lost.
                      if (answer.ok() && rpc::OutcomeOf(*answer) == OUTCOME_DONE) {
                        if (out_of_order_) pushes_->AnswerOldest();
                      } else {
@@ -349,6 +367,7 @@ class OtherPartRequests final : public rpc::Channel {
     if (method == rpc::kNextBatch) {
       NextBatchHeader header;
       CHECK(header.ParseFromString(request.header));
+      // Every part is trained once all the same, by the wrong rank: sums are right, parts are not.
       if (header.has_wanted()) header.mutable_wanted()->set_part(part_);
       request.header = header.SerializeAsString();
     }

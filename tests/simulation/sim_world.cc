@@ -42,6 +42,7 @@ class World {
               return ReadCutIn(FolderOfCut(kRunDir, cut), JobOf(shape_), mount_.get());
             },
             [this](std::string what) { Violate(std::move(what)); }) {
+    // Real files, which the loaders of all lives read; only the disk of the run is simulated.
     WriteFiles(shape_, folder_, &files_);
     job_ = JobOf(shape_);
     for (const int64_t events : deaths_.cut_wishes) cut_wishes_.insert(events);
@@ -56,6 +57,7 @@ class World {
     CHECK_OK(mount_->SyncFolder("/"));
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
+      // Between two lives there is nobody to drive; zombies and late messages go on.
       if (!next_life_due_) Drive();
       return !result_.violations.empty() || over_;
     };
@@ -75,6 +77,7 @@ class World {
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
+    // The checks ask the PSs for their rows, and a dead one does not answer. Its cuts were checked.
     if (result_.violations.empty() && life().finished() && !life().has_dead()) CheckEnd();
     return result_;
   }
@@ -104,6 +107,7 @@ class World {
     shape.workers = job.embedding_worker().replicas();
     shape.ps = job.embedding_ps().replicas();
     shape.ranks = job.nn_worker().replicas();
+    // The rank that asks for a stop may not be there any more.
     if (shape.stop_rank >= 0) shape.stop_rank %= shape.ranks;
     return shape;
   }
@@ -119,6 +123,7 @@ class World {
   void CheckRestarts(const std::vector<RunLogEntry>& entries) {
     int without_cut = 0;
     for (const RunLogEntry& entry : entries) {
+      // Whoever resumes a run has looked at it; the count begins anew.
       if (entry.has_cut() || entry.generation().cause() == kCauseResume) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
     }
@@ -143,6 +148,8 @@ class World {
       claimer.claimed = ClaimGeneration(request, claimer.disk.get());
       return claimer;
     }
+    // Two processes of one life with a disk each: whoever loses ends with 75, and is no part of the
+    // life.
     ++result_.rival_claims;
     return ClaimAgainst(NewClaimer(number), rival_at, std::move(claimer), request,
                         [this](std::string what) { Violate(std::move(what)); });
@@ -156,6 +163,7 @@ class World {
     // A job without train files is not valid, so nobody can resume with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
+    // Else the job is the one in the log, whatever this launcher has: that of a scale, for example.
     request.next_job = number > 1 && (resume || other_replicas);
     request.cause = "a death";
     request.writer = static_cast<uint64_t>(number);
@@ -182,6 +190,7 @@ class World {
     surroundings.told = WhatIsTold(start.claimed.generation);
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
+    // From here on the life has to give a reason if it ends.
     is_excused_ = false;
     lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
     life().Begin();
@@ -220,6 +229,7 @@ class World {
         over_ = true;  // see BeginLife
         return;
       }
+      // Only a disk that fails may keep everybody from a claim; then the launcher tries again.
     } else if (disk_.counts().failed == 0) {
       return Violate(absl::StrCat("no generation can be claimed: ", status.ToString()));
     }
@@ -241,12 +251,14 @@ class World {
   // Asked before each event, so anything may come at any of them.
   void Drive() {
     if (lives_.empty() || over_) return;
+    // First, because a member that exits takes its process along, and would be taken for killed.
     if (life().exited().has_value()) return OnExit(*life().exited());
     if (life().has_dead()) return EndLife(/*resume=*/false);
     if (history_.finished()) {
       over_ = life().finished();
       return;
     }
+    // It dies at its next acts; whatever else came now would blur which end the plan has drawn.
     if (victim_ != nullptr) return;
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
@@ -283,15 +295,18 @@ class World {
         end.at_act > 0 ? victim_->KillAtAct(end.at_act) : victim_->Kill();
         return;
       case LifeEnd::kPower:
+        // Zombies of earlier lives run on the same machine.
         for (const auto& any : lives_) {
           any->Doom();
           for (const auto& process : any->processes()) process->Kill();
         }
         disk_.LosePower();
+        // At once, before a claim adds to it: an acknowledged entry that is gone shows here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
         end_->all_at_once = false;
+        // Two complete generations beside each other, as when a network was divided.
         end_->nobody_dies = end.seed % 4 != 0;
         return EndLife(/*resume=*/false);
       case LifeEnd::kFailedWrite:
@@ -323,11 +338,14 @@ class World {
       case Exit::kDone:
         return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
       case Exit::kStartAgain:
+        // Later lives meet messages and processes of earlier ones, which may end them. The first
+        // one meets only the network, and that must never end a generation.
         if (!is_excused_ && lives_.size() == 1 && deaths_.kill_points.empty()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
         }
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
+        // A run may fail for good only by its disk or its poison.
         if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why)) {
           Violate(absl::StrCat("the run fails: ", exited.why));
         }
@@ -348,6 +366,8 @@ class World {
     life().Doom();
     for (size_t i = 0; i < life().processes().size(); ++i) {
       SimProcess* process = life().processes()[i].get();
+      // As the local launcher does. Otherwise each dies late or never, as where nobody can kill
+      // them all.
       if (end.all_at_once) process->Kill();
       const ProcessEnd fate = end.OfProcess(i);
       process->StandStill(fate.stands_still_us);
@@ -365,6 +385,7 @@ class World {
     result_.stopped_early = life().results()[0].stopped_early();
     result_.stopped_by_wish = training.stop_step().has_value();
     result_.restored = training.restored();
+    // Over all lives, because a life begins with what its cut has seen.
     for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;
