@@ -287,6 +287,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIs
     executor_.JumpBy(25 * 1000 * 1000);
     executor_.RunReady();
   });
+  Commit(CommitOf(1)).IgnoreError();  // told to wait, for the time that has passed
   ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),
