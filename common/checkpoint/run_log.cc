@@ -174,10 +174,14 @@ int RunLog::restarts_without_cut() const {
         cause == kCauseScaled) {
       break;
     }
+    // The generation before left with its cut, as it had been asked to.
+    if (i >= 2 && entries_[i - 2].cut().leave()) break;
     ++restarts;
   }
   return restarts;
 }
+
+bool RunLog::has_left() const { return !entries_.empty() && entries_.back().cut().leave(); }
 
 std::string RunLog::next_start() const {
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {

@@ -70,6 +70,9 @@ class RunLog {
   int generations_without_cut() const;
   // Those of them that began because the one before had failed.
   int restarts_without_cut() const;
+  // Whether the newest entry is a cut that its generation left with, as somebody had wished: it has
+  // not failed since.
+  bool has_left() const;
   // The cut that a generation claimed now begins from: the last one committed since the last
   // GENERATION, or else the one that generation began from. So a run that was taken back to an
   // older cut stays there. Empty: from nothing.

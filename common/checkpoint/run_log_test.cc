@@ -260,6 +260,21 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   EXPECT_EQ(log.restarts_without_cut(), 1);
 }
 
+TEST_F(RunLogTest, AGenerationThatFollowsACutToLeaveIsNoRestartOfOneThatFailed) {
+  RunLog log = Open();
+  EXPECT_FALSE(log.has_left());
+  ASSERT_TRUE(log.Append(Generation(1, kCauseStart)).ok());
+  RunLogEntry cut = Cut(1, 1);
+  cut.mutable_cut()->set_leave(true);
+  ASSERT_TRUE(log.Append(cut).ok());
+  EXPECT_TRUE(log.has_left());
+  ASSERT_TRUE(log.Append(Generation(2, "another size could not be announced")).ok());
+  EXPECT_FALSE(log.has_left());
+  EXPECT_EQ(log.restarts_without_cut(), 0);
+  ASSERT_TRUE(log.Append(Generation(3, "a PS died")).ok());
+  EXPECT_EQ(log.restarts_without_cut(), 1);
+}
+
 TEST_F(RunLogTest, FindsACutByItsName) {
   RunLog log = Open();
   ASSERT_TRUE(log.Append(Generation(1, "start", "cut_0001_000001")).ok());

@@ -14,16 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class CoordinatorCommitTest : public CoordinatorFixture {
- protected:
-  // The operation that begins with `prefix` fails.
-  void Break(const std::string& prefix) {
-    disk_.SetHook([prefix](const std::string& operation) {
-      return operation.rfind(prefix, 0) == 0 ? absl::ResourceExhaustedError("no space left")
-                                             : absl::OkStatus();
-    });
-  }
-};
+using CoordinatorCommitTest = CoordinatorFixture;
 
 TEST_F(CoordinatorCommitTest, ACommitIsAnEntryOfTheLogAndMovesTheLinks) {
   StartRun();
@@ -50,12 +41,9 @@ TEST_F(CoordinatorCommitTest, ARepeatedCommitIsAnsweredAgainAndAppendsNothing) {
   EXPECT_EQ(Log().entries().size(), 2u);
 }
 
-TEST_F(CoordinatorCommitTest, RefusesWhatIsNoWholeCutOfThisGeneration) {
+TEST_F(CoordinatorCommitTest, RefusesWhatIsNoCutOfThisGeneration) {
   StartRun();
-  EXPECT_EQ(Commit(CommitOf(1)).code(), absl::StatusCode::kDataLoss) << "there is no folder";
   MakeCut(2);
-  disk_.Put(Folder(2) + "/dense.bin", "123");
-  EXPECT_EQ(Commit(CommitOf(2)).code(), absl::StatusCode::kDataLoss);
   CommitCutRequest other = CommitOf(3);
   other.set_cut("cut_0007_000003");
   disk_.Put("/runs/small/checkpoints/cut_0007_000003/manifest",
@@ -64,16 +52,58 @@ TEST_F(CoordinatorCommitTest, RefusesWhatIsNoWholeCutOfThisGeneration) {
   CommitCutRequest another_run = CommitOf(4);
   *another_run.mutable_envelope() = AnotherRun();
   EXPECT_EQ(Commit(another_run).code(), absl::StatusCode::kFailedPrecondition);
+  CommitCutRequest no_cut = CommitOf(5);
+  no_cut.set_cut("../elsewhere");
+  EXPECT_EQ(Commit(no_cut).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Log().entries().size(), 1u);
   EXPECT_EQ(state(), RUNNING);
+}
+
+// Whatever the error is. The work is still in the tables, and the next cut has it.
+TEST_F(CoordinatorCommitTest, ACutWhoseFilesTheCoordinatorCannotReadIsAbandonedAndTheRunGoesOn) {
+  StartRun();
+  uint64_t cut = 0;
+  for (const std::string file : {"/manifest", "/dense.bin"}) {
+    for (const absl::StatusCode code :
+         {absl::StatusCode::kDataLoss, absl::StatusCode::kPermissionDenied,
+          absl::StatusCode::kResourceExhausted, absl::StatusCode::kFailedPrecondition}) {
+      MakeCut(++cut);
+      const std::string path = Folder(cut) + file;
+      disk_.SetOpenHook([&](const std::string& opened) {
+        return opened == path ? absl::Status(code, "cannot read " + path) : absl::OkStatus();
+      });
+      const auto answer = Call<CommitCutAnswer>(kCommitCut, CommitOf(cut));
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      EXPECT_EQ(answer->outcome(), OUTCOME_DONE);
+      EXPECT_EQ(answer->abandoned(), "cannot read " + path);
+    }
+  }
+  disk_.SetOpenHook(nullptr);
+  EXPECT_EQ(state(), RUNNING);
+  EXPECT_EQ(Log().entries().size(), 1u);
+  EXPECT_TRUE(MakeAndCommit(++cut).ok());
+}
+
+TEST_F(CoordinatorCommitTest, SoIsACutOfWhichAFileIsMissingOrShort) {
+  StartRun();
+  EXPECT_EQ(Commit(CommitOf(1)).code(), absl::StatusCode::kResourceExhausted);
+  MakeCut(2);
+  disk_.Put(Folder(2) + "/dense.bin", "123");
+  const absl::Status status = Commit(CommitOf(2));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr(Folder(2) + "/dense.bin has 3 bytes"));
+  EXPECT_EQ(state(), RUNNING);
+  EXPECT_EQ(Log().entries().size(), 1u);
 }
 
 TEST_F(CoordinatorCommitTest, CutsAscend) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(2).ok());
-  MakeCut(1);
   CommitCutRequest older = CommitOf(1);
   older.mutable_call()->set_number(3);
+  EXPECT_EQ(Commit(older).code(), absl::StatusCode::kFailedPrecondition) << "its files are gone";
+  MakeCut(1);
+  older.mutable_call()->set_number(4);
   EXPECT_EQ(Commit(older).code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -95,16 +125,13 @@ TEST_F(CoordinatorCommitTest, ACommitThatIsOvertakenByTheEndIsRefused) {
     MakeCut(1);
     absl::StatusOr<CommitCutAnswer> answer = absl::UnknownError("");
     Send(kCommitCut, CommitOf(1), &answer);
-    FailRequest fail;
-    *fail.mutable_envelope() = ThisRun();
-    fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-    absl::StatusOr<FailAnswer> told = absl::UnknownError("");
     if (place == "meanwhile") {
-      disk_.SetOpenHook([&](const std::string& path) {
-        if (path == Folder(1) + "/dense.bin") Send(kFail, fail, &told);
+      disk_.SetOpenHook([this](const std::string& path) {
+        if (path == Folder(1) + "/dense.bin") FailMeanwhile();
+        return absl::OkStatus();
       });
     } else {
-      Send(kFail, fail, &told);
+      FailMeanwhile();
     }
     disk_executor_.RunReady();
     EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << place;
@@ -116,24 +143,14 @@ TEST_F(CoordinatorCommitTest, ACommitThatIsOvertakenByTheEndIsRefused) {
 TEST_F(CoordinatorCommitTest, AnEndThatComesDuringTheAppendFollowsIt) {
   StartRun();
   MakeCut(1);
-  disk_.SetHook([this](const std::string& operation) {
-    if (operation.rfind("hard_link", 0) == 0) {
-      FailRequest fail;
-      *fail.mutable_envelope() = ThisRun();
-      fail.set_role(EMBEDDING_WORKER);
-      fail.set_reason("the peer is away");
-      fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-      absl::StatusOr<FailAnswer> told = absl::UnknownError("");
-      Send(kFail, fail, &told);
-      EXPECT_EQ(told->state(), RESTARTING) << "the role is told at once";
-      EXPECT_EQ(state(), RUNNING);
-    }
-    return absl::OkStatus();
+  WhileLinking([this] {
+    EXPECT_EQ(FailMeanwhile().state(), RESTARTING) << "the role is told at once";
+    EXPECT_EQ(state(), RUNNING);
   });
   EXPECT_TRUE(Commit(CommitOf(1)).ok());
   EXPECT_EQ(Log().entries().size(), 2u);
   EXPECT_EQ(state(), RESTARTING);
-  EXPECT_EQ(reason(), "embedding_worker 0: the peer is away");
+  EXPECT_EQ(reason(), "nn_worker 0: the peer is away");
 }
 
 TEST_F(CoordinatorCommitTest, ACutThatCannotBeWrittenIntoTheLogIsAbandonedAndTheRunGoesOn) {
@@ -156,15 +173,9 @@ TEST_F(CoordinatorCommitTest, ACutThatCannotBeWrittenIntoTheLogIsAbandonedAndThe
 
 TEST_F(CoordinatorCommitTest, ACutOfAStopThatIsAbandonedLeavesTheStopOpen) {
   StartRun();
-  WishRequest stop;
-  stop.set_kind(WishRequest::STOP);
-  ASSERT_TRUE(Call<WishAnswer>(kWish, stop).ok());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   Break("create /runs/small/log");
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_wish(1);
-  commit.set_leave(true);
-  EXPECT_EQ(Commit(commit).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Leave(1, 1).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(state(), RUNNING);
   EXPECT_TRUE(Heartbeat(NN_WORKER, 0)->wish().leave());
 }
@@ -183,9 +194,7 @@ TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeIsNeverAnsweredAndEndsTheGe
 
 TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotKnown) {
   StartRun();
-  WishRequest stop;
-  stop.set_kind(WishRequest::STOP);
-  ASSERT_TRUE(Call<WishAnswer>(kWish, stop).ok());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   Break("sync_folder /runs/small/log");
   EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kUnknown);
   EXPECT_EQ(state(), STOPPED);
@@ -193,35 +202,55 @@ TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotK
                               HasSubstr("whether cut_0001_000001 is committed is not known")));
 }
 
-// What ends the generation while its cut is linked is judged by what was known after that.
+// What ends the generation while its cut is linked is judged by what was known after that, and nobody
+// is told before that there is no restart.
 TEST_F(CoordinatorCommitTest, ALossDuringTheAppendOfACutFindsTheRunWithAllItsRestarts) {
   job_.set_max_restarts(1);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   Begin("the only restart");
   StartRun();
   MakeCut(1);
-  disk_.SetHook([this](const std::string& operation) {
-    if (operation.rfind("hard_link", 0) == 0) {
-      FailRequest fail;
-      *fail.mutable_envelope() = ThisRun();
-      fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-      absl::StatusOr<FailAnswer> told = absl::UnknownError("");
-      Send(kFail, fail, &told);
-    }
-    return absl::OkStatus();
+  WhileLinking([this] {
+    const FailAnswer told = FailMeanwhile();
+    EXPECT_EQ(told.state(), RESTARTING);
+    EXPECT_EQ(told.stop_reason(), "nn_worker 0: the peer is away");
   });
   EXPECT_TRUE(Commit(CommitOf(1)).ok());
   EXPECT_EQ(state(), RESTARTING) << reason();
 }
 
+TEST_F(CoordinatorCommitTest, WhoFailsForGoodDuringAnAppendHearsSoWhenItComesAgain) {
+  StartRun();
+  MakeCut(1);
+  WhileLinking(
+      [this] { EXPECT_EQ(FailMeanwhile(absl::StatusCode::kInvalidArgument).state(), RESTARTING); });
+  EXPECT_TRUE(Commit(CommitOf(1)).ok());
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_TRUE(Register(NN_WORKER, 0, kFirst + 1).ok());
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0, kFirst + 1)->state(), FAILED);
+}
+
+TEST_F(CoordinatorCommitTest, WhoFailsDuringTheAppendOfAStopIsToldThatTheRunStops) {
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  WhileLinking([this] { EXPECT_EQ(FailMeanwhile().state(), STOPPED); });
+  EXPECT_TRUE(Leave(1, 1).ok());
+  EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
+}
+
+// The next coordinator judges by what the log holds.
+TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeNeverFailsTheRunForWantOfRestarts) {
+  job_.set_max_restarts(0);
+  BeginNewRun();
+  StartRun();
+  Break("sync_folder /runs/small/log");
+  EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kUnknown) << "not answered";
+  EXPECT_EQ(state(), RESTARTING);
+}
+
 TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededCommitsNothingAndEnds) {
   StartRun();
-  RunLog other = Log();
-  RunLogEntry next;
-  next.mutable_generation()->set_generation(2);
-  ASSERT_TRUE(other.Append(next).ok());
+  Supersede();
   EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_THAT(reason(), HasSubstr("another coordinator"));
@@ -230,10 +259,7 @@ TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededCommitsNothingAndEnds)
 
 TEST_F(CoordinatorCommitTest, ACoordinatorLooksForItsSuccessorEveryFewSeconds) {
   StartRun();
-  RunLog other = Log();
-  RunLogEntry next;
-  next.mutable_generation()->set_generation(2);
-  ASSERT_TRUE(other.Append(next).ok());
+  Supersede();
   Beat(4, COORDINATOR);  // of all members
   EXPECT_EQ(state(), RESTARTING);
 }
@@ -242,19 +268,14 @@ TEST_F(CoordinatorCommitTest, AndDoesNotLookOnlyOnce) {
   StartRun();
   Beat(10, COORDINATOR);  // of all members
   EXPECT_EQ(state(), RUNNING);
-  RunLog other = Log();
-  RunLogEntry next;
-  next.mutable_generation()->set_generation(2);
-  ASSERT_TRUE(other.Append(next).ok());
+  Supersede();
   Beat(4, COORDINATOR);
   EXPECT_EQ(state(), RESTARTING);
 }
 
 TEST_F(CoordinatorCommitTest, OldCutsAreRemovedAfterTheAnswer) {
   job_.mutable_checkpoint()->set_keep(1);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
   MakeCut(2);
@@ -273,22 +294,15 @@ TEST_F(CoordinatorCommitTest, OldCutsAreRemovedAfterTheAnswer) {
 
 TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededTidiesNothing) {
   job_.mutable_checkpoint()->set_keep(1);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
   MakeCut(2);
   // The answer is sent before the folders are tidied, and another coordinator may come between.
   rpc::Message message;
   message.header = CommitOf(2).SerializeAsString();
-  engine_->Handle(kCommitCut, std::move(message), [this](absl::StatusOr<rpc::Message>) {
-    RunLog other = Log();
-    RunLogEntry next;
-    next.mutable_generation()->set_generation(2);
-    next.mutable_generation()->set_cut("cut_0001_000001");
-    EXPECT_TRUE(other.Append(next).ok());
-  });
+  engine_->Handle(kCommitCut, std::move(message),
+                  [this](absl::StatusOr<rpc::Message>) { Supersede("cut_0001_000001"); });
   disk_executor_.RunReady();
   EXPECT_EQ(Log().entries().size(), 4u);
   EXPECT_TRUE(disk_.Exists(Folder(1))) << "the run was taken back to it";
@@ -346,9 +360,7 @@ TEST_F(CoordinatorCommitTest, AZombieOfAnEarlierGenerationChangesNothing) {
 
 TEST_F(CoordinatorCommitTest, LossesEndTheRunWhenNoRestartIsLeftAndTheCausesAreTold) {
   job_.set_max_restarts(1);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   EXPECT_EQ(Fail(NN_WORKER, 0, "first", absl::StatusCode::kUnavailable).state(), RESTARTING);
   Begin("nn_worker 0: first");
   EXPECT_EQ(Fail(NN_WORKER, 0, "second", absl::StatusCode::kUnavailable).state(), FAILED);
@@ -358,9 +370,7 @@ TEST_F(CoordinatorCommitTest, LossesEndTheRunWhenNoRestartIsLeftAndTheCausesAreT
 
 TEST_F(CoordinatorCommitTest, ACommitGivesARunItsRestartsAgain) {
   job_.set_max_restarts(1);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   Begin("x");
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
@@ -369,9 +379,7 @@ TEST_F(CoordinatorCommitTest, ACommitGivesARunItsRestartsAgain) {
 
 TEST_F(CoordinatorCommitTest, ARunWithoutRestartsEndsAtItsFirstLossWithTheCauseAlone) {
   job_.set_max_restarts(0);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
   EXPECT_EQ(state(), FAILED);
   EXPECT_EQ(reason(), "nn_worker 0: the peer is away");
@@ -397,11 +405,7 @@ TEST_F(CoordinatorCommitTest, AFinishThatIsOvertakenByALossIsNotInTheLog) {
   StartRun();
   absl::StatusOr<FinishAnswer> answer = absl::UnknownError("");
   Send(kFinish, FinishOf(), &answer);
-  FailRequest fail;
-  *fail.mutable_envelope() = ThisRun();
-  fail.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-  absl::StatusOr<FailAnswer> told = absl::UnknownError("");
-  Send(kFail, fail, &told);
+  FailMeanwhile();
   disk_executor_.RunReady();
   EXPECT_TRUE(answer.ok());
   EXPECT_EQ(state(), RESTARTING);
@@ -419,14 +423,12 @@ TEST_F(CoordinatorCommitTest, AnEndThatCannotBeWrittenEndsTheGenerationOnly) {
 TEST_F(CoordinatorCommitTest, KillPointsLieBeforeAndAfterTheLink) {
   for (const auto& [point, entries] : std::vector<std::pair<KillPoint::Point, size_t>>{
            {KillPoint::COORDINATOR_BEFORE_LINK, 1}, {KillPoint::COORDINATOR_AFTER_LINK, 2}}) {
-    disk_.Remove(kRun).IgnoreError();
-    ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
     JobConfig job;
     job.add_kill_points()->set_point(point);
     size_t entries_then = 0;
     KillPoints kill_points(job, 0, 1, [&] { entries_then = Log().entries().size(); });
     options_.kill_points = &kill_points;
-    Begin();
+    BeginNewRun();
     StartRun();
     ASSERT_TRUE(MakeAndCommit(1).ok());
     EXPECT_EQ(entries_then, entries) << KillPoint::Point_Name(point);

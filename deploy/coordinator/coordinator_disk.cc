@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,48 @@
 #include "deploy/coordinator/split_files.h"
 
 namespace satrap {
+namespace {
+
+CommitCutAnswer Abandoned(const absl::Status& why) {
+  CommitCutAnswer answer;
+  answer.set_outcome(OUTCOME_DONE);
+  answer.set_abandoned(std::string(why.message()));
+  return answer;
+}
+
+}  // namespace
+
+void CoordinatorEngine::Rep::OnDisk(Task task) {
+  disk.Post([this, task = std::move(task)]() mutable {
+    {
+      MutexLock lock(&mutex);
+      disk_busy_since_us = executor->NowUs();
+    }
+    task();
+    MutexLock lock(&mutex);
+    disk_busy_since_us.reset();
+  });
+}
+
+// A disk that hangs gives no error. What is put off until the append is over would wait for ever, and
+// so would all members, which nobody but this process can tell.
+void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
+  if (!disk_busy_since_us.has_value() || Ended()) return;
+  // A standstill of this process is not one of the disk.
+  *disk_busy_since_us = std::min(now_us, *disk_busy_since_us + stall_us);
+  const double limit_seconds = job.checkpoint().limit_seconds();
+  if (static_cast<double>(now_us - *disk_busy_since_us) * 1e-6 <= limit_seconds) return;
+  const std::string hangs =
+      absl::StrCat("coordinator: a file operation in ", job.run_dir(), " has not returned for ",
+                   limit_seconds, " s (checkpoint.limit_seconds); does the disk hang?");
+  if (put_off.has_value()) absl::StrAppend(&put_off->reason, "; ", hangs);
+  if (appending.has_value()) {
+    uncertain = *appending;
+    FinishAppend();
+  }
+  EndGeneration(hangs);
+}
+
 absl::Status CoordinatorEngine::Rep::Append(RunLogEntry entry) {
   entry.set_unix_ms(static_cast<uint64_t>(options.unix_ms()));
   return log.Append(entry);
@@ -16,6 +59,9 @@ absl::Status CoordinatorEngine::Rep::Append(RunLogEntry entry) {
 void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
                                        const CommitCutRequest& request) {
   const absl::StatusOr<CutEntry> cut = CheckCommit(request);
+  // A file cannot be read, or is not whole. The work is in the tables all the same, so the cut is
+  // abandoned, as one that cannot be written.
+  if (absl::IsDataLoss(cut.status())) return call.Finish(rpc::MessageOf(Abandoned(cut.status())));
   absl::Status status = cut.status();
   if (status.ok()) status = BeginAppend(request);
   if (!status.ok()) return call.Finish(status);
@@ -25,23 +71,31 @@ void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
   if (!answer.has_value()) return;
   if (!answer->ok()) return call.Finish(answer->status());
   call.Finish(rpc::MessageOf(**answer));
-  if (!(*answer)->has_abandoned()) disk.Post([this] { TidyCuts(); });
+  if (!(*answer)->has_abandoned()) OnDisk([this] { TidyCuts(); });
 }
 
+bool CoordinatorEngine::Rep::IsNewer(const std::string& cut) const {
+  const CutEntry* newest = log.last_cut();
+  return newest == nullptr || ParseCutName(cut) > ParseCutName(newest->cut());
+}
+
+// DATA_LOSS: a file of the cut cannot be read or is not whole. Other errors are of the request, or
+// say that the generation is over: rank 0 would meet them again with every cut.
 absl::StatusOr<CutEntry> CoordinatorEngine::Rep::CheckCommit(const CommitCutRequest& request) {
   {
     MutexLock lock(&mutex);
     if (Ended()) return EndedError();
     if (state != RUNNING) return absl::FailedPreconditionError("the run has not begun yet");
   }
-  ASSIGN_OR_RETURN(CutEntry cut, cut_folders.Check(request.cut()));
-  const CutEntry* newest = log.last_cut();
-  if (newest != nullptr && ParseCutName(cut.cut()) <= ParseCutName(newest->cut())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(cut.cut(), " is not newer than ", newest->cut(), ", which is committed"));
+  // First, because the files of an older cut may be gone by now.
+  if (ParseCutName(request.cut()).has_value() && !IsNewer(request.cut())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        request.cut(), " is not newer than ", log.last_cut()->cut(), ", which is committed"));
   }
+  ASSIGN_OR_RETURN(CutEntry cut, cut_folders.Check(request.cut()));
   cut.set_best(request.best());
   cut.set_last(request.last());
+  cut.set_leave(request.leave());
   cut.set_seconds(request.seconds());
   return cut;
 }
@@ -53,7 +107,7 @@ absl::Status CoordinatorEngine::Rep::BeginAppend(const CommitCutRequest& request
   if (request.leave() && !wishes.stops() && !wishes.scales()) {
     return absl::InvalidArgumentError("leave: nobody has wished that training ends");
   }
-  appending = true;
+  appending = request.cut();
   return absl::OkStatus();
 }
 
@@ -69,10 +123,15 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CoordinatorEngine::Rep::AppendCu
     kill_points->Reach(KillPoint::COORDINATOR_AFTER_LINK);
   }
   bool scale = false;
-  if (status.ok()) {
+  {
     MutexLock lock(&mutex);
-    OnCutAppended(request, log.entries().back());
-    scale = request.leave() && wishes.scales();
+    // The generation has ended meanwhile because the append hung, and the end has been told: whatever
+    // became of the entry is for the next coordinator to see.
+    if (!appending.has_value()) return absl::nullopt;
+    if (status.ok()) {
+      OnCutAppended(request, log.entries().back());
+      scale = request.leave() && wishes.scales();
+    }
   }
   const bool known = status.ok() || EndUnlessKnown(status, cut.cut());
   if (scale) AppendScale();
@@ -82,10 +141,10 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CoordinatorEngine::Rep::AppendCu
   }
   if (!known) return absl::nullopt;
   if (absl::IsAlreadyExists(status)) return absl::FailedPreconditionError(status.message());
+  // The disk may be full for now, or its files limited; the work is in the tables all the same.
+  if (!status.ok()) return Abandoned(status);
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
-  // The disk may be full for now, or its files limited; the work is in the tables all the same.
-  if (!status.ok()) answer.set_abandoned(std::string(status.message()));
   return answer;
 }
 
@@ -107,7 +166,9 @@ void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
 }
 
 // The announcement of the next size: whoever claims the next generation takes the job from it. It
-// follows the cut in the same task, so no other entry of this process comes between.
+// follows the cut in the same task, so no other entry of this process comes between. If it cannot be
+// written, the ranks have left all the same, so the generation ends at its old size; by the cut's
+// entry that is no failure (RunLog::has_left). `satrap scale` asks the next generation again.
 void CoordinatorEngine::Rep::AppendScale() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();
@@ -121,16 +182,18 @@ void CoordinatorEngine::Rep::AppendScale() {
   }
   const absl::Status status = Append(entry);
   MutexLock lock(&mutex);
+  if (!appending.has_value()) return;  // it hung, and the generation has ended
   state = RESTARTING;
-  stop_reason = status.ok() ? absl::StrCat("the run changes its size after ", next->cut())
-                            : absl::StrCat(
-                                  "the change of size cannot be written into the run's "
-                                  "log: ",
-                                  status.message());
+  stop_reason =
+      status.ok()
+          ? absl::StrCat("the run changes its size after ", next->cut())
+          : absl::StrCat(
+                "the run begins again from ", next->cut(), ", and ", kNothingIsLost,
+                ", because its change of size cannot be written into its log: ", status.message());
 }
 
 void CoordinatorEngine::Rep::FinishAppend() {
-  appending = false;
+  appending.reset();
   if (!put_off.has_value()) return;
   const Ending ending = *std::move(put_off);
   put_off.reset();
@@ -151,7 +214,7 @@ bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status, const st
     End(RESTARTING, "another coordinator has begun a later generation");
     return true;
   }
-  uncertain_cut = cut;
+  uncertain = cut;
   EndGeneration(absl::StrCat("coordinator: the run's log cannot be written: ", status.message()));
   return false;
 }
@@ -174,7 +237,7 @@ void CoordinatorEngine::Rep::Finish(const FinishRequest& request, rpc::Callback 
       // A repeat waits for the entry that the first one appends.
       finishers.push_back(std::move(respond));
       if (finishers.size() > 1) return;
-      disk.Post([this, result = request.result()] { RunFinish(result); });
+      OnDisk([this, result = request.result()] { RunFinish(result); });
       return;
     }
   }
@@ -186,7 +249,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   {
     MutexLock lock(&mutex);
     append = !Ended();
-    if (append) appending = true;
+    if (append) appending = "";
   }
   absl::Status status;
   if (append) {
@@ -203,11 +266,14 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   std::vector<rpc::Callback> waiting;
   {
     MutexLock lock(&mutex);
-    if (append && status.ok()) {
-      state = FINISHED;
-      result = run_result;
+    // Unless the append hung, and the generation has ended meanwhile.
+    if (appending.has_value()) {
+      if (status.ok()) {
+        state = FINISHED;
+        result = run_result;
+      }
+      FinishAppend();
     }
-    if (append) FinishAppend();
     waiting.swap(finishers);
   }
   for (rpc::Callback& respond : waiting) {

@@ -50,6 +50,20 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
   return restarts;
 }
 
+// Whether it is known that no generation before this one has trained after the cut that this one
+// begins from: the run begins, or training was over with that cut, or was left with it for a stop or
+// another size. After any other cut training went on, and nobody knows how far.
+bool NothingWasLostBefore(const RunLog& log) {
+  const std::vector<RunLogEntry>& entries = log.entries();
+  if (entries.size() < 2) return true;
+  const std::string& start = entries.back().generation().cut();  // this generation's
+  const RunLogEntry& before = entries[entries.size() - 2];
+  if (before.has_generation()) {
+    return before.generation().cause() == kCauseScale && before.generation().cut() == start;
+  }
+  return (before.cut().last() || before.cut().leave()) && before.cut().cut() == start;
+}
+
 rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders) {
   return {"coordinator", envelope, static_cast<uint32_t>(senders),
           rpc::RpcTimeouts().hold_ms * 1000};
@@ -90,6 +104,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       cut_order_fingerprint(claimed.order_fingerprint),
       restarts(RestartsOf(claimed)),
       recent_causes(RecentCauses(claimed.log)),
+      nothing_lost_before(NothingWasLostBefore(claimed.log)),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
       commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
@@ -116,8 +131,8 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
 
 bool CoordinatorEngine::Rep::PutOff(RunState end, const std::string& reason,
                                     void (Rep::*again)(std::string)) {
-  if (appending && !put_off.has_value()) put_off = Ending{end, reason, again};
-  return appending;
+  if (appending.has_value() && !put_off.has_value()) put_off = Ending{end, reason, again};
+  return appending.has_value();
 }
 
 void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
@@ -128,19 +143,21 @@ void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
 
 void CoordinatorEngine::Rep::EndWithoutLastCut(std::string reason) {
   if (Ended() || PutOff(STOPPED, reason, &Rep::EndWithoutLastCut)) return;
-  const std::string lost =
-      uncertain_cut.empty()
-          ? LostWork()
-          : absl::StrCat("whether ", uncertain_cut,
-                         " is committed is not known here: `satrap resume` finds out");
+  std::string lost = LostWork();
+  if (uncertain.has_value()) {
+    lost = absl::StrCat("whether ",
+                        uncertain->empty() ? "the run has finished" : *uncertain + " is committed",
+                        " is not known here: `satrap resume` finds out");
+  }
   End(STOPPED, absl::StrCat(reason, "; ", lost));
 }
 
 void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
+  // An entry that may be in the log may be a cut, which gives the run its restarts again, or its end.
+  // The next coordinator sees, and judges.
+  const bool may_restart = restarts_without_cut < job.max_restarts() || uncertain.has_value();
   // Whoever stops a run does not want it to begin again for its last cut.
-  const RunState end = wishes.stops()                              ? STOPPED
-                       : restarts_without_cut < job.max_restarts() ? RESTARTING
-                                                                   : FAILED;
+  const RunState end = wishes.stops() ? STOPPED : may_restart ? RESTARTING : FAILED;
   if (Ended() || PutOff(end, reason, &Rep::EndGeneration)) return;
   if (end == STOPPED) return EndWithoutLastCut(absl::StrCat("stopped, but ", reason));
   if (end == RESTARTING) return End(RESTARTING, std::move(reason));
@@ -265,6 +282,9 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   members.SetTold(request.role(), request.index());
   FailAnswer answer;
   answer.set_state(put_off.has_value() ? put_off->state : state);
+  // What is being appended may be a cut that gives the run its restarts again, or its end. A role
+  // that exits with 75 all the same hears of FAILED when it is started again.
+  if (put_off.has_value() && put_off->state == FAILED) answer.set_state(RESTARTING);
   answer.set_stop_reason(put_off.has_value() ? put_off->reason : stop_reason);
   return answer;
 }
@@ -291,13 +311,15 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (state == STARTING || !takes_cuts) {
-    // Nothing was trained since the cut that the next generation begins from, unless the generation
-    // before has lost something.
+    // This generation has trained nothing that is not in a cut. Others may have, before it.
     wishes.FulfilAll();
-    End(STOPPED, restarts_without_cut == 0 || !takes_cuts
-                     ? absl::StrCat("stopped on request; ", kNothingIsLost)
-                     : "stopped on request before training went on; what the generation before had "
-                       "trained after the newest cut is lost");
+    const std::string start =
+        cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);
+    End(STOPPED,
+        nothing_lost_before || !takes_cuts
+            ? absl::StrCat("stopped on request; ", kNothingIsLost)
+            : absl::StrCat("stopped on request before training went on from ", start,
+                           "; what earlier generations have trained after it, if any, is lost"));
     return answer;
   }
   std::weak_ptr<Rep> weak = weak_from_this();
@@ -324,6 +346,7 @@ void CoordinatorEngine::Rep::Tick() {
     // time does not count as silence of the members.
     const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
     last_tick_us = now_us;
+    EndIfDiskHangs(now_us, stall_us);
     std::string lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
     if (!lost.empty()) EndGeneration(std::move(lost));
@@ -339,7 +362,7 @@ void CoordinatorEngine::Rep::Tick() {
       look_at_log = true;
     }
   }
-  if (look_at_log) disk.Post([this] { LookForOtherCoordinators(); });
+  if (look_at_log) OnDisk([this] { LookForOtherCoordinators(); });
 }
 
 namespace {
@@ -379,7 +402,7 @@ void ServeCommit(Rep* rep, rpc::Message message, rpc::Callback respond) {
   rep->commits_of_rank0.template Receive<CommitCutRequest>(
       std::move(message), std::move(respond),
       [rep](const rpc::PendingAnswer& call, const CommitCutRequest& request, const Buffer&) {
-        rep->disk.Post([rep, call, request] { rep->RunCommit(call, request); });
+        rep->OnDisk([rep, call, request] { rep->RunCommit(call, request); });
       });
 }
 
@@ -396,7 +419,7 @@ void ServeFixSplits(Rep* rep, const rpc::Message& message, rpc::Callback respond
   auto request = rpc::ParseHeader<FixSplitsRequest>(message.header);
   const absl::Status status = request.ok() ? rep->CheckRun(request->envelope()) : request.status();
   if (!status.ok()) return respond(status);
-  rep->disk.Post([rep, request = *std::move(request), respond = std::move(respond)]() mutable {
+  rep->OnDisk([rep, request = *std::move(request), respond = std::move(respond)]() mutable {
     rep->RunFixSplits(request, std::move(respond));
   });
 }
@@ -455,6 +478,11 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
 bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
   MutexLock lock(&rep_->mutex);
   return rep_->Ended() && rep_->members.AllTold();
+}
+
+bool CoordinatorEngine::DiskIsBusy() const {
+  MutexLock lock(&rep_->mutex);
+  return rep_->disk_busy_since_us.has_value();
 }
 
 StatusAnswer CoordinatorEngine::Status() const {

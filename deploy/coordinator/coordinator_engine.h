@@ -13,19 +13,23 @@
 // end. Of several causes the first is kept; later ones follow from it. What a restart may cure: a
 // member that is lost or was started again, Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED,
 // ABORTED, UNKNOWN, INTERNAL or RESOURCE_EXHAUSTED, an error of the run's log, another coordinator
-// that has begun a later generation. While a stop is wished, such a loss ends in STOPPED.
+// that has begun a later generation, a disk that hangs. While a stop is wished, such a loss ends in
+// STOPPED.
 //
 // Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; the link of
 // the entry is the commit. One entry is appended at a time, and the generation does not end while
 // one is being appended: an end that comes then takes place after it, so either the commit was
 // before the end or it is refused. Links (`latest`, `best`) and the removal of old cuts follow the
-// answer. If the entry cannot be written and certainly is not in the log (a full disk), the answer
-// says so, and rank 0 abandons the cut as for any file that it cannot write. If it is not known
-// whether an entry is in the log (its folder could not be synced), the commit is never answered and
-// the generation ends: the next one sees what the log holds.
+// answer. If a file of the cut cannot be read or is not whole, or if the entry cannot be written and
+// certainly is not in the log (a full disk), the answer says so, and rank 0 abandons the cut as for
+// any file that it cannot write: the work is still in the tables. If it is not known whether an
+// entry is in the log (its folder could not be synced), the commit is never answered and the
+// generation ends: the next one sees what the log holds.
 //
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
-// task at a time, never under the lock that the other calls need.
+// task at a time, never under the lock that the other calls need. A task that has not returned for
+// checkpoint.limit_seconds ends the generation, also in the middle of an append, whose outcome is
+// then not known; what the task does after that no longer counts for this one.
 //
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
@@ -87,15 +91,16 @@ class CoordinatorEngine final : public rpc::Handler {
   //              fails, if they give the cut's samples another order.
   // LeaseSplit   deals the splits of an epoch that the cut's ledger has not done, in order, each
   //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
-  // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or older than a
-  //              committed one. INVALID_ARGUMENT: no name of a cut. DATA_LOSS: a file is missing or
-  //              has another size. Others as FileSystem, from checking the files. After an error,
-  //              and if the answer says `abandoned`, the cut is not committed.
+  // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or not newer than
+  //              a committed one. INVALID_ARGUMENT: no name of a cut, or nobody has wished to leave.
+  //              After an error, and if the answer says `abandoned` (why, naming the file), the cut
+  //              is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
   // Finish       OK once FINISHED is in the run's log; also, doing nothing, once the generation has
   //              ended otherwise.
-  // Fail         does nothing once the generation has ended.
+  // Fail         does nothing once the generation has ended. As long as an entry is appended, which
+  //              may make a restart possible, it answers RESTARTING in place of FAILED.
   // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
   //              max_steps would end training is INVALID_ARGUMENT, too.
   // Status       FAILED_PRECONDITION if it asks for another run.
@@ -103,6 +108,9 @@ class CoordinatorEngine final : public rpc::Handler {
 
   // Whether the generation has ended and every member that still sends heartbeats has been told so.
   bool EveryoneKnowsTheEnd() const;
+
+  // Whether a task runs on `disk_executor`. The destructor waits for it, for ever if the disk hangs.
+  bool DiskIsBusy() const;
 
   StatusAnswer Status() const;
 

@@ -304,9 +304,7 @@ TEST_F(CoordinatorEngineTest, TheCodeOfAFailureSaysWhetherARestartMayCureIt) {
   for (const Code code :
        {Code::kInvalidArgument, Code::kNotFound, Code::kDataLoss, Code::kUnimplemented,
         Code::kFailedPrecondition, Code::kPermissionDenied}) {
-    disk_.Remove(kRun).IgnoreError();
-    disk_.CreateFolders(kRun).IgnoreError();
-    Begin();
+    BeginNewRun();
     EXPECT_EQ(Fail(NN_WORKER, 0, "wrong", code).state(), FAILED) << absl::StatusCodeToString(code);
     EXPECT_EQ(reason(), "nn_worker 0: wrong");
   }

@@ -24,16 +24,41 @@ CoordinatorFixture::CoordinatorFixture() {
 }
 
 void CoordinatorFixture::Begin(const std::string& cause) {
-  engine_.reset();
   ClaimRequest request;
-  request.job = job_;
   request.cause = cause;
+  Serve(request);
+}
+
+void CoordinatorFixture::Resume(const std::string& from) {
+  ClaimRequest request;
+  request.next_job = true;
+  request.from = from;
+  Serve(request);
+}
+
+void CoordinatorFixture::Serve(ClaimRequest request) {
+  engine_.reset();
+  request.job = job_;
   request.writer = ++options_.writer;
   request.run_id = kRunId;
   auto claimed = ClaimGeneration(request, &disk_);
   ASSERT_TRUE(claimed.ok()) << claimed.status();
   generation_ = claimed->generation;
   engine_ = std::make_unique<CoordinatorEngine>(*std::move(claimed), options_);
+}
+
+void CoordinatorFixture::BeginNewRun() {
+  disk_.Remove(kRun).IgnoreError();
+  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+  Begin();
+}
+
+void CoordinatorFixture::Supersede(const std::string& cut) {
+  RunLog other = Log();
+  RunLogEntry next;
+  next.mutable_generation()->set_generation(generation_ + 1);
+  if (!cut.empty()) next.mutable_generation()->set_cut(cut);
+  ASSERT_TRUE(other.Append(next).ok());
 }
 
 Envelope CoordinatorFixture::ThisRun() const {
@@ -121,17 +146,29 @@ void CoordinatorFixture::Beat(int seconds, Role silent) {
   }
 }
 
-FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& reason,
-                                    absl::StatusCode code) {
+FailRequest CoordinatorFixture::FailOf(Role role, int index, const std::string& reason,
+                                       absl::StatusCode code) const {
   FailRequest request;
   *request.mutable_envelope() = ThisRun();
   request.set_role(role);
   request.set_index(static_cast<uint32_t>(index));
   request.set_reason(reason);
   request.set_code(static_cast<int>(code));
-  const auto answer = Call<FailAnswer>(kFail, request);
+  return request;
+}
+
+FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& reason,
+                                    absl::StatusCode code) {
+  const auto answer = Call<FailAnswer>(kFail, FailOf(role, index, reason, code));
   EXPECT_TRUE(answer.ok()) << answer.status();
   return answer.ok() ? *answer : FailAnswer();
+}
+
+FailAnswer CoordinatorFixture::FailMeanwhile(absl::StatusCode code) {
+  absl::StatusOr<FailAnswer> told = absl::UnknownError("");
+  Send(kFail, FailOf(NN_WORKER, 0, "the peer is away", code), &told);
+  EXPECT_TRUE(told.ok()) << told.status();
+  return told.ok() ? *told : FailAnswer();
 }
 
 FinishRequest CoordinatorFixture::FinishOf() const {
@@ -172,13 +209,47 @@ CommitCutRequest CoordinatorFixture::CommitOf(uint64_t cut) const {
 
 absl::Status CoordinatorFixture::Commit(const CommitCutRequest& request) {
   const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
-  if (!answer.ok() || !answer->has_abandoned()) return answer.status();
+  if (!answer.ok()) return answer.status();
+  if (answer->outcome() != OUTCOME_DONE) return absl::UnavailableError("told to wait");
+  if (!answer->has_abandoned()) return absl::OkStatus();
   return absl::ResourceExhaustedError(answer->abandoned());
 }
 
 absl::Status CoordinatorFixture::MakeAndCommit(uint64_t cut) {
   MakeCut(cut);
   return Commit(CommitOf(cut));
+}
+
+absl::StatusOr<uint64_t> CoordinatorFixture::Wish(WishRequest::Kind kind, const JobConfig& job) {
+  WishRequest request;
+  request.set_run_id(kRunId);
+  request.set_kind(kind);
+  if (kind == WishRequest::SCALE) *request.mutable_job() = job;
+  const auto answer = Call<WishAnswer>(kWish, request);
+  if (!answer.ok()) return answer.status();
+  return answer->number();
+}
+
+absl::Status CoordinatorFixture::Leave(uint64_t cut, uint64_t wish) {
+  MakeCut(cut);
+  CommitCutRequest commit = CommitOf(cut);
+  commit.set_wish(wish);
+  commit.set_leave(true);
+  return Commit(commit);
+}
+
+void CoordinatorFixture::Break(const std::string& prefix) {
+  disk_.SetHook([prefix](const std::string& operation) {
+    return operation.rfind(prefix, 0) == 0 ? absl::ResourceExhaustedError("no space left")
+                                           : absl::OkStatus();
+  });
+}
+
+void CoordinatorFixture::WhileLinking(std::function<void()> work) {
+  disk_.SetHook([work = std::move(work)](const std::string& operation) {
+    if (operation.rfind("hard_link", 0) == 0) work();
+    return absl::OkStatus();
+  });
 }
 
 RunLog CoordinatorFixture::Log() {

@@ -4,6 +4,7 @@
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,12 @@ class CoordinatorFixture : public ::testing::Test {
 
   // Claims the next generation as another process does, and serves it in place of the last.
   void Begin(const std::string& cause = "");
+  // As `satrap resume` does, from the newest cut or from that of the name `from`.
+  void Resume(const std::string& from = "");
+  // Begins a run with `job_` as it is now, in an empty folder.
+  void BeginNewRun();
+  // Another coordinator claims the next generation, from `cut`.
+  void Supersede(const std::string& cut = "");
 
   // Sends a request; `*result` is set when it is answered.
   template <typename Answer, typename Request>
@@ -73,8 +80,11 @@ class CoordinatorFixture : public ::testing::Test {
   void BeatAll();
   // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
   void Beat(int seconds, Role silent);
+  FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
+  // Rank 0 reports a loss in the middle of another call's file work; returns what it is told.
+  FailAnswer FailMeanwhile(absl::StatusCode code = absl::StatusCode::kUnavailable);
   FinishRequest FinishOf() const;
   void Finish() { EXPECT_TRUE(Call<FinishAnswer>(kFinish, FinishOf()).ok()); }
 
@@ -83,13 +93,24 @@ class CoordinatorFixture : public ::testing::Test {
   void MakeCut(uint64_t cut, uint64_t order = 0);
   // Numbered as rank 0's calls of this generation: `cut` is also the call's number.
   CommitCutRequest CommitOf(uint64_t cut) const;
-  // The answer's `abandoned` is RESOURCE_EXHAUSTED here.
+  // The answer's `abandoned` is RESOURCE_EXHAUSTED here, and WAIT is UNAVAILABLE.
   absl::Status Commit(const CommitCutRequest& request);
   absl::Status MakeAndCommit(uint64_t cut);
+  absl::StatusOr<uint64_t> Wish(WishRequest::Kind kind, const JobConfig& job = JobConfig());
+  // Commits a cut with which training ends, for the wish `wish`.
+  absl::Status Leave(uint64_t cut, uint64_t wish);
+  // Operations that begin with `prefix` fail, as on a full disk.
+  void Break(const std::string& prefix);
+  // Runs `work` in the middle of each append to the log, before its link.
+  void WhileLinking(std::function<void()> work);
   RunState state() const { return engine_->Status().state(); }
   std::string reason() const { return engine_->Status().stop_reason(); }
   RunLog Log();
 
+ private:
+  void Serve(ClaimRequest request);
+
+ protected:
   JobConfig job_;
   uint64_t generation_ = 0;
   MemoryFileSystem disk_;

@@ -60,9 +60,12 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   // FAILED_PRECONDITION saying how the generation has ended.
   absl::Status EndedError() const REQUIRES(mutex);
 
-  // On disk: all but Finish, which posts it, run in tasks of `disk`.
+  // On disk: all but Finish, which posts it, run in tasks of OnDisk.
+  void OnDisk(Task task) EXCLUDES(mutex);
+  void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   absl::StatusOr<CutEntry> CheckCommit(const CommitCutRequest& request) EXCLUDES(mutex);
+  bool IsNewer(const std::string& cut) const;
   absl::Status BeginAppend(const CommitCutRequest& request) EXCLUDES(mutex);
   absl::optional<absl::StatusOr<CommitCutAnswer>> AppendCut(const CommitCutRequest& request,
                                                             const CutEntry& cut) EXCLUDES(mutex);
@@ -87,6 +90,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   const absl::optional<uint64_t> cut_order_fingerprint;
   const std::vector<Restart> restarts;
   const std::string recent_causes;
+  const bool nothing_lost_before;  // known of the generations before
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;
@@ -112,9 +116,12 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   // Whether an entry is being appended; then the end is put off, and true is returned.
   bool PutOff(RunState state, const std::string& reason, void (Rep::*end)(std::string))
       REQUIRES(mutex);
-  bool appending GUARDED_BY(mutex) = false;
+  // The cut whose entry is being appended; "": the entry is the run's end.
+  absl::optional<std::string> appending GUARDED_BY(mutex);
   absl::optional<Ending> put_off GUARDED_BY(mutex);  // until `appending` is over
-  std::string uncertain_cut GUARDED_BY(mutex);       // nobody knows whether the log has its entry
+  // The same of an entry of which nobody knows whether it is in the log.
+  absl::optional<std::string> uncertain GUARDED_BY(mutex);
+  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // less time of standstill
   int restarts_without_cut GUARDED_BY(mutex);
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);

@@ -11,19 +11,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class CoordinatorWishTest : public CoordinatorFixture {
  protected:
-  absl::StatusOr<uint64_t> Wish(WishRequest::Kind kind, const JobConfig& job = JobConfig()) {
-    WishRequest request;
-    request.set_run_id(kRunId);
-    request.set_kind(kind);
-    if (kind == WishRequest::SCALE) *request.mutable_job() = job;
-    const auto answer = Call<WishAnswer>(kWish, request);
-    if (!answer.ok()) return answer.status();
-    return answer->number();
-  }
   CutWish Asked() { return Heartbeat(NN_WORKER, 0)->wish(); }
   JobConfig LargerJob() const {
     JobConfig job = job_;
@@ -116,11 +106,7 @@ TEST_F(CoordinatorWishTest, AStopIsALastCutAndThenTheEnd) {
   const uint64_t number = *Wish(WishRequest::STOP);
   EXPECT_EQ(*Wish(WishRequest::STOP), number) << "a repeated call";
   EXPECT_TRUE(Asked().leave());
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_wish(number);
-  commit.set_leave(true);
-  ASSERT_TRUE(Commit(commit).ok());
+  ASSERT_TRUE(Leave(1, number).ok());
   EXPECT_EQ(state(), STOPPED);
   EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
   executor_.AdvanceBy(60 * 1000 * 1000);
@@ -158,12 +144,54 @@ TEST_F(CoordinatorWishTest, AStopBeforeTheRunHasBegunIsAtOnce) {
   EXPECT_THAT(reason(), HasSubstr("nothing is lost"));
 }
 
-TEST_F(CoordinatorWishTest, AStopOfAGenerationThatFollowsALossDoesNotClaimThatNothingIsLost) {
+// The life before may have trained after the cut, whatever ended it and whoever asked for this one.
+TEST_F(CoordinatorWishTest, AStopBeforeALaterGenerationHasBegunDoesNotClaimThatNothingIsLost) {
+  const auto stop = [this](const std::string& start) {
+    RegisterAll();
+    ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+    EXPECT_EQ(state(), STOPPED);
+    EXPECT_EQ(reason(), "stopped on request before training went on from " + start +
+                            "; what earlier generations have trained after it, if any, is lost");
+  };
   Begin("embedding_ps 0 was killed");
-  RegisterAll();
+  stop("the beginning");
+  Resume();
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  Resume();
+  stop("cut_0003_000001");
+  Begin("embedding_ps 0 was killed");
+  StartRun();
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  EXPECT_EQ(state(), STOPPED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("is lost"), Not(HasSubstr("nothing is lost"))));
+  ASSERT_TRUE(Leave(1, 1).ok());
+  Resume("cut_0003_000001");
+  stop("cut_0003_000001");
+}
+
+TEST_F(CoordinatorWishTest, AStopBeforeAGenerationHasBegunThatFollowsALastCutLosesNothing) {
+  const auto stop = [this](const std::string& cut) {
+    ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+    EXPECT_EQ(reason(), "stopped on request; nothing is lost") << cut;
+  };
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  ASSERT_TRUE(Leave(1, 1).ok());
+  Resume();
+  stop("of a stop");
+  Begin();
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::SCALE, LargerJob()).ok());
+  ASSERT_TRUE(Leave(1, 1).ok());
+  Begin();
+  stop("of a scale");
+  BeginNewRun();
+  StartRun();
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_last(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  Resume();
+  stop("of the training");
 }
 
 TEST_F(CoordinatorWishTest, AfterTheLastCutOfTheTrainingAStopIsAtOnceAndNoCutIsTaken) {
@@ -184,11 +212,7 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   EXPECT_EQ(*Wish(WishRequest::SCALE, LargerJob()), number) << "a repeated call";
   EXPECT_EQ(Wish(WishRequest::STOP).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Asked().leave());
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_wish(number);
-  commit.set_leave(true);
-  ASSERT_TRUE(Commit(commit).ok());
+  ASSERT_TRUE(Leave(1, number).ok());
   EXPECT_EQ(state(), RESTARTING);
   const RunLog log = Log();
   ASSERT_EQ(log.entries().size(), 3u);
@@ -203,6 +227,30 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
 }
 
+// Ranks that have left do not train on, so the generation ends all the same.
+TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOnAtTheOldSize) {
+  for (const int max_restarts : {0, 1}) {
+    job_.set_max_restarts(max_restarts);
+    BeginNewRun();
+    StartRun();
+    ASSERT_TRUE(Wish(WishRequest::SCALE, LargerJob()).ok());
+    Break("create /runs/small/log/00000003");
+    EXPECT_TRUE(Leave(1, 1).ok()) << "the cut is committed";
+    EXPECT_EQ(state(), RESTARTING);
+    EXPECT_EQ(reason(),
+              "the run begins again from cut_0001_000001, and nothing is lost, because its change "
+              "of size cannot be written into its log: no space left");
+    disk_.SetHook(nullptr);
+    Begin(reason());
+    EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001");
+    EXPECT_EQ(engine_->Status().roles_size(), 5);
+    StartRun();
+    EXPECT_EQ(Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable).state(),
+              max_restarts == 0 ? FAILED : RESTARTING)
+        << "that is the first failure";
+  }
+}
+
 TEST_F(CoordinatorWishTest, OfTwoScalesTheFirstCountsAndTheRunStaysInItsFolder) {
   StartRun();
   JobConfig first = LargerJob();
@@ -212,10 +260,7 @@ TEST_F(CoordinatorWishTest, OfTwoScalesTheFirstCountsAndTheRunStaysInItsFolder) 
   second.mutable_embedding_ps()->set_replicas(9);
   EXPECT_EQ(Wish(WishRequest::SCALE, second).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_leave(true);
-  ASSERT_TRUE(Commit(commit).ok());
+  ASSERT_TRUE(Leave(1, 1).ok());
   const RunLog log = Log();
   EXPECT_EQ(log.last_generation()->job().embedding_ps().replicas(), 4);
   EXPECT_EQ(log.last_generation()->job().run_dir(), kRun);
@@ -238,11 +283,11 @@ TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIs
   ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
   MakeCut(1);
-  disk_.SetHook([this](const std::string& operation) {
-    if (operation.rfind("hard_link", 0) == 0) executor_.JumpBy(25 * 1000 * 1000);
-    if (operation.rfind("hard_link", 0) == 0) executor_.RunReady();
-    return absl::OkStatus();
+  WhileLinking([this] {
+    executor_.JumpBy(25 * 1000 * 1000);
+    executor_.RunReady();
   });
+  Commit(CommitOf(1)).IgnoreError();  // told to wait, for the time that has passed
   ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),
@@ -251,9 +296,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIs
 
 TEST_F(CoordinatorWishTest, AScaleThatWouldEndTrainingIsRefused) {
   job_.set_epochs(5);
-  disk_.Remove(kRun).IgnoreError();
-  ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
-  Begin();
+  BeginNewRun();
   StartRun();
   HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
   beat.mutable_train()->set_epoch(2);
@@ -273,10 +316,7 @@ TEST_F(CoordinatorWishTest, AScaleThatWouldEndTrainingIsRefused) {
 
 TEST_F(CoordinatorWishTest, NobodyLeavesUnasked) {
   StartRun();
-  MakeCut(1);
-  CommitCutRequest commit = CommitOf(1);
-  commit.set_leave(true);
-  EXPECT_EQ(Commit(commit).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Leave(1, 0).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(state(), RUNNING);
 }
 

@@ -12,6 +12,10 @@
 namespace satrap {
 namespace {
 
+// The error of a file as that of a cut which is not whole: the code of a file's error says nothing
+// of the request.
+absl::Status NotWhole(const absl::Status& error) { return absl::DataLossError(error.message()); }
+
 absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {
   const auto file = file_system->Open(path);
   if (absl::IsNotFound(file.status())) {
@@ -19,7 +23,7 @@ absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file
         absl::StrCat("the coordinator finds no ", path,
                      ": the run's folder must be the same for the processes of all roles"));
   }
-  RETURN_IF_ERROR(file.status());
+  if (!file.ok()) return NotWhole(file.status());
   if ((*file)->size_bytes() == bytes) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " has ", (*file)->size_bytes(),
                                           " bytes, and the cut's manifest says ", bytes));
@@ -41,16 +45,13 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
     return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is no name of a cut"));
   }
   const std::string folder = absl::StrCat(Dir(), "/", name);
+  const absl::Status another_generation = absl::FailedPreconditionError(absl::StrCat(
+      "the cut in ", folder, " is of another generation, the coordinator's is ", generation_));
+  if (id->generation != generation_) return another_generation;
   uint32_t manifest_crc32c = 0;
   const auto manifest = ReadManifest(folder, file_system_, &manifest_crc32c);
-  if (absl::IsNotFound(manifest.status())) {
-    return absl::DataLossError(manifest.status().message());
-  }
-  RETURN_IF_ERROR(manifest.status());
-  if (id->generation != generation_ || manifest->generation() != generation_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the cut in ", folder, " is of another generation, the coordinator's is ", generation_));
-  }
+  if (!manifest.ok()) return NotWhole(manifest.status());
+  if (manifest->generation() != generation_) return another_generation;
   if (manifest->cut() != id->number) {
     return absl::InvalidArgumentError(
         absl::StrCat("cut: the manifest in ", folder, " is of cut ", manifest->cut()));

@@ -27,9 +27,10 @@ class CutFolders {
       : run_dir_(std::move(run_dir)), generation_(generation), file_system_(file_system) {}
 
   // Checks that the cut in the folder `name` is whole, and returns its entry for the log, with the
-  // checksum of its manifest and without what only rank 0 knows (best, last, seconds). INVALID_ARGUMENT if `name` is no folder of
-  // RUN/checkpoints; FAILED_PRECONDITION if the cut is of another generation; DATA_LOSS, naming the
-  // file, if one is not there or has another size than the manifest says.
+  // checksum of its manifest and without what only rank 0 knows (best, last, leave, seconds).
+  // DATA_LOSS, naming the file, if one cannot be read, is not there, or has another size than the
+  // manifest says. Other errors are of the request: INVALID_ARGUMENT if `name` is no folder of
+  // RUN/checkpoints or holds another cut; FAILED_PRECONDITION if the cut is of another generation.
   absl::StatusOr<CutEntry> Check(const std::string& name) const;
 
   // Sets `latest` to the cut that the next generation begins from, and `best` to the best one that it

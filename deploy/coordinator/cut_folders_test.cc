@@ -81,10 +81,23 @@ TEST_F(CutFoldersTest, AFileThatIsMissingOrShortIsNamed) {
   EXPECT_THAT(CheckError("cut_0002_000003"), HasSubstr("DATA_LOSS"));
 }
 
+TEST_F(CutFoldersTest, AFileThatCannotBeReadIsNamedWhateverTheErrorIs) {
+  MakeCut(3);
+  for (const std::string file : {"/manifest", "/dense.bin", "/rows.bin"}) {
+    disk_.SetOpenHook([path = At(3, file)](const std::string& opened) {
+      return opened == path ? absl::FailedPreconditionError("cannot read " + path)
+                            : absl::OkStatus();
+    });
+    EXPECT_THAT(CheckError("cut_0002_000003"),
+                testing::AllOf(HasSubstr("DATA_LOSS"), HasSubstr(At(3, file))));
+  }
+}
+
 TEST_F(CutFoldersTest, OnlyCutsOfThisGenerationAreChecked) {
   MakeCut(3);
   disk_.Put("/runs/a/checkpoints/cut_0001_000003/manifest", disk_.ContentOf(At(3, "/manifest")));
   EXPECT_THAT(CheckError("cut_0001_000003"), HasSubstr("FAILED_PRECONDITION"));
+  EXPECT_THAT(CheckError("cut_0001_000009"), HasSubstr("FAILED_PRECONDITION")) << "by its name";
   disk_.Put(At(4, "/manifest"), disk_.ContentOf(At(3, "/manifest")));
   EXPECT_THAT(CheckError("cut_0002_000004"), HasSubstr("is of cut 3"));
   CheckpointManifest manifest = *ReadManifest(At(3), &disk_);

@@ -28,7 +28,7 @@ bool FollowsScale(const RunLog& log) {
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
-  if (log.restarts_without_cut() < job.max_restarts()) return absl::OkStatus();
+  if (log.has_left() || log.restarts_without_cut() < job.max_restarts()) return absl::OkStatus();
   std::string message =
       absl::StrCat("the run may restart ", job.max_restarts(),
                    " times without a cut between (max_restarts), and has done so");

@@ -313,6 +313,23 @@ TEST_F(GenerationClaimTest, TheSizeThatWasAnnouncedIsTakenOverAndIsNoRestart) {
   EXPECT_FALSE(Claim("a PS was killed").ok()) << "now a death counts";
 }
 
+// Another size that could not be announced.
+TEST_F(GenerationClaimTest, ACutToLeaveIsNoFailureSoOneMoreGenerationMayFollowIt) {
+  request_.job.set_max_restarts(0);
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  EXPECT_FALSE(Claim("a PS died").ok());
+  MakeCut(1, 2);
+  RunLogEntry entry;
+  *entry.mutable_cut() = *CutFolders(kRun, 1, &disk_).Check(CutName(1, 2));
+  entry.mutable_cut()->set_leave(true);
+  ASSERT_TRUE(Log().Append(entry).ok());
+  const auto claimed = Claim("the log cannot be written");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->generation, 2u);
+  EXPECT_FALSE(Claim("a PS died").ok());
+}
+
 TEST_F(GenerationClaimTest, ACutThatIsDamagedOrGoneIsNamedAndNothingIsClaimed) {
   ASSERT_TRUE(Claim().ok());
   Commit(1, 1);

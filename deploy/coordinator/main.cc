@@ -7,6 +7,9 @@
 // failed or the generation could not be claimed, with 0 if it has finished or stopped. A
 // coordinator of a run that has finished before tells those who ask, and exits with 0, too.
 //
+// It waits for nobody's disk: if a file operation is under way when it is to exit, the process ends
+// in the middle of it, as by SIGKILL, which harms nothing (common/checkpoint/run_log.h).
+//
 // Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). A
 // second one, a SIGINT, and any signal after the end exit at once.
 
@@ -130,7 +133,20 @@ RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
   }
 }
 
-// Returns the exit code.
+// The exit code of a generation that has been served, or the error with which the run has failed.
+absl::StatusOr<int> CodeOf(RunState state, const CoordinatorEngine& engine) {
+  if (state == RESTARTING) return kExitStartAgain;
+  if (state == FAILED) return absl::AbortedError(engine.Status().stop_reason());
+  return 0;
+}
+
+// What the process exits with; prints the error.
+int ExitCode(const absl::StatusOr<int>& code) {
+  if (code.ok()) return *code;
+  fprintf(stderr, "error: %s\n", std::string(code.status().message()).c_str());
+  return 1;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
@@ -169,20 +185,21 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));
   logger.Info("waiting for members", {{"address", server->address()}});
   const RunState state = ServeGeneration(&engine, logger);
+  const absl::StatusOr<int> code = CodeOf(state, engine);
+  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk hangs.
+  if (engine.DiskIsBusy()) {
+    logger.Warning("exiting without waiting for a file operation that has not returned");
+    _exit(ExitCode(code));
+  }
   server->Shutdown(/*deadline_ms=*/200);
   executor.Stop();
   disk_executor.Stop();
-  if (state == RESTARTING) return kExitStartAgain;
-  if (state == FAILED) return absl::AbortedError(engine.Status().stop_reason());
-  return 0;
+  return code;
 }
 
 }  // namespace
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  const absl::StatusOr<int> code = satrap::Run(std::vector<std::string>(argv + 1, argv + argc));
-  if (code.ok()) return *code;
-  fprintf(stderr, "error: %s\n", std::string(code.status().message()).c_str());
-  return 1;
+  return satrap::ExitCode(satrap::Run(std::vector<std::string>(argv + 1, argv + argc)));
 }

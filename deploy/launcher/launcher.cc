@@ -299,7 +299,8 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts_since_cut = 0;
   int64_t pause_ms = 0;
-  if (!IsScaled()) {
+  // One that left with its cut for another size, which could not be announced, has not failed.
+  if (!IsScaled() && !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
     if (restarts_since_cut >= job.max_restarts()) {
       if (restarts_since_cut == 0) return Failed(cause.full);
       return Failed(absl::StrCat(cause.full, "\n  the run was restarted ", restarts_since_cut,

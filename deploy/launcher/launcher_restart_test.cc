@@ -111,6 +111,31 @@ TEST_F(LauncherTest, ACutStartsTheCountOfRestartsAgain) {
     EXPECT_THAT(message, Not(HasSubstr(" s generation")));
 }
 
+// Another size was wished, and the coordinator could not write it into the log.
+TEST_F(LauncherTest, AGenerationThatLeftWithItsCutHasNotFailed) {
+  job_.set_max_restarts(0);
+  AppendGeneration(1);
+  ScriptCoordinator("state: RUNNING generation: 1");
+  on_message_ = [this] { SetStatus("state: RUNNING generation: 2"); };
+  const RunEnd end =
+      Run([] {}, {},
+          [&](const StatusAnswer& status) {
+            if (status.generation() == 1 && status.state() == RUNNING) {
+              AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 leave: true }");
+              SetStatus(
+                  "state: RESTARTING generation: 1 train { step: 7 } stop_reason: 'its change of "
+                  "size cannot be written'");
+            }
+            return status.generation() != 2;
+          });
+  EXPECT_EQ(end.kind, RunEnd::DISMISSED) << end.message;
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(messages_[0], AllOf(HasSubstr("its change of size cannot be written"),
+                                  HasSubstr("generation 2 goes on from step 7 (cut_0001_000001); "
+                                            "no work is lost")));
+  ExpectNobodyIsLeft();
+}
+
 TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
   job_.set_max_restarts(0);
   AppendGeneration(1);

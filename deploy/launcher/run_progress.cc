@@ -100,10 +100,10 @@ std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
     }
     return text + " after it are lost";
   }
-  const bool training_was_over =
-      progress.cut.has_value() && progress.cut->last() &&
-      (progress.cut->generation() == status.generation() || status.train().phase() == kTesting);
-  if (training_was_over) return kNoWorkIsLost;
+  const bool is_own = progress.cut.has_value() && progress.cut->generation() == status.generation();
+  const bool training_was_over = progress.cut.has_value() && progress.cut->last() &&
+                                 (is_own || status.train().phase() == kTesting);
+  if (training_was_over || (is_own && progress.cut->leave())) return kNoWorkIsLost;
   // The last report may be a second old, so no reported step is not no step.
   return "at most the work after it is lost";
 }

@@ -311,7 +311,7 @@ void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
         absl::StrCat("cut ", cut_->outcome.name, ": the answer to CommitCut cannot be parsed")));
   }
   if (committed.has_abandoned()) {
-    return Abandon(absl::StrCat("the run's log: ", committed.abandoned()), /*copy_limit=*/false);
+    return Abandon(absl::StrCat("the coordinator: ", committed.abandoned()), /*copy_limit=*/false);
   }
   Reach(KillPoint::RANK_AFTER_COMMIT);
   abandoned_in_a_row_ = copy_limits_in_a_row_ = 0;

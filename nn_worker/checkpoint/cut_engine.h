@@ -10,8 +10,8 @@
 // A cut ends in one of three ways:
 //   committed   the coordinator has it in its log, and the next generation begins from it or a later
 //               one;
-//   abandoned   something could not be written, the entry of the run's log among it. Every PS is
-//               told, and then the folder is removed. The run goes on without it, unless it was the
+//   abandoned   something could not be written, the entry of the run's log among it, or the
+//               coordinator could not read it. Every PS is told, and then the folder is removed. The run goes on without it, unless it was the
 //               last cut of the run or the third in a row that was abandoned: those are errors;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
 //               checkpoint.limit_seconds after its beginning: nobody knows here whether the cut is

@@ -130,7 +130,7 @@ TEST_F(CutEngineAbandonTest, ACutThatCannotEnterTheLogIsAbandonedEverywhereAndTh
   const auto result = RunOne();
   ASSERT_TRUE(result->ended->ok()) << result->ended->status();
   EXPECT_FALSE((*result->ended)->committed);
-  EXPECT_EQ((*result->ended)->cause, "the run's log: log/00000007: no space left");
+  EXPECT_EQ((*result->ended)->cause, "the coordinator: log/00000007: no space left");
   EXPECT_FALSE((*result->ended)->copy_limit);
   EXPECT_EQ(ps0_.abandoned, std::vector<uint64_t>{1});
   EXPECT_EQ(ps1_.abandoned, std::vector<uint64_t>{1});
@@ -148,7 +148,7 @@ TEST_F(CutEngineAbandonTest, CutsThatCannotEnterTheLogCountAmongTheThreeThatEndT
   EXPECT_TRUE(RunOne()->ended->ok());
   const absl::Status status = RunOne()->ended->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(absl::StrContains(status.message(), "the run's log: no space left")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "the coordinator: no space left")) << status;
 }
 
 TEST_F(CutEngineAbandonTest, ALastOneThatCannotEnterTheLogIsAnError) {
@@ -157,7 +157,7 @@ TEST_F(CutEngineAbandonTest, ALastOneThatCannotEnterTheLogIsAnError) {
   plan.last = true;
   const absl::Status status = RunOne(plan)->ended->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(absl::StrContains(status.message(), "the run's log: no space left")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "the coordinator: no space left")) << status;
 }
 
 TEST_F(CutEngineAbandonTest, AWriteThatHangsEndsTheGenerationAfterTheLimit) {

@@ -79,7 +79,7 @@ bool MemoryFileSystem::Exists(const std::string& path) const {
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> MemoryFileSystem::Open(const std::string& path) {
-  if (open_hook_) open_hook_(path);
+  if (open_hook_) RETURN_IF_ERROR(open_hook_(path));
   const auto file = files_.find(path);
   if (file == files_.end()) return NoSuchFile(path);
   return std::make_unique<MemoryReader>(file->second);

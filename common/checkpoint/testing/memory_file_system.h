@@ -29,8 +29,8 @@ class MemoryFileSystem final : public FileSystem {
   void SetHook(std::function<absl::Status(const std::string& operation)> hook) {
     hook_ = std::move(hook);
   }
-  // Called with the path before each Open.
-  void SetOpenHook(std::function<void(const std::string& path)> hook) {
+  // Called with the path before each Open. An error is the Open's.
+  void SetOpenHook(std::function<absl::Status(const std::string& path)> hook) {
     open_hook_ = std::move(hook);
   }
   // What the hook was or would have been called with, since the start or the last call of this.
@@ -59,7 +59,7 @@ class MemoryFileSystem final : public FileSystem {
   void AddFolders(std::string path);
 
   std::function<absl::Status(const std::string&)> hook_;
-  std::function<void(const std::string&)> open_hook_;
+  std::function<absl::Status(const std::string&)> open_hook_;
   std::vector<std::string> operations_;
   std::map<std::string, std::shared_ptr<std::string>> files_;  // hard links share a content
   std::map<std::string, std::string> links_;

@@ -1,0 +1,131 @@
+// A disk that hangs under the coordinator: its file operations do not return.
+
+#include <string>
+
+#include "deploy/coordinator/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CoordinatorHangTest : public CoordinatorFixture {
+ protected:
+  // A run whose file operations may take 20 s, with its members.
+  void StartRunWithLimit(int max_restarts = 10) {
+    job_.mutable_checkpoint()->set_limit_seconds(20);
+    job_.set_max_restarts(max_restarts);
+    BeginNewRun();
+    StartRun();
+  }
+  // The time in which a file operation does not return. Members are heard meanwhile.
+  void Hang(int seconds) { Beat(seconds, COORDINATOR); }
+  // The commit of cut 1, which was told to wait while the disk hung, once more.
+  absl::Status CommitAgain() { return Commit(CommitOf(1)); }
+};
+
+TEST_F(CoordinatorHangTest, AnAppendThatHangsEndsTheGenerationAfterTheLimit) {
+  StartRunWithLimit();
+  MakeCut(1);
+  WhileLinking([this] {
+    Hang(20);
+    EXPECT_EQ(state(), RUNNING);
+    EXPECT_TRUE(engine_->DiskIsBusy());
+    Hang(1);
+    EXPECT_EQ(state(), RESTARTING);
+    BeatAll();
+    EXPECT_TRUE(engine_->EveryoneKnowsTheEnd());
+  });
+  EXPECT_EQ(Commit(CommitOf(1)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kUnknown) << "not answered";
+  EXPECT_EQ(reason(),
+            "coordinator: a file operation in /runs/small has not returned for 20 s "
+            "(checkpoint.limit_seconds); does the disk hang?");
+  EXPECT_FALSE(engine_->DiskIsBusy());
+  // The disk has come back, and the next coordinator sees what it holds.
+  EXPECT_FALSE(engine_->Status().has_last_cut());
+  disk_.SetHook(nullptr);
+  Begin("x");
+  EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001");
+}
+
+TEST_F(CoordinatorHangTest, SoDoesACheckOfFilesThatHangsAndItsCutIsRefused) {
+  StartRunWithLimit();
+  MakeCut(1);
+  disk_.SetOpenHook([this](const std::string& path) {
+    if (path == Folder(1) + "/dense.bin") Hang(21);
+    return absl::OkStatus();
+  });
+  Commit(CommitOf(1)).IgnoreError();
+  EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
+  EXPECT_EQ(Log().last_cut(), nullptr);
+}
+
+TEST_F(CoordinatorHangTest, AnEndThatWasPutOffDoesNotWaitForADiskThatHangs) {
+  StartRunWithLimit();
+  MakeCut(1);
+  WhileLinking([this] {
+    FailMeanwhile();
+    Hang(21);
+    EXPECT_EQ(state(), RESTARTING);
+  });
+  Commit(CommitOf(1)).IgnoreError();
+  EXPECT_THAT(reason(), AllOf(HasSubstr("nn_worker 0: the peer is away; coordinator: a file"),
+                              HasSubstr("does the disk hang?")));
+}
+
+TEST_F(CoordinatorHangTest, AStopWhoseCommitHangsSaysThatItsOutcomeIsNotKnown) {
+  StartRunWithLimit();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  WhileLinking([this] { Hang(21); });
+  Leave(1, 1).IgnoreError();
+  EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kUnknown) << "not answered";
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("does the disk hang?"),
+                              HasSubstr("whether cut_0001_000001 is committed is not known")));
+}
+
+TEST_F(CoordinatorHangTest, AnEndOfTheRunThatHangsEndsTheGenerationAndTheNextFindsIt) {
+  StartRunWithLimit(/*max_restarts=*/0);
+  WhileLinking([this] { Hang(21); });
+  Finish();
+  EXPECT_EQ(state(), RESTARTING) << "no restart is left, but the run may have finished";
+  disk_.SetHook(nullptr);
+  Begin();
+  EXPECT_EQ(state(), FINISHED);
+}
+
+TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWell) {
+  StartRunWithLimit();
+  JobConfig job = job_;
+  job.mutable_embedding_ps()->set_replicas(4);
+  ASSERT_TRUE(Wish(WishRequest::SCALE, job).ok());
+  disk_.SetHook([this](const std::string& operation) {
+    if (operation.rfind("create /runs/small/log/00000003", 0) == 0) Hang(21);
+    return absl::OkStatus();
+  });
+  Leave(1, 1).IgnoreError();
+  EXPECT_TRUE(CommitAgain().ok()) << "the cut is committed";
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
+}
+
+TEST_F(CoordinatorHangTest, ItsOwnStandstillIsNoneOfTheDisk) {
+  StartRunWithLimit();
+  MakeCut(1);
+  WhileLinking([this] {
+    executor_.JumpBy(60 * 1000 * 1000);
+    executor_.RunReady();
+    EXPECT_EQ(state(), RUNNING) << reason();
+  });
+  Commit(CommitOf(1)).IgnoreError();
+  EXPECT_TRUE(CommitAgain().ok());
+}
+
+}  // namespace
+}  // namespace satrap
