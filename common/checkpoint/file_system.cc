@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -17,26 +20,97 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// In memory, for direct writes, and a multiple of the block of usual disks.
+constexpr size_t kAlignment = 4096;
+// Of one write. Smaller direct writes take more processor time a byte.
+constexpr size_t kBufferBytes = size_t{1} << 20;
+static_assert(kBufferBytes % kAlignment == 0);
+
+struct FreeMemory {
+  void operator()(char* bytes) const { std::free(bytes); }
+};
+using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
+
+// Writes past the page cache where the file system allows it (O_DIRECT). A cut is read again only
+// after a death, and what the kernel takes to copy gigabytes to fresh pages of its cache would be
+// missing from training (docs/benchmarks.md, "What cuts cost").
+//
+// Each full buffer is one direct write. The rest of a file is no multiple of the disk's blocks and
+// goes through the page cache; so does a file that is smaller. Whatever a direct write refuses, an
+// ordinary one tries again, and so on to the end of the file: either the file system knows no direct
+// writes, or the error is the one that ordinary writes have.
 class DiskFile final : public WritableFile {
  public:
-  DiskFile(std::string path, FILE* file) : path_(std::move(path)), file_(file) {}
-  ~DiskFile() override { std::fclose(file_); }
+  DiskFile(std::string path, int fd, AlignedBuffer buffer)
+      : path_(std::move(path)), fd_(fd), buffer_(std::move(buffer)) {}
+
+  ~DiskFile() override {
+    // For a caller that wants the bytes in the file and no promise.
+    WriteRest().IgnoreError();
+    close(fd_);
+  }
 
   absl::Status Append(absl::string_view bytes) override {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-      return FileError("write", path_);
+    while (!bytes.empty()) {
+      const size_t n = std::min(bytes.size(), kBufferBytes - buffered_);
+      std::memcpy(buffer_.get() + buffered_, bytes.data(), n);
+      buffered_ += n;
+      bytes.remove_prefix(n);
+      if (buffered_ < kBufferBytes) break;
+      // Only now is it known that the file is no small one.
+      if (!any_written_) direct_ = SetDirect(true);
+      const absl::Status status = WriteBuffer();
+      if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
   absl::Status Sync() override {
-    if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0) return FileError("write", path_);
-    return absl::OkStatus();
+    const absl::Status status = WriteRest();
+    if (!status.ok()) return status;
+    // What was written past the page cache needs it, too: for the list of the file's blocks, and
+    // for what the disk keeps in a cache of its own.
+    return fsync(fd_) == 0 ? absl::OkStatus() : FileError("write", path_);
   }
 
  private:
+  // False, with errno, if the file system refuses.
+  bool SetDirect(bool direct) {
+    const int flags = fcntl(fd_, F_GETFL);
+    return flags >= 0 && fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+  }
+
+  // Ends direct writes.
+  absl::Status WriteRest() {
+    if (direct_ && !SetDirect(false)) return FileError("write", path_);
+    direct_ = false;
+    return WriteBuffer();
+  }
+
+  absl::Status WriteBuffer() {
+    // Taken first: after an error nothing may write it again.
+    const size_t size = std::exchange(buffered_, 0);
+    size_t done = 0;
+    while (done < size) {
+      const ssize_t n = write(fd_, buffer_.get() + done, size - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && !direct_) return FileError("write", path_);
+      if (n > 0) done += static_cast<size_t>(n);
+      if (done == size || !direct_) continue;
+      // A refusal, a full disk, or a limit of file sizes within a block.
+      if (!SetDirect(false)) return FileError("write", path_);
+      direct_ = false;
+    }
+    any_written_ = any_written_ || size > 0;
+    return absl::OkStatus();
+  }
+
   const std::string path_;
-  FILE* const file_;
+  const int fd_;
+  const AlignedBuffer buffer_;
+  size_t buffered_ = 0;
+  bool any_written_ = false;
+  bool direct_ = false;  // the file has O_DIRECT
 };
 
 // Reads past the cache of stdio: callers read in large pieces.
@@ -74,9 +148,15 @@ absl::Status StatusOf(absl::string_view doing, const std::string& path,
 class Disk final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    FILE* file = std::fopen(path.c_str(), "wbe");
-    if (file == nullptr) return FileError("write", path);
-    return std::make_unique<DiskFile>(path, file);
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return FileError("write", path);
+    // A small file touches, and so takes, only the first pages of it.
+    AlignedBuffer buffer(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes)));
+    if (buffer == nullptr) {
+      close(fd);
+      return FileError("write", path, ENOMEM);
+    }
+    return std::make_unique<DiskFile>(path, fd, std::move(buffer));
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {

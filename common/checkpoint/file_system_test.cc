@@ -1,8 +1,18 @@
 #include "common/checkpoint/file_system.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "common/config/text_format.h"
 #include "gtest/gtest.h"
@@ -26,6 +36,49 @@ class DiskFileSystemTest : public testing::Test {
 
   FileSystem* const disk_ = DiskFileSystem();
   std::string root_;
+};
+
+// What the disk file system gathers for one write past the page cache, and the pages of that cache.
+constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kPageBytes = 4096;
+
+std::string BytesOf(size_t size) {
+  std::string bytes(size, '\0');
+  uint32_t state = 1;
+  for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+// Which pages of a file the page cache holds.
+std::vector<unsigned char> CachedPages(const std::string& path, size_t size) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const map = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  EXPECT_NE(map, MAP_FAILED);
+  std::vector<unsigned char> pages((size + kPageBytes - 1) / kPageBytes);
+  EXPECT_EQ(mincore(map, size, pages.data()), 0);
+  munmap(map, size);
+  for (unsigned char& page : pages) page &= 1;
+  return pages;
+}
+
+// Limits the size of the files that this process writes, until the end of the scope.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    handler_ = signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {bytes, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_ = {};
+  sighandler_t handler_ = nullptr;
 };
 
 TEST_F(DiskFileSystemTest, ARenamedLinkReplacesTheOneBefore) {
@@ -61,6 +114,80 @@ TEST_F(DiskFileSystemTest, ErrorsNameThePath) {
   }
   ASSERT_TRUE(disk_->CreateFolders(At("a")).ok());
   EXPECT_EQ(disk_->CreateLink("b", At("a")).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(DiskFileSystemTest, AFileOfAnySizeHoldsWhatWasAppendedInPiecesOfAnySize) {
+  for (const size_t size : {size_t{0}, size_t{1}, kPageBytes, kBufferBytes - 1, kBufferBytes,
+                            kBufferBytes + 1, 2 * kBufferBytes + 512, 3 * kBufferBytes + 777}) {
+    const std::string bytes = BytesOf(size);
+    for (const size_t piece : {size_t{1001}, size_t{300000}, 5 * kBufferBytes}) {
+      auto file = disk_->Create(At("file"));
+      ASSERT_TRUE(file.ok()) << file.status();
+      for (size_t from = 0; from < size; from += piece) {
+        ASSERT_TRUE((*file)->Append(absl::string_view(bytes).substr(from, piece)).ok());
+      }
+      ASSERT_TRUE((*file)->Sync().ok());
+      EXPECT_TRUE(*ReadWholeFile(At("file")) == bytes) << size << " in pieces of " << piece;
+    }
+  }
+}
+
+TEST_F(DiskFileSystemTest, BytesMayFollowASync) {
+  const std::string bytes = BytesOf(5 * kBufferBytes);
+  for (const size_t synced : {size_t{100}, kBufferBytes, kBufferBytes + 100}) {
+    auto file = disk_->Create(At("file"));
+    ASSERT_TRUE((*file)->Append(absl::string_view(bytes).substr(0, synced)).ok());
+    ASSERT_TRUE((*file)->Sync().ok());
+    EXPECT_TRUE(*ReadWholeFile(At("file")) == bytes.substr(0, synced)) << synced;
+    ASSERT_TRUE((*file)->Append(absl::string_view(bytes).substr(synced)).ok());
+    ASSERT_TRUE((*file)->Sync().ok());
+    EXPECT_TRUE(*ReadWholeFile(At("file")) == bytes) << synced;
+  }
+}
+
+TEST_F(DiskFileSystemTest, AFileThatIsClosedWithoutASyncHoldsAllBytes) {
+  const std::string bytes = BytesOf(kBufferBytes + 777);
+  ASSERT_TRUE((*disk_->Create(At("file")))->Append(bytes).ok());
+  EXPECT_TRUE(*ReadWholeFile(At("file")) == bytes);
+}
+
+TEST_F(DiskFileSystemTest, ALargeFileGoesPastThePageCacheButForItsEnd) {
+  struct statfs file_system;
+  ASSERT_EQ(statfs(root_.c_str(), &file_system), 0);
+  constexpr decltype(file_system.f_type) kExt4 = 0xef53, kXfs = 0x58465342;
+  if (file_system.f_type != kExt4 && file_system.f_type != kXfs) {
+    printf("skipped: only ext4 and xfs are known to write past the page cache\n");
+    GTEST_SKIP();
+  }
+  const size_t size = 3 * kBufferBytes + 777;
+  Write("file", BytesOf(size));
+  const std::vector<unsigned char> pages = CachedPages(At("file"), size);
+  EXPECT_EQ(std::count(pages.begin(), pages.end(), 1), 1);
+  EXPECT_EQ(pages.back(), 1);
+}
+
+TEST_F(DiskFileSystemTest, WhatKnowsNoDirectWritesGetsOrdinaryOnes) {
+  const std::string bytes = BytesOf(3 * kBufferBytes);
+  EXPECT_TRUE((*disk_->Create("/dev/null"))->Append(bytes).ok());
+  const absl::Status full = (*disk_->Create("/dev/full"))->Append(bytes);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "cannot write /dev/full: No space left on device");
+}
+
+TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
+  const std::string bytes = BytesOf(3 * kBufferBytes + 777);
+  // In the rest, between and within direct writes, within a block of the disk, and in a small file.
+  for (const size_t limit : {3 * kBufferBytes + 100, 2 * kBufferBytes, kBufferBytes + kPageBytes,
+                             kBufferBytes + 100, size_t{100}}) {
+    auto file = disk_->Create(At("file"));
+    const FileSizeLimit limited(limit);
+    absl::Status status = (*file)->Append(bytes);
+    if (status.ok()) status = (*file)->Sync();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << limit;
+    EXPECT_EQ(status.message(), "cannot write " + At("file") + ": File too large");
+    file->reset();
+    EXPECT_TRUE(*ReadWholeFile(At("file")) == bytes.substr(0, limit)) << limit;
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 // writing.
 constexpr size_t kRowsPerBlock = 2048;
 
-// A process may not open many files at once.
+// A process may not open many files at once, and each of them may keep its last megabyte in memory.
 constexpr size_t kMaxUnsyncedFiles = 64;
 
 }  // namespace
