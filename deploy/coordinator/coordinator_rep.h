@@ -60,8 +60,9 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   // FAILED_PRECONDITION saying how the generation has ended.
   absl::Status EndedError() const REQUIRES(mutex);
 
-  // On disk: all but Finish, which posts it, run in tasks of OnDisk.
-  void OnDisk(Task task) EXCLUDES(mutex);
+  // On disk: all but Finish, which posts it, run in tasks of OnDisk. That runs nothing itself, so the
+  // lock may be held.
+  void OnDisk(Task task);
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   absl::StatusOr<CutEntry> CheckCommit(const CommitCutRequest& request) EXCLUDES(mutex);
