@@ -36,9 +36,10 @@ using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
 // missing from training (docs/benchmarks.md, "What cuts cost").
 //
 // Each full buffer is one direct write. The rest of a file is no multiple of the disk's blocks and
-// goes through the page cache; so does a file that is smaller. Whatever a direct write refuses, an
-// ordinary one tries again, and so on to the end of the file: either the file system knows no direct
-// writes, or the error is the one that ordinary writes have.
+// goes through the page cache; so does a file that is smaller, or synced before its first full
+// buffer. Whatever a direct write refuses, an ordinary one tries again, and so on to the end of the
+// file: either the file system knows no direct writes, or the error is the one that ordinary writes
+// have.
 class DiskFile final : public WritableFile {
  public:
   DiskFile(std::string path, int fd, AlignedBuffer buffer)

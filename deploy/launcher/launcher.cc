@@ -393,7 +393,11 @@ RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   // The wish to stop may have met a change of size, which takes a cut of its own and trains no
   // more after it.
   const auto newest = ReadRunProgress(folder->path());
-  const bool saved = newest.ok() && newest->cause == kCauseScale;
+  bool saved = newest.ok() && newest->cause == kCauseScale;
+  // Or the last cut was committed, and the death came before anybody could be told.
+  if (newest.ok() && newest->cut.has_value() && newest->cut->generation() == newest->generation) {
+    saved = saved || newest->cut->leave() || newest->cut->last();
+  }
   if (!why.empty() && !saved) warnings.push_back(why);
   end.outlook = Outlook(saved);
   end.warnings = std::move(warnings);

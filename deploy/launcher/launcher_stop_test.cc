@@ -141,6 +141,21 @@ TEST_F(LauncherStopTest, ADeathDuringTheLastCutEndsTheRun) {
   ExpectNobodyIsLeft();
 }
 
+TEST_F(LauncherStopTest, ADeathRightAfterTheLastCutWasCommittedLosesNothing) {
+  job_.set_max_restarts(5);
+  ScriptTraining();
+  TakeNextWish();
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (status.train().step() != 7) return;
+    AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 leave: true }");
+    launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
+  });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_THAT(end.warnings, SizeIs(0)) << "there is a last cut";
+  EXPECT_THAT(end.outlook, HasSubstr("no work is lost"));
+  ExpectNobodyIsLeft();
+}
+
 TEST_F(LauncherStopTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
   for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
     SetProgram(role, "sleep 1; exit 0");
