@@ -395,7 +395,7 @@ RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   const auto newest = ReadRunProgress(folder->path());
   bool saved = newest.ok() && newest->cause == kCauseScale;
   // Or the last cut was committed, and the death came before anybody could be told.
-  if (newest.ok() && newest->cut.has_value() && newest->cut->generation() == newest->generation) {
+  if (newest.ok() && newest->cut.has_value() && newest->cut->generation() == status.generation()) {
     saved = saved || newest->cut->leave() || newest->cut->last();
   }
   if (!why.empty() && !saved) warnings.push_back(why);

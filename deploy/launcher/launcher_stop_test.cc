@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "deploy/launcher/launcher_test_fixture.h"
 #include "gmock/gmock.h"
@@ -145,8 +146,10 @@ TEST_F(LauncherStopTest, ADeathRightAfterTheLastCutWasCommittedLosesNothing) {
   job_.set_max_restarts(5);
   ScriptTraining();
   TakeNextWish();
+  bool committed = false;
   const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
-    if (status.train().step() != 7) return;
+    if (status.train().step() != 7 || std::exchange(committed, true)) return;
+    WriteCut(dir_ + "/run", 1, 1, 7);
     AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 leave: true }");
     launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
   });
