@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "deploy/launcher/launcher_test_fixture.h"
+#include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
 
 namespace satrap {
