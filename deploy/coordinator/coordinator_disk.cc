@@ -11,6 +11,8 @@
 namespace satrap {
 namespace {
 
+constexpr char kSuperseded[] = "another coordinator has begun a later generation";
+
 CommitCutAnswer Abandoned(const absl::Status& why) {
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
@@ -21,6 +23,7 @@ CommitCutAnswer Abandoned(const absl::Status& why) {
 }  // namespace
 
 void CoordinatorEngine::Rep::OnDisk(Task task) {
+  ++disk_tasks;
   disk.Post([this, task = std::move(task)]() mutable {
     {
       MutexLock lock(&mutex);
@@ -29,7 +32,13 @@ void CoordinatorEngine::Rep::OnDisk(Task task) {
     task();
     MutexLock lock(&mutex);
     disk_busy_since_us.reset();
+    --disk_tasks;
   });
+}
+
+void CoordinatorEngine::Rep::RestartHangClock() {
+  MutexLock lock(&mutex);
+  disk_busy_since_us = executor->NowUs();
 }
 
 // A disk that hangs gives no error. What is put off until the append is over would wait for ever, and
@@ -167,8 +176,9 @@ void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
 
 // The announcement of the next size: whoever claims the next generation takes the job from it. It
 // follows the cut in the same task, so no other entry of this process comes between. If it cannot be
-// written, the ranks have left all the same, so the generation ends at its old size; by the cut's
-// entry that is no failure (RunLog::has_left). `satrap scale` asks the next generation again.
+// written, the ranks have left all the same, so the generation ends; by the cut's entry that is no
+// failure (RunLog::has_left). The next generation has the size that the log says, and `satrap scale`
+// asks it again if that is the old one.
 void CoordinatorEngine::Rep::AppendScale() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();
@@ -181,15 +191,21 @@ void CoordinatorEngine::Rep::AppendScale() {
     *next->mutable_job() = wishes.next_job();
   }
   const absl::Status status = Append(entry);
+  const bool absent = !status.ok() && IsAbsent(status);
   MutexLock lock(&mutex);
   if (!appending.has_value()) return;  // it hung, and the generation has ended
   state = RESTARTING;
-  stop_reason =
-      status.ok()
-          ? absl::StrCat("the run changes its size after ", next->cut())
-          : absl::StrCat(
-                "the run begins again from ", next->cut(), ", and ", kNothingIsLost,
-                ", because its change of size cannot be written into its log: ", status.message());
+  if (status.ok()) {
+    stop_reason = absl::StrCat("the run changes its size after ", next->cut());
+  } else if (absl::IsAlreadyExists(status)) {
+    stop_reason = kSuperseded;
+  } else {
+    stop_reason =
+        absl::StrCat("the run begins again from ", next->cut(), ", and ", kNothingIsLost,
+                     absent ? ", because its change of size cannot be written into its log: "
+                            : ", but its change of size may not be in its log: ",
+                     status.message());
+  }
 }
 
 void CoordinatorEngine::Rep::FinishAppend() {
@@ -204,16 +220,21 @@ void CoordinatorEngine::Rep::FinishAppend() {
   }
 }
 
+// After a failed Append: whether the entry is certainly not in the log. A link or a sync that fails
+// may have worked all the same.
+bool CoordinatorEngine::Rep::IsAbsent(const absl::Status& status) const {
+  if (absl::IsAlreadyExists(status)) return true;
+  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
+  return foreign.ok() && !*foreign;
+}
+
 // After a failed Append: returns whether it is known that the entry is not in the log. If it is
 // not known, or another coordinator was faster, the generation ends. `cut`: that of the entry.
 bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status, const std::string& cut) {
-  const absl::StatusOr<bool> foreign = log.HasForeignEntry();
-  if (foreign.ok() && !*foreign) return true;
+  const bool absent = IsAbsent(status);
   MutexLock lock(&mutex);
-  if (absl::IsAlreadyExists(status)) {
-    End(RESTARTING, "another coordinator has begun a later generation");
-    return true;
-  }
+  if (absl::IsAlreadyExists(status)) End(RESTARTING, kSuperseded);
+  if (absent) return true;
   uncertain = cut;
   EndGeneration(absl::StrCat("coordinator: the run's log cannot be written: ", status.message()));
   return false;
@@ -224,8 +245,11 @@ void CoordinatorEngine::Rep::TidyCuts() {
   // cut that the run has been taken back to.
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
   if (!foreign.ok() || *foreign) return;
+  // A run that kept many cuts may need long for them all, and its disk does not hang.
+  const auto begins_removal = [this](const std::string&) { RestartHangClock(); };
   for (const absl::Status& status :
-       {cut_folders.MoveLinks(log), cut_folders.RemoveOld(log, job.checkpoint().keep())}) {
+       {cut_folders.MoveLinks(log),
+        cut_folders.RemoveOld(log, job.checkpoint().keep(), begins_removal)}) {
     if (!status.ok() && options.warn) options.warn(std::string(status.message()));
   }
 }
@@ -332,7 +356,7 @@ void CoordinatorEngine::Rep::LookForOtherCoordinators() {
   looks_at_log = false;
   // A folder that cannot be read now may be readable next time.
   if (!foreign.ok() || !*foreign) return;
-  End(RESTARTING, "another coordinator has begun a later generation");
+  End(RESTARTING, kSuperseded);
 }
 
 }  // namespace satrap

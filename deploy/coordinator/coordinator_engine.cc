@@ -480,10 +480,7 @@ bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
   return rep_->Ended() && rep_->members.AllTold();
 }
 
-bool CoordinatorEngine::DiskIsBusy() const {
-  MutexLock lock(&rep_->mutex);
-  return rep_->disk_busy_since_us.has_value();
-}
+bool CoordinatorEngine::DiskIsBusy() const { return rep_->disk_tasks > 0; }
 
 StatusAnswer CoordinatorEngine::Status() const {
   MutexLock lock(&rep_->mutex);

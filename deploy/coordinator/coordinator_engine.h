@@ -29,7 +29,8 @@
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need. A task that has not returned for
 // checkpoint.limit_seconds ends the generation, also in the middle of an append, whose outcome is
-// then not known; what the task does after that no longer counts for this one.
+// then not known; what the task does after that no longer counts for this one. Where a task removes
+// old cuts, each of them has that time.
 //
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
@@ -109,7 +110,8 @@ class CoordinatorEngine final : public rpc::Handler {
   // Whether the generation has ended and every member that still sends heartbeats has been told so.
   bool EveryoneKnowsTheEnd() const;
 
-  // Whether a task runs on `disk_executor`. The destructor waits for it, for ever if the disk hangs.
+  // Whether file work is under way, or posted and not begun. The destructor waits for a task that
+  // runs, for ever if the disk hangs.
   bool DiskIsBusy() const;
 
   StatusAnswer Status() const;

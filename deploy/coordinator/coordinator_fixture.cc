@@ -19,6 +19,7 @@ CoordinatorFixture::CoordinatorFixture() {
   options_.file_system = &disk_;
   options_.writer = 1;
   options_.unix_ms = [this] { return executor_.NowUs() / 1000; };
+  // What the engine only warns of would pass unseen. A test that provokes it sets another one.
   options_.warn = [](const std::string& warning) { ADD_FAILURE() << warning; };
   Begin();
 }
@@ -37,8 +38,10 @@ void CoordinatorFixture::Resume(const std::string& from) {
 }
 
 void CoordinatorFixture::Serve(ClaimRequest request) {
+  // The process before is gone before the next one claims; Supersede is for one that is not.
   engine_.reset();
   request.job = job_;
+  // A process names its drafts by it, so no two have the same.
   request.writer = ++options_.writer;
   request.run_id = kRunId;
   auto claimed = ClaimGeneration(request, &disk_);
@@ -54,6 +57,7 @@ void CoordinatorFixture::BeginNewRun() {
 }
 
 void CoordinatorFixture::Supersede(const std::string& cut) {
+  // The entry alone: the engine under test sees of another coordinator no more than that.
   RunLog other = Log();
   RunLogEntry next;
   next.mutable_generation()->set_generation(generation_ + 1);
@@ -96,6 +100,7 @@ std::string CoordinatorFixture::MemberAddress(Role role, int index) {
 }
 
 void CoordinatorFixture::RegisterAll() {
+  // As many as the constructor's job has. A test that changes the numbers registers by itself.
   EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
@@ -142,6 +147,7 @@ void CoordinatorFixture::Beat(int seconds, Role silent) {
       EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
     }
     executor_.AdvanceBy(1000 * 1000);
+    // Ticks post file work. In the middle of a task this runs nothing: the disk has one thread.
     disk_executor_.RunReady();
   }
 }
@@ -165,6 +171,7 @@ FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& rea
 }
 
 FailAnswer CoordinatorFixture::FailMeanwhile(absl::StatusCode code) {
+  // Not Call, which would run the file work that this comes in the middle of.
   absl::StatusOr<FailAnswer> told = absl::UnknownError("");
   Send(kFail, FailOf(NN_WORKER, 0, "the peer is away", code), &told);
   EXPECT_TRUE(told.ok()) << told.status();
@@ -188,6 +195,8 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
   manifest.set_dense_file("dense.bin");
   manifest.set_dense_bytes(4);
   manifest.mutable_position()->set_step(10 * cut);
+  // The smallest ledger that shows in what the next generation hands out: the splits from 0 to 0 are
+  // done, so its first lease is of split 1.
   EpochLedger* epoch = manifest.mutable_ledger()->add_epochs();
   epoch->set_epoch(0);
   epoch->set_rows(5);
@@ -200,6 +209,7 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
 CommitCutRequest CoordinatorFixture::CommitOf(uint64_t cut) const {
   CommitCutRequest request;
   *request.mutable_envelope() = ThisRun();
+  // So a second commit of the same cut is a repeat, which gets the answer of the first.
   request.mutable_call()->set_number(cut);
   request.mutable_call()->set_oldest_open(cut);
   request.set_cut(CutName(generation_, cut));
@@ -211,6 +221,7 @@ absl::Status CoordinatorFixture::Commit(const CommitCutRequest& request) {
   const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
   if (!answer.ok()) return answer.status();
   if (answer->outcome() != OUTCOME_DONE) return absl::UnavailableError("told to wait");
+  // The call has succeeded, and the cut has not: tests tell the two from errors by their codes.
   if (!answer->has_abandoned()) return absl::OkStatus();
   return absl::ResourceExhaustedError(answer->abandoned());
 }
@@ -253,6 +264,7 @@ void CoordinatorFixture::WhileLinking(std::function<void()> work) {
 }
 
 RunLog CoordinatorFixture::Log() {
+  // Supersede appends with it, under a writer that no engine of a test has.
   auto log = RunLog::Open(kRun, &disk_, 99);
   EXPECT_TRUE(log.ok()) << log.status();
   return *std::move(log);

@@ -1,6 +1,8 @@
 // A disk that hangs under the coordinator: its file operations do not return.
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
@@ -23,6 +25,18 @@ class CoordinatorHangTest : public CoordinatorFixture {
   }
   // The time in which a file operation does not return. Members are heard meanwhile.
   void Hang(int seconds) { Beat(seconds, COORDINATOR); }
+  // Runs `work` in the middle of the removal of each cut.
+  void WhileRemoving(std::function<void()> work) {
+    disk_.SetHook([this, work = std::move(work)](const std::string& operation) {
+      const bool removes = operation.rfind("remove /runs/small/checkpoints/cut", 0) == 0;
+      if (removes && operation.find("/manifest") != std::string::npos) {
+        ++removals_;
+        work();
+      }
+      return absl::OkStatus();
+    });
+  }
+  int removals_ = 0;
   // The commit of cut 1, which was told to wait while the disk hung, once more.
   absl::Status CommitAgain() { return Commit(CommitOf(1)); }
 };
@@ -113,6 +127,43 @@ TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWe
   EXPECT_TRUE(CommitAgain().ok()) << "the cut is committed";
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
+}
+
+// Each removal has the limit to itself: a disk that is slow, and a run that kept many cuts, do not hang.
+TEST_F(CoordinatorHangTest, TheRemovalOfManyCutsMayTakeLongerThanTheLimit) {
+  job_.mutable_checkpoint()->set_keep(3);
+  StartRunWithLimit();
+  for (uint64_t cut = 1; cut <= 3; ++cut) ASSERT_TRUE(MakeAndCommit(cut).ok());
+  job_.mutable_checkpoint()->set_keep(1);
+  Resume();
+  StartRun();
+  WhileRemoving([this] { Hang(15); });
+  EXPECT_TRUE(MakeAndCommit(1).ok());
+  EXPECT_EQ(removals_, 3);
+  EXPECT_EQ(state(), RUNNING) << reason();
+}
+
+TEST_F(CoordinatorHangTest, ARemovalThatHangsEndsTheGeneration) {
+  job_.mutable_checkpoint()->set_keep(1);
+  StartRunWithLimit();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  WhileRemoving([this] { Hang(21); });
+  EXPECT_TRUE(MakeAndCommit(2).ok()) << "it is answered before";
+  EXPECT_EQ(removals_, 1);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
+}
+
+TEST_F(CoordinatorHangTest, TheDiskIsBusyFromTheMomentAtWhichWorkIsPosted) {
+  StartRunWithLimit();
+  MakeCut(1);
+  absl::StatusOr<CommitCutAnswer> answer = absl::UnknownError("");
+  Send(kCommitCut, CommitOf(1), &answer);
+  EXPECT_TRUE(engine_->DiskIsBusy());
+  WhileLinking([this] { EXPECT_TRUE(engine_->DiskIsBusy()); });
+  disk_executor_.RunReady();
+  EXPECT_TRUE(answer.ok());
+  EXPECT_FALSE(engine_->DiskIsBusy());
 }
 
 TEST_F(CoordinatorHangTest, ItsOwnStandstillIsNoneOfTheDisk) {

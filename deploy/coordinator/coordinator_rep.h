@@ -7,6 +7,7 @@
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   // On disk: all but Finish, which posts it, run in tasks of OnDisk. That runs nothing itself, so the
   // lock may be held.
   void OnDisk(Task task);
+  void RestartHangClock() EXCLUDES(mutex);  // for the running task
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   absl::StatusOr<CutEntry> CheckCommit(const CommitCutRequest& request) EXCLUDES(mutex);
@@ -74,6 +76,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   void AppendScale() EXCLUDES(mutex);
   void FinishAppend() REQUIRES(mutex);
   absl::Status Append(RunLogEntry entry) EXCLUDES(mutex);
+  bool IsAbsent(const absl::Status& status) const;
   bool EndUnlessKnown(const absl::Status& status, const std::string& cut) EXCLUDES(mutex);
   void TidyCuts() EXCLUDES(mutex);
   void Finish(const FinishRequest& request, rpc::Callback respond) EXCLUDES(mutex);
@@ -103,6 +106,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   absl::optional<SplitList> splits;
   absl::optional<FixSplitsRequest> first_splits;  // the first loader's own list
 
+  std::atomic<int> disk_tasks = 0;  // posted and not over; no lock, because OnDisk may be under it
   Mutex mutex;
   int64_t last_tick_us GUARDED_BY(mutex);
   int64_t next_log_us GUARDED_BY(mutex);

@@ -1,6 +1,7 @@
 // Wishes for cuts, stops and other sizes.
 
 #include <string>
+#include <utility>
 
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
@@ -19,6 +20,17 @@ class CoordinatorWishTest : public CoordinatorFixture {
     JobConfig job = job_;
     job.mutable_embedding_ps()->set_replicas(4);
     return job;
+  }
+  // The entry with the new size, after that of the only generation and that of cut 1.
+  static constexpr char kAnnouncement[] = "/runs/small/log/00000003";
+  static constexpr char kMayNotBeInTheLog[] =
+      "the run begins again from cut_0001_000001, and nothing is lost, but its change of size may "
+      "not be in its log: the disk is away";
+  // A run that waits for the cut with which its ranks leave for another size.
+  void StartRunThatScales() {
+    BeginNewRun();
+    StartRun();
+    ASSERT_TRUE(Wish(WishRequest::SCALE, LargerJob()).ok());
   }
 };
 
@@ -249,6 +261,63 @@ TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOn
               max_restarts == 0 ? FAILED : RESTARTING)
         << "that is the first failure";
   }
+}
+
+// The entry may have been linked, and then the next generation has the new size.
+TEST_F(CoordinatorWishTest, ASizeWhoseAnnouncementCannotBeSyncedMayBeInTheLog) {
+  for (const bool is_kept : {true, false}) {
+    StartRunThatScales();
+    disk_.SetHook([this](const std::string& operation) {
+      return operation == "sync_folder /runs/small/log" && disk_.Exists(kAnnouncement)
+                 ? absl::UnavailableError("the disk is away")
+                 : absl::OkStatus();
+    });
+    EXPECT_TRUE(Leave(1, 1).ok()) << "the cut is committed";
+    EXPECT_EQ(state(), RESTARTING);
+    EXPECT_EQ(reason(), kMayNotBeInTheLog);
+    disk_.SetHook(nullptr);
+    if (!is_kept) {
+      ASSERT_TRUE(disk_.Remove(kAnnouncement).ok()) << "as a power failure may";
+    }
+    Begin(reason());
+    EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000001");
+    EXPECT_EQ(engine_->Status().roles_size(), is_kept ? 7 : 5);
+  }
+}
+
+TEST_F(CoordinatorWishTest, SoMayOneWhoseLinkHasFailedAndIsThereAllTheSame) {
+  StartRunThatScales();
+  disk_.SetHook([this](const std::string& operation) {
+    if (operation.rfind("hard_link /runs/small/log/00000003", 0) != 0) return absl::OkStatus();
+    disk_.Put(kAnnouncement, "");
+    return absl::UnavailableError("the disk is away");
+  });
+  EXPECT_TRUE(Leave(1, 1).ok());
+  EXPECT_EQ(reason(), kMayNotBeInTheLog);
+}
+
+TEST_F(CoordinatorWishTest, ASizeWhoseLinkHasFailedAndIsNotThereIsNotAnnounced) {
+  StartRunThatScales();
+  Break("hard_link /runs/small/log/00000003");
+  EXPECT_TRUE(Leave(1, 1).ok());
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("change of size cannot be written into its log: no space left"));
+}
+
+TEST_F(CoordinatorWishTest, ASizeIsNotAnnouncedWhereAnotherCoordinatorHasBegunALaterGeneration) {
+  StartRunThatScales();
+  bool is_superseded = false;
+  disk_.SetHook([&](const std::string& operation) {
+    if (operation.rfind("create /runs/small/log/00000003", 0) == 0 &&
+        !std::exchange(is_superseded, true)) {
+      Supersede("cut_0001_000001");
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(Leave(1, 1).ok()) << "the cut is committed";
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(reason(), "another coordinator has begun a later generation");
+  EXPECT_EQ(Log().entries().size(), 3u);
 }
 
 TEST_F(CoordinatorWishTest, OfTwoScalesTheFirstCountsAndTheRunStaysInItsFolder) {

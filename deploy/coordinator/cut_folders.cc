@@ -111,7 +111,8 @@ absl::Status CutFolders::RemoveCut(const std::string& name) {
   return file_system_->Remove(folder);
 }
 
-absl::Status CutFolders::RemoveOld(const RunLog& log, int keep) {
+absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
+                                   const std::function<void(const std::string& cut)>& begins) {
   std::set<std::string> kept;
   int newest = 0;
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
@@ -129,7 +130,9 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep) {
   const std::set<std::string> committed = CommittedCuts(log);
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(Dir()));
   for (const std::string& name : names) {
-    if (committed.count(name) > 0 && kept.count(name) == 0) RETURN_IF_ERROR(RemoveCut(name));
+    if (committed.count(name) == 0 || kept.count(name) > 0) continue;
+    if (begins) begins(name);
+    RETURN_IF_ERROR(RemoveCut(name));
   }
   return absl::OkStatus();
 }

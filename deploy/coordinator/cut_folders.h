@@ -9,6 +9,7 @@
 #define SATRAP_DEPLOY_COORDINATOR_CUT_FOLDERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -39,7 +40,9 @@ class CutFolders {
 
   // Removes the committed cuts but the newest `keep` and the best ones that these know of, which a
   // run that goes on from them is tested with. If one of these cannot be read, removes nothing.
-  absl::Status RemoveOld(const RunLog& log, int keep);
+  // Calls `begins`, if there is one, with the name of each cut before it removes that.
+  absl::Status RemoveOld(const RunLog& log, int keep,
+                         const std::function<void(const std::string& cut)>& begins = nullptr);
 
   // Removes cuts of earlier generations that are not in the log: nobody will commit them.
   absl::Status RemoveUncommitted(const RunLog& log);

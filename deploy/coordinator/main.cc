@@ -7,12 +7,15 @@
 // failed or the generation could not be claimed, with 0 if it has finished or stopped. A
 // coordinator of a run that has finished before tells those who ask, and exits with 0, too.
 //
-// It waits for nobody's disk: if a file operation is under way when it is to exit, the process ends
-// in the middle of it, as by SIGKILL, which harms nothing (common/checkpoint/run_log.h).
+// Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and no
+// longer, because the disk may hang. Then the process ends in the middle of the work, as by SIGKILL,
+// which harms nothing (common/checkpoint/run_log.h); old cuts that it has not removed yet are the
+// next coordinator's to remove.
 //
-// Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). A
-// second one, a SIGINT, and any signal after the end exit at once.
+// Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). After a
+// second one, a SIGINT, and any signal after the end it waits for no member.
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +54,9 @@ constexpr int64_t kLingerMs = 10000;
 // How long members that do not ask may keep the next generation waiting. Those that come later find
 // its coordinator, which refuses them.
 constexpr int64_t kTellMs = 2000;
+// How long file work that is under way may hold up the exit, and so the next generation. To remove
+// old cuts mostly takes less.
+constexpr int64_t kFileWorkMs = 2000;
 constexpr int64_t kPollMs = 100;
 
 constexpr rpc::Method kMethods[] = {kRegister,  kHeartbeat, kLeaseSplit, kStoreSet,
@@ -133,6 +139,18 @@ RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
   }
 }
 
+// Returns whether no file work is under way any more.
+bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
+  if (!engine.DiskIsBusy()) return true;
+  logger.Info("waiting for file work that is under way", {{"limit_ms", kFileWorkMs}});
+  const int64_t until_ms = MonotonicMs() + kFileWorkMs;
+  while (engine.DiskIsBusy()) {
+    if (MonotonicMs() >= until_ms) return false;
+    poll(nullptr, 0, kPollMs);
+  }
+  return true;
+}
+
 // The exit code of a generation that has been served, or the error with which the run has failed.
 absl::StatusOr<int> CodeOf(RunState state, const CoordinatorEngine& engine) {
   if (state == RESTARTING) return kExitStartAgain;
@@ -187,8 +205,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   const RunState state = ServeGeneration(&engine, logger);
   const absl::StatusOr<int> code = CodeOf(state, engine);
   // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk hangs.
-  if (engine.DiskIsBusy()) {
-    logger.Warning("exiting without waiting for a file operation that has not returned");
+  if (!WaitForFileWork(engine, logger)) {
+    logger.Warning(
+        "exiting while file work is still under way; nothing is damaged by that, and the next "
+        "coordinator of the run finishes what has to be finished");
     _exit(ExitCode(code));
   }
   server->Shutdown(/*deadline_ms=*/200);

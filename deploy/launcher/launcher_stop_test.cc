@@ -160,6 +160,25 @@ TEST_F(LauncherStopTest, ADeathRightAfterTheLastCutWasCommittedLosesNothing) {
   ExpectNobodyIsLeft();
 }
 
+// The run was stopped before and resumed, and has trained since.
+TEST_F(LauncherStopTest, ALastCutOfAnEarlierGenerationDoesNotSaveTheWorkOfThisOne) {
+  job_.set_max_restarts(5);
+  AppendGeneration(1);
+  WriteCut(dir_ + "/run", 1, 1, 5);
+  AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 5 leave: true }");
+  AppendToLog("generation { generation: 2 cut: 'cut_0001_000001' cause: 'resume' job { " +
+              job_.ShortDebugString() + " } }");
+  ScriptCoordinator("state: RUNNING generation: 2");
+  SetStatus("state: RUNNING generation: 2 train { step: 7 }", "on_wish");
+  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+    if (status.train().step() == 7) launcher_->Signal(EMBEDDING_PS, 0, SIGKILL).IgnoreError();
+  });
+  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+  EXPECT_THAT(end.warnings, ElementsAre(HasSubstr("there is no last cut")));
+  EXPECT_THAT(end.outlook, HasSubstr("about 2 steps after it are lost"));
+  ExpectNobodyIsLeft();
+}
+
 TEST_F(LauncherStopTest, AStopThatAnotherCommandWishedEndsTheRunWell) {
   for (const char* role : {"embedding_ps", "embedding_worker", "data_loader", "nn_worker"}) {
     SetProgram(role, "sleep 1; exit 0");

@@ -1,0 +1,98 @@
+// How the coordinator's process exits while one of its file operations is under way.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
+#include "common/role/coordinator_client.h"
+#include "common/rpc/grpc_channel.h"
+#include "gmock/gmock.h"
+#include "tests/integration/run_fixture.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CoordinatorExitTest : public RunFixture {
+ protected:
+  // Starts the coordinator of a run and waits until it reads the folder of the run's lists of files.
+  // The next thing it does there is to open `list_`, a pipe that nobody writes, and to wait for that.
+  void StartWithAFileThatHangs() {
+    JobConfig job = SmallJob();
+    job.set_run_dir(Path("run"));
+    ResolveJob(&job);
+    const std::string address = absl::StrCat("unix:", Path("coordinator"));
+    coordinator_ =
+        Start("deploy/coordinator/coordinator",
+              {absl::StrCat("--config=", WriteFile("job.textproto", ResolvedJobText(job))),
+               absl::StrCat("--listen=", address)});
+    auto channel = rpc::GrpcChannel::Create(address, rpc::EndpointOptions());
+    ASSERT_TRUE(channel.ok()) << channel.status();
+    channel_ = *std::move(channel);
+    RegisterRequest loader;
+    loader.mutable_member()->set_role(DATA_LOADER);
+    loader.set_incarnation(1);
+    const auto registered =
+        CoordinatorClient(channel_.get(), Envelope(), /*timeout_ms=*/30000).Register(loader);
+    ASSERT_TRUE(registered.ok()) << registered.status() << ReadFile(coordinator_.err_path);
+    ASSERT_EQ(mkdir(Path("run/splits").c_str(), 0755), 0);
+    ASSERT_EQ(mkfifo(list_.c_str(), 0600), 0);
+    const int watch = inotify_init1(IN_CLOEXEC);
+    ASSERT_GE(inotify_add_watch(watch, Path("run/splits").c_str(), IN_OPEN), 0);
+    FixSplitsRequest request;
+    *request.mutable_envelope() = registered->envelope();
+    rpc::Message message;
+    message.header = request.SerializeAsString();
+    channel_->Call(kFixSplits, std::move(message), /*timeout_ms=*/60000,
+                   [](const absl::StatusOr<rpc::Message>&) {});
+    pollfd waited = {watch, POLLIN, 0};
+    EXPECT_EQ(poll(&waited, 1, 30000), 1);
+    close(watch);
+  }
+  void SetUp() override {
+    RunFixture::SetUp();
+    list_ = Path("run/splits/0000000000000000");
+  }
+
+  Command coordinator_;
+  std::unique_ptr<rpc::GrpcChannel> channel_;
+  std::string list_;
+};
+
+TEST_F(CoordinatorExitTest, ItDoesNotWaitForAFileOperationThatDoesNotReturn) {
+  ASSERT_NO_FATAL_FAILURE(StartWithAFileThatHangs());
+  kill(coordinator_.pid, SIGINT);
+  const CommandEnd end = WaitFor(coordinator_, 30);
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("still under way"));
+}
+
+TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
+  ASSERT_NO_FATAL_FAILURE(StartWithAFileThatHangs());
+  kill(coordinator_.pid, SIGINT);
+  ASSERT_TRUE(WaitUntil(
+      [this] {
+        return absl::StrContains(ReadFile(coordinator_.err_path), "waiting for file work");
+      },
+      30));
+  close(open(list_.c_str(), O_WRONLY | O_NONBLOCK));
+  const CommandEnd end = WaitFor(coordinator_, 30);
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_THAT(end.err, Not(HasSubstr("still under way")));
+}
+
+}  // namespace
+}  // namespace satrap
