@@ -31,19 +31,15 @@ absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::s
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
-  const absl::Status trained = RunInChild([&argv] {
+  const std::string name = absl::StrCat("the undisturbed run in ", run_dir);
+  RETURN_IF_ERROR(RunInChild(name, [&argv] {
     execv("/proc/self/exe", argv.data());
     fprintf(stderr, "satrap: satrap cannot be started: %s\n", strerror(errno));
     return 1;
-  });
-  if (absl::IsCancelled(trained)) {
-    return absl::CancelledError(
-        absl::StrCat("the undisturbed run in ", run_dir, " was ", trained.message()));
-  }
+  }));
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
-  if (!trained.ok() || !progress.result.has_value()) {
-    return absl::AbortedError(absl::StrCat("the undisturbed run in ", run_dir, " did not finish"));
-  }
+  // Somebody has stopped it with `satrap stop`.
+  if (!progress.result.has_value()) return absl::AbortedError(name + " did not finish");
   return *progress.result;
 }
 

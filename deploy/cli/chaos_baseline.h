@@ -16,8 +16,8 @@
 namespace satrap {
 
 // Trains the job of `line`, with its overrides, as `satrap train` into `run_dir`, in a process of
-// its own (child_run.h). Its output goes where this process's does. ABORTED if it does not finish,
-// CANCELLED if a signal asked to stop meanwhile; in both cases nothing of it is left running.
+// its own. Its output goes where this process's does. ABORTED if it does not finish, and errors as
+// RunInChild (child_run.h); then nothing of it is left running.
 absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::string& run_dir);
 
 // A line that compares the test AUC of a run with those of undisturbed ones: their mean, and from

@@ -1,5 +1,12 @@
 #include "deploy/cli/chaos_baseline.h"
 
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/numbers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -7,6 +14,44 @@ namespace satrap {
 namespace {
 
 using ::testing::HasSubstr;
+
+// What this program does in place of `satrap train JOB`, because TrainUndisturbed starts the
+// program that it is in. The job says what happens: the exit code, or one of the names below.
+constexpr char kKilled[] = "killed";
+constexpr char kInterrupting[] = "interrupting";  // a signal comes while the run finishes
+
+int TrainInPlaceOfSatrap(const std::string& job) {
+  if (job == kKilled) raise(SIGKILL);
+  if (job == kInterrupting) {
+    signal(SIGTERM, SIG_IGN);
+    kill(getppid(), SIGTERM);
+    return 0;
+  }
+  int code = 0;
+  return absl::SimpleAtoi(job, &code) ? code : 2;
+}
+
+absl::Status StatusOfTraining(const std::string& job) {
+  CommandLine line;
+  line.arguments = {job};
+  return TrainUndisturbed(line, "/none/run").status();
+}
+
+TEST(TrainUndisturbed, TellsHowTheTrainingHasEndedBeforeItLooksForARun) {
+  const absl::Status killed = StatusOfTraining(kKilled);
+  EXPECT_EQ(killed.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(killed.message(), "the undisturbed run in /none/run was killed by signal 9 (Killed)");
+  EXPECT_EQ(StatusOfTraining("7").message(), "the undisturbed run in /none/run exited with code 7");
+  EXPECT_EQ(StatusOfTraining("1").message(),
+            "the undisturbed run in /none/run has failed; its messages are above");
+}
+
+TEST(TrainUndisturbed, ASignalWhileTheTrainingFinishesIsNotSaidToHaveStoppedIt) {
+  const absl::Status interrupted = StatusOfTraining(kInterrupting);
+  EXPECT_EQ(interrupted.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(interrupted.message(),
+            "stopped by Terminated after the undisturbed run in /none/run had ended");
+}
 
 RunResult WithAuc(double auc) {
   RunResult result;
@@ -47,3 +92,10 @@ TEST(CompareRuns, DoesNotApplyWithoutRunsOrTestData) {
 
 }  // namespace
 }  // namespace satrap
+
+int main(int argc, char** argv) {
+  // satrap --install_dir=DIR train JOB --run_dir=DIR
+  if (argc > 3 && strcmp(argv[2], "train") == 0) return satrap::TrainInPlaceOfSatrap(argv[3]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

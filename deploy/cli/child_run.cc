@@ -18,6 +18,8 @@
 namespace satrap {
 namespace {
 
+constexpr int kTickMs = 100;
+
 [[noreturn]] void BecomeChild(absl::FunctionRef<int()> body, const StopSignals& signals,
                               pid_t parent) {
   close(signals.fd());
@@ -28,36 +30,70 @@ namespace {
   _exit(body());
 }
 
+// Who was started with SIGCHLD ignored would never learn how a child has ended.
+class ChildrenCanBeReaped {
+ public:
+  ChildrenCanBeReaped() {
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &usual, &before_);
+  }
+  ~ChildrenCanBeReaped() { sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ = {};
+};
+
+// waitpid, but for signals that some handler takes.
+bool Reap(pid_t child, int* status) {
+  pid_t reaped;
+  do {
+    reaped = waitpid(child, status, 0);
+  } while (reaped < 0 && errno == EINTR);
+  return reaped == child;
+}
+
 }  // namespace
 
-absl::Status RunInChild(absl::FunctionRef<int()> body) {
+absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
+  const ChildrenCanBeReaped reaped;
   // Before the child is there, so that no signal can end this process alone.
   StopSignals signals;
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child < 0) return FileError("start", "a process");
+  if (child < 0) return FileError("start", name);
   if (child == 0) BecomeChild(body, signals, parent);
+  int status = 0;
   const int ended = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
   if (ended < 0) {
-    const absl::Status status = FileError("watch", absl::StrCat("process ", child));
+    const absl::Status error = FileError("watch", name);
     kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    return status;
+    Reap(child, &status);
+    return error;
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    if (poll(waited, 2, -1) < 0) continue;
+    // Take must often find none waiting, to tell a second request from a repeat of the first.
+    poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }
   close(ended);
-  int status = 0;
-  waitpid(child, &status, 0);
+  if (!Reap(child, &status)) return FileError("learn the end of", name);
   // Also one that has come since the child's end: the command has more to do, and must not.
   signals.Take();
   if (signals.first() != 0) {
-    return absl::CancelledError(absl::StrCat("stopped by ", strsignal(signals.first())));
+    const char* const signal = strsignal(signals.first());
+    return absl::CancelledError(
+        status == 0 ? absl::StrCat("stopped by ", signal, " after ", name, " had ended")
+                    : absl::StrCat(name, " was stopped by ", signal));
   }
-  return status == 0 ? absl::OkStatus() : absl::AbortedError(DescribeExit(status));
+  // One that comes from here on finds nobody who would read it.
+  signals.LeaveUnread();
+  if (status == 0) return absl::OkStatus();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+    return absl::AbortedError(absl::StrCat(name, " has failed; its messages are above"));
+  }
+  return absl::AbortedError(absl::StrCat(name, " ", DescribeExit(status)));
 }
 
 }  // namespace satrap

@@ -11,14 +11,21 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace satrap {
 
-// Runs `body`, which returns an exit code, in a child process, and waits for its end. CANCELLED,
-// "stopped by Interrupt", if a signal asked to stop meanwhile, however the child has ended then;
-// ABORTED, "exited with code 1" or "was killed by ...", if the exit code is not 0; errors as
-// FileError if there can be no child. REQUIRES: the main thread, and no other one
-absl::Status RunInChild(absl::FunctionRef<int()> body);
+// Runs `body`, which returns an exit code, in a child process, and waits for its end. `name` says
+// in errors what the child does: "the undisturbed run in runs/a". A `body` that returns 1 has
+// printed why.
+//   CANCELLED     a signal asked to stop meanwhile: "NAME was stopped by Interrupt", or, if the
+//                 exit code is 0 all the same, "stopped by Interrupt after NAME had ended"
+//   ABORTED       "NAME has failed; its messages are above" (exit code 1), "NAME exited with code
+//                 7", "NAME was killed by signal 9 (Killed)"
+//   as FileError  there can be no child, or nobody can say how it ended: "cannot start NAME: ..."
+// A signal that comes after the last look for one has its usual effect when this returns.
+// REQUIRES: the main thread, and no other one
+absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body);
 
 }  // namespace satrap
 

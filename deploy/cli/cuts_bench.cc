@@ -35,9 +35,10 @@ struct Options {
   double seconds = 90;
 };
 
-// Trains in this process until enough is measured. Returns the run's folder.
-absl::StatusOr<std::string> Train(const CommandLine& line, const Options& options,
-                                  int64_t every_steps) {
+// Trains in this process until enough is measured. Returns the exit code, and the run's folder if
+// that is 0.
+absl::StatusOr<int> Train(const CommandLine& line, const Options& options, int64_t every_steps,
+                          std::string* run_dir) {
   ASSIGN_OR_RETURN(const JobConfig job,
                    JobOfTwos(line,
                              {"checkpoint.every_seconds=0",
@@ -53,37 +54,40 @@ absl::StatusOr<std::string> Train(const CommandLine& line, const Options& option
                options.seconds;
       }));
   // A run that somebody has stopped keeps its cuts: its last message says how to go on with them.
-  if (PrintEnd(run.end) != 0 || run.end.kind != RunEnd::DISMISSED) {
-    return absl::AbortedError("the training was not measured");
+  const int code = PrintEnd(run.end);
+  if (code != 0) return code;
+  if (run.end.kind != RunEnd::DISMISSED) {
+    return absl::AbortedError("the training ended before it was measured");
   }
   std::error_code error;
   std::filesystem::remove_all(run.run_dir + "/checkpoints", error);
-  return run.run_dir;
+  *run_dir = run.run_dir;
+  return 0;
 }
 
 // The same in a process of its own (child_run.h): this one must not use gRPC before it forks the
-// next. CANCELLED if a signal stopped it.
+// next.
 absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& options,
                                    int64_t every_steps) {
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return FileError("make", "a pipe");
-  const absl::Status trained = RunInChild([&] {
-    const absl::StatusOr<std::string> run_dir = Train(line, options, every_steps);
-    if (!run_dir.ok()) return PrintError(run_dir.status());
-    const ssize_t written = write(report[1], run_dir->data(), run_dir->size());
-    return written == static_cast<ssize_t>(run_dir->size()) ? 0 : 1;
+  const absl::string_view name =
+      every_steps == 0 ? "the benchmark's run without cuts" : "the benchmark's run with cuts";
+  const absl::Status trained = RunInChild(name, [&] {
+    std::string run_dir;
+    const absl::StatusOr<int> code = Train(line, options, every_steps, &run_dir);
+    if (!code.ok()) return PrintError(code.status());
+    const auto size = static_cast<ssize_t>(run_dir.size());
+    if (write(report[1], run_dir.data(), run_dir.size()) == size) return *code;
+    return PrintError(FileError("write", "a pipe"));
   });
   close(report[1]);
   // A path is shorter than what a pipe holds, so the child could write it and end.
   std::string run_dir(4096, '\0');
   const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
-  if (absl::IsCancelled(trained)) {
-    return absl::CancelledError(absl::StrCat("the benchmark was ", trained.message()));
-  }
-  if (size <= 0) {
-    return absl::AbortedError("a run of the benchmark has failed; its messages are above");
-  }
+  RETURN_IF_ERROR(trained);
+  if (size <= 0) return absl::AbortedError(absl::StrCat(name, " has not said where it is"));
   run_dir.resize(static_cast<size_t>(size));
   std::ostringstream text;
   text << std::ifstream(run_dir + "/metrics.jsonl").rdbuf();

@@ -41,13 +41,17 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
     return end;
   }
   const std::string how = ResumeText(run_dir, after, run_dir);
-  if (!stopped.ok()) {
+  // Its last word may have been missed. But the log shows whether it left with a last cut.
+  const bool is_own = after.cut.has_value() && after.cut->generation() == after.generation;
+  if (!stopped.ok() && !(is_own && after.cut->leave())) {
+    StatusAnswer unknown;
+    unknown.set_generation(after.generation);
     // Its launcher knows more: it told what happened where it was started.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
-                                           " ended before it said that it had stopped; ", how,
-                                           "; at most the work after it is lost"));
+                                           " ended before it said that it had stopped; ", how, "; ",
+                                           LossText(after, unknown)));
   }
-  const bool saved = absl::StrContains(stopped->stop_reason(), kNothingIsLost);
+  const bool saved = !stopped.ok() || absl::StrContains(stopped->stop_reason(), kNothingIsLost);
   if (!saved) end.warning = stopped->stop_reason();
   end.text = absl::StrCat("run ", run_dir, " has stopped; ",
                           saved ? absl::StrCat(kNoWorkIsLost, "; ") : "", how);

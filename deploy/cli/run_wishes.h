@@ -25,7 +25,7 @@ inline constexpr int64_t kReleaseMs = 90000;
 // Lets the run take a last cut and stop, and waits until its launcher has ended its processes, so
 // that it can be resumed. DEADLINE_EXCEEDED if that takes longer than `release_ms`;
 // FAILED_PRECONDITION if the run finished instead; ABORTED if it ended before it said that it had
-// stopped.
+// stopped, and its log does not show that it left with a last cut.
 absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms = kReleaseMs);
 
 // Takes a cut and waits until it is committed.

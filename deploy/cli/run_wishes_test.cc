@@ -25,9 +25,9 @@ class RunWishesTest : public FakeRunTest {
     FakeRunTest::SetUp();
     ResolveJob(&job_);
   }
-  void AppendGeneration(int number, const JobConfig& job) {
-    Append(absl::StrCat("generation { generation: ", number, " job { ", job.ShortDebugString(),
-                        " } }"));
+  void AppendGeneration(int number, const JobConfig& job, const std::string& cut = "") {
+    Append(absl::StrCat("generation { generation: ", number, " cut: '", cut, "' job { ",
+                        job.ShortDebugString(), " } }"));
   }
   // A training with a cut at step 1,200.
   void MakeTraining() {
@@ -98,6 +98,46 @@ TEST_F(RunWishesTest, ARunThatEndsInsteadOfStoppingIsNotSaidToHaveStopped) {
   EXPECT_THAT(gone.message(),
               AllOf(HasSubstr(" ended before it said that it had stopped; "), HasSubstr(GoesOn()),
                     HasSubstr("; at most the work after it is lost")));
+}
+
+TEST_F(RunWishesTest, ARunThatLeftWithALastCutHasStoppedThoughItsLastWordIsMissed) {
+  MakeTraining();
+  on_wish_ = [this](const WishRequest&) {
+    WriteCut(dir_, 1, 2, 1300);
+    Append("cut { generation: 1 cut: 'cut_0001_000002' step: 1300 leave: true }");
+    Script({kGone});
+    return 1;
+  };
+  const auto end = StopRun(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->text, "run " + dir_ + " has stopped; no work is lost; `satrap resume " + dir_ +
+                           "` goes on from step 1,300 (cut_0001_000002)");
+  EXPECT_EQ(end->warning, "");
+}
+
+TEST_F(RunWishesTest, ALastCutOfAnEarlierGenerationSavesNothingOfThisOne) {
+  AppendGeneration(1, job_);
+  WriteCut(dir_, 1, 1, 1200);
+  Append("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 leave: true }");
+  AppendGeneration(2, job_, "cut_0001_000001");
+  Script({"state: RUNNING generation: 2"});
+  TakeWishes({kGone});
+  const absl::Status gone = StopRun(dir_).status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(gone.message(), HasSubstr("(cut_0001_000001); at most the work after it is lost"));
+}
+
+TEST_F(RunWishesTest, ARunThatEndsAfterTheCutAtTheEndOfTrainingLosesNothing) {
+  MakeTraining();
+  on_wish_ = [this](const WishRequest&) {
+    WriteCut(dir_, 1, 2, 1300);
+    Append("cut { generation: 1 cut: 'cut_0001_000002' step: 1300 last: true }");
+    Script({kGone});
+    return 1;
+  };
+  const absl::Status gone = StopRun(dir_).status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kAborted) << "it may have failed in its test pass";
+  EXPECT_THAT(gone.message(), HasSubstr("(cut_0001_000002); no work is lost"));
 }
 
 TEST_F(RunWishesTest, ARunThatFinishesInsteadOfStoppingHasFinished) {

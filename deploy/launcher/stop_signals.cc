@@ -39,7 +39,7 @@ StopSignals::StopSignals(std::function<int64_t()> now_ms) : now_ms_(std::move(no
 
 StopSignals::~StopSignals() {
   // What came while processes were being ended asked for no more than that.
-  while (Read().has_value()) continue;
+  while (!leave_unread_ && Read().has_value()) continue;
   close(fd_);
   CHECK(sigprocmask(SIG_SETMASK, &before_, nullptr) == 0);
 }
@@ -57,18 +57,25 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
 }
 
 int StopSignals::Take() {
-  while (const absl::optional<Received> next = Read()) {
+  while (true) {
+    // Before the reading: a signal that is not there yet comes after this moment.
     const int64_t now_ms = now_ms_();
+    const absl::optional<Received> next = Read();
+    if (!next.has_value()) {
+      none_ms_ = now_ms;
+      return 0;
+    }
     if (first_ == 0) {
       first_ = next->signal;
       first_ms_ = now_ms;
       first_is_key_ = next->is_key;
       return first_;
     }
-    const bool is_soon = next->signal == first_ && now_ms - first_ms_ < kRepeatMs;
-    if (!is_soon || (first_is_key_ && next->is_key)) return next->signal;
+    // A reader that was busy may see a repeat long after it came: to take it for a second request
+    // would cost the run its last cut.
+    const bool may_be_same = next->signal == first_ && none_ms_ - first_ms_ < kRepeatMs;
+    if (!may_be_same || (first_is_key_ && next->is_key)) return next->signal;
   }
-  return 0;
 }
 
 }  // namespace satrap

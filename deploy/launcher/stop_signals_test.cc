@@ -36,9 +36,34 @@ TEST(StopSignals, WhatAProgramRepeatsWithinASecondIsOneSignal) {
     SendToSelf(signal);
     EXPECT_EQ(signals.Take(), 0) << signal;
     now_ms = 6000;
+    EXPECT_EQ(signals.Take(), 0) << signal;
     SendToSelf(signal);
     EXPECT_EQ(signals.Take(), signal) << "it was sent again, and not in the same moment";
   }
+}
+
+TEST(StopSignals, ARepeatThatWaitedForABusyReaderIsOneSignal) {
+  int64_t now_ms = 5000;
+  StopSignals signals([&now_ms] { return now_ms; });
+  SendToSelf(SIGTERM);
+  EXPECT_EQ(signals.Take(), SIGTERM);
+  SendToSelf(SIGTERM);
+  now_ms = 9000;
+  EXPECT_EQ(signals.Take(), 0) << "nobody knows when it came";
+  SendToSelf(SIGTERM);
+  EXPECT_EQ(signals.Take(), SIGTERM) << "none waited, so it came now";
+}
+
+TEST(StopSignals, TheSecondBeginsWhenABusyReaderHasReadTheFirst) {
+  int64_t now_ms = 5000;
+  StopSignals signals([&now_ms] { return now_ms; });
+  SendToSelf(SIGTERM);
+  now_ms = 9000;
+  EXPECT_EQ(signals.Take(), SIGTERM);
+  now_ms = 9999;
+  EXPECT_EQ(signals.Take(), 0);
+  SendToSelf(SIGTERM);
+  EXPECT_EQ(signals.Take(), 0);
 }
 
 TEST(StopSignals, AnotherSignalCountsAtOnce) {
@@ -57,6 +82,23 @@ TEST(StopSignals, WhatNobodyHasTakenIsConsumed) {
   }
   StopSignals again;
   EXPECT_EQ(again.Take(), 0);
+}
+
+TEST(StopSignals, WhatIsLeftUnreadHasItsUsualEffect) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    {
+      StopSignals signals;
+      SendToSelf(SIGTERM);
+      signals.LeaveUnread();
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
 // In a child process, which becomes the one that a terminal sends its keys' signals to. Returns 0,

@@ -1,7 +1,10 @@
 // Runs that are stopped, resumed, made larger or smaller, or left standing: docs/consistency.md,
 // "Generations" and "What each failure does".
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -17,13 +20,53 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
 
-class StopTest : public FaultFixture {};
+pid_t ParentOf(pid_t pid) {
+  const std::string status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
+  const std::string name = "\nPPid:";
+  const size_t at = status.find(name);
+  return at == std::string::npos ? 0 : atoi(status.c_str() + at + name.size());
+}
+
+// A terminal with nobody before it but the test.
+class Terminal {
+ public:
+  Terminal() : fd_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    EXPECT_TRUE(fd_ >= 0 && grantpt(fd_) == 0 && unlockpt(fd_) == 0);
+  }
+  ~Terminal() { close(fd_); }
+
+  // A command line that runs another one as the foreground process of this terminal.
+  std::vector<std::string> Run(const std::vector<std::string>& command) const {
+    // The shell and setsid replace themselves, so the process keeps its number.
+    std::vector<std::string> all = {"sh", "-c", "exec setsid --ctty \"$@\" < \"$0\"", ptsname(fd_)};
+    all.insert(all.end(), command.begin(), command.end());
+    return all;
+  }
+  void PressCtrlC() const { EXPECT_EQ(write(fd_, "\x03", 1), 1); }
+
+ private:
+  const int fd_;
+};
+
+class StopTest : public FaultFixture {
+ protected:
+  Command StartOn(const Terminal& terminal, const std::string& job) {
+    return StartProgram(terminal.Run({ProgramPath("deploy/satrap_cli"), "--install_dir=.", "train",
+                                      job, "--run_dir", RunDir()}));
+  }
+  // Waits until the command has said that it takes a last cut.
+  bool WaitForLastCut(const Command& run) {
+    return WaitUntil(
+        [&] { return ReadFile(run.err_path).find("takes a last cut") != std::string::npos; }, 5);
+  }
+};
 
 TEST_F(StopTest, AStoppedRunTakesALastCutAndResumesFromIt) {
   const Command run = StartRun(WriteCountingJob(kRecords));
@@ -53,15 +96,93 @@ TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
   // A rank that stands still keeps the last cut from being taken.
   Signal("nn_worker", 1, SIGSTOP);
   kill(run.pid, SIGINT);
-  EXPECT_TRUE(WaitUntil(
-      [&] { return ReadFile(run.err_path).find("takes a last cut") != std::string::npos; }, 5));
+  EXPECT_TRUE(WaitForLastCut(run));
   // A program that repeats a signal within a second means the same one.
-  WaitUntil([] { return false; }, 1.1);
+  WaitUntil([] { return false; }, 2);
   kill(run.pid, SIGINT);
   const CommandEnd stopped = WaitFor(run, 5);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(StopTest, TheKeysOfCtrlCTakeALastCut) {
+  const Terminal terminal;
+  const Command run = StartOn(terminal, WriteCountingJob(kRecords));
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  terminal.PressCtrlC();
+  const CommandEnd stopped = WaitFor(run, 30);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("Interrupt: the run takes a last cut"),
+                                 HasSubstr("no work is lost; `satrap resume ")));
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
+  const Terminal terminal;
+  const Command run = StartOn(terminal, WriteCountingJob(kRecords));
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  Signal("nn_worker", 1, SIGSTOP);
+  terminal.PressCtrlC();
+  EXPECT_TRUE(WaitForLastCut(run));
+  // Nobody has to wait a second: a key is no program's repeat.
+  terminal.PressCtrlC();
+  const CommandEnd stopped = WaitFor(run, 5);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_THAT(stopped.err, Not(HasSubstr("no work is lost")));
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+// The key reaches the benchmark's process and that of its training, which gets the signal once more
+// from the first.
+TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
+  // The benchmark chooses the run's folder below its working folder. The link's name is in the
+  // command line of both processes.
+  fs::create_directory_symlink(fs::current_path(), Path("install"));
+  const Terminal terminal;
+  const Command bench = StartProgram(terminal.Run(
+      {"env", "-C", dir_, ProgramPath("deploy/satrap_cli"), "--install_dir=" + Path("install"),
+       "bench", "cuts", "--rows=10000", "--pairs=1", "--set", "data.synthetic.cycle_batches=64"}));
+  const std::string latest = Path("runs/latest");
+  ASSERT_TRUE(WaitUntilTraining(latest)) << ReadFile(bench.err_path);
+  const std::string run_dir = fs::canonical(latest).string();
+  const fs::path sockets = fs::read_symlink(run_dir + "/sockets");
+  EXPECT_TRUE(fs::exists(sockets));
+  terminal.PressCtrlC();
+  const CommandEnd stopped = WaitFor(bench, 40);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_EQ(stopped.out, "") << "it has measured nothing";
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("Interrupt: the run takes a last cut and stops"),
+                                 HasSubstr("no work is lost; `satrap resume ")));
+  EXPECT_THAT(stopped.err, EndsWith("\nsatrap: the benchmark's run without cuts was stopped by "
+                                    "Interrupt\n"));
+  EXPECT_THAT(stopped.err, Not(HasSubstr("measured")));
+  EXPECT_TRUE(WaitUntilOver(run_dir, 0));
+  EXPECT_TRUE(WaitUntilGone(Path("install"), 0));
+  EXPECT_FALSE(fs::exists(sockets));
+  // The run that it names stays, with its last cut, and is the only one.
+  for (const auto& entry : fs::directory_iterator(Path("runs"))) {
+    EXPECT_TRUE(entry.is_symlink() || entry.path() == run_dir) << entry.path();
+  }
+  EXPECT_TRUE(fs::exists(run_dir + "/checkpoints/latest/"));
+}
+
+TEST_F(StopTest, ABenchmarkOfCutsTellsThatItsTrainingWasKilled) {
+  fs::create_directory_symlink(fs::current_path(), Path("install"));
+  const Command bench = StartProgram({"env", "-C", dir_, ProgramPath("deploy/satrap_cli"),
+                                      "--install_dir=" + Path("install"), "bench", "cuts",
+                                      "--rows=10000", "--pairs=1"});
+  ASSERT_TRUE(WaitUntilTraining(Path("runs/latest"))) << ReadFile(bench.err_path);
+  const std::string run_dir = fs::canonical(Path("runs/latest")).string();
+  for (const pid_t pid : ProcessesWith(Path("install"))) {
+    if (ParentOf(pid) == bench.pid) kill(pid, SIGKILL);
+  }
+  const CommandEnd end = WaitFor(bench, 40);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err, EndsWith("\nsatrap: the benchmark's run without cuts was killed by signal 9 "
+                                "(Killed)\n"));
+  EXPECT_TRUE(WaitUntilOver(run_dir, 20));
 }
 
 TEST_F(StopTest, AStoppedChaosLeavesNoUndisturbedRunBehind) {
