@@ -1,5 +1,8 @@
 #include "data_loader/loader_metrics.h"
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 namespace satrap {
 
 LoaderMetrics::LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* engine,
@@ -16,7 +19,23 @@ LoaderMetrics::LoaderMetrics(const LoaderStreams* streams, const LoaderEngine* e
       bad_records_(registry->AddCounter("satrap_bad_records_total", "Records quarantined")),
       sent_parts_(registry->AddCounter("satrap_sent_parts_total", "Parts accepted by workers")),
       sent_samples_(
-          registry->AddCounter("satrap_sent_samples_total", "Samples of accepted parts")) {}
+          registry->AddCounter("satrap_sent_samples_total", "Samples of accepted parts")) {
+  if (streams->topics() == nullptr) return;
+  topics_.lag_messages = registry->AddGauge(
+      "satrap_topic_lag_messages", "Offsets of the loader's partitions that are not in parts yet");
+  topics_.lag_seconds = registry->AddGauge(
+      "satrap_topic_lag_seconds", "Age of the newest message that was read, while there is a lag");
+  topics_.open_blocks =
+      registry->AddGauge("satrap_topic_open_blocks", "Blocks that are not all in parts yet");
+  topics_.watermark_seconds = registry->AddGauge(
+      "satrap_topic_watermark_seconds", "Watermark of the records' times, since 1970; 0: none");
+  topics_.late_records = registry->AddCounter(
+      "satrap_late_records_total", "Records below the watermark by more than allowed_lateness_ms");
+  topics_.dead_letters = registry->AddCounter("satrap_dead_letters_total",
+                                              "Bad records that the broker has acknowledged");
+  topics_.lost_messages =
+      registry->AddCounter("satrap_lost_messages_total", "Offsets that the broker no longer had");
+}
 
 void LoaderMetrics::Refresh() {
   const LoaderEngine::Counts sent = engine_->counts();
@@ -29,6 +48,20 @@ void LoaderMetrics::Refresh() {
   RaiseTo(bad_records_, read.quarantined());
   RaiseTo(sent_parts_, sent.parts);
   RaiseTo(sent_samples_, sent.samples);
+  if (streams_->topics() != nullptr) RefreshTopics(read);
+}
+
+void LoaderMetrics::RefreshTopics(const LoaderProgress& read) {
+  const int64_t wall_ms = absl::ToUnixMillis(absl::Now());
+  const TopicProgress::Lag lag =
+      streams_->topics()->progress.LagAt(streams_->topics()->access.now_ms(), wall_ms);
+  topics_.lag_messages->Set(static_cast<double>(lag.messages));
+  topics_.lag_seconds->Set(lag.seconds);
+  topics_.open_blocks->Set(static_cast<double>(lag.open_blocks));
+  topics_.watermark_seconds->Set(static_cast<double>(read.watermark_ms()) / 1000);
+  RaiseTo(topics_.late_records, read.late_records());
+  RaiseTo(topics_.dead_letters, read.dead_letters());
+  RaiseTo(topics_.lost_messages, read.lost_messages());
 }
 
 }  // namespace satrap

@@ -5,8 +5,15 @@
 //   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_skipped_records_total,
 //              satrap_bad_records_total, satrap_sent_parts_total, satrap_sent_samples_total
 //
-// They sum over all streams, epochs and passes. When both gauges are at their limits, the embedding
-// workers have no room: that is back-pressure.
+// and, if the train stream comes from topics:
+//
+//   gauges     satrap_topic_lag_messages, satrap_topic_lag_seconds, satrap_topic_open_blocks,
+//              satrap_topic_watermark_seconds
+//   counters   satrap_late_records_total, satrap_dead_letters_total, satrap_lost_messages_total
+//
+// Those of the first list, dead letters and lost messages sum over all streams, epochs and passes; the
+// others are the train stream's. When satrap_ready_parts and satrap_unaccepted_parts are at their limits,
+// the embedding workers have no room: that is back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_
@@ -14,6 +21,7 @@
 #include "common/metrics/metrics.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/loader_streams.h"
+#include "proto/control.pb.h"
 
 namespace satrap {
 
@@ -27,6 +35,18 @@ class LoaderMetrics {
   void Refresh();
 
  private:
+  // Null without topics.
+  struct OfTopics {
+    prometheus::Gauge* lag_messages = nullptr;
+    prometheus::Gauge* lag_seconds = nullptr;
+    prometheus::Gauge* open_blocks = nullptr;
+    prometheus::Gauge* watermark_seconds = nullptr;
+    prometheus::Counter* late_records = nullptr;
+    prometheus::Counter* dead_letters = nullptr;
+    prometheus::Counter* lost_messages = nullptr;
+  };
+  void RefreshTopics(const LoaderProgress& read);
+
   const LoaderStreams* const streams_;
   const LoaderEngine* const engine_;
   prometheus::Gauge* const ready_parts_;
@@ -37,6 +57,7 @@ class LoaderMetrics {
   prometheus::Counter* const bad_records_;
   prometheus::Counter* const sent_parts_;
   prometheus::Counter* const sent_samples_;
+  OfTopics topics_;
 };
 
 }  // namespace satrap

@@ -8,6 +8,7 @@
 #include "common/rpc/rpc.h"
 #include "common/testing/manual_executor.h"
 #include "data_loader/testing/temp_dir.h"
+#include "data_loader/topic_loader_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -84,6 +85,34 @@ TEST(LoaderMetricsTest, FollowTheLoader) {
   EXPECT_THAT(text, HasSubstr(Metric("satrap_sent_samples_total", 4)));
   EXPECT_THAT(text, HasSubstr(Metric("satrap_unaccepted_parts", 2)));
   engine.Stop();
+}
+
+class TopicMetricsTest : public TopicLoaderTest {};
+
+TEST_F(TopicMetricsTest, TellWhatIsBehindLateAndLost) {
+  JobConfig job = this->Job(JobConfig::HYBRID);
+  job.mutable_data()->mutable_kafka()->set_on_lost_offsets(KafkaConfig::SKIP);
+  job.mutable_data()->mutable_kafka()->set_dead_letter_topic("dead");
+  topics_.Skip({"clicks", 0}, 5);
+  topics_.Expire({"clicks", 0}, 5);
+  topics_.Write({"clicks", 0}, "1,1\nbad", 2500);
+  for (int i = 0; i < 20; ++i) topics_.Write({"clicks", 0}, "1,1", 2500);
+  SplitList partitions;
+  partitions.add_topics()->set_stream(TRAIN_STREAM);
+  partitions.mutable_topics(0)->add_partitions()->set_topic("clicks");
+  const auto streams = Begin(job, partitions);
+  ASSERT_TRUE(NextPart(streams->sources()[0].sources[0]).ok());
+  LoaderEngine engine({}, {}, {}, &executor_, nullptr);
+  MetricsRegistry registry("data_loader", 0);
+  LoaderMetrics metrics(streams.get(), &engine, &registry);
+  metrics.Refresh();
+  const std::string text = registry.Text();
+  EXPECT_THAT(text, HasSubstr(Metric("satrap_lost_messages_total", 5)));
+  EXPECT_THAT(text, HasSubstr(Metric("satrap_dead_letters_total", 1)));
+  EXPECT_THAT(text, HasSubstr(Metric("satrap_late_records_total", 0)));
+  EXPECT_THAT(text,
+              HasSubstr("satrap_topic_watermark_seconds{index=\"0\",role=\"data_loader\"} 2.5"));
+  EXPECT_THAT(text, HasSubstr("satrap_topic_lag_messages"));
 }
 
 }  // namespace

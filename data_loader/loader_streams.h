@@ -1,25 +1,32 @@
-// LoaderStreams makes the sources of a real loader from the files, lanes and splits of its job; the
-// LoaderEngine sends their parts (engine/loader_engine.h).
+// LoaderStreams makes the sources of a real loader from the files or topics, lanes and splits of its
+// job; the LoaderEngine sends their parts (engine/loader_engine.h).
 //
-// Not thread-safe, but the sources that it owns are.
+// Not thread-safe, but the sources that it owns are, and so are Deal, known_partitions and what tells
+// progress.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/thread/executor.h"
 #include "data_loader/batch/parsed_part_source.h"
 #include "data_loader/batch/read_progress.h"
 #include "data_loader/batch/stream_spec.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_supply.h"
+#include "data_loader/kafka/partition_feed.h"
+#include "data_loader/kafka/topic_stream.h"
+#include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
 
@@ -34,13 +41,17 @@ class LoaderStreams {
     LedgerState ledger;
     // Gives the files of the run for the list of the files that are there (run_files.h). Null: the
     // latter are used, and no file's content is hashed.
+    // The answer also has the topic partitions of the streams that come from topics.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
+    // How topics are read. Default: from brokers, without a log.
+    absl::optional<TopicAccess> topics;
   };
 
   // Lists the files of all streams of `job`, fixes them and lists their splits. The bad records of
   // loader `index` are reported to `log` and kept in its quarantine files. Reads files and may wait
   // for fix_files.
-  // Fails as ListFiles, fix_files and CheckRunFiles do; DATA_LOSS if the ledger contradicts itself.
+  // Fails as ListFiles, fix_files and CheckRunFiles do; DATA_LOSS if the ledger contradicts itself;
+  // INTERNAL if fix_files gives no partitions of a stream that comes from topics.
   static absl::StatusOr<std::unique_ptr<LoaderStreams>> Make(
       const JobConfig& job, int index, std::function<void(const std::string&)> log,
       const Begin& begin = DefaultBegin());
@@ -51,6 +62,12 @@ class LoaderStreams {
   // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
 
+  // Topic partitions of the train stream that are known: those of fix_files and those dealt since.
+  uint32_t known_partitions() const;
+  // A partition was added to the train stream. It is ignored unless it is the next one, since it comes
+  // again until known_partitions counts it; and if it is another loader's, it is only counted.
+  void Deal(const DealtPartition& dealt);
+
   // Makes the sources. For `parse_executor` see ParsedPartSource; `lease` may be null if
   // !needs_lease(). Neither is owned; both must outlive this object. REQUIRES: called once
   void MakeSources(Executor* parse_executor, SplitSupply* lease);
@@ -58,18 +75,23 @@ class LoaderStreams {
   // For the engine; valid as long as this object lives. REQUIRES: after MakeSources
   const std::vector<LoaderEngine::StreamSources>& sources() const { return streams_; }
 
-  LoaderProgress Progress() const { return progress_->Snapshot(); }
+  LoaderProgress Progress() const;
   // Records that were left out because they are consumed.
   uint64_t skipped_records() const { return progress_->skipped(); }
 
   // Parts of all streams that are ready and not yet taken. REQUIRES: after MakeSources
   size_t ready_parts() const;
 
+  // The train stream's; null if it comes from files.
+  const TopicStream* topics() const { return topics_[TRAIN_STREAM].get(); }
+
  private:
   LoaderStreams(const JobConfig& job, int index, const RunPosition& position);
 
   static const Begin& DefaultBegin();
 
+  // Prepares a stream that comes from topics: who reads which partitions.
+  absl::Status AddTopics(Stream stream, const StreamTopics& topics, const TopicAccess& access);
   void AddSource(Stream stream, uint32_t lane, Executor* parse_executor, SplitSupply* supply,
                  LoaderEngine::StreamSources* to);
 
@@ -78,6 +100,9 @@ class LoaderStreams {
   const RunPosition position_;
   std::unique_ptr<ReadProgress> progress_;
   std::shared_ptr<const StreamSpec> specs_[3];  // by Stream; null: the job has no such stream
+  std::shared_ptr<TopicStream> topics_[3];      // by Stream; null: it comes from files
+  std::map<uint32_t, std::shared_ptr<PartitionFeed>> feeds_[3];  // of topics, by lane
+  std::atomic<uint32_t> known_partitions_{0};
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
   std::vector<std::unique_ptr<ParsedPartSource>> parts_;
   std::vector<LoaderEngine::StreamSources> streams_;

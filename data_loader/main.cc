@@ -1,5 +1,5 @@
-// The data loader process: it lists the files, takes the run's list, joins the run, then reads and sends parts. It has
-// no server.
+// The data loader process: it lists the files, takes the run's list of files and topic partitions, joins
+// the run, then reads and sends parts. It has no server.
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/metrics/refresh.h"
@@ -14,6 +15,7 @@
 #include "common/thread/thread_pool_executor.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
+#include "data_loader/kafka/topic_stream.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
 
@@ -29,15 +31,22 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   begin.fix_files = [&runtime](const SplitList& listed) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
+  begin.topics = AccessToBrokers(runtime.logger());
   ASSIGN_OR_RETURN(
       std::unique_ptr<LoaderStreams> streams,
       LoaderStreams::Make(
           job, runtime.index(),
           [logger = runtime.logger()](const std::string& line) { logger.Warning(line); }, begin));
-  // Set before Join: heartbeats begin there and carry the progress. `streams` outlives `progress`.
+  // Heartbeats run since the role registered; from here on they carry the progress. `streams` outlives
+  // `progress`.
   const auto progress = runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
     *heartbeat->mutable_loader() = streams->Progress();
+    if (streams->topics() != nullptr) heartbeat->set_known_partitions(streams->known_partitions());
   });
+  // Topic partitions that are found while the run trains come with heartbeats. Set before Join: the run
+  // may begin with it.
+  runtime.SetDealtSink([&streams](const DealtPartition& dealt) { streams->Deal(dealt); });
+  const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
   RETURN_IF_ERROR(runtime.Join());
   // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));

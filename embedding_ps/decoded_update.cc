@@ -39,6 +39,7 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
                                            const TableOwnership& ownership) {
   DecodedUpdate update;
   update.payload = payload;
+  if (header.has_data_time_ms()) update.data_time_ms = header.data_time_ms();
   update.widened.reserve(header.tables_size());
   RequestTables named(&ownership);
   std::vector<rpc::WireValues> gradients;  // of update.tables

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/buffer.h"
 #include "embedding_ps/table_ownership.h"
@@ -25,6 +26,7 @@ struct TableGradient {
 
 struct DecodedUpdate {
   std::vector<TableGradient> tables;
+  absl::optional<int64_t> data_time_ms;  // as UpdateHeader
   // The spans above point into these.
   Buffer payload;
   std::vector<std::vector<float>> widened;

@@ -193,11 +193,6 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
   }
 }
 
-absl::Status PsEngine::CheckEnvelope(const Envelope& envelope) const {
-  return rpc::CheckEnvelope(envelope, options_.envelope,
-                            absl::StrCat("embedding_ps ", options_.index));
-}
-
 absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const Buffer& payload) {
   if (header.has_step()) {
     MutexLock lock(&mutex_);
@@ -300,6 +295,7 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
     }
   }
   ++updates_;
+  data_time_.Add(update.data_time_ms);
   FinishUpdate(call, UpdateDone());
 }
 
@@ -344,6 +340,7 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
     }
   }
   updates_ += step.parts.size();
+  for (const StepCollector::Part& part : step.parts) data_time_.Add(part.update.data_time_ms);
   // In this order: a rank that has its answer may send a Lookup of the next step at once, and that
   // Lookup is refused unless this step is counted.
   {
@@ -374,15 +371,16 @@ void PsEngine::Preload() {
 absl::StatusOr<rpc::Message> PsEngine::AnswerStats(const rpc::Message& request) {
   ASSIGN_OR_RETURN(const TableStatsRequest header,
                    rpc::ParseHeader<TableStatsRequest>(request.header));
-  RETURN_IF_ERROR(CheckEnvelope(header.envelope()));
+  RETURN_IF_ERROR(rpc::CheckEnvelope(header.envelope(), options_.envelope,
+                                     absl::StrCat("embedding_ps ", options_.index)));
   TableStatsAnswer answer;
   for (const TableStats& stats : Stats()) *answer.add_tables() = stats;
   return rpc::MessageOf(answer);
 }
 
 PsEngine::Counts PsEngine::counts() const {
-  return {lookup_keys_.load(), absent_keys_.load(),  updates_.load(),
-          update_keys_.load(), rows_created_.load(), cuts_.counts()};
+  return {lookup_keys_.load(),  absent_keys_.load(), updates_.load(), update_keys_.load(),
+          rows_created_.load(), data_time_.Get(),    cuts_.counts()};
 }
 
 std::vector<TableStats> PsEngine::Stats() const {

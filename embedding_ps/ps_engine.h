@@ -39,6 +39,7 @@
 #include "common/thread/mutex.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/decoded_update.h"
+#include "embedding_ps/latest_time.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/ps_cuts.h"
 #include "embedding_ps/step_collector.h"
@@ -73,6 +74,8 @@ class PsEngine final : public rpc::Handler {
     uint64_t updates = 0;      // applied
     uint64_t update_keys = 0;
     uint64_t rows_created = 0;
+    absl::optional<int64_t>
+        data_time_ms;  // the latest of the Updates applied; nullopt: none had one
     PsCuts::Counts cuts;
   };
 
@@ -86,8 +89,7 @@ class PsEngine final : public rpc::Handler {
   // Begins with the rows of the cut in `directory`. `done` gets OK, or an error of checkpoint/
   // load_tables.h; it runs in a task of the disk executor. REQUIRES: before any call is served
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
-  // Creates the rows that FeatureConfig.preload_ids asks for, as far as this PS owns them.
-  // REQUIRES: before any call is served
+  // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
   void Preload();
   Counts counts() const;
   std::vector<TableStats> Stats() const;
@@ -96,7 +98,6 @@ class PsEngine final : public rpc::Handler {
   PsEngine(const JobConfig& job, const Options& options,
            std::vector<std::unique_ptr<EmbeddingTable>> tables);
 
-  absl::Status CheckEnvelope(const Envelope& envelope) const;
   absl::StatusOr<rpc::Message> Lookup(const LookupHeader& header, const Buffer& payload);
   void Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   void UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeader& header,
@@ -128,8 +129,7 @@ class PsEngine final : public rpc::Handler {
 
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
-  // Ordered steps whose values are in the tables: collector_.step(), less the step that is being
-  // applied.
+  // Ordered steps that the tables have: collector_.step(), less the one that is being applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   // A load or a cut may begin while no Update is open, and an Update while no load runs.
   int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted by a window and not yet answered
@@ -142,6 +142,7 @@ class PsEngine final : public rpc::Handler {
 
   std::atomic<uint64_t> lookup_keys_{0}, absent_keys_{0};
   std::atomic<uint64_t> updates_{0}, update_keys_{0}, rows_created_{0};
+  LatestTime data_time_;
 };
 
 }  // namespace satrap

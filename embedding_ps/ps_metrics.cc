@@ -36,6 +36,12 @@ void PsMetrics::Refresh() {
   RaiseTo(cut_bytes_copied_, counts.cuts.bytes_copied);
   RaiseTo(cut_bytes_written_, counts.cuts.bytes_written);
   RaiseTo(cut_seconds_, counts.cuts.seconds);
+  // There is no gauge before an Update had a time: a 0 would be taken for 1970.
+  if (counts.data_time_ms.has_value()) {
+    registry_
+        ->AddGauge("satrap_data_time_seconds", "Latest time of the records that updated the rows")
+        ->Set(static_cast<double>(*counts.data_time_ms) * 1e-3);
+  }
   for (const TableStats& table : engine_->Stats()) {
     const MetricsRegistry::Labels labels = {{"table", table.name()}};
     registry_->AddGauge("satrap_table_rows", "Rows of a table", labels)

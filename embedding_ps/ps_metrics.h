@@ -1,6 +1,7 @@
 // PsMetrics exports the progress of a PsEngine as metrics. Refresh updates them; main.cc calls it
 // every second (common/metrics/refresh.h). Not thread-safe.
 //
+//   satrap_data_time_seconds         since 1970; missing until an Update has a time
 //   satrap_table_rows{table}, satrap_table_bytes{table}                             now
 //   satrap_lookup_keys_total, satrap_absent_keys_total, satrap_updates_total,
 //   satrap_update_keys_total, satrap_rows_created_total,

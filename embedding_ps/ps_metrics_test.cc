@@ -9,6 +9,7 @@ namespace satrap {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(PsMetricsTest, FollowTheEngine) {
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1));
@@ -30,6 +31,28 @@ TEST(PsMetricsTest, FollowTheEngine) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(text, HasSubstr("satrap_table_rows{"));
+}
+
+TEST(PsMetricsTest, TheDataTimeIsTheLatestOfAllUpdates) {
+  for (const JobConfig::Mode mode : {JobConfig::HYBRID, JobConfig::SYNC}) {
+    Pss pss(PsTestJob(mode, 1, 1));
+    MetricsRegistry registry("embedding_ps", 0);
+    PsMetrics metrics(&pss.engine(), &registry);
+    uint64_t step = 0;
+    const auto update = [&](absl::optional<int64_t> time_ms) {
+      UpdateCall call = UpdateOf(mode, 0, step++, {7}, {1, 2, 3});
+      if (time_ms.has_value()) call.header.set_data_time_ms(*time_ms);
+      ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
+      metrics.Refresh();
+    };
+    update(absl::nullopt);
+    EXPECT_THAT(registry.Text(), Not(HasSubstr("satrap_data_time_seconds")));
+    update(5500);
+    update(2000);
+    update(absl::nullopt);
+    EXPECT_THAT(registry.Text(),
+                HasSubstr("satrap_data_time_seconds{index=\"0\",role=\"embedding_ps\"} 5.5\n"));
+  }
 }
 
 }  // namespace

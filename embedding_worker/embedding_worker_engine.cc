@@ -343,6 +343,7 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   update.set_part(part.description.id().part());
   update.set_ordered(IsOrdered(TRAIN_STREAM));
   update.set_dtype(ps_dtype_);
+  if (const auto latest = part.LatestTime(); latest.has_value()) update.set_data_time_ms(*latest);
   absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
   if (!updates.ok()) return call.Finish(updates.status());

@@ -1,6 +1,7 @@
 // What the engine computes: rows and pooled values on the way out, sums by key on the way back.
 
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 std::vector<float> Decoded(const Buffer& payload, const Section& section, WireDtype dtype) {
@@ -209,6 +211,34 @@ TEST_F(EngineTest, ProgressCountsIdsAndUniqueKeys) {
   EXPECT_EQ(progress.parts, 1u);
   EXPECT_EQ(progress.ids, 8u);
   EXPECT_EQ(progress.keys, 6u);
+}
+
+TEST_F(EngineTest, AnUpdateCarriesTheLatestTimeOfItsPartsRecords) {
+  Start(TestJob());
+  PutMessage part = TwoSamples(TRAIN_STREAM, 0, 1);
+  const uint64_t times_at = (part.second.size() + 63) / 64 * 64;
+  Buffer with_times(times_at + 16);
+  std::memcpy(with_times.mutable_data(), part.second.data(), part.second.size());
+  with_times.MutableView<int64_t>(times_at, 2)[0] = 900;
+  with_times.MutableView<int64_t>(times_at, 2)[1] = 800;
+  part.second = with_times;
+  part.first.mutable_part()->mutable_times()->set_offset_bytes(times_at);
+  part.first.mutable_part()->mutable_times()->set_size_bytes(16);
+  Put(1, part);
+  PutTwoSamples(2);
+  Push(1, 1, PushOf(HeaderOf<NextBatchAnswerHeader>(Next(1, 1))));
+  ASSERT_THAT(Updates(), Not(IsEmpty()));
+  for (const FakePs::SeenUpdate& update : Updates()) {
+    EXPECT_EQ(update.header.data_time_ms(), 900);
+  }
+  const size_t before = Updates().size();
+  Push(1, 2, PushOf(HeaderOf<NextBatchAnswerHeader>(Next(1, 2))));
+  ASSERT_GT(Updates().size(), before);
+  int without = 0;
+  for (const FakePs::SeenUpdate& update : Updates()) {
+    without += update.header.has_data_time_ms() ? 0 : 1;
+  }
+  EXPECT_EQ(without, static_cast<int>(Updates().size() - before)) << "its records have no time";
 }
 
 }  // namespace

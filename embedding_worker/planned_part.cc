@@ -1,5 +1,6 @@
 #include "embedding_worker/planned_part.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -78,6 +79,13 @@ RowIndices PlannedPart::IndicesOf(int feature) const {
   if (ids.has_weights())
     indices.weights = payload.View<float>(ids.weights().offset_bytes(), ids.num_ids());
   return indices;
+}
+
+absl::optional<int64_t> PlannedPart::LatestTime() const {
+  if (!description.has_times() || description.samples() == 0) return absl::nullopt;
+  const absl::Span<const int64_t> times =
+      payload.View<int64_t>(description.times().offset_bytes(), description.samples());
+  return *std::max_element(times.begin(), times.end());
 }
 
 absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,

@@ -6,9 +6,11 @@
 #ifndef SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_
 #define SATRAP_EMBEDDING_WORKER_PLANNED_PART_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/base/buffer.h"
 #include "common/batch/pooling.h"
 #include "embedding_worker/embedding_layout.h"
@@ -25,6 +27,9 @@ struct PlannedPart {
 
   // The ids of a feature as rows of the plan, with the offsets and weights that the loader sent.
   RowIndices IndicesOf(int feature) const;
+
+  // The latest of the records' times, in milliseconds since 1970; nullopt: they have none.
+  absl::optional<int64_t> LatestTime() const;
 
   // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the
   // payload or the job, or the offsets of a feature are wrong. REQUIRES: header.has_part()

@@ -106,6 +106,19 @@ TEST(PlannedPart, ReadsTheDocumentedBytes) {
   EXPECT_EQ(part->plan.NumKeys(), 4u);
 }
 
+TEST(PlannedPart, KnowsTheLatestTimeOfItsRecords) {
+  Example example = ReadExample();
+  EXPECT_EQ(Make(example)->LatestTime(), absl::nullopt);
+  Buffer with_times(320 + 16);
+  std::memcpy(with_times.mutable_data(), example.payload.data(), example.payload.size());
+  with_times.MutableView<int64_t>(320, 2)[0] = 1777627800500;
+  with_times.MutableView<int64_t>(320, 2)[1] = -7;
+  example.payload = with_times;
+  example.header.mutable_part()->mutable_times()->set_offset_bytes(320);
+  example.header.mutable_part()->mutable_times()->set_size_bytes(16);
+  EXPECT_EQ(Make(example)->LatestTime(), 1777627800500);
+}
+
 // Whatever one byte of the header says, the part is read or refused, and nothing outside the
 // payload is touched.
 TEST(PlannedPart, SurvivesAnyDamagedHeaderByte) {

@@ -22,11 +22,13 @@
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
+#include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/rank_engine.h"
 #include "nn_worker/rank/rank_options.h"
 #include "nn_worker/report/metrics_file.h"
 #include "nn_worker/report/progress.h"
 #include "nn_worker/report/rank_metrics.h"
+#include "nn_worker/report/score_report.h"
 #include "nn_worker/report/step_times.h"
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
@@ -72,6 +74,10 @@ uint64_t ExpectedSamples(const JobConfig& job) {
   return samples == 0 ? of_max_steps : std::min(samples, of_max_steps);
 }
 
+bool IsEndless(const JobConfig& job) {
+  return job.data().has_kafka() && job.data().kafka().end().at() == KafkaEnd::NEVER;
+}
+
 absl::StatusOr<std::vector<TableStats>> StatsOf(PsControlClient* embedding_ps) {
   std::promise<absl::StatusOr<std::vector<TableStats>>> stats;
   embedding_ps->TableStats([&stats](auto result) { stats.set_value(std::move(result)); });
@@ -108,6 +114,21 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, RunResult result) {
   return runtime.Finish(result);
 }
 
+CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
+                                  Executor* disk_executor) {
+  CutEngine::Options options;
+  options.job = runtime.job();
+  options.envelope = runtime.envelope();
+  options.order_fingerprint = runtime.order_fingerprint();
+  options.ledger = runtime.ledger();
+  options.executor = executor;
+  options.disk_executor = disk_executor;
+  options.kill_points = runtime.kill_points();
+  options.embedding_ps = ChannelsTo(EMBEDDING_PS, runtime);
+  options.coordinator = runtime.coordinator_channel();
+  return options;
+}
+
 absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
@@ -127,23 +148,24 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
 
   SerialExecutor cut_executor(runtime.executor());
   ThreadPoolExecutor disk_executor(1);
-  CutEngine::Options cut_options;
-  cut_options.job = job;
-  cut_options.envelope = runtime.envelope();
-  cut_options.order_fingerprint = runtime.order_fingerprint();
-  cut_options.ledger = runtime.ledger();
-  cut_options.executor = &cut_executor;
-  cut_options.disk_executor = &disk_executor;
-  cut_options.kill_points = runtime.kill_points();
-  cut_options.embedding_ps = ChannelsTo(EMBEDDING_PS, runtime);
-  cut_options.coordinator = runtime.coordinator_channel();
-  ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts, CutEngine::Create(cut_options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts,
+                   CutEngine::Create(MakeCutOptions(runtime, &cut_executor, &disk_executor)));
   // Its tasks use the engine.
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   std::unique_ptr<PredictionWriter> predictions;
   if (job.action() == JobConfig::PREDICT) {
     ASSIGN_OR_RETURN(predictions, PredictionWriter::Create(job.run_dir(), runtime.index()));
   }
+  std::unique_ptr<MetricsFile> metrics_file;
+  if (leads) {
+    ASSIGN_OR_RETURN(metrics_file, MetricsFile::Create(job.run_dir()));
+  }
+  const auto write_line = [&metrics_file](const std::string& line) {
+    if (metrics_file != nullptr) metrics_file->Append(line);
+  };
+  ScoreReport score_report(runtime.metrics(), runtime.envelope().generation(), write_line);
+  ScoreWindows scores(job.evaluation(), runtime.position().samples(),
+                      [&score_report](const ScoreWindow& window) { score_report.Report(window); });
   NetworkTrainerOptions trainer_options;
   trainer_options.layout = &layout;
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
@@ -154,6 +176,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   trainer_options.pool = &pool;
   trainer_options.cuts = leads ? cuts.get() : nullptr;
   trainer_options.run_dir = job.run_dir();
+  trainer_options.scores = &scores;
   trainer_options.predictions = predictions.get();
   NetworkTrainer trainer(trainer_options);
   // A run begins from another model once; later generations begin from its own cuts.
@@ -163,17 +186,11 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
     RETURN_IF_ERROR(trainer.StartFromModel(start));
   }
 
-  std::unique_ptr<MetricsFile> metrics_file;
-  if (leads) {
-    ASSIGN_OR_RETURN(metrics_file, MetricsFile::Create(job.run_dir()));
-  }
-  const auto write_line = [&metrics_file](const std::string& line) {
-    if (metrics_file != nullptr) metrics_file->Append(line);
-  };
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), runtime.position());
   progress.SetExpectedSamples(ExpectedSamples(job));
+  if (IsEndless(job)) progress.SetEndless();
   StepTimes step_times(
       runtime.executor(), runtime.envelope().generation(),
       [&runtime](uint64_t step) {

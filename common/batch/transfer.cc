@@ -13,12 +13,21 @@ namespace {
 constexpr double kExpectedIds = 3;      // of one sample
 constexpr double kExpectedUnique = .5;  // unique rows an id
 
-// The CSV column that the feature reads, or null.
-const ColumnConfig* CsvColumnOf(const FeatureConfig& feature, const DataConfig& data) {
-  for (const ColumnConfig& column : data.csv().columns()) {
-    if (column.name() == ColumnOf(feature)) return &column;
+// The declared column that the feature reads, or null.
+const ColumnConfig* DeclaredColumnOf(const FeatureConfig& feature, const DataConfig& data) {
+  for (const auto* columns : {&data.csv().columns(), &data.record().columns()}) {
+    for (const ColumnConfig& column : *columns) {
+      if (column.name() == ColumnOf(feature)) return &column;
+    }
   }
   return nullptr;
+}
+
+// Whether the feature reads the key or a header of messages.
+bool ReadsKafkaColumn(const FeatureConfig& feature, const DataConfig& data) {
+  return std::any_of(
+      data.kafka().columns().begin(), data.kafka().columns().end(),
+      [&feature](const KafkaColumn& column) { return column.name() == ColumnOf(feature); });
 }
 
 bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
@@ -27,7 +36,7 @@ bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
   const double samples = std::max(
       1.0, static_cast<double>(job.global_batch_size()) / std::max(1, job.nn_worker().replicas()));
   double unique_rows = samples * kExpectedIds * kExpectedUnique;
-  const ColumnConfig* column = CsvColumnOf(feature, job.data());
+  const ColumnConfig* column = DeclaredColumnOf(feature, job.data());
   if (column != nullptr && column->vocabulary_size() > 0) {
     unique_rows = std::min(unique_rows, static_cast<double>(column->vocabulary_size()));
   }
@@ -38,9 +47,11 @@ bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
 
 bool IsMultiValued(const FeatureConfig& feature, const DataConfig& data) {
   if (feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) return false;
+  if (ReadsKafkaColumn(feature, data)) return false;
   switch (data.format_case()) {
-    case DataConfig::kCsv: {
-      const ColumnConfig* column = CsvColumnOf(feature, data);
+    case DataConfig::kCsv:
+    case DataConfig::kRecord: {
+      const ColumnConfig* column = DeclaredColumnOf(feature, data);
       return column != nullptr && column->kind() == ColumnConfig::MULTI_ID;
     }
     case DataConfig::kLibsvm:

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
@@ -225,6 +226,24 @@ TEST(LedgerTest, ALedgerIsTheSameAfterItWasSavedAndRead) {
     EXPECT_EQ(TextOf(*read), TextOf(ledger));
     EXPECT_EQ(read->OfAll().rows, ledger.OfAll().rows);
   }
+}
+
+TEST(LedgerTest, TheStateOfFilesKeepsItsBytes) {
+  Ledger ledger;
+  ProvenanceRange end = EndOf(0, 100);
+  end.set_bad_records(2);
+  end.set_empty_lines(1);
+  AddAll(0, {RecordsOf(0, 0, 0, 100, 100), end}, &ledger);
+  ledger.CloseEpochsBefore(1);
+  AddAll(
+      1,
+      {RecordsOf(0, 0, 0, 13, 13), EndOf(0, 13), RecordsOf(4, 1, 0, 7, 7), RecordsOf(4, 2, 0, 7, 7),
+       RecordsOf(4, 7, 2, 4, 9), RecordsOf(4, 7, 6, 8, 9), EndOf(4, 40)},
+      &ledger);
+  EXPECT_EQ(
+      absl::BytesToHexString(ledger.ToState().SerializeAsString()),
+      "0a0808001064180220010a240801101f180020002a0200003216080410121828220201022a0a080710091a04"
+      "02040608");
 }
 
 TEST(LedgerTest, ADamagedStateIsRefused) {

@@ -1,11 +1,29 @@
 #include "common/checkpoint/order_fingerprint.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {
+namespace {
+
+// What is left names the messages and says how they are read. Waiting closes blocks earlier or later,
+// but the ledger keeps the bounds of blocks, so another max_wait_ms may be given to a run.
+void ClearWhatOrdersNothing(KafkaConfig* kafka) {
+  kafka->clear_brokers();
+  kafka->clear_settings();
+  kafka->clear_group_id();
+  kafka->clear_queue_bytes();
+  kafka->clear_max_wait_ms();
+  kafka->clear_allowed_lateness_ms();
+  kafka->clear_dead_letter_topic();
+  kafka->clear_on_lost_offsets();
+  kafka->clear_broker_wait_seconds();
+}
+
+}  // namespace
 
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
   // Numbers, not names, so that a renamed field changes nothing; each with a word before it, so that
@@ -20,11 +38,26 @@ uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
   data.clear_test_files();
   // It only stops a run.
   data.clear_max_bad_fraction();
+  if (data.has_kafka()) ClearWhatOrdersNothing(data.mutable_kafka());
+  if (data.has_valid_kafka()) ClearWhatOrdersNothing(data.mutable_valid_kafka());
+  if (data.has_test_kafka()) ClearWhatOrdersNothing(data.mutable_test_kafka());
   absl::StrAppend(&text, " data ", Xxh64(data.SerializeAsString()));
   for (const StreamFiles& stream : splits.streams()) {
     absl::StrAppend(&text, " stream ", stream.stream());
     for (const FileIdentity& file : stream.files()) {
       absl::StrAppend(&text, " file ", file.bytes(), " ", file.content());
+    }
+  }
+  for (const StreamTopics& stream : splits.topics()) {
+    // A list without ends may grow while the run trains.
+    const bool is_bounded =
+        std::all_of(stream.partitions().begin(), stream.partitions().end(),
+                    [](const TopicPartition& partition) { return partition.has_end(); });
+    if (!is_bounded) continue;
+    absl::StrAppend(&text, " topics ", stream.stream(), " cluster ", stream.cluster_id());
+    for (const TopicPartition& partition : stream.partitions()) {
+      absl::StrAppend(&text, " partition ", partition.topic(), " ", partition.partition(), " ",
+                      partition.start(), " ", partition.end());
     }
   }
   return Xxh64(text);

@@ -73,5 +73,101 @@ TEST(OrderFingerprintTest, IsThatOfAnotherSizeAndOfFilesThatMoved) {
   EXPECT_EQ(OrderFingerprint(job, files), fingerprint);
 }
 
+TEST(OrderFingerprintTest, OfAJobWithFilesIsThatOfEarlierBuilds) {
+  EXPECT_EQ(OrderFingerprint(Job(), Files()), 2247851969813035662u);
+}
+
+JobConfig TopicJob() {
+  JobConfig job = Job();
+  job.mutable_data()->clear_train_files();
+  KafkaConfig* kafka = job.mutable_data()->mutable_kafka();
+  kafka->add_brokers("one:9092");
+  kafka->add_topics("clicks");
+  kafka->mutable_start()->set_at(KafkaStart::EARLIEST);
+  kafka->mutable_end()->set_at(KafkaEnd::AT_START);
+  *job.mutable_data()->mutable_valid_kafka() = *kafka;
+  *job.mutable_data()->mutable_test_kafka() = *kafka;
+  return job;
+}
+
+SplitList Partitions() {
+  SplitList list;
+  StreamTopics* train = list.add_topics();
+  train->set_stream(0);
+  train->set_cluster_id("K");
+  for (int i = 0; i < 2; ++i) {
+    TopicPartition* partition = train->add_partitions();
+    partition->set_topic("clicks");
+    partition->set_partition(i);
+    partition->set_start(10);
+    partition->set_end(90);
+  }
+  return list;
+}
+
+TEST(OrderFingerprintTest, ChangesWithTheMessagesOfBoundedTopicsAndHowTheyAreRead) {
+  const uint64_t fingerprint = OrderFingerprint(TopicJob(), Partitions());
+  const auto differs = [&](const char* what, auto change) {
+    JobConfig job = TopicJob();
+    SplitList list = Partitions();
+    change(job.mutable_data(), list.mutable_topics(0));
+    EXPECT_NE(OrderFingerprint(job, list), fingerprint) << what;
+  };
+  differs("topics",
+          [](DataConfig* data, StreamTopics*) { data->mutable_kafka()->add_topics("x"); });
+  differs("format", [](DataConfig* data, StreamTopics*) {
+    data->mutable_kafka()->set_format(KafkaConfig::LINES);
+  });
+  differs("columns",
+          [](DataConfig* data, StreamTopics*) { data->mutable_valid_kafka()->add_columns(); });
+  differs("cluster", [](DataConfig*, StreamTopics* train) { train->set_cluster_id("L"); });
+  differs("stream", [](DataConfig*, StreamTopics* train) { train->set_stream(1); });
+  differs("topic",
+          [](DataConfig*, StreamTopics* train) { train->mutable_partitions(0)->set_topic("x"); });
+  differs("start",
+          [](DataConfig*, StreamTopics* train) { train->mutable_partitions(0)->set_start(11); });
+  differs("end",
+          [](DataConfig*, StreamTopics* train) { train->mutable_partitions(1)->set_end(91); });
+  differs("order", [](DataConfig*, StreamTopics* train) {
+    train->mutable_partitions()->SwapElements(0, 1);
+  });
+  differs("number of partitions",
+          [](DataConfig*, StreamTopics* train) { train->mutable_partitions()->RemoveLast(); });
+}
+
+TEST(OrderFingerprintTest, DoesNotChangeWithTheWayToTheClusterAndItsLimits) {
+  const uint64_t fingerprint = OrderFingerprint(TopicJob(), Partitions());
+  JobConfig job = TopicJob();
+  DataConfig* data = job.mutable_data();
+  for (KafkaConfig* kafka :
+       {data->mutable_kafka(), data->mutable_valid_kafka(), data->mutable_test_kafka()}) {
+    kafka->set_brokers(0, "two:9092");
+    kafka->add_settings()->set_name("security.protocol");
+    kafka->set_group_id("other");
+    kafka->set_queue_bytes(1);
+    kafka->set_max_wait_ms(7);
+    kafka->set_allowed_lateness_ms(8);
+    kafka->set_dead_letter_topic("dead");
+    kafka->set_on_lost_offsets(KafkaConfig::SKIP);
+    kafka->set_broker_wait_seconds(9);
+  }
+  EXPECT_EQ(OrderFingerprint(job, Partitions()), fingerprint);
+}
+
+TEST(OrderFingerprintTest, IsTheSameWhenPartitionsAreAddedToATopicThatNeverEnds) {
+  JobConfig job = TopicJob();
+  job.mutable_data()->mutable_kafka()->mutable_end()->set_at(KafkaEnd::NEVER);
+  SplitList list = Partitions();
+  for (TopicPartition& partition : *list.mutable_topics(0)->mutable_partitions()) {
+    partition.clear_end();
+  }
+  const uint64_t fingerprint = OrderFingerprint(job, list);
+  EXPECT_NE(fingerprint, OrderFingerprint(TopicJob(), Partitions()));
+  TopicPartition* added = list.mutable_topics(0)->add_partitions();
+  added->set_topic("clicks");
+  added->set_partition(2);
+  EXPECT_EQ(OrderFingerprint(job, list), fingerprint);
+}
+
 }  // namespace
 }  // namespace satrap

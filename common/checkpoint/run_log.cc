@@ -55,6 +55,37 @@ absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   return absl::OkStatus();
 }
 
+// Adds the partitions of an entry to those before it. Says why it cannot; then nothing has changed.
+absl::Status AddTopics(const TopicsEntry& entry, std::vector<StreamTopics>* topics) {
+  std::vector<StreamTopics> merged = *topics;
+  for (const StreamTopics& added : entry.topics()) {
+    auto stream = std::find_if(merged.begin(), merged.end(), [&added](const StreamTopics& each) {
+      return each.stream() == added.stream();
+    });
+    if (stream == merged.end()) {
+      stream = merged.emplace(stream);
+      stream->set_stream(added.stream());
+      stream->set_cluster_id(added.cluster_id());
+    }
+    if (stream->cluster_id() != added.cluster_id()) {
+      return absl::DataLossError(absl::StrCat("names the cluster ", added.cluster_id(),
+                                              ", and an earlier entry ", stream->cluster_id()));
+    }
+    for (const TopicPartition& partition : added.partitions()) {
+      for (const TopicPartition& known : stream->partitions()) {
+        if (known.topic() != partition.topic() || known.partition() != partition.partition()) {
+          continue;
+        }
+        return absl::DataLossError(absl::StrCat("adds partition ", partition.partition(),
+                                                " of topic ", partition.topic(), " a second time"));
+      }
+      *stream->add_partitions() = partition;
+    }
+  }
+  *topics = std::move(merged);
+  return absl::OkStatus();
+}
+
 template <typename Entries>
 auto FindLast(const Entries& entries, RunLogEntry::KindCase kind) {
   return std::find_if(entries.rbegin(), entries.rend(),
@@ -81,12 +112,19 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     if (entry.kind_case() == RunLogEntry::KIND_NOT_SET) {
       return absl::DataLossError(absl::StrCat(path, " holds no entry that this build knows"));
     }
+    if (const absl::Status added = AddTopics(entry.topics(), &log.topics_); !added.ok()) {
+      return absl::DataLossError(absl::StrCat(path, " ", added.message()));
+    }
     log.entries_.push_back(std::move(entry));
   }
   return log;
 }
 
 absl::Status RunLog::Append(const RunLogEntry& entry) {
+  std::vector<StreamTopics> topics = topics_;
+  if (const absl::Status added = AddTopics(entry.topics(), &topics); !added.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("a log entry ", added.message()));
+  }
   const std::string folder = LogDir(run_dir_);
   if (entries_.empty()) {
     RETURN_IF_ERROR(file_system_->CreateFolders(folder));
@@ -112,6 +150,7 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
   entries_.push_back(entry);
+  topics_ = std::move(topics);
   return absl::OkStatus();
 }
 

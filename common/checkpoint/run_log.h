@@ -2,6 +2,7 @@
 // text with a checksum as its last line, like a manifest.
 //
 //   GENERATION  a coordinator has claimed the next generation
+//   TOPICS      topic partitions that the run reads, with their offsets
 //   CUT         a cut is committed: a later generation begins from it
 //   END         the run has finished
 //
@@ -45,13 +46,15 @@ namespace satrap {
 class RunLog {
  public:
   // Reads the log of the run in `run_dir`; one without a log folder has no entries. DATA_LOSS,
-  // naming the file, if an entry is damaged or a number is missing. `writer` is random and names
+  // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a partition
+  // again or another cluster than an earlier one. `writer` is random and names
   // the drafts of Append, so that no other process has the same; readers may leave it 0.
   // `file_system` is not owned.
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
   // Appends `entry` as the next number. When it returns OK the entry survives a power failure.
+  // INVALID_ARGUMENT, with nothing written, if Open would refuse its topics.
   // ALREADY_EXISTS if another process has appended since Open or the last Append; the entry is not
   // in the log, and never will be. Errors as FileSystem otherwise; then HasForeignEntry tells what
   // is known. If it says no, the entry is not in the log, and Append may be called again: the next
@@ -60,6 +63,9 @@ class RunLog {
   absl::Status Append(const RunLogEntry& entry);
 
   const std::vector<RunLogEntry>& entries() const { return entries_; }
+  // The topic partitions of each stream, over all entries, in the order in which they were added:
+  // partition j is split j. One element for each stream that reads topics.
+  const std::vector<StreamTopics>& topics() const { return topics_; }
   // The newest of each kind; null if there is none.
   const GenerationEntry* last_generation() const;
   const CutEntry* last_cut() const;
@@ -93,6 +99,7 @@ class RunLog {
   FileSystem* file_system_;
   uint64_t writer_;
   std::vector<RunLogEntry> entries_;
+  std::vector<StreamTopics> topics_;
   bool synced_ = false;  // the folder, with all of entries_
 };
 

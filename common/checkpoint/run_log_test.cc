@@ -35,6 +35,24 @@ RunLogEntry End() {
   return entry;
 }
 
+RunLogEntry Topics(uint32_t stream, const std::string& cluster,
+                   const std::vector<TopicPartition>& partitions) {
+  RunLogEntry entry;
+  StreamTopics* topics = entry.mutable_topics()->add_topics();
+  topics->set_stream(stream);
+  topics->set_cluster_id(cluster);
+  for (const TopicPartition& partition : partitions) *topics->add_partitions() = partition;
+  return entry;
+}
+
+TopicPartition Partition(const std::string& topic, int partition, uint64_t start) {
+  TopicPartition named;
+  named.set_topic(topic);
+  named.set_partition(partition);
+  named.set_start(start);
+  return named;
+}
+
 class RunLogTest : public testing::Test {
  protected:
   RunLogTest() { EXPECT_TRUE(disk_.CreateFolders(kRun).ok()); }
@@ -305,6 +323,63 @@ TEST(CutId, IsOrderedByNumbersAndNotByText) {
 TEST(FolderOfCut, IsInTheRunsCheckpoints) {
   EXPECT_EQ(FolderOfCut("/runs/a", CutName(3, 12)), "/runs/a/checkpoints/cut_0003_000012");
   EXPECT_EQ(FolderOfCut("/runs/a", ""), "");
+}
+
+TEST_F(RunLogTest, PartitionsAreThoseOfAllEntriesInTheirOrder) {
+  RunLog log = Open();
+  EXPECT_TRUE(log.topics().empty());
+  RunLogEntry first = Topics(0, "K", {Partition("clicks", 0, 5), Partition("clicks", 2, 7)});
+  *first.mutable_topics()->add_topics() =
+      Topics(1, "V", {Partition("clicks", 0, 1)}).topics().topics(0);
+  for (const RunLogEntry& entry :
+       {Generation(1, "start"), first, Cut(1, 1), Topics(0, "K", {Partition("clicks", 1, 0)})}) {
+    ASSERT_TRUE(log.Append(entry).ok());
+  }
+  for (const RunLog& each : {log, Open()}) {
+    ASSERT_EQ(each.topics().size(), 2u);
+    EXPECT_EQ(each.topics()[0].cluster_id(), "K");
+    ASSERT_EQ(each.topics()[0].partitions_size(), 3);
+    EXPECT_EQ(each.topics()[0].partitions(1).start(), 7u);
+    EXPECT_EQ(each.topics()[0].partitions(2).partition(), 1);
+    EXPECT_EQ(each.topics()[1].stream(), 1u);
+    EXPECT_EQ(each.topics()[1].partitions_size(), 1);
+  }
+}
+
+TEST_F(RunLogTest, TopicsDisturbNoOtherEntry) {
+  RunLog log = Open();
+  for (const RunLogEntry& entry :
+       {Generation(1, "start"), Cut(1, 1), Generation(2, "x", "cut_0001_000001"),
+        Topics(0, "K", {Partition("clicks", 0, 5)}), Generation(3, "y", "cut_0001_000001"),
+        Topics(0, "K", {Partition("clicks", 1, 0)})}) {
+    ASSERT_TRUE(log.Append(entry).ok());
+  }
+  EXPECT_EQ(log.generations_without_cut(), 2);
+  EXPECT_EQ(log.restarts_without_cut(), 2);
+  EXPECT_EQ(log.next_start(), "cut_0001_000001");
+  EXPECT_EQ(log.last_generation()->generation(), 3u);
+  EXPECT_EQ(log.last_cut()->cut(), "cut_0001_000001");
+  EXPECT_EQ(log.end(), nullptr);
+}
+
+TEST_F(RunLogTest, APartitionThatIsAddedAgainAndAnotherClusterAreRefused) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Topics(0, "K", {Partition("clicks", 0, 5)})).ok());
+  for (const RunLogEntry& entry :
+       {Topics(0, "K", {Partition("views", 0, 0), Partition("clicks", 0, 9)}),
+        Topics(0, "K", {Partition("views", 0, 0), Partition("views", 0, 0)}),
+        Topics(0, "L", {Partition("clicks", 1, 0)})}) {
+    EXPECT_EQ(log.Append(entry).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(log.topics()[0].partitions_size(), 1);
+    EXPECT_EQ(log.entries().size(), 1u);
+    EXPECT_FALSE(disk_.Exists("/runs/a/log/00000002"));
+  }
+  ASSERT_TRUE(log.Append(Topics(0, "K", {Partition("clicks", 1, 0)})).ok()) << "the log goes on";
+  // Somebody has copied an entry of this log over another one.
+  disk_.Put("/runs/a/log/00000002", disk_.ContentOf("/runs/a/log/00000001"));
+  EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(OpenError().message()),
+              HasSubstr("/runs/a/log/00000002 adds partition 0 of topic clicks a second time"));
 }
 
 }  // namespace

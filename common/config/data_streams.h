@@ -1,18 +1,32 @@
-// Whether a job has data for the valid and the test stream.
+// Where the streams of a job come from: whether there is data for valid and test, and which topics.
 //
 // Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_DATA_STREAMS_H_
 #define SATRAP_COMMON_CONFIG_DATA_STREAMS_H_
 
+#include <string>
+
+#include "google/protobuf/repeated_field.h"
 #include "proto/data.pb.h"
+#include "proto/hot.pb.h"
 
 namespace satrap {
 
-// Whether the job names files, a share of `seeded_split` or synthetic samples for the stream. They
+// Whether the job names files, topics, a share of `seeded_split` or synthetic samples for the stream. They
 // may turn out to be empty.
 bool HasValidData(const DataConfig& data);
 bool HasTestData(const DataConfig& data);
+
+// The topics of a stream, in `data`; null if it comes from elsewhere.
+const KafkaConfig* TopicsOf(const DataConfig& data, Stream stream);
+// The files of a stream, in `data`; empty if it comes from elsewhere.
+const google::protobuf::RepeatedPtrField<std::string>& FilesOf(const DataConfig& data,
+                                                               Stream stream);
+
+// Where a job has them: "data.kafka" and "data.train_files" for the train stream.
+const char* TopicsPath(Stream stream);
+const char* FilesPath(Stream stream);
 
 }  // namespace satrap
 

@@ -35,5 +35,38 @@ TEST(DataStreams, ASyntheticLogOfNoSamplesDoesNotCount) {
   EXPECT_TRUE(HasTestData(log));
 }
 
+TEST(DataStreams, TopicsCountForTheirOwnStream) {
+  DataConfig data;
+  for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
+    EXPECT_EQ(TopicsOf(data, stream), nullptr);
+  }
+  data.mutable_kafka()->add_topics("train");
+  EXPECT_FALSE(HasValidData(data));
+  data.mutable_valid_kafka()->add_topics("valid");
+  EXPECT_TRUE(HasValidData(data));
+  EXPECT_FALSE(HasTestData(data));
+  data.mutable_test_kafka()->add_topics("test");
+  EXPECT_TRUE(HasTestData(data));
+  EXPECT_EQ(TopicsOf(data, TRAIN_STREAM)->topics(0), "train");
+  EXPECT_EQ(TopicsOf(data, VALID_STREAM)->topics(0), "valid");
+  EXPECT_EQ(TopicsOf(data, TEST_STREAM)->topics(0), "test");
+}
+
+TEST(DataStreams, FilesAndTopicsHaveTheirPathsInTheJob) {
+  DataConfig data;
+  data.add_train_files("a");
+  data.add_valid_files("b");
+  data.add_test_files("c");
+  EXPECT_EQ(FilesOf(data, TRAIN_STREAM)[0], "a");
+  EXPECT_EQ(FilesOf(data, VALID_STREAM)[0], "b");
+  EXPECT_EQ(FilesOf(data, TEST_STREAM)[0], "c");
+  EXPECT_STREQ(FilesPath(TRAIN_STREAM), "data.train_files");
+  EXPECT_STREQ(FilesPath(VALID_STREAM), "data.valid_files");
+  EXPECT_STREQ(FilesPath(TEST_STREAM), "data.test_files");
+  EXPECT_STREQ(TopicsPath(TRAIN_STREAM), "data.kafka");
+  EXPECT_STREQ(TopicsPath(VALID_STREAM), "data.valid_kafka");
+  EXPECT_STREQ(TopicsPath(TEST_STREAM), "data.test_kafka");
+}
+
 }  // namespace
 }  // namespace satrap

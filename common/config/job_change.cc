@@ -1,12 +1,16 @@
 #include "common/config/job_change.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/config/data_streams.h"
 #include "common/config/field_path.h"
 #include "common/config/job_config.h"
 #include "common/config/problems.h"
@@ -66,6 +70,17 @@ constexpr absl::string_view kChangeable[] = {
     "tables.segments.optimizer.adam.epsilon",
 };
 
+// Of each of kKafkaPaths: how the cluster is reached, and what becomes of what cannot be trained. The
+// topics and their offsets are in the run's log.
+constexpr absl::string_view kKafkaPaths[] = {"data.kafka", "data.valid_kafka", "data.test_kafka"};
+constexpr absl::string_view kKafkaChangeable[] = {
+    "brokers",           "settings",        "queue_bytes",         "allowed_lateness_ms",
+    "dead_letter_topic", "on_lost_offsets", "broker_wait_seconds", "group_id",
+};
+// The unordered mode keeps the bounds of the blocks that it has closed in the ledger. The ordered one
+// makes batches of them.
+constexpr absl::string_view kKafkaWait = "max_wait_ms";
+
 // Of these, the ones that a reproducible run must keep, because they change the order of summation or
 // the rounding of what is summed. The number of the other processes does not: whoever sums sorts.
 constexpr absl::string_view kChangesBits[] = {
@@ -91,6 +106,11 @@ constexpr Reason kReasons[] = {
     {"data.train_files", "the files of a run are fixed when it begins"},
     {"data.valid_files", "the files of a run are fixed when it begins"},
     {"data.test_files", "the files of a run are fixed when it begins"},
+    {"data.kafka.topics", "the topics of a run are fixed when it begins"},
+    {"data.kafka.topic_pattern", "the topics of a run are fixed when it begins"},
+    {"data.kafka.start", "it became offsets when the run began"},
+    {"data.kafka.end", "it became offsets when the run began"},
+    {"data.kafka.max_wait_ms", "it fixes the order of the samples in mode SYNC"},
     {"data", "it fixes which samples there are, or their order"},
     {"tables.segments.initializer", "rows that are not seen yet would begin otherwise"},
     {"tables", "it is the shape of the rows in the cut"},
@@ -115,8 +135,18 @@ bool IsAboveWhatChangesBits(absl::string_view path) {
                      [path](absl::string_view below) { return Covers(path, below); });
 }
 
+bool IsChangeableOfTopics(absl::string_view path, bool ordered) {
+  for (const absl::string_view prefix : kKafkaPaths) {
+    absl::string_view field = path;
+    if (!absl::ConsumePrefix(&field, prefix) || !absl::ConsumePrefix(&field, ".")) continue;
+    return AnyCovers(kKafkaChangeable, field) || (!ordered && field == kKafkaWait);
+  }
+  return false;
+}
+
 // Whether everything at and below `path` may change.
-bool MayChange(absl::string_view path, bool reproducible) {
+bool MayChange(absl::string_view path, bool reproducible, bool ordered) {
+  if (IsChangeableOfTopics(path, ordered)) return true;
   if (!AnyCovers(kChangeable, path)) return false;
   return !reproducible || (!AnyCovers(kChangesBits, path) && !IsAboveWhatChangesBits(path));
 }
@@ -171,15 +201,17 @@ std::string ShownValue(const Message& message, const FieldDescriptor* field) {
 // until somebody has thought about it and lists it above.
 class Comparison {
  public:
-  Comparison(bool reproducible, Problems* problems)
-      : reproducible_(reproducible), problems_(problems) {}
+  Comparison(const JobConfig& from, Problems* problems)
+      : reproducible_(from.reproducible()),
+        ordered_(from.mode() == JobConfig::SYNC),
+        problems_(problems) {}
 
   void Compare(const Message& from, const Message& to, const Place& prefix) {
     for (int i = 0; i < from.GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* field = from.GetDescriptor()->field(i);
       const std::string dot = prefix.plain.empty() ? "" : ".";
       const Place place = {prefix.shown + dot + field->name(), prefix.plain + dot + field->name()};
-      if (!MayChange(place.plain, reproducible_)) CompareField(from, to, field, place);
+      if (!MayChange(place.plain, reproducible_, ordered_)) CompareField(from, to, field, place);
     }
   }
 
@@ -212,15 +244,45 @@ class Comparison {
   }
 
   const bool reproducible_;
+  const bool ordered_;
   Problems* const problems_;
 };
+
+// A pattern reads every topic that it matches but those for dead letters. So the old one would become
+// input, and the new one may be input of the run already.
+void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
+  constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
+  for (const Stream stream : kStreams) {
+    const KafkaConfig* const old_topics = TopicsOf(from, stream);
+    const KafkaConfig* const new_topics = TopicsOf(to, stream);
+    if (old_topics == nullptr || new_topics == nullptr) continue;
+    const std::string names[] = {old_topics->dead_letter_topic(), new_topics->dead_letter_topic()};
+    if (names[0] == names[1]) continue;
+    for (const Stream reader : kStreams) {
+      const KafkaConfig* const read = TopicsOf(from, reader);
+      if (read == nullptr) continue;
+      const std::string& pattern = read->topic_pattern();
+      const auto* const matched =
+          std::find_if(std::begin(names), std::end(names), [&pattern](const std::string& name) {
+            return !name.empty() && fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+          });
+      if (matched == std::end(names)) continue;
+      problems->Add(absl::StrCat(TopicsPath(stream), ".dead_letter_topic"),
+                    absl::StrCat("cannot change from '", names[0], "' to '", names[1], "': ",
+                                 TopicsPath(reader), ".topic_pattern '", pattern, "' matches ",
+                                 *matched, ", so dead letters would be read as input"));
+      break;
+    }
+  }
+}
 
 }  // namespace
 
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
   // `from`, because it is the run that is reproducible or not; the field itself must not change.
   Problems problems;
-  Comparison(from.reproducible(), &problems).Compare(from, to, {});
+  Comparison(from, &problems).Compare(from, to, {});
+  CompareDeadLetterTopics(from.data(), to.data(), &problems);
   const absl::Status changes = problems.ToStatus();
   const absl::Status valid = ValidateJob(to);
   if (changes.ok()) return valid;
@@ -232,6 +294,7 @@ absl::StatusOr<JobConfig> ChangedJob(const JobConfig& from, const std::vector<st
   JobConfig before = from;
   ResolveJob(&before);
   JobConfig job = before;
+  ForgetInheritedSettings(&job);
   for (const std::string& assignment : sets) RETURN_IF_ERROR(SetField(assignment, &job));
   ResolveJob(&job);
   RETURN_IF_ERROR(CheckJobChange(before, job));

@@ -123,6 +123,66 @@ TEST(JobChange, AReproducibleRunKeepsWhatItsBitsDependOn) {
   }
 }
 
+JobConfig TopicJob() {
+  return JobWithData(R"(
+      libsvm {} features { name: 'features' table: 'ids' }
+      kafka { brokers: 'a:1' topics: 'clicks' } test_kafka { topics: 'test' })");
+}
+
+TEST(JobChange, TakesAnotherWayToTheTopicsButNotOtherTopics) {
+  for (const char* set :
+       {"data.kafka.brokers=b:2,c:3", "data.kafka.queue_bytes=5000000", "data.kafka.max_wait_ms=5",
+        "data.kafka.allowed_lateness_ms=5", "data.kafka.dead_letter_topic=dead",
+        "data.kafka.on_lost_offsets=SKIP", "data.kafka.broker_wait_seconds=9",
+        "data.kafka.group_id=g", "data.test_kafka.brokers=b:2", "data.test_kafka.group_id=g"}) {
+    EXPECT_EQ(RefusalOf({set}, TopicJob()), "") << set;
+  }
+  for (const auto& [set, why] : std::vector<std::pair<std::string, std::string>>{
+           {"data.kafka.topics=views", "data.kafka.topics: cannot change from [\"clicks\"] to"},
+           {"data.kafka.topic_pattern=v*", "the topics of a run are fixed when it begins"},
+           {"data.kafka.start.at=LATEST", "data.kafka.start.at: cannot change from EARLIEST to"},
+           {"data.kafka.end.at=AT_START", "it became offsets when the run began"},
+           {"data.kafka.format=LINES", "it fixes which samples there are, or their order"},
+           {"data.test_kafka.topics=views", "it fixes which samples there are, or their order"}}) {
+    EXPECT_THAT(RefusalOf({set}, TopicJob()), HasSubstr(why)) << set;
+  }
+  JobConfig ordered = TopicJob();
+  ordered.set_mode(JobConfig::SYNC);
+  EXPECT_THAT(RefusalOf({"data.kafka.max_wait_ms=5"}, ordered),
+              HasSubstr("cannot change from 1000 to 5: it fixes the order of the samples in mode"));
+}
+
+TEST(JobChange, KeepsADeadLetterTopicThatAPatternWouldRead) {
+  JobConfig job = TopicJob();
+  KafkaConfig* const train = job.mutable_data()->mutable_kafka();
+  train->set_topic_pattern("clicks*");
+  train->set_dead_letter_topic("clicks-bad");
+  EXPECT_THAT(RefusalOf({"data.kafka.dead_letter_topic=bad"}, job),
+              AllOf(HasSubstr("data.kafka.dead_letter_topic: cannot change from 'clicks-bad' to "),
+                    HasSubstr("data.kafka.topic_pattern 'clicks*' matches clicks-bad, so dead")));
+  EXPECT_THAT(RefusalOf({"data.kafka.dead_letter_topic="}, job), HasSubstr("matches clicks-bad"));
+  EXPECT_THAT(RefusalOf({"data.test_kafka.dead_letter_topic=clicks-test"}, job),
+              AllOf(HasSubstr("data.test_kafka.dead_letter_topic: cannot change from '' to 'cli"),
+                    HasSubstr("matches clicks-test")));
+  EXPECT_EQ(RefusalOf({"data.kafka.dead_letter_topic=clicks-bad"}, job), "");
+  train->set_dead_letter_topic("bad");
+  EXPECT_THAT(RefusalOf({"data.kafka.dead_letter_topic=clicks-bad"}, job),
+              HasSubstr("matches clicks-bad"));
+  EXPECT_EQ(RefusalOf({"data.kafka.dead_letter_topic=dead"}, job), "");
+}
+
+TEST(JobChange, NewBrokersAreThoseOfTheEvaluationTopicsToo) {
+  JobConfig from = TopicJob();
+  ResolveJob(&from);
+  ASSERT_EQ(from.data().test_kafka().brokers(0), "a:1");
+  const auto job = ChangedJob(from, {"data.kafka.brokers=b:2"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->data().test_kafka().brokers(0), "b:2");
+  // Others of their own stay.
+  from.mutable_data()->mutable_test_kafka()->set_brokers(0, "t:1");
+  EXPECT_EQ(ChangedJob(from, {"data.kafka.brokers=b:2"})->data().test_kafka().brokers(0), "t:1");
+}
+
 TEST(JobChange, KeepsALaneForEachLoader) {
   JobConfig sync = SmallJob();
   sync.set_mode(JobConfig::SYNC);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/base/check.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
@@ -19,6 +20,14 @@
 
 namespace satrap {
 namespace {
+
+// valid_kafka and test_kafka, as far as the job has them.
+std::vector<KafkaConfig*> EvaluationTopics(DataConfig* data) {
+  std::vector<KafkaConfig*> topics;
+  if (data->has_valid_kafka()) topics.push_back(data->mutable_valid_kafka());
+  if (data->has_test_kafka()) topics.push_back(data->mutable_test_kafka());
+  return topics;
+}
 
 std::vector<std::string> ZooModels(const std::string& folder) {
   std::vector<std::string> names;
@@ -53,10 +62,38 @@ absl::Status ExpandZooModel(const std::string& install_dir, JobConfig* job) {
   return absl::OkStatus();
 }
 
+// What valid_kafka and test_kafka take from kafka if they do not say it themselves.
+void InheritTopicSettings(const KafkaConfig& from, KafkaConfig* to) {
+  if (to->brokers_size() == 0) *to->mutable_brokers() = from.brokers();
+  if (to->settings_size() == 0) *to->mutable_settings() = from.settings();
+  if (to->columns_size() == 0) *to->mutable_columns() = from.columns();
+  if (!to->has_format() && from.has_format()) to->set_format(from.format());
+}
+
+void ResolveTopics(DataConfig* data) {
+  for (KafkaConfig* evaluation : EvaluationTopics(data)) {
+    InheritTopicSettings(data->kafka(), evaluation);
+    if (!evaluation->has_start()) evaluation->mutable_start()->set_at(KafkaStart::EARLIEST);
+    if (!evaluation->has_end()) evaluation->mutable_end()->set_at(KafkaEnd::AT_START);
+  }
+  if (!data->has_kafka()) return;
+  if (!data->kafka().has_start())
+    data->mutable_kafka()->mutable_start()->set_at(KafkaStart::EARLIEST);
+  if (!data->kafka().has_end()) data->mutable_kafka()->mutable_end()->set_at(KafkaEnd::NEVER);
+}
+
+template <typename Message>
+bool SameElements(const google::protobuf::RepeatedPtrField<Message>& a,
+                  const google::protobuf::RepeatedPtrField<Message>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.SerializeAsString() == y.SerializeAsString();
+  });
+}
+
 // Makes the submessages present whose defaults apply even if the file does not mention them, so
 // that FillDefaults reaches them. An unset oneof becomes its default kind.
 void MakeSectionsPresent(JobConfig* job) {
-  job->mutable_data();
+  ResolveTopics(job->mutable_data());
   job->mutable_model();
   job->mutable_dense_optimizer();
   if (job->dense_optimizer().kind_case() == DenseOptimizerConfig::KIND_NOT_SET) {
@@ -81,6 +118,32 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
+// How a cluster is reached, with what memory and patience, and what follows the run from outside.
+void LeaveOutAddresses(KafkaConfig* kafka) {
+  kafka->clear_brokers();
+  kafka->clear_settings();
+  kafka->clear_group_id();
+  kafka->clear_queue_bytes();
+  kafka->clear_broker_wait_seconds();
+}
+
+// Files that are given by an override take the place of the stream's topics, and topics that of its
+// files: nothing else could be meant.
+void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
+  const absl::string_view field = assignment.substr(0, assignment.find('='));
+  const auto names_topics = [field](absl::string_view section) {
+    absl::string_view of_section = field;
+    return absl::ConsumePrefix(&of_section, section) &&
+           (of_section == ".topics" || of_section == ".topic_pattern");
+  };
+  if (field == "data.train_files") data->clear_kafka();
+  if (field == "data.valid_files") data->clear_valid_kafka();
+  if (field == "data.test_files") data->clear_test_kafka();
+  if (names_topics("data.kafka")) data->clear_train_files();
+  if (names_topics("data.valid_kafka")) data->clear_valid_files();
+  if (names_topics("data.test_kafka")) data->clear_test_files();
+}
+
 // An override of a layer needs the layer to exist, so those below model.layers are applied after
 // the zoo model is expanded, all others before it: one of them may choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
@@ -93,8 +156,11 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
                                   const std::string& install_dir) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
+  // The file may be a resolved one.
+  ForgetInheritedSettings(&job);
   for (const std::string& assignment : sets) {
     if (!ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
+    DropReplacedSource(assignment, job.mutable_data());
   }
   RETURN_IF_ERROR(ExpandZooModel(install_dir, &job));
   for (const std::string& assignment : sets) {
@@ -122,6 +188,18 @@ void ResolveJob(JobConfig* job) {
   FillDefaults(job);
 }
 
+void ForgetInheritedSettings(JobConfig* job) {
+  if (!job->data().has_kafka()) return;
+  const KafkaConfig& from = job->data().kafka();
+  for (KafkaConfig* to : EvaluationTopics(job->mutable_data())) {
+    if (std::equal(to->brokers().begin(), to->brokers().end(), from.brokers().begin(),
+                   from.brokers().end())) {
+      to->clear_brokers();
+    }
+    if (SameElements(to->settings(), from.settings())) to->clear_settings();
+  }
+}
+
 std::string ResolvedJobText(const JobConfig& job) {
   JobConfig resolved = job;
   ResolveJob(&resolved);
@@ -138,6 +216,8 @@ uint64_t JobFingerprint(const JobConfig& job) {
   identity.mutable_data()->clear_train_files();
   identity.mutable_data()->clear_valid_files();
   identity.mutable_data()->clear_test_files();
+  for (KafkaConfig* kafka : EvaluationTopics(identity.mutable_data())) LeaveOutAddresses(kafka);
+  if (identity.data().has_kafka()) LeaveOutAddresses(identity.mutable_data()->mutable_kafka());
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);

@@ -20,22 +20,29 @@ namespace satrap {
 
 // Reads `path`, applies `sets` in order (field_path.h), replaces an empty model.layers by the zoo
 // graph INSTALL_DIR/nn_worker/models/ZOO.textproto, fills the defaults in and validates
-// (validate_job.h). Overrides of model.layers act on the zoo graph's layers. NOT_FOUND or
-// INVALID_ARGUMENT with every problem found, one a line.
+// (validate_job.h). Overrides of model.layers act on the zoo graph's layers; one that gives a stream
+// files removes its topics, and one that gives it topics or a topic_pattern removes its files.
+// NOT_FOUND or INVALID_ARGUMENT with every problem found, one a line.
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);
 
 // Reads what ResolvedJobText wrote: fills in defaults only, and validates. Errors as LoadJob.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
-// Makes the sections present that a job may leave out, and sets every default.
+// Makes the sections present that a job may leave out, and sets every default. Topics of evaluation
+// streams take brokers, settings, format and columns from data.kafka if they name none.
 void ResolveJob(JobConfig* job);
+
+// Undoes that for brokers and settings, so that a change of data.kafka's reaches all streams when
+// the job is resolved again.
+void ForgetInheritedSettings(JobConfig* job);
 
 // The job as text, every default spelled out.
 std::string ResolvedJobText(const JobConfig& job);
 
 // Equal for the same job wherever it runs: XXH64 of the serialised job without paths (data_root,
-// run_dir, init_from, file globs).
+// run_dir, init_from, file globs) and without what says how a Kafka cluster is reached (brokers,
+// settings, group_id, queue_bytes, broker_wait_seconds).
 uint64_t JobFingerprint(const JobConfig& job);
 
 // Positions and sizes that several roles need.

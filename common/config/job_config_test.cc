@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "common/config/field_path.h"
 #include "common/config/text_format.h"
 #include "common/config/validate_job.h"
 #include "gmock/gmock.h"
@@ -108,6 +109,78 @@ TEST_F(JobConfigTest, TheFingerprintIgnoresPathsAndNoticesAllElse) {
   JobConfig without_default = *job;
   without_default.clear_seed();
   EXPECT_EQ(JobFingerprint(without_default), JobFingerprint(*job));
+}
+
+constexpr char kTopicJob[] = R"(
+  data { libsvm {} features { name: 'features' table: 'ids' }
+         kafka { brokers: 'a:1' topics: 'clicks' } test_kafka { topics: 'test' } }
+  tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } }
+  model { layers { name: 'logit' inputs: '*.linear' sum {} } }
+)";
+
+TEST_F(JobConfigTest, FilesOfAnOverrideTakeThePlaceOfTopics) {
+  const auto job = Load(kTopicJob, {"action=PREDICT", "init_from=m", "data.test_files=f"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_FALSE(job->data().has_test_kafka());
+  EXPECT_TRUE(job->data().has_kafka());
+}
+
+TEST_F(JobConfigTest, TopicsOfAnOverrideTakeThePlaceOfFiles) {
+  const auto job =
+      Load(kTopicJob, {"data.train_files=f", "data.valid_files=f", "data.kafka.brokers=b:2",
+                       "data.kafka.topics=views", "data.valid_kafka.topics=held_out",
+                       "evaluation.every_steps=9"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->data().train_files_size(), 0);
+  EXPECT_EQ(job->data().valid_files_size(), 0);
+  EXPECT_EQ(job->data().kafka().topics(0), "views");
+  EXPECT_EQ(job->data().valid_kafka().topics(0), "held_out");
+}
+
+TEST_F(JobConfigTest, ATopicPatternOfAnOverrideTakesThePlaceOfFiles) {
+  for (const std::string stream : {"train", "valid", "test"}) {
+    const std::string section = stream == "train" ? "kafka" : stream + "_kafka";
+    const auto job =
+        Load(kTopicJob, {"data." + stream + "_files=f", "data.kafka.brokers=b:2",
+                         "data." + section + ".topic_pattern=view*", "evaluation.every_steps=9"});
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->data().train_files_size() + job->data().valid_files_size() +
+                  job->data().test_files_size(),
+              0)
+        << stream;
+  }
+}
+
+TEST_F(JobConfigTest, NewBrokersReachTheEvaluationTopicsOfAResolvedJob) {
+  const auto job = Load(kTopicJob);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto moved = Load(ResolvedJobText(*job), {"data.kafka.brokers=b:2"});
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  EXPECT_EQ(moved->data().test_kafka().brokers(0), "b:2");
+}
+
+TEST_F(JobConfigTest, TheFingerprintIgnoresHowAClusterIsReached) {
+  JobConfig job = *Load(kJob);
+  job.mutable_data()->mutable_kafka()->add_brokers("b:1");
+  job.mutable_data()->mutable_kafka()->add_topics("clicks");
+  job.mutable_data()->mutable_valid_kafka()->add_topics("valid");
+  ResolveJob(&job);
+  for (const char* set :
+       {"data.kafka.brokers=c:2,d:3", "data.valid_kafka.brokers=c:2", "data.kafka.group_id=g",
+        "data.kafka.queue_bytes=5000000", "data.kafka.broker_wait_seconds=9"}) {
+    JobConfig moved = job;
+    ASSERT_TRUE(SetField(set, &moved).ok());
+    EXPECT_EQ(JobFingerprint(moved), JobFingerprint(job)) << set;
+  }
+  JobConfig secured = job;
+  secured.mutable_data()->mutable_kafka()->add_settings()->set_name("security.protocol");
+  EXPECT_EQ(JobFingerprint(secured), JobFingerprint(job));
+  for (const char* set : {"data.kafka.topics=views", "data.kafka.start.at=LATEST",
+                          "data.kafka.max_wait_ms=9", "data.valid_kafka.topics=other"}) {
+    JobConfig other = job;
+    ASSERT_TRUE(SetField(set, &other).ok());
+    EXPECT_NE(JobFingerprint(other), JobFingerprint(job)) << set;
+  }
 }
 
 }  // namespace

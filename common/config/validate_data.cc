@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/config/data_streams.h"
 #include "common/config/job_config.h"
 #include "common/config/validate_job.h"
 
@@ -33,29 +34,14 @@ std::vector<std::string> FormatNames() {
   return names;
 }
 
-void ValidateCsv(const CsvFormat& csv, Problems* problems) {
-  if (csv.separator().size() != 1) {
-    problems->Add("data.csv.separator",
-                  absl::StrCat("must be one byte, got '", csv.separator(), "'"));
-  } else if (csv.separator() == "\n") {
-    problems->Add("data.csv.separator", "must not be the end of a line");
-  } else if (csv.separator() == "\"" && QuotesOf(csv)) {
-    problems->Add("data.csv.separator",
-                  "must not be '\"', which encloses fields; data.csv.quotes: false gives it no "
-                  "meaning");
-  }
-  if (csv.multiline() && !QuotesOf(csv)) {
-    problems->Add("data.csv.multiline",
-                  csv.has_quotes()
-                      ? "needs data.csv.quotes"
-                      : "needs data.csv.quotes: true, which is not the default of files "
-                        "separated by tabs");
-  }
+// The columns of `csv` or `record`, at `columns_path`.
+void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
+                     const std::string& columns_path, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<int, int> count_of_kind;
-  for (int i = 0; i < csv.columns_size(); ++i) {
-    const ColumnConfig& column = csv.columns(i);
-    const std::string path = absl::StrCat("data.csv.columns[", i, "]");
+  for (int i = 0; i < columns.size(); ++i) {
+    const ColumnConfig& column = columns.Get(i);
+    const std::string path = absl::StrCat(columns_path, "[", i, "]");
     ++count_of_kind[column.kind()];
     // Features refer to columns by name; only an ignored one can do without.
     if (column.name().empty() && column.kind() != ColumnConfig::IGNORE) {
@@ -75,15 +61,55 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
     }
   }
   if (count_of_kind[ColumnConfig::LABEL] != 1) {
-    problems->Add("data.csv.columns",
+    problems->Add(columns_path,
                   absl::StrCat("need exactly one LABEL, got ", count_of_kind[ColumnConfig::LABEL]));
   }
   // A record has one of each, so a second column would silently replace the first.
   for (const auto kind : {ColumnConfig::WEIGHT, ColumnConfig::GROUP, ColumnConfig::TIME}) {
     if (count_of_kind[kind] <= 1) continue;
-    problems->Add("data.csv.columns",
-                  absl::StrCat("take at most one ", ColumnConfig::Kind_Name(kind), ", got ",
-                               count_of_kind[kind]));
+    problems->Add(columns_path, absl::StrCat("take at most one ", ColumnConfig::Kind_Name(kind),
+                                             ", got ", count_of_kind[kind]));
+  }
+}
+
+void ValidateCsv(const CsvFormat& csv, Problems* problems) {
+  if (csv.separator().size() != 1) {
+    problems->Add("data.csv.separator",
+                  absl::StrCat("must be one byte, got '", csv.separator(), "'"));
+  } else if (csv.separator() == "\n") {
+    problems->Add("data.csv.separator", "must not be the end of a line");
+  } else if (csv.separator() == "\"" && QuotesOf(csv)) {
+    problems->Add("data.csv.separator",
+                  "must not be '\"', which encloses fields; data.csv.quotes: false gives it no "
+                  "meaning");
+  }
+  if (csv.multiline() && !QuotesOf(csv)) {
+    problems->Add("data.csv.multiline",
+                  csv.has_quotes()
+                      ? "needs data.csv.quotes"
+                      : "needs data.csv.quotes: true, which is not the default of files "
+                        "separated by tabs");
+  }
+  ValidateColumns(csv.columns(), "data.csv.columns", problems);
+}
+
+// A Record has numbers and bytes where a line has text, so what says how text is read has no meaning.
+void ValidateRecord(const RecordFormat& record, Problems* problems) {
+  ValidateColumns(record.columns(), "data.record.columns", problems);
+  for (int i = 0; i < record.columns_size(); ++i) {
+    const ColumnConfig& column = record.columns(i);
+    const std::pair<const char*, int> of_text[] = {
+        {"missing_values", column.missing_values_size()},
+        {"positive_values", column.positive_values_size()},
+        {"negative_values", column.negative_values_size()},
+        {"vocabulary", column.vocabulary_size()},
+        {"test_vocabulary", column.test_vocabulary_size()},
+    };
+    for (const auto& [field, size] : of_text) {
+      if (size == 0) continue;
+      problems->Add(absl::StrCat("data.record.columns[", i, "].", field),
+                    absl::StrCat("must be empty, because a Record holds no text, got ", size));
+    }
   }
 }
 
@@ -224,6 +250,32 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
   }
 }
 
+void AddDeclared(const google::protobuf::RepeatedPtrField<ColumnConfig>& declared,
+                 ColumnNames* columns) {
+  for (const ColumnConfig& column : declared) {
+    if (column.kind() == ColumnConfig::NUMERIC) columns->numerics.push_back(column.name());
+    if (column.kind() == ColumnConfig::ID || column.kind() == ColumnConfig::MULTI_ID) {
+      columns->ids.push_back(column.name());
+    }
+  }
+}
+
+// Whether the streams that the job reads have data at all.
+void ValidateSources(const JobConfig& job, Problems* problems) {
+  const DataConfig& data = job.data();
+  if (data.has_synthetic()) return;
+  if (job.action() == JobConfig::TRAIN) {
+    if (data.train_files_size() > 0 || data.has_kafka()) return;
+    problems->Add("data.train_files", "must not be empty (or set data.kafka)");
+  } else if (job.action() == JobConfig::PREDICT && data.has_test_kafka()) {
+    problems->Add("data.test_kafka", "is not possible for predictions, which are those of files");
+  } else if (!HasTestData(data)) {
+    problems->Add("data.test_files",
+                  "must not be empty to evaluate or predict; "
+                  "--set data.test_files=FILE names some");
+  }
+}
+
 }  // namespace
 
 ColumnNames ColumnsOf(const DataConfig& data) {
@@ -235,12 +287,10 @@ ColumnNames ColumnsOf(const DataConfig& data) {
       for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
       break;
     case DataConfig::kCsv:
-      for (const ColumnConfig& column : data.csv().columns()) {
-        if (column.kind() == ColumnConfig::NUMERIC) columns.numerics.push_back(column.name());
-        if (column.kind() == ColumnConfig::ID || column.kind() == ColumnConfig::MULTI_ID) {
-          columns.ids.push_back(column.name());
-        }
-      }
+      AddDeclared(data.csv().columns(), &columns);
+      break;
+    case DataConfig::kRecord:
+      AddDeclared(data.record().columns(), &columns);
       break;
     case DataConfig::kLibsvm:
       columns.ids.push_back("features");
@@ -260,6 +310,11 @@ ColumnNames ColumnsOf(const DataConfig& data) {
     case DataConfig::FORMAT_NOT_SET:
       break;
   }
+  // Other streams have the same ones (validate_kafka.cc).
+  for (const KafkaColumn& column : data.kafka().columns()) {
+    const bool is_time = column.from() == KafkaColumn::TIMESTAMP;
+    (is_time ? columns.numerics : columns.ids).push_back(column.name());
+  }
   return columns;
 }
 
@@ -274,16 +329,10 @@ void ValidateData(const JobConfig& job, Problems* problems) {
   if (data.has_libffm()) {
     problems->Range("data.libffm.num_fields", data.libffm().num_fields(), 1, 65536);
   }
-  if (data.has_synthetic()) {
-    ValidateSynthetic(data.synthetic(), problems);
-  } else if (job.action() == JobConfig::TRAIN && data.train_files_size() == 0) {
-    problems->Add("data.train_files", "must not be empty");
-  } else if (job.action() != JobConfig::TRAIN && data.test_files_size() == 0 &&
-             data.seeded_split().test_fraction() <= 0) {
-    problems->Add("data.test_files",
-                  "must not be empty to evaluate or predict; "
-                  "--set data.test_files=FILE names some");
-  }
+  if (data.has_record()) ValidateRecord(data.record(), problems);
+  if (data.has_synthetic()) ValidateSynthetic(data.synthetic(), problems);
+  ValidateSources(job, problems);
+  ValidateKafka(job, problems);
   const double valid = data.seeded_split().valid_fraction();
   const double test = data.seeded_split().test_fraction();
   if (!(valid >= 0 && test >= 0 && valid + test < 1)) {

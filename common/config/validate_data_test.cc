@@ -26,7 +26,7 @@ JobConfig CsvJobWithColumn(const char* column) {
 
 TEST(ValidateData, NamesTheFormatsThereAre) {
   EXPECT_EQ(ProblemsOf(JobWithData("")),
-            "data: needs one of criteo_tsv, csv, libsvm, libffm, synthetic");
+            "data: needs one of criteo_tsv, csv, libsvm, libffm, synthetic, record");
 }
 
 TEST(ValidateData, AJobReadsFeaturesOrNumerics) {
@@ -39,7 +39,8 @@ TEST(ValidateData, AJobReadsFeaturesOrNumerics) {
 
 TEST(ValidateData, TrainingReadsTrainFiles) {
   EXPECT_EQ(ProblemsOf(CsvJob()), "");
-  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.train_files="}), "data.train_files: must not be empty");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.train_files="}),
+            "data.train_files: must not be empty (or set data.kafka)");
 }
 
 TEST(ValidateData, ScoringReadsTestFilesOrASplitOfTheTrainFiles) {

@@ -37,6 +37,10 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   problems->Range<int64_t>("max_message_bytes", job.max_message_bytes(), 1 << 16,
                            (int64_t{1} << 31) - 1);
   problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0, kMaxSteps);
+  problems->NotNegative("evaluation.every_seconds", job.evaluation().every_seconds());
+  problems->Range<int64_t>("evaluation.window_samples", job.evaluation().window_samples(), 0,
+                           kMaxSteps);
+  problems->NotNegative("evaluation.window_data_seconds", job.evaluation().window_data_seconds());
   problems->Range("evaluation.patience", job.evaluation().patience(), 0, 1000000);
   // The name of the run's folder begins with it.
   if (absl::StrContains(job.name(), '/')) {
@@ -44,6 +48,13 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   }
   if (job.reproducible() && job.mode() != JobConfig::SYNC) {
     problems->Add("reproducible", "needs mode SYNC, got HYBRID");
+  }
+  // A validation decides which cut is the best and when `patience` ends the run.
+  if (job.reproducible() && job.evaluation().every_seconds() > 0) {
+    problems->Add("evaluation.every_seconds",
+                  absl::StrCat("must be 0 with reproducible, because the clock would choose the "
+                               "steps (every_steps counts them), got ",
+                               job.evaluation().every_seconds()));
   }
   if (job.mode() == JobConfig::SYNC && job.lanes() < job.data_loader().replicas()) {
     problems->Add("lanes",

@@ -21,10 +21,12 @@ absl::Status ValidateJob(const JobConfig& job);
 
 // Parts of ValidateJob.
 void ValidateData(const JobConfig& job, Problems* problems);
+void ValidateKafka(const JobConfig& job, Problems* problems);  // part of ValidateData
 void ValidateTables(const JobConfig& job, Problems* problems);
 
-// The names of the columns that the parser of `data` produces: those that a feature may read, and
-// those that a numeric may read.
+// The names of the columns that the parser of `data` produces, those of messages (KafkaColumn) behind
+// them: the columns that a feature may read, with keys and headers as ids, and those that a numeric
+// may read, with the broker's time.
 struct ColumnNames {
   std::vector<std::string> ids;
   std::vector<std::string> numerics;

@@ -126,6 +126,24 @@ TEST(ValidateJob, BoundsTheConstantsOfTheDenseOptimizer) {
   EXPECT_EQ(ProblemsOf(job, {"dense_optimizer.sgd="}), "");
 }
 
+TEST(ValidateJob, BoundsEvaluation) {
+  const JobConfig job = SmallJob();
+  ExpectNotNegative(job, "evaluation.every_seconds");
+  ExpectRange(job, "evaluation.window_samples", 0, int64_t{1} << 60);
+  ExpectNotNegative(job, "evaluation.window_data_seconds");
+}
+
+TEST(ValidateJob, AReproducibleRunValidatesByStepsNotByTheClock) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"evaluation.every_seconds=60"}), "");
+  JobConfig job = SmallJob();
+  job.set_mode(JobConfig::SYNC);
+  job.set_reproducible(true);
+  EXPECT_EQ(ProblemsOf(job, {"evaluation.every_steps=60"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"evaluation.every_seconds=60"}),
+            "evaluation.every_seconds: must be 0 with reproducible, because the clock would choose "
+            "the steps (every_steps counts them), got 60");
+}
+
 TEST(ValidateJob, ScoringNeedsASavedModel) {
   for (const char* action : {"action=EVALUATE", "action=PREDICT"}) {
     EXPECT_EQ(ProblemsOf(SmallJob(), {action}), "init_from: is needed to evaluate or predict");

@@ -11,28 +11,20 @@ namespace {
 
 constexpr int kLimitMs = 15000;
 
-template <typename T, void (*kDestroy)(T*)>
-struct Destroyer {
-  void operator()(T* object) const { kDestroy(object); }
-};
-using Queue =
-    std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_t, rd_kafka_queue_destroy>>;
-using Event =
-    std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_t, rd_kafka_event_destroy>>;
 using AdminOptions =
     std::unique_ptr<rd_kafka_AdminOptions_t,
-                    Destroyer<rd_kafka_AdminOptions_t, rd_kafka_AdminOptions_destroy>>;
-using NewTopic =
-    std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy>>;
+                    KafkaDestroyer<rd_kafka_AdminOptions_t, rd_kafka_AdminOptions_destroy>>;
+using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t,
+                                 KafkaDestroyer<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy>>;
 using DeleteTopics =
     std::unique_ptr<rd_kafka_DeleteTopic_t,
-                    Destroyer<rd_kafka_DeleteTopic_t, rd_kafka_DeleteTopic_destroy>>;
+                    KafkaDestroyer<rd_kafka_DeleteTopic_t, rd_kafka_DeleteTopic_destroy>>;
 using NewPartitions =
     std::unique_ptr<rd_kafka_NewPartitions_t,
-                    Destroyer<rd_kafka_NewPartitions_t, rd_kafka_NewPartitions_destroy>>;
+                    KafkaDestroyer<rd_kafka_NewPartitions_t, rd_kafka_NewPartitions_destroy>>;
 using DeleteRecordsBefore =
     std::unique_ptr<rd_kafka_DeleteRecords_t,
-                    Destroyer<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy>>;
+                    KafkaDestroyer<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy>>;
 
 // A request and its answer. One object serves one call.
 class Request {
@@ -72,9 +64,9 @@ class Request {
 
  private:
   const std::string doing_;
-  const Queue queue_;
+  const KafkaQueue queue_;
   const AdminOptions options_;
-  Event event_;
+  KafkaEvent event_;
 };
 
 }  // namespace

@@ -30,6 +30,30 @@ std::string Shortened(absl::string_view reason) {
 
 }  // namespace
 
+ConnectionTrouble::Last ConnectionTrouble::last() const {
+  MutexLock lock(&mutex_);
+  return last_;
+}
+
+void ConnectionTrouble::NoteError(rd_kafka_resp_err_t code, absl::string_view reason) {
+  MutexLock lock(&mutex_);
+  // That all brokers are down follows an error that says why; that one is worth keeping.
+  if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && last_.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return;
+  }
+  const bool hopeless = !answered_ && (code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
+                                       code == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
+                                       code == RD_KAFKA_RESP_ERR__SSL);
+  if (last_.hopeless && !hopeless) return;
+  last_ = {code, Shortened(reason), hopeless};
+}
+
+void ConnectionTrouble::NoteAnswer() {
+  MutexLock lock(&mutex_);
+  answered_ = true;
+  if (last_.code != RD_KAFKA_RESP_ERR_NO_ERROR) last_ = Last();
+}
+
 KafkaClient::KafkaClient(const KafkaConfig& config, Options options)
     : state_(std::make_shared<State>()), brokers_(absl::StrJoin(config.brokers(), ",")) {
   state_->options = std::move(options);
@@ -101,17 +125,7 @@ void KafkaClient::OnError(rd_kafka_t* client, int code, const char* reason, void
     error = rd_kafka_fatal_error(client, fatal, sizeof(fatal));
     text = fatal;
   }
-  MutexLock lock(&me->mutex);
-  // That all brokers are down follows an error that says why; that one is worth keeping.
-  if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN &&
-      me->trouble.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return;
-  }
-  const bool hopeless = error == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
-                        error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED ||
-                        error == RD_KAFKA_RESP_ERR__SSL;
-  if (me->trouble.hopeless && !hopeless) return;
-  me->trouble = {error, Shortened(text), hopeless};
+  me->trouble.NoteError(error, text);
 }
 
 void KafkaClient::OnLog(const rd_kafka_t* client, int level, const char* facility,
@@ -126,19 +140,9 @@ void KafkaClient::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, voi
   static_cast<State*>(state)->options.on_delivery(*message);
 }
 
-KafkaClient::Trouble KafkaClient::trouble() const {
-  MutexLock lock(&state_->mutex);
-  return state_->trouble;
-}
-
-void KafkaClient::ForgetTrouble() {
-  MutexLock lock(&state_->mutex);
-  state_->trouble = Trouble();
-}
-
 absl::Status KafkaClient::Unreachable(absl::string_view within) const {
-  const Trouble why = trouble();
-  if (why.code == RD_KAFKA_RESP_ERR__SSL) {
+  const ConnectionTrouble::Last why = trouble();
+  if (why.hopeless && why.code == RD_KAFKA_RESP_ERR__SSL) {
     return absl::PermissionDeniedError(absl::StrCat(
         "TLS with the Kafka broker failed: ", why.reason,
         "; check security.protocol, ssl.ca.location and the name in the broker's certificate"));

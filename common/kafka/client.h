@@ -27,6 +27,27 @@
 
 namespace satrap {
 
+// What went wrong with a client's connections last. Thread-safe.
+class ConnectionTrouble {
+ public:
+  struct Last {
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // since the last answer
+    std::string reason;
+    // An error that waiting does not cure: login refused, or TLS that does not come about. Never once
+    // a broker has answered: the settings are right then, and a broker that refuses is restarting.
+    bool hopeless = false;
+  };
+  Last last() const;
+  void NoteError(rd_kafka_resp_err_t code, absl::string_view reason);
+  // A broker has done what it was asked.
+  void NoteAnswer();
+
+ private:
+  mutable Mutex mutex_;
+  Last last_ GUARDED_BY(mutex_);
+  bool answered_ GUARDED_BY(mutex_) = false;
+};
+
 class KafkaClient {
  public:
   struct Options {
@@ -53,15 +74,8 @@ class KafkaClient {
   // Serves callbacks; waits up to `timeout_ms` for one.
   void Poll(int timeout_ms) { rd_kafka_poll(client_, timeout_ms); }
 
-  // What went wrong with a connection last. `code` is NO_ERROR if nothing did since ForgetTrouble.
-  struct Trouble {
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    std::string reason;
-    // An error that waiting does not cure: login refused, or TLS that does not come about.
-    bool hopeless = false;
-  };
-  Trouble trouble() const;
-  void ForgetTrouble();
+  ConnectionTrouble::Last trouble() const { return state_->trouble.last(); }
+  void NoteAnswer() { state_->trouble.NoteAnswer(); }
   // The status for "no broker has answered in time": says why, as far as the trouble tells, and what
   // to do. UNAVAILABLE; PERMISSION_DENIED for a login or TLS that failed.
   absl::Status Unreachable(absl::string_view within) const;
@@ -70,8 +84,7 @@ class KafkaClient {
   // What librdkafka's callbacks refer to.
   struct State {
     Options options;
-    mutable Mutex mutex;
-    Trouble trouble GUARDED_BY(mutex);
+    ConnectionTrouble trouble;
   };
   KafkaClient(const KafkaConfig& config, Options options);
   static void OnError(rd_kafka_t* client, int code, const char* reason, void* state);
@@ -100,6 +113,16 @@ class TopicPartitions {
  private:
   rd_kafka_topic_partition_list_t* const list_;
 };
+
+// librdkafka's objects, destroyed by the function that it has for them.
+template <typename T, void (*kDestroy)(T*)>
+struct KafkaDestroyer {
+  void operator()(T* object) const { kDestroy(object); }
+};
+using KafkaQueue =
+    std::unique_ptr<rd_kafka_queue_t, KafkaDestroyer<rd_kafka_queue_t, rd_kafka_queue_destroy>>;
+using KafkaEvent =
+    std::unique_ptr<rd_kafka_event_t, KafkaDestroyer<rd_kafka_event_t, rd_kafka_event_destroy>>;
 
 // "DOING: librdkafka's text" with the code that says who can mend it: UNAVAILABLE (waiting),
 // NOT_FOUND (no such topic or partition), PERMISSION_DENIED, OUT_OF_RANGE (offsets),

@@ -123,14 +123,17 @@ absl::StatusOr<std::vector<KafkaPartition>> KafkaCluster::Partitions(
   return partitions;
 }
 
+int64_t KafkaCluster::DeadlineMs() const { return MonotonicMs() + LimitMs(); }
+
 absl::StatusOr<std::vector<int64_t>> KafkaCluster::AskOffsets(
-    absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
+    absl::Span<const KafkaPartition> partitions, int64_t time_ms, int64_t deadline_ms) const {
   std::vector<int64_t> offsets;
   if (partitions.empty()) return offsets;
   TopicPartitions list(partitions.size());
   for (const KafkaPartition& partition : partitions) list.Add(partition, time_ms);
+  const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 1);
   const rd_kafka_resp_err_t error =
-      rd_kafka_offsets_for_times(client_->get(), list.get(), LimitMs());
+      rd_kafka_offsets_for_times(client_->get(), list.get(), static_cast<int>(left_ms));
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return KafkaError(absl::StrCat("cannot ask for offsets of ", partitions[i].ToString(), " at ",
@@ -149,10 +152,12 @@ absl::StatusOr<std::vector<int64_t>> KafkaCluster::AskOffsets(
 
 absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
     absl::Span<const KafkaPartition> partitions) const {
+  const int64_t deadline_ms = DeadlineMs();
   // As the broker's protocol has it, -2 asks for the first and -1 for the last.
   ASSIGN_OR_RETURN(const std::vector<int64_t> earliest,
-                   AskOffsets(partitions, RD_KAFKA_OFFSET_BEGINNING));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> latest, AskOffsets(partitions, RD_KAFKA_OFFSET_END));
+                   AskOffsets(partitions, RD_KAFKA_OFFSET_BEGINNING, deadline_ms));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
+                   AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
   std::vector<KafkaOffsetRange> ranges;
   for (size_t i = 0; i < partitions.size(); ++i) ranges.push_back({earliest[i], latest[i]});
   return ranges;
@@ -160,10 +165,13 @@ absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
 
 absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
     absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
+  const int64_t deadline_ms = DeadlineMs();
+  // First, so that a message that arrives between the answers lies behind it and is not skipped.
+  ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
+                   AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
   // Negative times have another meaning in the protocol, and all messages are later anyway.
   ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
-                   AskOffsets(partitions, std::max<int64_t>(time_ms, 0)));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> latest, AskOffsets(partitions, RD_KAFKA_OFFSET_END));
+                   AskOffsets(partitions, std::max<int64_t>(time_ms, 0), deadline_ms));
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i] < 0) offsets[i] = latest[i];
   }
@@ -196,14 +204,26 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
   if (places.empty()) return absl::OkStatus();
   TopicPartitions list(places.size());
   for (const KafkaPlace& place : places) list.Add(place.partition, place.offset);
-  const rd_kafka_resp_err_t error = rd_kafka_commit(client_->get(), list.get(), 0);
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    return KafkaError(absl::StrCat("cannot commit offset ", places[i].offset, " of ",
-                                   places[i].partition.ToString()),
-                      list[i].err);
+  const std::string doing = absl::StrCat("cannot commit offsets at ", client_->brokers());
+  const KafkaQueue queue(rd_kafka_queue_new(client_->get()));
+  rd_kafka_resp_err_t error =
+      rd_kafka_commit_queue(client_->get(), list.get(), queue.get(), nullptr, nullptr);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
+  // rd_kafka_commit has no limit: it waits for a broker that is away as long as a group's session lasts,
+  // and for one that hangs as long as its socket.
+  const KafkaEvent event(rd_kafka_queue_poll(queue.get(), LimitMs()));
+  if (event == nullptr) return KafkaError(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
+  const rd_kafka_topic_partition_list_t* const done =
+      rd_kafka_event_topic_partition_list(event.get());
+  for (int i = 0; done != nullptr && i < done->cnt; ++i) {
+    const rd_kafka_topic_partition_t& each = done->elems[i];
+    if (each.err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    return KafkaError(absl::StrCat("cannot commit offset ", each.offset, " of ",
+                                   KafkaPartition{each.topic, each.partition}.ToString()),
+                      each.err);
   }
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("cannot commit offsets", error);
+  error = rd_kafka_event_error(event.get());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
   return absl::OkStatus();
 }
 

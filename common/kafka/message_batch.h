@@ -1,5 +1,6 @@
 // A MessageBatch holds some messages of one partition, in the order of their offsets, without
-// copying them: the bytes stand where librdkafka received them.
+// copying them: the bytes stand where librdkafka received them. Sources that are not librdkafka
+// (message_source.h) fill it with messages of their own.
 //
 // Not thread-safe. It must be cleared or destroyed before the reader that filled it.
 
@@ -8,6 +9,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -24,8 +28,8 @@ class MessageBatch {
   MessageBatch(const MessageBatch&) = delete;
   MessageBatch& operator=(const MessageBatch&) = delete;
 
-  size_t size() const { return messages_.size(); }
-  bool empty() const { return messages_.empty(); }
+  size_t size() const { return messages_.size() + own_.size(); }
+  bool empty() const { return size() == 0; }
   void Clear();
 
   // Of message i. Views are valid until the batch changes. REQUIRES: i < size()
@@ -41,9 +45,22 @@ class MessageBatch {
   // The message's time at the broker, milliseconds since 1970; -1 if it has none.
   int64_t time_ms(size_t i) const;
 
+  // A message that does not come from librdkafka.
+  struct Message {
+    int64_t offset = 0;
+    std::string value;
+    bool is_tombstone = false;
+    absl::optional<std::string> key;
+    std::map<std::string, std::string> headers;
+    int64_t time_ms = -1;
+  };
+  // REQUIRES: the batch holds none of librdkafka's
+  void Add(Message message) { own_.push_back(std::move(message)); }
+
  private:
   friend class PartitionReader;
   std::vector<rd_kafka_message_s*> messages_;  // owned
+  std::vector<Message> own_;                   // one of the two is empty
 };
 
 }  // namespace satrap

@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/kafka/client.h"
+#include "common/kafka/offset_errors.h"
 #include "common/kafka/partition_watch.h"
 #include "common/thread/clock.h"
 
@@ -55,7 +56,8 @@ PartitionReader::~PartitionReader() {
 }
 
 absl::StatusOr<std::unique_ptr<PartitionReader>> PartitionReader::Open(
-    const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger) {
+    const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
+    std::shared_ptr<BrokerOutage> outage) {
   std::set<KafkaPartition> once;
   for (const KafkaPlace& place : places) {
     CHECK(once.insert(place.partition).second) << place.partition.ToString() << " twice";
@@ -66,11 +68,13 @@ absl::StatusOr<std::unique_ptr<PartitionReader>> PartitionReader::Open(
   options.logger = logger;
   std::unique_ptr<PartitionReader> self(new PartitionReader(config, std::move(logger)));
   ASSIGN_OR_RETURN(self->client_, KafkaClient::Create(config, std::move(options)));
-  RETURN_IF_ERROR(self->Assign(std::move(places)));
+  if (outage == nullptr) outage = std::make_shared<BrokerOutage>();
+  RETURN_IF_ERROR(self->Assign(std::move(places), std::move(outage)));
   return self;
 }
 
-absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places) {
+absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
+                                     std::shared_ptr<BrokerOutage> outage) {
   TopicPartitions list(places.size());
   std::vector<KafkaPartition> names;
   const size_t share =
@@ -104,7 +108,8 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places) {
   const rd_kafka_resp_err_t error = rd_kafka_assign(client_->get(), list.get());
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("cannot read partitions", error);
   watch_ = std::make_unique<PartitionWatch>(client_.get(), std::move(names),
-                                            config_.broker_wait_seconds(), logger_, [this] {
+                                            config_.broker_wait_seconds(), logger_,
+                                            std::move(outage), [this] {
                                               {
                                                 MutexLock lock(&mutex_);
                                                 ++arrivals_;
@@ -166,9 +171,9 @@ absl::Status PartitionReader::Take(Partition* partition, rd_kafka_message_t* mes
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR ||
       message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
     const int64_t offset = message->offset;
-    const int64_t wanted = partition->next;
     const bool end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    if (offset >= wanted) {
+    const absl::Status status = CheckOffset(partition->name, offset, partition->next);
+    if (status.ok()) {
       partition->next = end ? offset : offset + 1;
       partition->at_end = end;
       if (end) {
@@ -179,9 +184,7 @@ absl::Status PartitionReader::Take(Partition* partition, rd_kafka_message_t* mes
       return absl::OkStatus();
     }
     rd_kafka_message_destroy(message);
-    return absl::DataLossError(
-        absl::StrCat("offset ", offset, " of ", partition->name.ToString(), " came where ", wanted,
-                     " or a later one was due: the client repeats messages"));
+    return status;
   }
   const absl::Status status = Fail(partition, *message);
   rd_kafka_message_destroy(message);
@@ -212,21 +215,10 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
                                        partition->name.partition, &earliest, &latest, kFindLostMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return KafkaError(absl::StrCat("offset ", partition->next, " of ", partition->name.ToString(),
-                                   " is gone, and which ones are left cannot be asked"),
+                                   " was refused, and which ones are there cannot be asked"),
                       error);
   }
-  const bool cut_off = partition->next > latest;
-  partition->lost = Lost{partition->next, cut_off ? latest : earliest};
-  if (cut_off) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "offset ", partition->next, " of ", partition->name.ToString(),
-        " was wanted, and the partition ends at ", latest,
-        ": its log was lost or the topic was made anew. on_lost_offsets: SKIP goes on at the end"));
-  }
-  return absl::OutOfRangeError(absl::StrCat(
-      "offset ", partition->next, " of ", partition->name.ToString(),
-      " was wanted, and the first one that the broker still has is ", earliest,
-      ": retention removed messages before they were read. on_lost_offsets: SKIP goes on there"));
+  return OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
 }
 
 void PartitionReader::NoteDemand(Partition* partition, size_t messages, size_t bytes) {

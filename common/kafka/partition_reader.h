@@ -1,6 +1,7 @@
 // A PartitionReader reads a fixed set of partitions side by side, each from an offset that the
 // caller gives, each through a queue of its own: a partition that nobody reads fills its share of
-// queue_bytes and then waits, and holds up no other.
+// queue_bytes (64 KiB at least, and one answer of the broker on top of it) and then waits, and holds up
+// no other.
 //
 // Every message that the broker has and a reader may see is given once, in the order of offsets.
 // Offsets without a message (compaction, aborted transactions, the marks of transactions) show as
@@ -15,7 +16,10 @@
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time, different
 // partitions may be read by different threads. Everything else is thread-safe. Nothing blocks but
-// Wait and the destructor (KafkaClient's). Batches must be gone before the reader.
+// Wait, the destructor (KafkaClient's), and for 5 s at most the Read that meets an offset which the
+// broker refuses: it asks which ones are there. Batches must be gone before the reader.
+//
+// What its methods give is said in message_source.h.
 //
 // There is no pause, resume or seek: with batches, librdkafka 2.0.2 loses messages on them. Further
 // partitions, and partitions whose lost offsets are skipped, are read by another reader.
@@ -33,7 +37,9 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/kafka/broker_outage.h"
 #include "common/kafka/message_batch.h"
+#include "common/kafka/message_source.h"
 #include "common/kafka/partition.h"
 #include "common/log/log.h"
 #include "common/thread/mutex.h"
@@ -44,56 +50,37 @@ namespace satrap {
 class KafkaClient;
 class PartitionWatch;
 
-class PartitionReader {
+class PartitionReader final : public MessageSource {
  public:
   // Begins to fetch from each place. The places are known to exist (KafkaCluster); those of this
-  // reader have the indices of `places`. Errors as ResolveKafkaSettings.
+  // reader have the indices of `places`. Readers that share an outage warn once of a broker that is
+  // away; null: this one alone. Errors as ResolveKafkaSettings.
   // REQUIRES: no partition twice
-  static absl::StatusOr<std::unique_ptr<PartitionReader>> Open(const KafkaConfig& config,
-                                                               std::vector<KafkaPlace> places,
-                                                               Logger logger);
-  ~PartitionReader();
+  static absl::StatusOr<std::unique_ptr<PartitionReader>> Open(
+      const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
+      std::shared_ptr<BrokerOutage> outage = nullptr);
+  ~PartitionReader() override;
 
   size_t partitions() const { return partitions_.size(); }
   const KafkaPartition& partition(size_t index) const;
 
-  // Clears `batch` and moves up to `max_messages` messages that have arrived into it; none if none
-  // has. An error names the partition and the offsets concerned, and comes again from then on:
-  //   OUT_OF_RANGE         the broker no longer has the next offset: lost() says which offsets
-  //   NOT_FOUND            the topic or the partition was deleted
-  //   DATA_LOSS            a message is damaged, or offsets do not grow
-  //   PERMISSION_DENIED    the login may not read it
-  //   UNAVAILABLE          the broker has been away for broker_wait_seconds
-  // REQUIRES: max_messages > 0
-  absl::Status Read(size_t index, size_t max_messages, MessageBatch* batch);
+  absl::Status Read(size_t index, size_t max_messages, MessageBatch* batch) override;
+  int64_t next_offset(size_t index) const override;
+  bool at_end(size_t index) const override;
+  absl::optional<Lost> lost(size_t index) const override;
+  bool Wait(absl::Span<const size_t> indices, absl::Duration limit) override;
+  int64_t end_offset(size_t index) const override;
 
-  // The first offset of which nothing is known yet.
-  int64_t next_offset(size_t index) const;
-  // Whether next_offset was the end of the partition when the broker was last asked for messages.
-  bool at_end(size_t index) const;
-  // After OUT_OF_RANGE: offsets [wanted, found) hold no message that can be read any more. Found is
-  // less than wanted if the partition ends before it, as after the loss of its log.
-  struct Lost {
-    int64_t wanted = 0;
-    int64_t found = 0;
-  };
-  absl::optional<Lost> lost(size_t index) const;
-
-  // Waits until Read of one of `indices` would give something, or an error; false if `limit` passed.
-  bool Wait(absl::Span<const size_t> indices, absl::Duration limit);
   // Makes Wait return within a moment, now and always.
   void Stop();
 
-  // The partition's end as the broker told it last; -1 before it was first told. At most about a
-  // second old while the broker is there. What is behind it cannot be read yet.
-  int64_t end_offset(size_t index) const;
   // Messages that have arrived and were not read yet.
   size_t queued_messages(size_t index) const;
 
  private:
   struct Partition;
   PartitionReader(const KafkaConfig& config, Logger logger);
-  absl::Status Assign(std::vector<KafkaPlace> places);
+  absl::Status Assign(std::vector<KafkaPlace> places, std::shared_ptr<BrokerOutage> outage);
   absl::Status Take(Partition* partition, rd_kafka_message_s* message, MessageBatch* batch);
   absl::Status Fail(Partition* partition, const rd_kafka_message_s& message);
   absl::Status FindLost(Partition* partition);

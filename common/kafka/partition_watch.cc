@@ -11,11 +11,12 @@ namespace satrap {
 
 PartitionWatch::PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                                double broker_wait_seconds, Logger logger,
-                               std::function<void()> wake)
+                               std::shared_ptr<BrokerOutage> outage, std::function<void()> wake)
     : client_(client),
       partitions_(std::move(partitions)),
       wait_ms_(static_cast<int64_t>(broker_wait_seconds * 1000)),
       logger_(std::move(logger)),
+      outage_(std::move(outage)),
       wake_(std::move(wake)),
       ends_(new std::atomic<int64_t>[partitions_.size()]),
       missing_(new std::atomic<bool>[partitions_.size()]),
@@ -35,6 +36,7 @@ PartitionWatch::~PartitionWatch() {
   }
   changed_.NotifyAll();
   thread_.join();
+  if (silent_) outage_->End();
 }
 
 absl::Status PartitionWatch::status() const {
@@ -115,10 +117,10 @@ void PartitionWatch::NoteMissing(size_t index) {
 
 void PartitionWatch::NoteAnswer() {
   const int64_t now_ms = MonotonicMs();
-  if (warned_) {
+  client_->NoteAnswer();
+  if (std::exchange(silent_, false) && outage_->End()) {
     logger_.Info("the Kafka broker answers again",
                  {{"away", absl::FormatDuration(absl::Milliseconds(now_ms - last_answer_ms_))}});
-    warned_ = false;
   }
   last_answer_ms_ = now_ms;
 }
@@ -126,8 +128,7 @@ void PartitionWatch::NoteAnswer() {
 void PartitionWatch::NoteSilence() {
   const int64_t silent_ms = MonotonicMs() - last_answer_ms_;
   client_->Poll(0);
-  if (silent_ms >= kGoneMs && !warned_) {
-    warned_ = true;
+  if (silent_ms >= kGoneMs && !std::exchange(silent_, true) && outage_->Begin()) {
     const std::string limit = absl::FormatDuration(absl::Milliseconds(wait_ms_));
     logger_.Warning("no Kafka broker answers; the run waits for it",
                     {{"brokers", client_->brokers()},

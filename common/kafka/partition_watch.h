@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/kafka/broker_outage.h"
 #include "common/kafka/client.h"
 #include "common/kafka/partition.h"
 #include "common/log/log.h"
@@ -33,9 +34,10 @@ class PartitionWatch {
   static constexpr int kMissingMs = 10000;
 
   // Asks through `client`, which must outlive it. `wake` is called when status() has become an error
-  // or a partition is missing.
+  // or a partition is missing. Watches that share `outage` warn once of a broker that is away.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
-                 double broker_wait_seconds, Logger logger, std::function<void()> wake);
+                 double broker_wait_seconds, Logger logger, std::shared_ptr<BrokerOutage> outage,
+                 std::function<void()> wake);
   ~PartitionWatch();
 
   // A queue that is being read runs low: asks soon, in case librdkafka has not noticed.
@@ -66,6 +68,7 @@ class PartitionWatch {
   const std::vector<KafkaPartition> partitions_;
   const int64_t wait_ms_;
   const Logger logger_;
+  const std::shared_ptr<BrokerOutage> outage_;
   const std::function<void()> wake_;
   std::unique_ptr<std::atomic<int64_t>[]> ends_;
   std::unique_ptr<std::atomic<bool>[]> missing_;
@@ -79,7 +82,7 @@ class PartitionWatch {
   // Of the thread alone.
   int64_t last_query_ms_ = 0;
   int64_t last_answer_ms_;
-  bool warned_ = false;
+  bool silent_ = false;                    // for long enough that `outage_` counts it
   std::vector<int64_t> missing_since_ms_;  // 0: it is there
   std::thread thread_;
 };

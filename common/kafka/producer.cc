@@ -20,9 +20,21 @@ std::string NameOf(absl::string_view topic, int32_t partition) {
   return absl::StrCat(topic, "/", partition);
 }
 
-rd_kafka_headers_t* HeadersOf(const KafkaProducer::Message& message) {
-  if (message.headers.empty()) return nullptr;
-  rd_kafka_headers_t* const headers = rd_kafka_headers_new(message.headers.size());
+// Below this the size of a message is not why it is refused.
+constexpr size_t kLeastShortened = 512;
+constexpr char kFullBytes[] = "full_bytes";
+
+void AddFullBytes(size_t bytes, rd_kafka_headers_t* headers) {
+  const std::string text = absl::StrCat(bytes);
+  rd_kafka_header_add(headers, kFullBytes, -1, text.data(), static_cast<ssize_t>(text.size()));
+}
+
+// `sent` bytes of the message's value are sent.
+rd_kafka_headers_t* HeadersOf(const KafkaProducer::Message& message, size_t sent) {
+  const bool is_short = sent < message.value.size();
+  if (message.headers.empty() && !is_short) return nullptr;
+  rd_kafka_headers_t* const headers = rd_kafka_headers_new(message.headers.size() + 1);
+  if (is_short) AddFullBytes(message.value.size(), headers);
   for (const auto& [name, value] : message.headers) {
     rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()), value.data(),
                         static_cast<ssize_t>(value.size()));
@@ -54,8 +66,11 @@ KafkaProducer::~KafkaProducer() {
 void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
   if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     delivered_.fetch_add(1, std::memory_order_relaxed);
+    client_->NoteAnswer();
     return;
   }
+  const bool too_large = message.err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+  if (too_large && message._private != nullptr && SendShortened(message)) return;
   // A time-out says nothing of its cause, which the connection's last trouble does.
   const std::string reason = client_->trouble().reason;
   absl::Status status = KafkaError(
@@ -67,6 +82,29 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
   if (error_.ok()) error_ = std::move(status);
 }
 
+bool KafkaProducer::SendShortened(const rd_kafka_message_t& message) {
+  if (message.len < 2 * kLeastShortened) return false;
+  rd_kafka_headers_t* old = nullptr;  // stay the message's
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(&message, &old) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    headers = rd_kafka_headers_copy(old);
+  } else {
+    headers = rd_kafka_headers_new(1);
+  }
+  const void* value = nullptr;
+  size_t size = 0;
+  if (rd_kafka_header_get_last(headers, kFullBytes, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    AddFullBytes(message.len, headers);
+  }
+  const rd_kafka_resp_err_t error = rd_kafka_producev(
+      client_->get(), RD_KAFKA_V_RKT(message.rkt), RD_KAFKA_V_PARTITION(message.partition),
+      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE(message.payload, message.len / 2),
+      RD_KAFKA_V_KEY(message.key, message.key_len), RD_KAFKA_V_HEADERS(headers),
+      RD_KAFKA_V_OPAQUE(message._private), RD_KAFKA_V_END);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);
+  return error == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 absl::Status KafkaProducer::first_error() const {
   MutexLock lock(&mutex_);
   return error_;
@@ -75,28 +113,36 @@ absl::Status KafkaProducer::first_error() const {
 absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
   const std::string topic(message.topic);
   const int64_t deadline_ms = MonotonicMs() + absl::ToInt64Milliseconds(limit);
+  absl::string_view value = message.value;  // or as much of it as is taken
   for (;;) {
     // Deliveries are counted here, too, or nothing but Flush would make room.
     client_->Poll(0);
     RETURN_IF_ERROR(first_error());
-    rd_kafka_headers_t* const headers = HeadersOf(message);
+    rd_kafka_headers_t* const headers = HeadersOf(message, value.size());
     const bool null_value = message.tombstone;
     // A null pointer means no value and no key, so empty ones need a pointer to something.
     const rd_kafka_resp_err_t error = rd_kafka_producev(
         client_->get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(message.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_VALUE(null_value              ? nullptr
-                         : message.value.empty() ? const_cast<char*>("")
-                                                 : const_cast<char*>(message.value.data()),
-                         message.value.size()),
+        RD_KAFKA_V_VALUE(null_value      ? nullptr
+                         : value.empty() ? const_cast<char*>("")
+                                         : const_cast<char*>(value.data()),
+                         value.size()),
         RD_KAFKA_V_KEY(!message.key.has_value() ? nullptr
                        : message.key->empty()   ? ""
                                                 : message.key->data(),
                        message.key.has_value() ? message.key->size() : 0),
-        RD_KAFKA_V_TIMESTAMP(message.time_ms), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+        RD_KAFKA_V_TIMESTAMP(message.time_ms), RD_KAFKA_V_HEADERS(headers),
+        // Says at the delivery whether it may be shortened.
+        RD_KAFKA_V_OPAQUE(message.may_be_shortened ? this : nullptr), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
     // Only a message that was taken owns its headers.
     if (headers != nullptr) rd_kafka_headers_destroy(headers);
+    if (error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE && message.may_be_shortened &&
+        value.size() >= 2 * kLeastShortened) {
+      value = value.substr(0, value.size() / 2);
+      continue;
+    }
     if (error != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
       return KafkaError(absl::StrCat("cannot write a message of ", message.value.size(),
                                      " bytes to ", NameOf(topic, message.partition)),
@@ -111,21 +157,25 @@ absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
   }
 }
 
-absl::Status KafkaProducer::Flush(absl::Duration limit) {
+absl::StatusOr<bool> KafkaProducer::TryFlush(absl::Duration limit) {
   const int64_t deadline_ms = MonotonicMs() + absl::ToInt64Milliseconds(limit);
   for (;;) {
     const int64_t left_ms = deadline_ms - MonotonicMs();
     const rd_kafka_resp_err_t error =
         rd_kafka_flush(client_->get(), static_cast<int>(std::clamp<int64_t>(left_ms, 0, kSliceMs)));
     RETURN_IF_ERROR(first_error());
-    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
     if (client_->trouble().hopeless) return client_->Unreachable("");
-    if (left_ms <= 0) {
-      return absl::UnavailableError(absl::StrCat(
-          rd_kafka_outq_len(client_->get()), " messages are not acknowledged; ",
-          client_->Unreachable(absl::StrCat("within ", absl::FormatDuration(limit))).message()));
-    }
+    if (left_ms <= 0) return false;
   }
+}
+
+absl::Status KafkaProducer::Flush(absl::Duration limit) {
+  ASSIGN_OR_RETURN(const bool flushed, TryFlush(limit));
+  if (flushed) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      rd_kafka_outq_len(client_->get()), " messages are not acknowledged; ",
+      client_->Unreachable(absl::StrCat("within ", absl::FormatDuration(limit))).message()));
 }
 
 }  // namespace satrap

@@ -45,6 +45,9 @@ class KafkaProducer {
     absl::optional<absl::string_view> key;
     int64_t time_ms = 0;  // since 1970; 0: now
     std::vector<std::pair<std::string, std::string>> headers;
+    // If the broker does not take a message of this size, the first half of the value is sent in place
+    // of it, and so on; the header "full_bytes" then has the size of the whole value.
+    bool may_be_shortened = false;
   };
   // Copies the message and queues it; waits, at most `limit`, while the queue (librdkafka's
   // queue.buffering.*) is full.
@@ -53,9 +56,11 @@ class KafkaProducer {
   // delivered. Names topic and partition.
   absl::Status Send(const Message& message, absl::Duration limit = absl::Seconds(30));
 
-  // Waits, at most `limit`, until every message is acknowledged. The error of the first message that
-  // could not be delivered, naming its topic, partition and cause; it stays. UNAVAILABLE if time ran
-  // out, with the number of messages that are left.
+  // Waits, at most `limit`, until every message is acknowledged; false if time ran out. The error of
+  // the first message that could not be delivered, naming its topic, partition and cause; it stays.
+  // A message is given up after broker_wait_seconds, unless the job sets message.timeout.ms.
+  absl::StatusOr<bool> TryFlush(absl::Duration limit);
+  // The same, but UNAVAILABLE if time ran out, with the number of messages that are left.
   absl::Status Flush(absl::Duration limit);
 
   // Messages acknowledged so far. Counted in Send and Flush, so it may lag behind the broker.
@@ -64,6 +69,8 @@ class KafkaProducer {
  private:
   KafkaProducer() = default;
   void OnDelivery(const rd_kafka_message_s& message);
+  // Sends half of a message that the broker found too large; false if that cannot be.
+  bool SendShortened(const rd_kafka_message_s& message);
   absl::Status first_error() const;
 
   std::unique_ptr<KafkaClient> client_;

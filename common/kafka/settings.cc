@@ -225,6 +225,10 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
     settings["fetch.message.max.bytes"] =
         absl::StrCat(std::clamp<int64_t>(queue_bytes / 2, 64 << 10, 1 << 20));
   }
+  if (role == KafkaRole::kProducer) {
+    settings["message.timeout.ms"] = absl::StrCat(
+        static_cast<int64_t>(std::clamp(config.broker_wait_seconds() * 1000, 1.0, 2147483647.0)));
+  }
   for (const KafkaSetting& setting : config.settings()) {
     absl::StatusOr<std::string> value = ResolveKafkaValue(setting.value());
     if (!value.ok()) {
@@ -232,8 +236,9 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
           value.status().code(),
           absl::StrCat("setting ", setting.name(), " of Kafka: ", value.status().message()));
     }
-    // Both names mean one setting; the default must not win by its place in the order.
+    // Two names mean one setting; the default must not win by its place in the order.
     if (setting.name() == "max.partition.fetch.bytes") settings.erase("fetch.message.max.bytes");
+    if (setting.name() == "delivery.timeout.ms") settings.erase("message.timeout.ms");
     settings[setting.name()] = *std::move(value);
   }
   settings["bootstrap.servers"] = absl::StrJoin(config.brokers(), ",");

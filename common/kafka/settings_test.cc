@@ -51,6 +51,15 @@ TEST(KafkaSettingsTest, AProducerIsIdempotentAndWaitsForAllReplicas) {
   EXPECT_EQ(settings->count("group.id"), 0u);
 }
 
+TEST(KafkaSettingsTest, AProducerGivesAMessageUpAfterBrokerWait) {
+  const auto ours = ResolveKafkaSettings(Config("broker_wait_seconds: 42"), KafkaRole::kProducer);
+  EXPECT_EQ(ours->at("message.timeout.ms"), "42000");
+  const auto job = ResolveKafkaSettings(
+      Config("settings { name: 'delivery.timeout.ms' value: '5000' }"), KafkaRole::kProducer);
+  EXPECT_EQ(job->count("message.timeout.ms"), 0u);
+  EXPECT_EQ(job->at("delivery.timeout.ms"), "5000");
+}
+
 TEST(KafkaSettingsTest, PartitionsShareTheBytesOfTheQueue) {
   const auto one = ResolveKafkaSettings(Config(""), KafkaRole::kReader, 1);
   const auto four = ResolveKafkaSettings(Config(""), KafkaRole::kReader, 4);

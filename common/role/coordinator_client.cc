@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t kAttemptTimeoutMs = 2000;
 // An attempt that ends later than it may by more than this shows that this process stood still.
 constexpr int64_t kUsualLatenessMs = 1000;
+// Longer than anybody waits for a broker: the coordinator ends that wait, and its own loss is noticed
+// by the heartbeats.
+constexpr int64_t kFixSplitsTimeoutMs = int64_t{7} * 24 * 3600 * 1000;
 // Between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;
 
@@ -55,8 +58,8 @@ void Pause(int64_t pause_ms) {
 
 absl::Status CoordinatorClient::Call(const rpc::Method& method,
                                      const google::protobuf::MessageLite& request,
-                                     google::protobuf::MessageLite* answer) {
-  int64_t deadline_ms = MonotonicMs() + timeout_ms_;
+                                     int64_t timeout_ms, google::protobuf::MessageLite* answer) {
+  int64_t deadline_ms = MonotonicMs() + timeout_ms;
   while (true) {
     const int64_t start_ms = MonotonicMs();
     // At least one attempt is made, however short the timeout.
@@ -100,7 +103,7 @@ absl::StatusOr<SplitList> CoordinatorClient::FixSplits(int loader, const SplitLi
   request.set_loader(static_cast<uint32_t>(loader));
   *request.mutable_splits() = splits;
   FixSplitsAnswer answer;
-  RETURN_IF_ERROR(Call(kFixSplits, request, &answer));
+  RETURN_IF_ERROR(Call(kFixSplits, request, kFixSplitsTimeoutMs, &answer));
   return answer.splits();
 }
 

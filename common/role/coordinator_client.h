@@ -53,7 +53,9 @@ class CoordinatorClient final : public RendezvousStore {
   // FAILED_PRECONDITION only if the client's envelope has a run id and the run is another one.
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
-  // The files of the run: `splits`, unless the run has a list already.
+  // The files of the run: `splits`, unless the run has a list already; and its topics. Waits for as
+  // long as the coordinator waits for a broker, whatever timeout_ms says. REQUIRES: heartbeats watch
+  // over the coordinator meanwhile
   absl::StatusOr<SplitList> FixSplits(int loader, const SplitList& splits);
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
@@ -66,7 +68,11 @@ class CoordinatorClient final : public RendezvousStore {
 
  private:
   absl::Status Call(const rpc::Method& method, const google::protobuf::MessageLite& request,
-                    google::protobuf::MessageLite* answer);
+                    google::protobuf::MessageLite* answer) {
+    return Call(method, request, timeout_ms_, answer);
+  }
+  absl::Status Call(const rpc::Method& method, const google::protobuf::MessageLite& request,
+                    int64_t timeout_ms, google::protobuf::MessageLite* answer);
 
   rpc::Channel* const channel_;
   const Envelope envelope_;

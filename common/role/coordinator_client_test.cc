@@ -24,7 +24,8 @@ namespace {
 
 constexpr int64_t kTimeoutMs = 20000;  // longer than any test takes
 constexpr uint64_t kRunId = 0x1234567812345678;
-constexpr rpc::Method kMethods[] = {kRegister, kStoreSet, kStoreGet, kFinish, kFail, kStatus};
+constexpr rpc::Method kMethods[] = {kRegister, kStoreSet, kStoreGet, kFinish,
+                                    kFail,     kStatus,   kFixSplits};
 
 // Keeps the requests it gets. Answers with `errors` first, one a call, then with the answer set for
 // the method; a method without an answer is never answered.
@@ -189,6 +190,15 @@ TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late")});
   EXPECT_TRUE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
   EXPECT_EQ(coordinator_.NumCalls(kFail), 3u);
+}
+
+TEST_F(CoordinatorClientTest, TheTopicsOfARunAreWaitedForLongerThanOtherAnswers) {
+  StartServer();
+  coordinator_.Answer(kFixSplits, "");
+  coordinator_.Refuse(std::vector<absl::Status>(4, absl::UnavailableError("a broker is away")));
+  EXPECT_TRUE(Client(/*timeout_ms=*/1).FixSplits(3, SplitList()).ok());
+  EXPECT_EQ(coordinator_.NumCalls(kFixSplits), 5u);
+  EXPECT_EQ(coordinator_.LastOf<FixSplitsRequest>(kFixSplits).loader(), 3u);
 }
 
 TEST_F(CoordinatorClientTest, ACoordinatorMayComeAfterItsCallers) {

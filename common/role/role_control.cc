@@ -318,9 +318,12 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   }
   last_answer_ms = MonotonicMs();
   ExitIfOver(answer);
-  if (answer.wish().number() > 0) {
+  {
     MutexLock lock(&progress_mutex);
-    if (wish_sink) wish_sink(answer.wish());
+    if (answer.wish().number() > 0 && wish_sink) wish_sink(answer.wish());
+    for (const DealtPartition& dealt : answer.dealt()) {
+      if (dealt_sink) dealt_sink(dealt);
+    }
   }
   MutexLock lock(&mutex);
   if (answer.state() == FINISHED && state != FINISHED) finished_ms = MonotonicMs();

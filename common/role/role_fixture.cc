@@ -68,6 +68,12 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     beat.set_stop_reason("somebody else broke");
     beat.set_order_fingerprint(99);
     *beat.add_members() = member_;
+    for (const uint32_t split : dealt_) {
+      if (split < call.known_partitions()) continue;
+      DealtPartition* dealt = beat.add_dealt();
+      dealt->set_split(split);
+      dealt->set_loader(1);
+    }
     answer.header = beat.SerializeAsString();
   } else if (method == kFail) {
     FailRequest call;

@@ -39,6 +39,11 @@ class FakeCoordinator final : public rpc::Handler {
   // Before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
   void SetJob(const JobConfig& job) { job_ = job; }
+  // Deals the partitions of these splits to loader 1, as far as a heartbeat does not know them.
+  void Deal(const std::vector<uint32_t>& splits) {
+    MutexLock lock(&mutex_);
+    dealt_ = splits;
+  }
   void RefuseHeartbeats() {
     MutexLock lock(&mutex_);
     refuses_heartbeats_ = true;
@@ -82,6 +87,7 @@ class FakeCoordinator final : public rpc::Handler {
   absl::optional<absl::Status> register_error_;
   JobConfig job_;
   int heartbeats_ GUARDED_BY(mutex_) = 0;
+  std::vector<uint32_t> dealt_ GUARDED_BY(mutex_);
   uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
   std::string first_cause_ GUARDED_BY(mutex_);

@@ -97,6 +97,7 @@ struct RoleRuntime::Rep {
   Mutex progress_mutex;
   ProgressSource progress_source GUARDED_BY(progress_mutex);
   std::function<void(const CutWish&)> wish_sink GUARDED_BY(progress_mutex);
+  std::function<void(const DealtPartition&)> dealt_sink GUARDED_BY(progress_mutex);
 
   // Last, so that they are destroyed first: their callbacks use the members above.
   std::unique_ptr<rpc::GrpcChannel> coordinator_channel;

@@ -72,6 +72,10 @@ void RoleRuntime::SetWishSink(std::function<void(const CutWish&)> sink) {
   MutexLock lock(&rep_->progress_mutex);
   rep_->wish_sink = std::move(sink);
 }
+void RoleRuntime::SetDealtSink(std::function<void(const DealtPartition&)> sink) {
+  MutexLock lock(&rep_->progress_mutex);
+  rep_->dealt_sink = std::move(sink);
+}
 const Logger& RoleRuntime::logger() const { return rep_->logger; }
 MetricsRegistry* RoleRuntime::metrics() { return &rep_->metrics; }
 Executor* RoleRuntime::executor() { return rep_->executor.get(); }

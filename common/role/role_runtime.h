@@ -79,18 +79,18 @@ class RoleRuntime {
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // of the run's cuts. REQUIRES: after Join
-  // `sink` gets each wish for a cut that a heartbeat brings, repeatedly, from a thread of the
-  // runtime; it must not block. Null removes it, after waiting for a call that is running.
+  // `sink` gets each wish for a cut, or partition dealt to any loader, that a heartbeat brings, again
+  // and again, from a thread of the runtime; it must not block. Null removes it after a running call.
   void SetWishSink(std::function<void(const CutWish&)> sink);
+  void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so
   Executor* executor();       // `threads` of the role's section in the job; outlives any engine
   const Logger& logger() const;
   MetricsRegistry* metrics();
   // For engines: a call with an error ends this process. Never blocks; the first error counts.
   std::function<void(absl::Status)> failure_sink();
-  // Returns if `status` is OK. Otherwise ends the process as an error returned from the body would,
-  // but without unwinding. For a body that owns something whose loss peers notice at once (a
-  // collective): they would report broken connections before this role has told the cause.
+  // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but without
+  // unwinding: peers would notice what that destroys (a collective) before this role tells why.
   void ExitUnlessOk(const absl::Status& status);
 
   // Starts the server at flags().listen, once. Handlers must live until WaitForFinish has returned.

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 
 #include "common/role/role_fixture.h"
@@ -251,6 +252,30 @@ int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   rusage after;
   getrusage(RUSAGE_SELF, &after);
   return after.ru_nvcsw - before.ru_nvcsw;
+}
+
+TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                std::atomic<uint32_t> known = 2;
+                std::atomic<int> calls = 0;
+                const auto progress = runtime.SetProgressSource(
+                    [&](HeartbeatRequest* request) { request->set_known_partitions(known); });
+                runtime.SetDealtSink([&](const DealtPartition& dealt) {
+                  if (dealt.loader() != 1 || dealt.split() != (calls % 2 == 0 ? 2 : 3)) abort();
+                  // The first answer is lost on this loader.
+                  if (++calls > 2) ++known;
+                });
+                coordinator.Deal({2, 3});
+                while (known < 4) coordinator.AwaitHeartbeats(1);
+                coordinator.AwaitHeartbeats(2);
+                if (calls != 4) abort();
+                runtime.SetDealtSink(nullptr);
+                coordinator.Deal({2, 3, 4});
+                coordinator.AwaitHeartbeats(2);
+                if (calls != 4) abort();
+                return runtime.Finish(RunResult());
+              }),
+              ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RoleRuntimeTest, NothingPollsBeforeTheRoleIsReady) {

@@ -5,6 +5,9 @@
 // Batches run across blocks and splits: only the last batch of an epoch may be smaller than the
 // global batch.
 //
+// A maker of an endless stream waits for records itself, for some 50 ms at most, so that a quiet
+// stream neither holds a thread nor keeps it busy.
+//
 // Not thread-safe. Reads files, so it runs on the loader's parsing threads only.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_H_
@@ -27,6 +30,7 @@ class BatchMaker {
   enum class Result {
     kBatch,       // *parts is a batch
     kNeedsSplit,  // call AddSplit or EndSplits, then MakeBatch again
+    kNothingYet,  // no record has come for a while; call MakeBatch again
     kEnd,         // the epoch is over
   };
 

@@ -3,30 +3,59 @@
 // position counts the good records of the split. It holds those of them that belong to the stream,
 // and the order in which the stream takes them.
 //
+// A block of a topic partition covers the offsets [index, end_offset). Each offset is a slot: a
+// message with its lines, or nothing. The shuffle permutes slots, so that a gap or a bad record
+// shifts no other record, and the lines of a slot stay together.
+//
 // A block, its order and its counts are the same in every generation of a run, whatever is consumed
 // of them.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BLOCK_H_
 #define SATRAP_DATA_LOADER_BATCH_BLOCK_H_
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "data_loader/parser/record_block.h"
 
 namespace satrap {
+
+// The place of a record in a block of a topic partition.
+struct Position {
+  uint32_t slot = 0;
+  uint32_t line = 0;  // of the slot's message, from 0; bad and empty lines count, too
+  auto operator<=>(const Position&) const = default;
+};
 
 struct Block {
   explicit Block(const RecordSchema& schema) : records(schema) {}
   uint32_t split = 0;
   uint64_t index = 0;
   // Lines met since the block before it that holds a record, or since the split's begin. 0 in
-  // epochs and streams that do not count them.
+  // epochs and streams that do not count them. Of a topic partition: those of the block's own
+  // offsets; empty_lines counts empty messages, too.
   uint64_t bad_records = 0;
   uint64_t empty_lines = 0;
   RecordBlock records;
   std::vector<uint32_t> order;  // rows of `records`, in the order in which they are taken
+
+  // Of topic partitions only.
+  absl::optional<uint64_t> end_offset;
+  // Of each row in `order` the place in the permuted order of slots: ascending.
+  std::vector<Position> positions;
+  // The last message, and XXH64 of its value. Absent: all offsets are empty.
+  absl::optional<uint64_t> last_offset;
+  uint64_t last_hash = 0;
+
+  bool is_of_topic() const { return end_offset.has_value(); }
+  // What provenance counts: slots of a topic partition, else records.
+  uint32_t size() const {
+    return static_cast<uint32_t>(is_of_topic() ? *end_offset - index : order.size());
+  }
 };
 
 // What is known of a split when it has been read.
@@ -37,13 +66,21 @@ struct SplitEnd {
   uint64_t empty_lines = 0;
 };
 
-// Positions [from, to) of a block's order.
+// The records [from, to) of a block's order.
 struct BlockRange {
   std::shared_ptr<const Block> block;
   uint32_t from = 0;
   uint32_t to = 0;
+  // Of a topic partition: the range consumes the slots from `begin` to `end`, those without records
+  // among them. No record lies between `begin` and record `from`, nor between the last one and `end`.
+  Position begin = {};
+  Position end = {};
   uint32_t size() const { return to - from; }
 };
+
+// The records [from, to) of the range's block, with the empty slots behind them. The first piece of
+// the range also gets those before it. REQUIRES: range.from <= from < to <= range.to
+BlockRange PieceOf(const BlockRange& range, uint32_t from, uint32_t to);
 
 // Rows of a block in streams that are not shuffled: few, so that a block stays in the cache.
 inline constexpr uint64_t kUnshuffledBlockRows = 8192;
@@ -52,6 +89,17 @@ inline constexpr uint64_t kUnshuffledBlockRows = 8192;
 // function of (seed, epoch, split, block), KeepOrder in the order of the file.
 void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
 void KeepOrder(Block* block);
+
+// The slots of the block of `slots` offsets from `first` on, counted from `first`, in the order in
+// which they are taken: a permutation that is a function of (seed, epoch, split, first /
+// shuffle_rows), the one of ShuffleBlock. With shuffle_rows 0 they keep their order.
+std::vector<uint32_t> SlotOrder(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t first,
+                                uint64_t shuffle_rows, uint32_t slots);
+// Fills order and positions of a topic's block. `order` is its SlotOrder, and places[r] says where
+// row r comes from: its slot, counted from the block's first offset, and the line there.
+// REQUIRES: `places` ascends strictly, one for each row
+void OrderBySlots(absl::Span<const uint32_t> order, absl::Span<const Position> places,
+                  Block* block);
 
 }  // namespace satrap
 

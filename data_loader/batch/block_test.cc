@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace satrap {
 namespace {
@@ -51,6 +56,59 @@ TEST(BlockTest, EveryRowIsFirstAboutEquallyOften) {
   std::vector<int> first(5);
   for (uint32_t epoch = 0; epoch < 5000; ++epoch) ++first[Order(9, epoch, 0, 0, 5)[0]];
   for (const int count : first) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(BlockTest, SlotsArePermutedLikeTheRecordsOfAFile) {
+  for (const uint64_t block : {0, 1, 5}) {
+    EXPECT_EQ(SlotOrder(7, 3, 11, block * 20, 20, 20), Order(7, 3, 11, block, 20));
+    EXPECT_EQ(SlotOrder(7, 3, 11, block * 100 + 99, 100, 20), Order(7, 3, 11, block, 20))
+        << "wherever in its shuffle_rows the block begins";
+  }
+  EXPECT_EQ(SlotOrder(7, 3, 11, 40, 0, 4), (std::vector<uint32_t>{0, 1, 2, 3})) << "not shuffled";
+}
+
+// "row@slot.line" of each record in the order in which it is taken.
+std::string TextOf(const Block& block) {
+  std::string text;
+  for (size_t i = 0; i < block.order.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : " ", block.order[i], "@", block.positions[i].slot, ".",
+                    block.positions[i].line);
+  }
+  return text;
+}
+
+TEST(BlockTest, TheLinesOfASlotStayTogetherAndEmptySlotsShiftNothing) {
+  Block block((RecordSchema()));
+  for (int i = 0; i < 5; ++i) {
+    block.records.BeginRow();
+    block.records.CommitRow();
+  }
+  block.end_offset = 6;
+  // Slots 1 and 3 have no record, and line 1 of slot 2 is bad.
+  const std::vector<Position> places = {{0, 0}, {2, 0}, {2, 2}, {4, 0}, {5, 0}};
+  OrderBySlots({4, 3, 2, 5, 1, 0}, places, &block);
+  EXPECT_EQ(TextOf(block), "3@0.0 1@2.0 2@2.2 4@3.0 0@5.0");
+  EXPECT_TRUE(std::is_sorted(block.positions.begin(), block.positions.end()));
+  EXPECT_EQ(block.size(), 6u);
+  OrderBySlots({0, 1, 2, 3, 4, 5}, places, &block);
+  EXPECT_EQ(TextOf(block), "0@0.0 1@2.0 2@2.2 3@4.0 4@5.0") << "used again";
+}
+
+TEST(BlockTest, PiecesOfARangeCoverAllItsSlots) {
+  auto block = std::make_shared<Block>(RecordSchema());
+  block->end_offset = 9;
+  block->order = {0, 1, 2};
+  block->positions = {{1, 0}, {4, 0}, {4, 1}};
+  const BlockRange all = {block, 0, 3, {}, {9, 0}};
+  const BlockRange front = PieceOf(all, 0, 1);
+  EXPECT_EQ(front.begin, (Position{0, 0}));
+  EXPECT_EQ(front.end, (Position{4, 0}));
+  const BlockRange middle = PieceOf(all, 1, 2);
+  EXPECT_EQ(middle.begin, (Position{4, 0}));
+  EXPECT_EQ(middle.end, (Position{4, 1}));
+  const BlockRange back = PieceOf(PieceOf(all, 1, 3), 2, 3);
+  EXPECT_EQ(back.begin, (Position{4, 1}));
+  EXPECT_EQ(back.end, (Position{9, 0}));
 }
 
 }  // namespace

@@ -125,6 +125,8 @@ void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMak
       maker.state = State::kWaitsForSplit;
       needs_split = true;
       of_epoch = epoch;
+    } else if (*result == BatchMaker::Result::kNothingYet) {
+      maker.state = State::kIdle;  // Answer posts it again, behind the tasks that wait already
     } else {
       maker.state = State::kEnded;
     }
@@ -219,8 +221,10 @@ ParsedPartSource::ParsedPartSource(std::shared_ptr<const StreamSpec> spec, const
   CHECK(!spec->ordered || options.num_makers == 1)
       << "several makers would mix the order of a lane";
   MutexLock lock(&rep_->mutex);
-  rep_->makers.resize(static_cast<size_t>(options.num_makers));
-  for (Rep::Maker& maker : rep_->makers) maker.batches = NewBatchMaker(spec);
+  for (int i = 0; i < options.num_makers; ++i) {
+    rep_->makers.emplace_back();
+    rep_->makers.back().batches = options.new_maker ? options.new_maker(i) : NewBatchMaker(spec);
+  }
 }
 
 ParsedPartSource::~ParsedPartSource() { rep_->Stop(); }

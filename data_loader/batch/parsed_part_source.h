@@ -1,6 +1,7 @@
 // A ParsedPartSource is the PartSource of a real loader: it runs batch makers on the loader's
 // parsing threads and queues their parts until Next takes them. It reads ahead within the epoch and
-// starts no further batch once `capacity_parts` parts are queued.
+// starts no further batch once `capacity_parts` parts are queued. A maker that has nothing yet is
+// asked again when the tasks that wait for a thread have had theirs.
 //
 // Thread-safe.
 
@@ -9,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "common/thread/executor.h"
@@ -28,6 +30,8 @@ class ParsedPartSource final : public PartSource {
     // lane has left, so that it has no part in that epoch.
     uint64_t first_seq = 0;
     bool has_left = false;
+    // Makes batch maker number `maker`, from 0 on. Null: NewBatchMaker of the spec.
+    std::function<std::unique_ptr<BatchMaker>(int maker)> new_maker;
   };
   // Tasks on `parse_executor` block on the disk, so it must not be the executor of an engine. It
   // and `supply` are not owned and must outlive this object and its tasks.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,29 @@ class SlowSupply final : public SplitSupply {
   }
   std::vector<uint32_t> epochs;
   std::vector<Callback> open;
+};
+
+// Gives the results it was made with, one a call, and notes its name in `calls`. Its batches have one
+// part of no samples.
+class ScriptedMaker final : public BatchMaker {
+ public:
+  ScriptedMaker(char name, std::vector<Result> results, std::string* calls)
+      : name_(name), results_(std::move(results)), calls_(calls) {}
+
+  void BeginEpoch(uint32_t) override { next_ = 0; }
+  void AddSplit(uint32_t) override {}
+  void EndSplits() override {}
+  absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
+    *calls_ += name_;
+    parts->assign(1, Part());
+    return results_.at(next_++);
+  }
+
+ private:
+  const char name_;
+  const std::vector<Result> results_;
+  std::string* const calls_;
+  size_t next_ = 0;
 };
 
 class ParsedPartSourceTest : public testing::Test {
@@ -47,6 +72,7 @@ class ParsedPartSourceTest : public testing::Test {
     options.num_makers = num_makers;
     options.first_seq = first_seq_;
     options.has_left = has_left_;
+    options.new_maker = new_maker_;
     source_ = std::make_unique<ParsedPartSource>(spec_, options, &executor_, supply);
   }
   // "e0 s1 p0 n5" (epoch, seq, part, samples), "end", "error: ..." or "nothing yet".
@@ -73,6 +99,7 @@ class ParsedPartSourceTest : public testing::Test {
   bool ordered_ = false;
   uint64_t first_seq_ = 0;
   bool has_left_ = false;
+  std::function<std::unique_ptr<BatchMaker>(int)> new_maker_;
   ManualExecutor executor_;
   ReadProgress progress_{ReadProgress::Options()};
   std::shared_ptr<const StreamSpec> spec_;
@@ -168,6 +195,42 @@ TEST_F(ParsedPartSourceTest, AnErrorOfTheSupplyIsTheAnswer) {
   Next();
   supply.open[0](absl::UnavailableError("no coordinator"));
   EXPECT_EQ(Next(), "error: no coordinator");
+}
+
+TEST_F(ParsedPartSourceTest, AMakerThatHasNothingYetIsAskedAgainAfterTheOthers) {
+  constexpr auto kNothing = BatchMaker::Result::kNothingYet;
+  constexpr auto kBatch = BatchMaker::Result::kBatch;
+  constexpr auto kEnd = BatchMaker::Result::kEnd;
+  std::string calls;
+  const std::vector<std::vector<BatchMaker::Result>> scripts = {
+      {kNothing, kNothing, kNothing, kNothing, kBatch, kEnd},
+      {kNothing, kBatch, kBatch, kEnd},
+      {kBatch, kNothing, kBatch, kEnd}};
+  new_maker_ = [&](int maker) {
+    return std::make_unique<ScriptedMaker>(static_cast<char>('a' + maker),
+                                           scripts[static_cast<size_t>(maker)], &calls);
+  };
+  StaticSplits splits(0, 1, 0);
+  Make(10, TRAIN_STREAM, &splits, 100, 3);
+  for (int seq = 0; seq < 5; ++seq) EXPECT_EQ(Next(), absl::StrCat("e0 s", seq, " p0 n0"));
+  EXPECT_EQ(Next(), "end");
+  EXPECT_EQ(calls, "abcabcabcabcaa") << "no maker is asked twice while another one waits";
+}
+
+TEST_F(ParsedPartSourceTest, AStreamThatIsQuietIsNotAskedWhileItsQueueIsFull) {
+  constexpr auto kNothing = BatchMaker::Result::kNothingYet;
+  constexpr auto kBatch = BatchMaker::Result::kBatch;
+  std::string calls;
+  new_maker_ = [&](int) {
+    return std::make_unique<ScriptedMaker>(
+        'a', std::vector{kNothing, kBatch, kBatch, kNothing, kBatch, kBatch, kBatch}, &calls);
+  };
+  StaticSplits splits(0, 1, 0);
+  Make(10, TRAIN_STREAM, &splits, 2);
+  EXPECT_EQ(Next(), "e0 s0 p0 n0");
+  EXPECT_EQ(calls.size(), 5u) << "two parts wait";
+  EXPECT_EQ(source_->ready_parts(), 2u);
+  EXPECT_EQ(executor_.num_ready(), 0u) << "the thread is free";
 }
 
 TEST_F(ParsedPartSourceTest, NothingIsAnsweredAfterItIsGone) {

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/config/job_config.h"
 #include "common/rpc/payload.h"
+#include "data_loader/batch/provenance.h"
 
 namespace satrap {
 namespace {
@@ -138,15 +139,7 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
     for (uint32_t i = range.from; i < range.to; ++i) {
       rows.push_back({&range.block->records, range.block->order[i]});
     }
-    ProvenanceRange* provenance = description->add_provenance();
-    provenance->set_split(range.block->split);
-    provenance->set_block(range.block->index);
-    provenance->set_from(range.from);
-    provenance->set_to(range.to);
-    provenance->set_block_rows(static_cast<uint32_t>(range.block->order.size()));
-    if (range.from > 0) continue;
-    if (range.block->bad_records > 0) provenance->set_bad_records(range.block->bad_records);
-    if (range.block->empty_lines > 0) provenance->set_empty_lines(range.block->empty_lines);
+    *description->add_provenance() = ProvenanceOf(range);
   }
   const size_t samples = rows.size();
   description->set_samples(static_cast<uint32_t>(samples));

@@ -29,13 +29,16 @@ struct Kept {
   int stream;  // 0 train, 1 valid, 2 test
   uint32_t split;
   uint64_t offset;
+  uint64_t number;  // of the line; of a topic, within the message at `offset`
   size_t pair;
   uint64_t text_from;
   uint64_t place_from;
   uint32_t text_bytes;
   uint32_t place_bytes;
 
-  std::tuple<int, uint32_t, uint64_t> key() const { return {stream, split, offset}; }
+  std::tuple<int, uint32_t, uint64_t, uint64_t> key() const {
+    return {stream, split, offset, number};
+  }
 };
 
 absl::optional<int> StreamOf(absl::string_view name) {
@@ -64,7 +67,7 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
   std::ifstream texts(path + ".txt", std::ios::binary), places(path + ".tsv", std::ios::binary);
   if (!texts) return FileError("read", path + ".txt");
   if (!places) return FileError("read", path + ".tsv");
-  Kept line = {0, 0, 0, pair, 0, 0, 0, 0};
+  Kept line = {0, 0, 0, 0, pair, 0, 0, 0, 0};
   std::string text, place;
   while (NextLine(&texts, &text) && NextLine(&places, &place)) {
     line.text_from += line.text_bytes;
@@ -77,6 +80,7 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
     // What a loss of power has torn.
     if (fields.size() != kFields || !absl::SimpleAtoi(fields[kSplit], &line.split) ||
         !absl::SimpleAtoi(fields[kOffset], &line.offset) ||
+        !absl::SimpleAtoi(fields[kLine], &line.number) ||
         !absl::SimpleAtoi(fields[kBlock], &block)) {
       continue;
     }

@@ -17,8 +17,8 @@
 
 namespace satrap {
 
-// Merges the pairs of all generations and loaders in run_dir/quarantine, by stream, split and offset,
-// and returns the number of lines. Replaces an earlier merged pair; makes none, and removes that one,
+// Merges the pairs of all generations and loaders in run_dir/quarantine, by stream, split, offset
+// and line, and returns the number of lines. Replaces an earlier merged pair; makes none, and removes that one,
 // if there is no line. The pairs stay, so it may be called again.
 //
 // With a ledger, lines of the train stream are kept only if they belong to what it holds: the first

@@ -107,6 +107,24 @@ TEST_F(QuarantineFilesTest, TrainLinesAreCutToWhatTheLedgerHolds) {
   EXPECT_EQ(Merge(&ledger).size(), 6u) << "an epoch that is over is consumed whole";
 }
 
+TEST_F(QuarantineFilesTest, TheLinesOfAMessageAreKeptApartAndCutToTheOffsetsThatAreConsumed) {
+  const auto bad = [](uint64_t offset, uint64_t line) {
+    return BadLine{"clicks/0", offset, line, TRAIN_STREAM, "bad", "text", 0, offset, 0};
+  };
+  Find(1, 0, {bad(120, 1), bad(120, 3), bad(160, 1)});
+  Find(2, 0, {bad(120, 1), bad(120, 3)});
+  EXPECT_EQ(Merge(nullptr), (Texts{"train 0 120", "train 0 120", "train 0 160"}));
+  // The first generation had read both messages in one block.
+  Ledger ledger;
+  ProvenanceRange range;
+  range.set_block(100);
+  range.set_block_end(150);
+  range.set_to(10);
+  range.set_records(0);
+  ASSERT_TRUE(ledger.Add(0, range).ok());
+  EXPECT_EQ(Merge(&ledger), (Texts{"train 0 120", "train 0 120"}));
+}
+
 TEST_F(QuarantineFilesTest, WhatAKilledLoaderLeftIncompleteIsLeftOut) {
   Find(1, 0, {Bad(0, 0, 1), Bad(0, 0, 2)});
   const std::string pair = "quarantine/" + QuarantineName(1, 0);

@@ -40,6 +40,8 @@ std::string OneLine(absl::string_view record) {
   return absl::StrReplaceAll(record, {{"\\", "\\\\"}, {"\n", "\\n"}, {"\r", "\\r"}});
 }
 
+const char* Unit(const BadLine& bad) { return bad.is_message ? "offset" : "byte"; }
+
 // The first ten are logged, then those whose count is a power of two.
 bool IsLogged(uint64_t count) { return count <= kLoggedAtFirst || (count & (count - 1)) == 0; }
 
@@ -86,15 +88,17 @@ absl::Status ReadProgress::AddBad(const BadLine& bad) {
     count = ++bad_;
     Counts& counts = counts_[bad.stream];
     if (++counts.bad == 1) {
-      counts.first_bad = absl::StrCat(OneField(bad.path), ", byte ", bad.offset, ": ", bad.reason);
+      counts.first_bad =
+          absl::StrCat(OneField(bad.path), ", ", Unit(bad), " ", bad.offset, ": ", bad.reason);
+      counts.dead_letter_topic = std::string(bad.dead_letter_topic);
     }
     if (GoodOf(bad.stream) + BadOf(bad.stream) >= kMinRecordsForFraction) {
       too_many = CheckFraction(bad.stream);
     }
   }
   if (options_.log && IsLogged(count)) {
-    options_.log(absl::StrCat("bad record: ", bad.path, " byte ", bad.offset, " line ", bad.line,
-                              ": ", bad.reason, " (", count, " so far)"));
+    options_.log(absl::StrCat("bad record: ", bad.path, " ", Unit(bad), " ", bad.offset, " line ",
+                              bad.line, ": ", bad.reason, " (", count, " so far)"));
   }
   // The record that exceeds the limit is kept, too: the error names the quarantine file.
   RETURN_IF_ERROR(Keep(bad));
@@ -114,7 +118,7 @@ absl::Status ReadProgress::EndReader(Stream stream) {
 }
 
 absl::Status ReadProgress::Keep(const BadLine& bad) {
-  if (options_.quarantine_dir.empty()) return absl::OkStatus();
+  if (options_.quarantine_dir.empty() || !bad.dead_letter_topic.empty()) return absl::OkStatus();
   const std::string lines_path = PathIn(options_, ".txt");
   const std::string places_path = PathIn(options_, ".tsv");
   MutexLock files_lock(&files_mutex_);
@@ -146,11 +150,16 @@ absl::Status ReadProgress::CheckFraction(Stream stream) const {
   if (static_cast<double>(bad) <= options_.max_bad_fraction * static_cast<double>(all)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      bad, " of ", all, " records of the ", StreamName(stream),
-      " stream are bad, more than data.max_bad_fraction (", options_.max_bad_fraction, ")",
-      options_.quarantine_dir.empty() ? "" : absl::StrCat("; see ", PathIn(options_, ".tsv")),
-      "; the first: ", counts.first_bad));
+  std::string where;
+  if (!counts.dead_letter_topic.empty()) {
+    where = absl::StrCat("; see the topic ", counts.dead_letter_topic);
+  } else if (!options_.quarantine_dir.empty()) {
+    where = absl::StrCat("; see ", PathIn(options_, ".tsv"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(bad, " of ", all, " records of the ", StreamName(stream),
+                   " stream are bad, more than data.max_bad_fraction (", options_.max_bad_fraction,
+                   ")", where, "; the first: ", counts.first_bad));
 }
 
 // Records that are read again and left out are among those that are consumed.

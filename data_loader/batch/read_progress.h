@@ -37,20 +37,24 @@ struct ReadCounts {
 };
 
 struct BadLine {
-  absl::string_view path;
-  uint64_t offset = 0;  // of its first byte in the decompressed file
-  uint64_t line = 0;    // from 1; 0: unknown
+  absl::string_view path;  // or "TOPIC/PARTITION"
+  uint64_t offset = 0;     // of its first byte in the decompressed file, or its message's
+  uint64_t line = 0;       // from 1, in the file or the message; 0: unknown
   Stream stream = TRAIN_STREAM;
   const char* reason = "";
   absl::string_view text;
   // Its place in the terms of ProvenanceRange: just before the good record at this position, or
-  // after the last record if there is none.
+  // after the last record if there is none. Of a topic, `block` is the message's offset, and `index`
+  // is 0: a later generation may read the message in another block.
   uint32_t split = 0;
   uint64_t block = 0;
   uint64_t index = 0;
   // Records of the file may span lines: `text` is kept on one line, with backslashes, line feeds
   // and carriage returns escaped.
   bool multiline = false;
+  bool is_message = false;  // of a topic: `offset` counts messages and not bytes
+  // Where it is kept instead of the quarantine files; empty: in these.
+  absl::string_view dead_letter_topic = {};
 };
 
 class ReadProgress {
@@ -79,8 +83,8 @@ class ReadProgress {
 
   // Counts the record and writes its line, which blocks on the disk; an error if that fails. Once
   // 10,000 records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of
-  // them are bad; the message names both counts, the quarantine file and the stream's first bad
-  // record.
+  // them are bad; the message names both counts, the quarantine file or the dead-letter topic, and the
+  // stream's first bad record.
   absl::Status AddBad(const BadLine& bad);
 
   // Registers a reader of the stream's first epoch.
@@ -103,6 +107,8 @@ class ReadProgress {
     uint64_t bad = 0;
     size_t readers = 0;     // that have not finished the first epoch
     std::string first_bad;  // where the first bad record is and what is wrong with it
+    std::string
+        dead_letter_topic;  // that has the bad records; empty: the quarantine files have them
   };
   absl::Status Keep(const BadLine& bad) EXCLUDES(mutex_);
   // The stream's good and bad records, those before this generation included.

@@ -122,6 +122,26 @@ TEST(ReadProgressTest, TheErrorNamesTheFirstBadRecordOfItsStream) {
                          "/g0001-loader-0.tsv; the first: a\\nb, byte 123: an unknown label"));
 }
 
+TEST(ReadProgressTest, OfATopicTheErrorNamesTheOffsetAndTheDeadLetterTopic) {
+  TempDir dir;
+  std::vector<std::string> logged;
+  ReadProgress::Options options;
+  options.max_bad_fraction = 0.25;
+  options.quarantine_dir = dir.path();
+  options.log = [&](const std::string& line) { logged.push_back(line); };
+  ReadProgress progress(options);
+  progress.AddReader(TRAIN_STREAM);
+  BadLine bad = {"clicks/3", 70, 1, TRAIN_STREAM, "an unknown label", "y"};
+  bad.is_message = true;
+  bad.dead_letter_topic = "dead";
+  ASSERT_TRUE(progress.AddBad(bad).ok());
+  EXPECT_NE(logged[0].find("clicks/3 offset 70 line 1"), std::string::npos) << logged[0];
+  EXPECT_EQ(progress.EndReader(TRAIN_STREAM).message(),
+            "1 of 1 records of the train stream are bad, more than data.max_bad_fraction (0.25); "
+            "see the topic dead; the first: clicks/3, offset 70: an unknown label");
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path())) << "no quarantine file";
+}
+
 TEST(ReadProgressTest, AStreamOfFewRecordsIsJudgedWhenItsLastReaderEnds) {
   ReadProgress::Options options;
   options.max_bad_fraction = 0.25;

@@ -150,6 +150,17 @@ TEST_F(RecordBatchMakerTest, ALaneWithoutRecordsHasOneBatchOfNoSamples) {
   }
 }
 
+TEST_F(RecordBatchMakerTest, AStreamThatAJobOfRecordMessagesDoesNotHaveIsEmpty) {
+  JobConfig job = FileJob(dir_, 0);
+  job.mutable_data()->clear_train_files();
+  const auto columns = job.data().csv().columns();
+  *job.mutable_data()->mutable_record()->mutable_columns() = columns;
+  const auto spec = std::make_shared<const StreamSpec>(job, VALID_STREAM, std::vector<Split>(),
+                                                       &progress_, StreamBegin());
+  const auto maker = NewRecordBatchMaker(spec);
+  EXPECT_TRUE(RunEpoch(*spec, maker.get(), 0).empty());
+}
+
 TEST_F(RecordBatchMakerTest, TheShuffleStaysInItsBlockAndChangesWithTheEpoch) {
   JobConfig job = FileJob(dir_, 100);
   job.mutable_data()->set_shuffle_rows(30);

@@ -26,8 +26,8 @@ std::vector<BlockRange> Slice(absl::Span<const BlockRange> batch, uint64_t from,
     const uint64_t begin = std::max(from, at);
     const uint64_t end = std::min(to, at + range.size());
     if (begin < end) {
-      slice.push_back({range.block, range.from + static_cast<uint32_t>(begin - at),
-                       range.from + static_cast<uint32_t>(end - at)});
+      slice.push_back(PieceOf(range, range.from + static_cast<uint32_t>(begin - at),
+                              range.from + static_cast<uint32_t>(end - at)));
     }
     at += range.size();
   }
@@ -75,21 +75,8 @@ StreamSpec::StreamSpec(const JobConfig& job_config, Stream of_stream, std::vecto
                     : nullptr),
       progress(read_progress) {}
 
-ProvenanceRange EndOfSplit(uint32_t split, const SplitEnd& end) {
-  ProvenanceRange range;
-  range.set_split(split);
-  range.set_block(end.end_block);
-  range.set_from(0);
-  range.set_to(0);
-  if (end.bad_records > 0) range.set_bad_records(end.bad_records);
-  if (end.empty_lines > 0) range.set_empty_lines(end.empty_lines);
-  range.set_ends_split(true);
-  range.set_split_rows(end.rows);
-  return range;
-}
-
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
-                           absl::Span<const ProvenanceRange> ends, uint32_t epoch, bool last) {
+                           absl::Span<const ProvenanceRange> riders, uint32_t epoch, bool last) {
   uint64_t samples = 0;
   for (const BlockRange& range : batch) samples += range.size();
   const uint64_t num_parts = static_cast<uint64_t>(spec.job.nn_worker().replicas());
@@ -102,9 +89,9 @@ std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> 
     if (spec.ordered) part.header.mutable_part()->set_last_of_lane(last);
     parts.push_back(std::move(part));
   }
-  if (parts.empty() && !ends.empty()) parts.push_back(EmptyPart(spec, epoch));
-  for (const ProvenanceRange& end : ends) {
-    *parts.back().header.mutable_part()->add_provenance() = end;
+  if (parts.empty() && !riders.empty()) parts.push_back(EmptyPart(spec, epoch));
+  for (const ProvenanceRange& rider : riders) {
+    *parts.back().header.mutable_part()->add_provenance() = rider;
   }
   return parts;
 }

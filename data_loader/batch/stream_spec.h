@@ -13,6 +13,7 @@
 #include "common/checkpoint/ledger.h"
 #include "data_loader/batch/block.h"
 #include "data_loader/batch/part_encoder.h"
+#include "data_loader/batch/provenance.h"
 #include "data_loader/batch/read_progress.h"
 #include "data_loader/batch/record_filter.h"
 #include "data_loader/engine/part.h"
@@ -55,15 +56,12 @@ struct StreamSpec {
   ReadProgress* const progress;
 };
 
-// The provenance of the end of split number `split`.
-ProvenanceRange EndOfSplit(uint32_t split, const SplitEnd& end);
-
 // Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and
 // part are set in each, and last_of_lane if the stream is ordered. Parts of zero samples are
-// included only if it is ordered. The last part carries `ends`, the ends of splits; if there would
-// be none, an empty part 0 does.
+// included only if it is ordered. The last part carries `riders`, provenance without samples; if
+// there would be none, an empty part 0 does.
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
-                           absl::Span<const ProvenanceRange> ends, uint32_t epoch, bool last);
+                           absl::Span<const ProvenanceRange> riders, uint32_t epoch, bool last);
 // Part 0 of a batch without samples.
 Part EmptyPart(const StreamSpec& spec, uint32_t epoch);
 

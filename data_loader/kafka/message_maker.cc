@@ -20,7 +20,7 @@ std::vector<std::string> ColumnNames(const DataConfig& data) {
   if (data.has_csv()) {
     for (const ColumnConfig& column : data.csv().columns()) names.push_back(column.name());
   } else if (data.has_criteo_tsv()) {
-    const RecordSchema schema = SchemaOf(data);
+    const RecordSchema schema = TextSchemaOf(data);
     names.push_back("label");
     names.insert(names.end(), schema.numerics.begin(), schema.numerics.end());
     names.insert(names.end(), schema.ids.begin(), schema.ids.end());
@@ -55,7 +55,7 @@ MessageMaker::MessageMaker(const MessageOptions& options, const DataConfig* data
   if (!options.separator.empty()) separator_ = options.separator[0];
   if (data == nullptr) return;
   parser_ = NewParser(*data, TRAIN_STREAM);
-  schema_ = SchemaOf(*data);
+  schema_ = TextSchemaOf(*data);
   block_ = std::make_unique<RecordBlock>(schema_);
   if (data->has_criteo_tsv()) separator_ = '\t';
   if (!data->has_csv()) return;

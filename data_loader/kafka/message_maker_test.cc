@@ -79,7 +79,7 @@ TEST(MessageMakerTest, ARecordIsParsedBackToTheSameRow) {
   MessageOptions options;
   options.format = MessageOptions::kRecord;
   const auto maker = Make(options, &data);
-  const RecordSchema schema = SchemaOf(data);
+  const RecordSchema schema = TextSchemaOf(data);
   RecordBlock from_lines(schema);
   RecordBlock from_records(schema);
   const auto line_parser = NewParser(data, TRAIN_STREAM);

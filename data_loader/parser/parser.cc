@@ -18,6 +18,7 @@ std::unique_ptr<Parser> NewParser(const DataConfig& data, Stream stream) {
       return NewLibsvmParser();
     case DataConfig::kLibffm:
       return NewLibffmParser(data.libffm());
+    case DataConfig::kRecord:
     case DataConfig::kSynthetic:
     case DataConfig::FORMAT_NOT_SET:
       break;

@@ -20,9 +20,9 @@ std::vector<std::string> Numbered(absl::string_view prefix, int first, int count
   return names;
 }
 
-RecordSchema CsvSchema(const CsvFormat& csv) {
+RecordSchema SchemaOfColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns) {
   RecordSchema schema;
-  for (const ColumnConfig& column : csv.columns()) {
+  for (const ColumnConfig& column : columns) {
     switch (column.kind()) {
       case ColumnConfig::IGNORE:
       case ColumnConfig::LABEL:
@@ -51,6 +51,18 @@ RecordSchema CsvSchema(const CsvFormat& csv) {
   return schema;
 }
 
+// Adds the columns of one stream's topics that another stream does not have already.
+void AddMessageColumns(const KafkaConfig& kafka, RecordSchema* schema) {
+  schema->has_time = true;
+  for (const KafkaColumn& column : kafka.columns()) {
+    const bool is_time = column.from() == KafkaColumn::TIMESTAMP;
+    std::vector<std::string>& names = is_time ? schema->numerics : schema->ids;
+    if (IndexOf(names, column.name()) >= 0) continue;
+    names.push_back(column.name());
+    ++(is_time ? schema->message_numerics : schema->message_ids);
+  }
+}
+
 }  // namespace
 
 int RecordSchema::IndexOfId(absl::string_view name) const { return IndexOf(ids, name); }
@@ -58,6 +70,14 @@ int RecordSchema::IndexOfIdList(absl::string_view name) const { return IndexOf(i
 int RecordSchema::IndexOfNumeric(absl::string_view name) const { return IndexOf(numerics, name); }
 
 RecordSchema SchemaOf(const DataConfig& data) {
+  RecordSchema schema = TextSchemaOf(data);
+  if (data.has_kafka()) AddMessageColumns(data.kafka(), &schema);
+  if (data.has_valid_kafka()) AddMessageColumns(data.valid_kafka(), &schema);
+  if (data.has_test_kafka()) AddMessageColumns(data.test_kafka(), &schema);
+  return schema;
+}
+
+RecordSchema TextSchemaOf(const DataConfig& data) {
   RecordSchema schema;
   switch (data.format_case()) {
     case DataConfig::kCriteoTsv:
@@ -65,7 +85,9 @@ RecordSchema SchemaOf(const DataConfig& data) {
       schema.ids = Numbered("C", 1, 26);
       break;
     case DataConfig::kCsv:
-      return CsvSchema(data.csv());
+      return SchemaOfColumns(data.csv().columns());
+    case DataConfig::kRecord:
+      return SchemaOfColumns(data.record().columns());
     case DataConfig::kLibsvm:
       schema.id_lists = {"features"};
       schema.weighted = {true};
@@ -89,7 +111,10 @@ RecordBlock::RecordBlock(const RecordSchema& schema)
     : num_ids_(schema.ids.size()),
       num_numerics_(schema.numerics.size()),
       mask_words_((schema.ids.size() + 63) / 64),
-      lists_(schema.id_lists.size()) {
+      has_message_columns_(schema.message_ids + schema.message_numerics > 0),
+      lists_(schema.id_lists.size()),
+      message_ids_(schema.message_ids),
+      message_numerics_(schema.message_numerics, kMissingNumeric) {
   for (size_t i = 0; i < lists_.size(); ++i) lists_[i].weighted = schema.weighted[i];
 }
 
@@ -109,6 +134,19 @@ void RecordBlock::Grow() {
   weights_.resize(capacity_);
   groups_.resize(capacity_);
   times_.resize(capacity_);
+}
+
+void RecordBlock::FillMessageColumns() {
+  const size_t first_id = num_ids_ - message_ids_.size();
+  for (size_t i = 0; i < message_ids_.size(); ++i) {
+    if (message_ids_[i].has_value()) {
+      row_ids()[first_id + i] = *message_ids_[i];
+    } else {
+      SetMissing(first_id + i);
+    }
+  }
+  std::copy(message_numerics_.begin(), message_numerics_.end(),
+            row_numerics() + (num_numerics_ - message_numerics_.size()));
 }
 
 // The row's other values need no cleaning: BeginRow resets those with a default, and parsers write

@@ -1,10 +1,8 @@
 // A RecordBlock holds parsed records as matrices with one row per record: single ids, numerics,
 // labels and so on. Only lists of ids are jagged arrays of their own. The layout is by row, not by
-// column, because batches take records in permuted order, and a record then touches few cache
-// lines.
+// column: batches take records in permuted order, and a record then touches few cache lines.
 //
-// A parser writes the row under construction, which has the index rows(), and then commits or
-// abandons it.
+// A parser writes the row under construction, index rows(), and then commits or abandons it.
 //
 // Not thread-safe. Once nothing changes a block any more, many threads may read it.
 
@@ -18,19 +16,20 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "proto/data.pb.h"
 
 namespace satrap {
 
-// A missing numeric. NaN is free to mean this because no format accepts it as a number.
+// A missing numeric: no format accepts NaN as a number.
 inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
 
-// The id of a missing value where FeatureConfig.missing is AS_ID, in every kind of column: the
-// XXH64 of the empty string.
+// The id of a missing value where FeatureConfig.missing is AS_ID: the XXH64 of the empty string.
 inline constexpr uint64_t kMissingId = 0xef46db3751d8e999ULL;
 
-// The columns of a format, grouped by kind. A column's index is its position within its kind.
+// The columns of a format, grouped by kind. A column's index is its position within its kind. Columns
+// that are taken from the message that holds a record, and not from its text, are the last ones.
 struct RecordSchema {
   std::vector<std::string> ids;       // exactly one id, or missing
   std::vector<std::string> id_lists;  // any number of ids
@@ -39,6 +38,7 @@ struct RecordSchema {
   bool has_weight = false;
   bool has_group = false;
   bool has_time = false;
+  size_t message_ids = 0, message_numerics = 0;  // columns of messages among ids and numerics
 
   // -1 if there is no such column.
   int IndexOfId(absl::string_view name) const;
@@ -46,8 +46,11 @@ struct RecordSchema {
   int IndexOfNumeric(absl::string_view name) const;
 };
 
-// REQUIRES: the format is set and valid
+// All columns of the job's records: those of TextSchemaOf, and those that its topics take from
+// messages. With topics every record has a time. REQUIRES: the format is set and valid
 RecordSchema SchemaOf(const DataConfig& data);
+// The columns of a line or of a Record, which parsers write. REQUIRES: as SchemaOf
+RecordSchema TextSchemaOf(const DataConfig& data);
 
 class RecordBlock {
  public:
@@ -56,15 +59,22 @@ class RecordBlock {
   size_t rows() const { return rows_; }
   void Clear();
 
+  // The columns of the message that holds the rows which begin from here on, counted apart from those
+  // of the text, and the time of rows whose text has none. Missing, and 0, before the first call.
+  void SetMessageId(size_t column, absl::optional<uint64_t> id) { message_ids_[column] = id; }
+  void SetMessageNumeric(size_t column, float value) { message_numerics_[column] = value; }
+  void set_message_time(int64_t time) { message_time_ = time; }
+
   // --- the row under construction ---
-  // Makes room for it. Its ids and numerics are unspecified, nothing is missing, lists are empty,
-  // the weight is 1, group and time are 0.
+  // Makes room for it. Ids and numerics of the text are unspecified and not missing, lists are empty,
+  // the weight is 1, the group 0, the time the message's.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;
     weights_[rows_] = 1;
     groups_[rows_] = 0;
-    times_[rows_] = 0;
+    times_[rows_] = message_time_;
+    if (has_message_columns_) FillMessageColumns();
   }
   uint64_t* row_ids() { return ids_.data() + rows_ * num_ids_; }
   float* row_numerics() { return numerics_.data() + rows_ * num_numerics_; }
@@ -91,8 +101,7 @@ class RecordBlock {
   void DropLastRow();
 
   // --- committed rows. REQUIRES: row < rows() ---
-  // A missing id reads as kMissingId. Only IsMissing tells it from an id of that value, because
-  // every u64 is a valid id.
+  // A missing id reads as kMissingId, and another id may have that value: only IsMissing tells.
   const uint64_t* ids(size_t row) const { return ids_.data() + row * num_ids_; }
   bool IsMissing(size_t row, size_t id_column) const {
     return (missing_[row * mask_words_ + id_column / 64] >> (id_column % 64) & 1) != 0;
@@ -114,11 +123,13 @@ class RecordBlock {
     std::vector<uint32_t> ends;  // for each committed row, where its ids end
   };
   void Grow();
+  void FillMessageColumns();
   void TruncateLists();
 
   const size_t num_ids_;
   const size_t num_numerics_;
   const size_t mask_words_;
+  const bool has_message_columns_;
   size_t rows_ = 0;
   size_t capacity_ = 0;
   std::vector<uint64_t> ids_;      // [capacity, num_ids]
@@ -129,6 +140,9 @@ class RecordBlock {
   std::vector<uint64_t> groups_;
   std::vector<int64_t> times_;
   std::vector<List> lists_;
+  std::vector<absl::optional<uint64_t>> message_ids_;
+  std::vector<float> message_numerics_;
+  int64_t message_time_ = 0;
 };
 
 }  // namespace satrap

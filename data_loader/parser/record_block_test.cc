@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
+
 #include "common/numeric/hash.h"
 
 namespace satrap {
@@ -79,6 +82,71 @@ TEST(RecordBlockTest, AMissingIdIsTheHashOfNoBytes) {
   EXPECT_EQ(block.ids(0)[1], kMissingId);
   EXPECT_TRUE(block.IsMissing(0, 1));
   EXPECT_FALSE(block.IsMissing(0, 0));
+}
+
+TEST(RecordBlockTest, RowsHaveTheColumnsAndTheTimeOfTheirMessage) {
+  RecordSchema schema = Schema();
+  schema.ids.push_back("key");
+  schema.numerics.push_back("time");
+  schema.message_ids = 1;
+  schema.message_numerics = 1;
+  RecordBlock block(schema);
+  Append(1, 0, &block);
+  EXPECT_TRUE(block.IsMissing(0, 2)) << "no message has been given";
+  EXPECT_TRUE(std::isnan(block.numerics(0)[1]));
+  EXPECT_EQ(block.time(0), 0);
+  block.SetMessageId(0, 77);
+  block.SetMessageNumeric(0, 1.5f);
+  block.set_message_time(42);
+  Append(2, 0, &block);
+  Append(3, 0, &block);
+  block.SetMessageId(0, absl::nullopt);
+  Append(4, 0, &block);
+  for (size_t row : {1, 2}) {
+    EXPECT_EQ(block.ids(row)[2], 77u);
+    EXPECT_FALSE(block.IsMissing(row, 2));
+    EXPECT_EQ(block.numerics(row)[1], 1.5f);
+    EXPECT_EQ(block.time(row), 42);
+  }
+  EXPECT_EQ(block.ids(3)[0], 4u);
+  EXPECT_EQ(block.ids(3)[2], kMissingId);
+  EXPECT_TRUE(block.IsMissing(3, 2));
+}
+
+TEST(SchemaTest, ColumnsOfMessagesComeBehindThoseOfTheText) {
+  DataConfig data;
+  data.mutable_criteo_tsv();
+  KafkaColumn* const key = data.mutable_kafka()->add_columns();
+  key->set_name("key");
+  KafkaColumn* const time = data.mutable_kafka()->add_columns();
+  time->set_name("sent");
+  time->set_from(KafkaColumn::TIMESTAMP);
+  *data.mutable_test_kafka()->add_columns() = *key;
+  KafkaColumn* const header = data.mutable_test_kafka()->add_columns();
+  header->set_name("device");
+  header->set_from(KafkaColumn::HEADER);
+  const RecordSchema schema = SchemaOf(data);
+  EXPECT_EQ(schema.IndexOfId("key"), 26);
+  EXPECT_EQ(schema.IndexOfId("device"), 27);
+  EXPECT_EQ(schema.IndexOfNumeric("sent"), 13);
+  EXPECT_EQ(schema.message_ids, 2u);
+  EXPECT_EQ(schema.message_numerics, 1u);
+  EXPECT_TRUE(schema.has_time) << "the broker has one, if the text has none";
+  EXPECT_EQ(TextSchemaOf(data).ids.size(), 26u);
+  EXPECT_FALSE(TextSchemaOf(data).has_time);
+}
+
+TEST(SchemaTest, ARecordHasTheColumnsThatTheFormatNames) {
+  DataConfig data;
+  for (const auto& [name, kind] :
+       {std::pair("y", ColumnConfig::LABEL), std::pair("user", ColumnConfig::ID),
+        std::pair("at", ColumnConfig::TIME)}) {
+    ColumnConfig* const column = data.mutable_record()->add_columns();
+    column->set_name(name);
+    column->set_kind(kind);
+  }
+  EXPECT_EQ(SchemaOf(data).IndexOfId("user"), 0);
+  EXPECT_TRUE(SchemaOf(data).has_time);
 }
 
 TEST(SchemaTest, NamesTheColumnsOfEachFormat) {

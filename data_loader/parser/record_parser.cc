@@ -94,7 +94,7 @@ class RecordParser final : public Parser {
       block->set_weight(weight);
     }
     if (schema_.has_group) block->set_group(record_.group());
-    if (schema_.has_time) block->set_time(record_.time());
+    if (schema_.has_time && record_.has_time()) block->set_time(record_.time());
     return nullptr;
   }
 

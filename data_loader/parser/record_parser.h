@@ -14,8 +14,8 @@
 
 namespace satrap {
 
-// `schema` is that of the blocks which are given to Parse. Weight, group and time of a record are
-// dropped where the schema has none.
+// `schema` says which columns a Record has (TextSchemaOf). Weight, group and time of a record are
+// dropped where it has none. A record without a time has that of its message.
 std::unique_ptr<Parser> NewRecordParser(const RecordSchema& schema);
 
 }  // namespace satrap

@@ -12,9 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -23,6 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
 #include "common/thread/clock.h"
+#include "deploy/cli/bench_job.h"
 #include "deploy/cli/bench_runs.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
@@ -33,41 +32,15 @@
 namespace satrap {
 namespace {
 
-const char* const kPrograms[] = {"table", "rpc", "parse", "graph", "plan"};
-
-struct DeepFmOptions {
-  double seconds = 20;
-  double warmup_seconds = 10;
-  std::string wire = "F32";
-  std::string mlp = "400,400,400";
-  std::string from_file;
+struct Program {
+  const char* name;
+  const char* path;  // below ProgramsDir()
 };
-
-absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags) {
-  DeepFmOptions options;
-  for (const std::string& flag : flags) {
-    const size_t equals = std::min(flag.find('='), flag.size());
-    const std::string name = flag.substr(0, equals);
-    const std::string value = equals < flag.size() ? flag.substr(equals + 1) : "";
-    double* number = name == "--seconds"          ? &options.seconds
-                     : name == "--warmup_seconds" ? &options.warmup_seconds
-                                                  : nullptr;
-    std::string* text = name == "--wire"        ? &options.wire
-                        : name == "--mlp"       ? &options.mlp
-                        : name == "--from_file" ? &options.from_file
-                                                : nullptr;
-    if (text != nullptr && !value.empty()) {
-      *text = value;
-    } else if (number == nullptr || !absl::SimpleAtod(value, number) || *number < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "bench deepfm does not take ", flag,
-          "; it takes --seconds=N, --warmup_seconds=N, --wire=f32|f16|bf16, --mlp=400,400,400, "
-          "--from_file=FILE"));
-    }
-  }
-  for (char& c : options.wire) c = absl::ascii_toupper(c);
-  return options;
-}
+constexpr Program kPrograms[] = {
+    {"table", "tests/benchmark/table_benchmark"}, {"rpc", "tests/benchmark/rpc_benchmark"},
+    {"parse", "tests/benchmark/parse_benchmark"}, {"kafka", "tests/kafka/topic_benchmark"},
+    {"graph", "tests/benchmark/graph_benchmark"}, {"plan", "tests/benchmark/plan_benchmark"},
+};
 
 std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine& line) {
   std::vector<std::string> sets = {
@@ -80,6 +53,14 @@ std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine&
     sets.push_back("data.criteo_tsv=");
     sets.push_back(absl::StrCat("data.train_files=",
                                 std::filesystem::absolute(options.from_file, error).string()));
+    sets.push_back("epochs=1000000");
+  }
+  if (!options.from_topic.empty()) {
+    sets.push_back("data.criteo_tsv=");
+    sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
+    sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
+    // Again and again what the topic holds, as with a file.
+    sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }
   sets.insert(sets.end(), line.sets.begin(), line.sets.end());
@@ -139,6 +120,7 @@ void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
   json.StringField("wire", options.wire);
   json.StringField("mlp", options.mlp);
   json.StringField("from_file", options.from_file);
+  json.StringField("from_topic", options.from_topic);
   json.Key("cpu_us_per_sample");
   json.BeginObject();
   for (const auto& [role, microseconds] : meter.CpuPerSampleUs()) json.Field(role, microseconds);
@@ -163,7 +145,8 @@ void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
 
 absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   ASSIGN_OR_RETURN(const DeepFmOptions options, ParseDeepFmFlags(line.bench_flags));
-  const std::string file = options.from_file.empty() ? "bench_deepfm" : "bench_criteo";
+  const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
+  const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
   ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, line.install_dir));
   ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options, line), line.install_dir));
   ThroughputMeter meter(options.warmup_seconds, options.seconds);
@@ -188,9 +171,9 @@ constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandLine&)> kR
 };
 
 // Replaces this process by the benchmark's program; returns only if that fails.
-absl::Status ExecBenchmark(const std::string& name, const std::vector<std::string>& flags) {
+absl::Status ExecBenchmark(const std::string& path, const std::vector<std::string>& flags) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
-  std::vector<std::string> args = {absl::StrCat(dir, "/tests/benchmark/", name, "_benchmark")};
+  std::vector<std::string> args = {absl::StrCat(dir, "/", path)};
   args.insert(args.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
@@ -208,10 +191,11 @@ int BenchCommand(const CommandLine& line) {
     const absl::StatusOr<int> code = bench(line);
     return code.ok() ? *code : PrintErrorOrStop(code.status());
   }
-  if (std::find(std::begin(kPrograms), std::end(kPrograms), name) != std::end(kPrograms)) {
-    return PrintError(ExecBenchmark(name, line.bench_flags));
+  std::vector<std::string> names;
+  for (const auto& [program, path] : kPrograms) {
+    if (name == program) return PrintError(ExecBenchmark(path, line.bench_flags));
+    names.push_back(program);
   }
-  std::vector<std::string> names(std::begin(kPrograms), std::end(kPrograms));
   for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
   return PrintError(
       absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -28,6 +29,39 @@ absl::Status ParseNumberFlags(const std::string& bench, const std::vector<std::s
         absl::StrCat("bench ", bench, " does not take ", flag, "; it takes", known));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags) {
+  DeepFmOptions options;
+  for (const std::string& flag : flags) {
+    const size_t equals = std::min(flag.find('='), flag.size());
+    const std::string name = flag.substr(0, equals);
+    const std::string value = equals < flag.size() ? flag.substr(equals + 1) : "";
+    double* number = name == "--seconds"          ? &options.seconds
+                     : name == "--warmup_seconds" ? &options.warmup_seconds
+                                                  : nullptr;
+    std::string* text = name == "--wire"         ? &options.wire
+                        : name == "--mlp"        ? &options.mlp
+                        : name == "--from_file"  ? &options.from_file
+                        : name == "--from_topic" ? &options.from_topic
+                        : name == "--brokers"    ? &options.brokers
+                                                 : nullptr;
+    if (text != nullptr && !value.empty()) {
+      *text = value;
+    } else if (number == nullptr || !absl::SimpleAtod(value, number) || *number < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "bench deepfm does not take ", flag,
+          "; it takes --seconds=N, --warmup_seconds=N, --wire=f32|f16|bf16, --mlp=400,400,400, "
+          "--from_file=FILE, --from_topic=TOPIC, --brokers=HOST:PORT"));
+    }
+  }
+  if (options.from_topic.empty() != options.brokers.empty() ||
+      (!options.from_topic.empty() && !options.from_file.empty())) {
+    return absl::InvalidArgumentError(
+        "bench deepfm takes --from_topic and --brokers together, and not with --from_file");
+  }
+  for (char& c : options.wire) c = absl::ascii_toupper(c);
+  return options;
 }
 
 void SetRows(int64_t rows, JobConfig* job) {

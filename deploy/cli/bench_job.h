@@ -22,6 +22,20 @@ namespace satrap {
 absl::Status ParseNumberFlags(const std::string& bench, const std::vector<std::string>& flags,
                               const std::vector<std::pair<std::string, double*>>& numbers);
 
+// The flags of `satrap bench deepfm`.
+struct DeepFmOptions {
+  double seconds = 20;
+  double warmup_seconds = 10;
+  std::string wire = "F32";
+  std::string mlp = "400,400,400";
+  std::string from_file;
+  std::string from_topic;
+  std::string brokers;
+};
+// INVALID_ARGUMENT for other flags, which it names, for numbers below 0, and for data from a file and
+// a topic, or from a topic without brokers.
+absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags);
+
 // Gives the job's synthetic log vocabularies that have `rows` ids together, the i-th proportional to
 // 1 / i^1.5 and of one id at least, and all of them rows before training begins.
 // REQUIRES: rows >= the number of features; features and vocabularies are the same, in one table

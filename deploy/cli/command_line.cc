@@ -26,9 +26,11 @@ struct CommandInfo {
 };
 
 constexpr CommandInfo kCommands[] = {
-    {"demo", Command::kDemo, 0, 0, "", "set report run_dir",
+    {"demo", Command::kDemo, 0, 0, "", "kafka rate minutes set report run_dir",
      "Makes a million samples of a synthetic click log, trains DeepFM on them by all services and\n"
-     "reports. The same as `train demo`."},
+     "reports. The same as `train demo`.\n"
+     "With --kafka the samples go through a topic of a Kafka broker, which is started for it, and\n"
+     "are trained while they are written (docs/kafka.md)."},
     {"train", Command::kTrain, 1, 1, "JOB", "set report run_dir init_from",
      "Trains the job of a file, or of deploy/jobs/JOB.textproto, on this machine: every role as a\n"
      "process of its own. --init_from starts from the model of an earlier run."},
@@ -76,20 +78,30 @@ constexpr CommandInfo kCommands[] = {
      "the\n"
      "last cut, and by the rows of the table `tally` if the job has one (docs/operations.md)."},
     {"bench", Command::kBench, 1, 1, "NAME", "*",
-     "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, graph, plan, deepfm,\n"
-     "recovery or cuts. Flags of\n"
+     "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, kafka, graph, plan,\n"
+     "deepfm, recovery or cuts. Flags of\n"
      "deepfm    --seconds N, --warmup_seconds N, --wire f32|f16|bf16, --mlp 400,400,400,\n"
-     "          --from_file FILE (Criteo TSV), --set\n"
+     "          --from_file FILE (Criteo TSV) or --from_topic T --brokers HOST:PORT, --set\n"
+     "kafka     --lines_per_message N, --queue_mib N, --rows N, --rounds N: a topic beside a "
+     "file\n"
      "recovery  --rows N, --kills N, --stop 1 (SIGSTOP instead of SIGKILL), --set: from a death "
      "to\n"
      "          the next step\n"
      "cuts      --rows N, --pairs N, --every_seconds N, --seconds N, --warmup_seconds N, --set: "
      "what\n"
      "          cuts cost"},
+    {"produce", Command::kProduce, 0, 64, "FILE... --topic T --brokers HOST:PORT", "*",
+     "Writes the lines of files, or a synthetic click log, to a Kafka topic."},
+    {"topics", Command::kTopics, 0, 64, "[RUN | TOPIC... --brokers HOST:PORT]", "*",
+     "Shows Kafka topics: partitions, offsets, and how far a run or a group is behind."},
     {"help", Command::kHelp, 0, 1, "[COMMAND]", "", "Explains a command."},
 };
 
 constexpr std::pair<const char*, const char*> kFlagHelp[] = {
+    {"kafka", "--kafka              train from a topic while it is written"},
+    {"rate", "--rate N             with --kafka: records written a second (default: 20000)"},
+    {"minutes",
+     "--minutes N          with --kafka: write without end, and stop after so many minutes"},
     {"set",
      "--set path=value     override a field of the job: --set embedding_ps.replicas=4\n"
      "                     (again for another field)"},
@@ -189,6 +201,11 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
     return absl::InvalidArgumentError(
         absl::StrCat("'", info.name, "' has no flag --", name, DidYouMean(name, known, "--")));
   }
+  if (name == "kafka") {
+    if (typed != "--kafka") return absl::InvalidArgumentError("--kafka takes no value");
+    line->kafka = true;
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const std::string value, TakeValue(args, i));
   // `--report=$FILE` with FILE unset would otherwise be as if the flag had not been given.
   if (value.empty()) return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
@@ -211,6 +228,12 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
       (!absl::SimpleAtod(value, &line->every_seconds) || !(line->every_seconds > 0))) {
     return absl::InvalidArgumentError(
         absl::StrCat("--every_seconds ", value, " is not a number > 0"));
+  }
+  if (name == "rate" && (!absl::SimpleAtod(value, &line->rate) || !(line->rate >= 1))) {
+    return absl::InvalidArgumentError(absl::StrCat("--rate ", value, " is not a number >= 1"));
+  }
+  if (name == "minutes" && (!absl::SimpleAtod(value, &line->minutes) || !(line->minutes > 0))) {
+    return absl::InvalidArgumentError(absl::StrCat("--minutes ", value, " is not a number > 0"));
   }
   if (name == "seed" && !absl::SimpleAtoi(value, &line->seed)) {
     return absl::InvalidArgumentError(absl::StrCat("--seed ", value, " is not a number >= 0"));
@@ -278,6 +301,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   ASSIGN_OR_RETURN(const CommandInfo* info, CommandOf(args[i++]));
   line.command = info->command;
   line.command_name = info->name;
+  if (line.command == Command::kProduce || line.command == Command::kTopics) {
+    // They have flags of their own (deploy/kafka/flags.h).
+    line.arguments.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+    return line;
+  }
   for (; i < args.size(); ++i) {
     if (absl::StartsWith(args[i], "--")) {
       RETURN_IF_ERROR(TakeFlag(*info, args, &i, &line));
@@ -290,6 +318,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
         "usage: satrap ", info->name, *info->arguments == 0 ? "" : " ", info->arguments));
   }
   if (line.command == Command::kCheckpoint) RETURN_IF_ERROR(TakeCheckpointWord(*info, &line));
+  if (!line.kafka && (line.minutes > 0 || line.rate != CommandLine().rate)) {
+    return absl::InvalidArgumentError("--rate and --minutes need --kafka");
+  }
   if (line.command == Command::kScale) RETURN_IF_ERROR(CheckFields(*info, line));
   if (line.command == Command::kHelp) {
     line.command_name.clear();

@@ -30,13 +30,16 @@ enum class Command {
   kCheckpointInspect,
   kCheckpointVerify,
   kChaos,
-  kBench
+  kBench,
+  kProduce,
+  kTopics
 };
 
 struct CommandLine {
   Command command = Command::kHelp;
   std::string command_name;              // "train"; for kHelp the command to explain
-  std::vector<std::string> arguments;    // JOB; RUN FILE; NAME; RUN FIELD=N...; CUT
+  std::vector<std::string> arguments;    // JOB; RUN FILE; NAME; RUN FIELD=N...; CUT;
+                                         // produce, topics: all of them, flags too
   std::string install_dir = ".";         // --install_dir: the folder of deploy/jobs and the zoo
   std::vector<std::string> sets;         // --set path=value, in order
   std::string report;                    // --report FILE
@@ -49,6 +52,9 @@ struct CommandLine {
   double every_seconds = 0;              // --every_seconds N (chaos); 0: by progress
   int undisturbed = 0;                   // --undisturbed N (chaos)
   std::vector<std::string> bench_flags;  // bench: all other flags, as typed
+  bool kafka = false;                    // --kafka (demo)
+  double rate = 20000;                   // --rate N (demo --kafka)
+  double minutes = 0;                    // --minutes N (demo --kafka); 0: until all is trained
 };
 
 // `args` does not include the program's name. INVALID_ARGUMENT says in one line what is wrong and

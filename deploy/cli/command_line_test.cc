@@ -15,6 +15,29 @@ std::string ErrorOf(const std::vector<std::string>& args) {
   return line.ok() ? "" : std::string(line.status().message());
 }
 
+TEST(ParseCommandLine, TheDemoTakesKafkaWithItsRateAndTime) {
+  const auto line = ParseCommandLine({"demo", "--kafka", "--rate", "500", "--minutes=2"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_TRUE(line->kafka);
+  EXPECT_EQ(line->rate, 500);
+  EXPECT_EQ(line->minutes, 2);
+  EXPECT_FALSE(ParseCommandLine({"demo"})->kafka);
+  EXPECT_EQ(ParseCommandLine({"demo", "--kafka=yes"}).status().message(), "--kafka takes no value");
+  EXPECT_EQ(ParseCommandLine({"demo", "--rate=5"}).status().message(),
+            "--rate and --minutes need --kafka");
+  EXPECT_EQ(ParseCommandLine({"demo", "--kafka", "--rate=0"}).status().message(),
+            "--rate 0 is not a number >= 1");
+}
+
+TEST(ParseCommandLine, CommandsOfKafkaTakeTheirArgumentsAsTyped) {
+  const auto line = ParseCommandLine({"produce", "a.csv", "--topic", "T", "--rate=5"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->command, Command::kProduce);
+  EXPECT_EQ(line->arguments, (std::vector<std::string>{"a.csv", "--topic", "T", "--rate=5"}));
+  EXPECT_EQ(ParseCommandLine({"topics"})->command, Command::kTopics);
+  EXPECT_EQ(ParseCommandLine({"topics", "--help"})->command_name, "topics");
+}
+
 TEST(ParseCommandLine, UnderstandsATraining) {
   const auto line = ParseCommandLine({"--install_dir=/opt/satrap", "train", "demo", "--set",
                                       "seed=7", "--set=mode=SYNC", "--report", "out.json",

@@ -24,6 +24,8 @@ int InspectCutCommand(const CommandLine& line);
 int VerifyCutCommand(const CommandLine& line);
 int ChaosCommand(const CommandLine& line);
 int BenchCommand(const CommandLine& line);
+int KafkaDemoCommand(const CommandLine& line);  // demo --kafka
+int RunTopicsCommand(const CommandLine& line);  // topics, also without a run
 
 }  // namespace satrap
 

@@ -8,6 +8,7 @@
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
+#include "deploy/kafka/commands.h"
 
 namespace satrap {
 namespace {
@@ -17,9 +18,12 @@ int Main(const std::vector<std::string>& args) {
   if (!line.ok()) return PrintError(line.status());
   switch (line->command) {
     case Command::kHelp:
+      if (line->command_name == "produce") return ProduceCommand({"--help"});
+      if (line->command_name == "topics") return TopicsCommand({"--help"});
       printf("%s", HelpText(line->command_name).c_str());
       return 0;
     case Command::kDemo:
+      return line->kafka ? KafkaDemoCommand(*line) : TrainCommand(*line);
     case Command::kTrain:
       return TrainCommand(*line);
     case Command::kValidate:
@@ -48,6 +52,13 @@ int Main(const std::vector<std::string>& args) {
       return ChaosCommand(*line);
     case Command::kBench:
       return BenchCommand(*line);
+    case Command::kProduce: {
+      std::vector<std::string> produce = line->arguments;
+      produce.push_back("--install_dir=" + line->install_dir);
+      return ProduceCommand(produce);
+    }
+    case Command::kTopics:
+      return RunTopicsCommand(*line);
   }
   return 1;
 }

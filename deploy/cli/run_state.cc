@@ -63,6 +63,24 @@ std::string CutsText(const RunProgress& progress, int64_t now_unix_ms) {
                       "\n");
 }
 
+// Empty for a run that trains from files.
+std::string TopicsText(const StatusAnswer& status) {
+  if (!status.has_topics()) return "";
+  const TopicsStatus& topics = status.topics();
+  std::string text = absl::StrCat("topics: ", topics.partitions_size(), " partitions");
+  if (topics.has_lag_messages()) {
+    absl::StrAppend(&text, ", lag ", CountText(topics.lag_messages()), " messages");
+    if (topics.has_lag_seconds()) absl::StrAppendFormat(&text, " (%.1f s)", topics.lag_seconds());
+  }
+  if (topics.has_watermark_ms()) {
+    absl::StrAppend(&text, ", watermark ", UtcText(topics.watermark_ms()));
+  }
+  absl::StrAppend(&text, "; in this generation ", CountText(topics.late_records()),
+                  " late records, ", CountText(topics.dead_letters()), " dead letters, ",
+                  CountText(topics.lost_messages()), " lost messages\n");
+  return text;
+}
+
 // Why generations began: failures, which are a reason to worry, apart from what somebody asked for.
 template <typename Restarts>
 std::string RestartsText(const Restarts& restarts) {
@@ -96,7 +114,7 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
       absl::StrCat("job '", status.job_name(), "' in ", run_dir, ", generation ",
                    status.generation(), ", for ", DurationText(status.seconds()), ": ",
                    RunState_Name(status.state()), "\n", ProgressText(status), "\n");
-  absl::StrAppend(&text, CutsText(status), RestartsText(status.restarts()));
+  absl::StrAppend(&text, TopicsText(status), CutsText(status), RestartsText(status.restarts()));
   if (!status.stop_reason().empty()) absl::StrAppend(&text, status.stop_reason(), "\n");
   for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
   return text;

@@ -94,6 +94,20 @@ TEST_F(RunStateTest, ARunThatNeverBeganIsNotResumed) {
   EXPECT_THAT(Text(), AllOf(HasSubstr("it never began"), Not(HasSubstr("satrap resume"))));
 }
 
+TEST_F(RunStateTest, ARunningRunTellsHowFarItIsBehindItsTopics) {
+  StatusAnswer status;
+  EXPECT_THAT(RunningRunText("RUN", status), Not(HasSubstr("topics")));
+  ASSERT_TRUE(ParseText(R"(topics { partitions {} partitions {} late_records: 3 dead_letters: 1200
+                                    lag_messages: 1234 lag_seconds: 0.84
+                                    watermark_ms: 1777593600000 })",
+                        "status", &status)
+                  .ok());
+  EXPECT_THAT(RunningRunText("RUN", status),
+              HasSubstr("topics: 2 partitions, lag 1,234 messages (0.8 s), watermark "
+                        "2026-05-01T00:00:00Z; in this generation 3 late records, 1,200 dead "
+                        "letters, 0 lost messages\n"));
+}
+
 TEST_F(RunStateTest, ARunInProgressShowsItsCutsAndWhyGenerationsBegan) {
   StatusAnswer status;
   ASSERT_TRUE(ParseText(R"(job_name: 'demo' generation: 3 state: RUNNING seconds: 2

@@ -80,7 +80,9 @@ void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
   if (!answer.has_value()) return;
   if (!answer->ok()) return call.Finish(answer->status());
   call.Finish(rpc::MessageOf(**answer));
-  if (!(*answer)->has_abandoned()) OnDisk([this] { TidyCuts(); });
+  if ((*answer)->has_abandoned()) return;
+  OnDisk([this] { TidyCuts(); });
+  OnDisk([this, name = cut->cut()] { topics.FollowCut(name); });
 }
 
 bool CoordinatorEngine::Rep::IsNewer(const std::string& cut) const {
@@ -116,7 +118,7 @@ absl::Status CoordinatorEngine::Rep::BeginAppend(const CommitCutRequest& request
   if (request.leave() && !wishes.stops() && !wishes.scales()) {
     return absl::InvalidArgumentError("leave: nobody has wished that training ends");
   }
-  appending = request.cut();
+  appending = absl::StrCat(request.cut(), " is committed");
   return absl::OkStatus();
 }
 
@@ -142,7 +144,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CoordinatorEngine::Rep::AppendCu
       scale = request.leave() && wishes.scales();
     }
   }
-  const bool known = status.ok() || EndUnlessKnown(status, cut.cut());
+  const bool known = status.ok() || EndUnlessKnown(status);
   if (scale) AppendScale();
   {
     MutexLock lock(&mutex);
@@ -229,13 +231,14 @@ bool CoordinatorEngine::Rep::IsAbsent(const absl::Status& status) const {
 }
 
 // After a failed Append: returns whether it is known that the entry is not in the log. If it is
-// not known, or another coordinator was faster, the generation ends. `cut`: that of the entry.
-bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status, const std::string& cut) {
+// not known, or another coordinator was faster, the generation ends.
+bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
   const bool absent = IsAbsent(status);
   MutexLock lock(&mutex);
   if (absl::IsAlreadyExists(status)) End(RESTARTING, kSuperseded);
   if (absent) return true;
-  uncertain = cut;
+  // Absent if the append hung: then the generation has ended already.
+  if (appending.has_value()) uncertain = appending;
   EndGeneration(absl::StrCat("coordinator: the run's log cannot be written: ", status.message()));
   return false;
 }
@@ -273,7 +276,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   {
     MutexLock lock(&mutex);
     append = !Ended();
-    if (append) appending = "";
+    if (append) appending = "the run has finished";
   }
   absl::Status status;
   if (append) {
@@ -281,7 +284,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
     *entry.mutable_end()->mutable_result() = run_result;
     status = Append(entry);
     // Whether or not the entry is in the log, this generation cannot finish.
-    if (!status.ok() && EndUnlessKnown(status, /*cut=*/"")) {
+    if (!status.ok() && EndUnlessKnown(status)) {
       MutexLock lock(&mutex);
       EndGeneration(absl::StrCat("coordinator: the end cannot be written into the run's log: ",
                                  status.message()));
@@ -310,6 +313,18 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
 }
 
 void CoordinatorEngine::Rep::RunFixSplits(const FixSplitsRequest& request, rpc::Callback respond) {
+  if (!topics.known() && EndedStatus().ok()) {
+    if (request.loader() >= static_cast<uint32_t>(job.data_loader().replicas())) {
+      return respond(absl::InvalidArgumentError(absl::StrCat("loader: ", request.loader())));
+    }
+    // Shared, because the function can be copied.
+    const auto shared = std::make_shared<rpc::Callback>(std::move(respond));
+    topics.Await(request.loader(), [this, request, shared](const absl::Status& status) {
+      if (!status.ok()) return (*shared)(status);
+      RunFixSplits(request, std::move(*shared));
+    });
+    return;
+  }
   absl::StatusOr<SplitList> list = FixSplits(request);
   if (!list.ok()) return respond(list.status());
   FixSplitsAnswer answer;
@@ -321,7 +336,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
   {
     MutexLock lock(&mutex);
     // A loader of a run that has finished learns of that where all roles do, from its heartbeat.
-    if (state == FINISHED) return request.splits();
+    if (state == FINISHED) return WithTopics(request.splits(), log.topics());
     if (Ended()) return EndedError();
   }
   if (!first_splits.has_value()) first_splits = request;
@@ -333,10 +348,11 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
         ": all loaders must see the same files"));
   }
   if (!splits.has_value()) {
-    ASSIGN_OR_RETURN(splits, FixSplitList(job, request.splits(), cut_order_fingerprint,
-                                          options.writer, options.file_system));
+    ASSIGN_OR_RETURN(
+        splits, FixSplitList(job, request.splits(), topics.first_topics(), cut_order_fingerprint,
+                             options.writer, options.file_system));
   }
-  const uint64_t order = OrderFingerprint(job, *splits);
+  const uint64_t order = OrderFingerprint(job, WithTopics(*splits, topics.first_topics()));
   MutexLock lock(&mutex);
   if (cut_order_fingerprint.has_value() && *cut_order_fingerprint != order) {
     const std::string reason =
@@ -347,7 +363,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
     return absl::FailedPreconditionError(reason);
   }
   order_fingerprint = order;
-  return *splits;
+  return WithTopics(*splits, topics.topics());
 }
 
 void CoordinatorEngine::Rep::LookForOtherCoordinators() {

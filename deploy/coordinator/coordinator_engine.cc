@@ -111,6 +111,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       start_us(executor->NowUs()),
       log(std::move(claimed.log)),
       cut_folders(job.run_dir(), claimed.generation, options.file_system),
+      topics(job, options, this, &log, &position, cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
       restarts_without_cut(log.restarts_without_cut()),
@@ -145,9 +146,7 @@ void CoordinatorEngine::Rep::EndWithoutLastCut(std::string reason) {
   if (Ended() || PutOff(STOPPED, reason, &Rep::EndWithoutLastCut)) return;
   std::string lost = LostWork();
   if (uncertain.has_value()) {
-    lost = absl::StrCat("whether ",
-                        uncertain->empty() ? "the run has finished" : *uncertain + " is committed",
-                        " is not known here: `satrap resume` finds out");
+    lost = absl::StrCat("whether ", *uncertain, " is not known here: `satrap resume` finds out");
   }
   End(STOPPED, absl::StrCat(reason, "; ", lost));
 }
@@ -196,6 +195,10 @@ std::string CoordinatorEngine::Rep::LostWork() const {
                       " since ", lost > 0 ? "are lost" : "is lost");
 }
 
+absl::Status CoordinatorEngine::Rep::CheckRun(const Envelope& call) const {
+  return rpc::CheckEnvelope(call, envelope, "the coordinator");
+}
+
 absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
   const Member& member = request.member();
   if (request.has_protocol() && request.protocol() != ProtocolFingerprint()) {
@@ -233,6 +236,9 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   const absl::optional<CutWish> wish = wishes.Open();
   const bool rank0 = request.role() == NN_WORKER && request.index() == 0;
   if (state == RUNNING && rank0 && wish.has_value()) *answer.mutable_wish() = *wish;
+  if (state == RUNNING && request.has_known_partitions()) {
+    topics.AddTo(request.known_partitions(), &answer);
+  }
   if (Ended()) members.SetTold(request.role(), request.index());
   return answer;
 }
@@ -356,6 +362,7 @@ void CoordinatorEngine::Rep::Tick() {
       EndGeneration(absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
                                  " s there is still no ", missing));
     }
+    if (state == RUNNING && !training_is_over) topics.Tick();
     if (now_us >= next_log_us && !looks_at_log && !Ended()) {
       looks_at_log = true;
       next_log_us = now_us + options.timeouts.log_period_ms * 1000;
@@ -440,6 +447,7 @@ void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
 
 CoordinatorEngine::CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options)
     : rep_(std::make_shared<Rep>(std::move(claimed), options)) {
+  rep_->topics.SetOwner(rep_);
   TickLater(options.executor, std::weak_ptr<Rep>(rep_));
 }
 

@@ -26,6 +26,8 @@
 // entry is in the log (its folder could not be synced), the commit is never answered and the
 // generation ends: the next one sees what the log holds.
 //
+// Topics: what it does about them is in run_topics.h.
+//
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need. A task that has not returned for
 // checkpoint.limit_seconds ends the generation, also in the middle of an append, whose outcome is
@@ -47,6 +49,7 @@
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
 #include "deploy/coordinator/generation_claim.h"
+#include "deploy/coordinator/topic_source.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -58,6 +61,10 @@ struct CoordinatorTimeouts {
   int64_t start_timeout_ms = 600000;
   // How often it looks whether another coordinator has begun a later generation.
   int64_t log_period_ms = 3000;
+  // How often it looks for partitions that were added to the topics of a run without end.
+  int64_t partitions_period_ms = 10000;
+  // Pause before a broker that is away is asked again.
+  int64_t broker_pause_ms = 1000;
 };
 
 struct CoordinatorOptions {
@@ -65,11 +72,16 @@ struct CoordinatorOptions {
   // For file work, which blocks. May be the same as `executor` where blocking it does no harm.
   Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
+  // For a job that reads topics: whom to ask about them, and where. The executor runs one task at a
+  // time, and nothing waits for it but loaders that ask for their partitions.
+  TopicSource* topics = nullptr;
+  Executor* topic_executor = nullptr;
   uint64_t writer = 0;                // random, of this process: names its drafts
   KillPoints* kill_points = nullptr;  // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
-  // Told of what goes wrong without consequence for the run: a cut that cannot be removed.
+  // Told of what goes wrong without consequence for the run: a cut that cannot be removed, offsets
+  // of a group that cannot be committed.
   std::function<void(const std::string&)> warn;
   CoordinatorTimeouts timeouts;
 };
@@ -78,7 +90,8 @@ class CoordinatorEngine final : public rpc::Handler {
  public:
   // Serves the generation `claimed`, or, if the run has finished, its end. Executors, file system
   // and kill points are not owned. They must outlive the engine, and the executors may still hold
-  // the engine's timers afterwards. REQUIRES: all of `options` but kill_points and warn are given
+  // the engine's timers, and questions to brokers, afterwards. REQUIRES: all of `options` but
+  // kill_points and warn are given; topics and topic_executor only if the job reads topics
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);
   ~CoordinatorEngine() override;
 
@@ -89,7 +102,8 @@ class CoordinatorEngine final : public rpc::Handler {
   //              incarnation, or built from other sources. See members.h for a second process.
   // Heartbeat    FAILED_PRECONDITION: a process that has not registered.
   // FixSplits    INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the run
-  //              fails, if they give the cut's samples another order.
+  //              fails, if they give the cut's samples another order, or the topics cannot be read.
+  //              UNAVAILABLE: the same loader has asked again.
   // LeaseSplit   deals the splits of an epoch that the cut's ledger has not done, in order, each
   //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
   // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or not newer than
@@ -110,6 +124,8 @@ class CoordinatorEngine final : public rpc::Handler {
   // Whether the generation has ended and every member that still sends heartbeats has been told so.
   bool EveryoneKnowsTheEnd() const;
 
+  // Whether a question to a broker is open, or a commit of offsets.
+  bool AsksBroker() const;
   // Whether file work is under way, or posted and not begun. The destructor waits for a task that
   // runs, for ever if the disk hangs.
   bool DiskIsBusy() const;

@@ -1,5 +1,5 @@
-// The inside of CoordinatorEngine, in three files: coordinator_engine.cc has what happens in memory,
-// coordinator_status.cc the status, coordinator_disk.cc the tasks on the disk executor.
+// The inside of CoordinatorEngine: coordinator_engine.cc works in memory, coordinator_disk.cc on the
+// disk executor, coordinator_status.cc tells the status, coordinator_topics.cc serves RunTopics.
 //
 // `mutex` guards the state of the generation and is held for moments. `disk` runs one task at a
 // time, so what only its tasks use (files, log) needs no lock.
@@ -23,12 +23,13 @@
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/cut_folders.h"
 #include "deploy/coordinator/members.h"
+#include "deploy/coordinator/run_topics.h"
 #include "deploy/coordinator/split_leases.h"
 #include "deploy/coordinator/wishes.h"
 
 namespace satrap {
 
-struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
+struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Host {
   Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
 
   // In memory.
@@ -40,9 +41,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   absl::StatusOr<FailAnswer> Fail(const FailRequest& request) REQUIRES(mutex);
   absl::StatusOr<WishAnswer> Wish(const WishRequest& request) REQUIRES(mutex);
   absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
-  absl::Status CheckRun(const Envelope& call) const {
-    return rpc::CheckEnvelope(call, envelope, "the coordinator");
-  }
+  absl::Status CheckRun(const Envelope& call) const;
   void EstimateSamples(TrainProgress* progress) const REQUIRES(mutex);
   void Tick() EXCLUDES(mutex);
   void StopInTime() EXCLUDES(mutex);
@@ -60,10 +59,13 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   std::string LostWork() const REQUIRES(mutex);
   // FAILED_PRECONDITION saying how the generation has ended.
   absl::Status EndedError() const REQUIRES(mutex);
+  // For RunTopics.
+  absl::Status AppendTopics(const TopicsEntry& topics) override EXCLUDES(mutex);
+  void EndForTopics(const std::string& reason, bool restart_may_cure) override EXCLUDES(mutex);
+  absl::Status EndedStatus() override EXCLUDES(mutex);
 
-  // On disk: all but Finish, which posts it, run in tasks of OnDisk. That runs nothing itself, so the
-  // lock may be held.
-  void OnDisk(Task task);
+  // All but Finish, which posts it, run in tasks of OnDisk. That may be called under `mutex`.
+  void OnDisk(Task task) override;
   void RestartHangClock() EXCLUDES(mutex);  // for the running task
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
@@ -77,7 +79,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   void FinishAppend() REQUIRES(mutex);
   absl::Status Append(RunLogEntry entry) EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const;
-  bool EndUnlessKnown(const absl::Status& status, const std::string& cut) EXCLUDES(mutex);
+  bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
   void TidyCuts() EXCLUDES(mutex);
   void Finish(const FinishRequest& request, rpc::Callback respond) EXCLUDES(mutex);
   void RunFinish(const RunResult& result) EXCLUDES(mutex);
@@ -100,12 +102,11 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   rpc::CallReceiver commits_of_rank0;
   const int64_t start_us;
 
-  // Used by tasks of `disk` alone.
-  RunLog log;
+  RunLog log;  // this and the next four: used by tasks of `disk` alone
   CutFolders cut_folders;
   absl::optional<SplitList> splits;
   absl::optional<FixSplitsRequest> first_splits;  // the first loader's own list
-
+  RunTopics topics;
   std::atomic<int> disk_tasks = 0;  // posted and not over; no lock, because OnDisk may be under it
   Mutex mutex;
   int64_t last_tick_us GUARDED_BY(mutex);
@@ -121,11 +122,10 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep> {
   // Whether an entry is being appended; then the end is put off, and true is returned.
   bool PutOff(RunState state, const std::string& reason, void (Rep::*end)(std::string))
       REQUIRES(mutex);
-  // The cut whose entry is being appended; "": the entry is the run's end.
+  // What an entry that is being appended makes true: "CUT is committed", "the run has finished".
   absl::optional<std::string> appending GUARDED_BY(mutex);
-  absl::optional<Ending> put_off GUARDED_BY(mutex);  // until `appending` is over
-  // The same of an entry of which nobody knows whether it is in the log.
-  absl::optional<std::string> uncertain GUARDED_BY(mutex);
+  absl::optional<Ending> put_off GUARDED_BY(mutex);         // until `appending` is over
+  absl::optional<std::string> uncertain GUARDED_BY(mutex);  // likewise: nobody knows whether it is
   absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // less time of standstill
   int restarts_without_cut GUARDED_BY(mutex);
   Members members GUARDED_BY(mutex);

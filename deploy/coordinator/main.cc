@@ -7,10 +7,11 @@
 // failed or the generation could not be claimed, with 0 if it has finished or stopped. A
 // coordinator of a run that has finished before tells those who ask, and exits with 0, too.
 //
-// Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and no
-// longer, because the disk may hang. Then the process ends in the middle of the work, as by SIGKILL,
-// which harms nothing (common/checkpoint/run_log.h); old cuts that it has not removed yet are the
-// next coordinator's to remove.
+// Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and as
+// long for the last commit of a group's offsets, and no longer, because a disk or a broker may hang.
+// Then the process ends in the middle of the work, as by SIGKILL, which harms nothing
+// (common/checkpoint/run_log.h); old cuts that it has not removed yet are the next coordinator's to
+// remove.
 //
 // Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). After a
 // second one, a SIGINT, and any signal after the end it waits for no member.
@@ -45,6 +46,8 @@
 #include "common/thread/wall_clock.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/generation_claim.h"
+#include "deploy/coordinator/kafka_topic_source.h"
+#include "deploy/coordinator/topic_resolution.h"
 
 namespace satrap {
 namespace {
@@ -58,6 +61,7 @@ constexpr int64_t kTellMs = 2000;
 // old cuts mostly takes less.
 constexpr int64_t kFileWorkMs = 2000;
 constexpr int64_t kPollMs = 100;
+constexpr int64_t kBrokerMs = 2000;
 
 constexpr rpc::Method kMethods[] = {kRegister,  kHeartbeat, kLeaseSplit, kStoreSet,
                                     kStoreGet,  kFinish,    kFail,       kStatus,
@@ -165,6 +169,16 @@ int ExitCode(const absl::StatusOr<int>& code) {
   return 1;
 }
 
+// Waits for the last commit of a group's offsets. The next generation, and the message of a failure,
+// do not wait for what only tools look at.
+void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
+  const int64_t limit_ms = state == FINISHED || state == STOPPED ? kBrokerMs : 0;
+  const int64_t deadline_ms = MonotonicMs() + limit_ms;
+  const sigset_t signals = StopSignals();
+  while (engine.AsksBroker() && MonotonicMs() < deadline_ms && NextSignal(signals) == 0) {
+  }
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
@@ -185,10 +199,15 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
 
   ThreadPoolExecutor executor(1);
   ThreadPoolExecutor disk_executor(1);
+  const bool has_topics = !TopicInputsOf(claimed->job).empty();
+  KafkaTopicSource topics(KafkaTopicSource::kLimit, logger);
+  ThreadPoolExecutor topic_executor(1);
   KillPoints kill_points(claimed->job, /*replica=*/0, claimed->generation, KillThisProcess);
   options.executor = &executor;
   options.disk_executor = &disk_executor;
   options.file_system = DiskFileSystem();
+  options.topics = &topics;
+  options.topic_executor = &topic_executor;
   options.kill_points = &kill_points;
   options.unix_ms = UnixMs;
   options.warn = [&logger](const std::string& warning) { logger.Warning(warning); };
@@ -204,14 +223,21 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   logger.Info("waiting for members", {{"address", server->address()}});
   const RunState state = ServeGeneration(&engine, logger);
   const absl::StatusOr<int> code = CodeOf(state, engine);
-  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk hangs.
-  if (!WaitForFileWork(engine, logger)) {
+  const bool disk_is_idle = WaitForFileWork(engine, logger);
+  if (!disk_is_idle) {
     logger.Warning(
         "exiting while file work is still under way; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
-    _exit(ExitCode(code));
+  } else if (has_topics) {
+    // After the file work, which asks for the commit.
+    AwaitBrokers(engine, state);
   }
+  // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk hangs,
+  // and for the connections to brokers, which take a second to close.
+  if (!disk_is_idle) _exit(ExitCode(code));
+  // The answers that tell of the end may not be on the wire yet. No broker is waited for here.
   server->Shutdown(/*deadline_ms=*/200);
+  if (has_topics) _exit(ExitCode(code));
   executor.Stop();
   disk_executor.Stop();
   return code;

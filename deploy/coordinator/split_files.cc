@@ -53,13 +53,19 @@ std::string SplitListDigest(const SplitList& splits) {
   return absl::StrCat(absl::Hex(Xxh64(splits.SerializeAsString()), absl::kZeroPad16));
 }
 
+SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics) {
+  files.mutable_topics()->Assign(topics.begin(), topics.end());
+  return files;
+}
+
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
+                                       const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,
                                        FileSystem* file_system) {
   ASSIGN_OR_RETURN(const std::vector<SplitList> lists, ReadLists(SplitsDir(job), file_system));
   if (cut_order.has_value()) {
     for (const SplitList& list : lists) {
-      if (OrderFingerprint(job, list) == *cut_order) return list;
+      if (OrderFingerprint(job, WithTopics(list, topics)) == *cut_order) return list;
     }
   }
   const std::string digest = SplitListDigest(proposed);

@@ -27,7 +27,7 @@ class SplitFilesTest : public testing::Test {
   }
   // The size of the file in the list that the run has after somebody proposed one of `bytes`.
   uint64_t Fix(uint64_t bytes, absl::optional<uint64_t> cut_order = absl::nullopt) {
-    const auto list = FixSplitList(job_, ListOf("a", bytes), cut_order, 5, &disk_);
+    const auto list = FixSplitList(job_, ListOf("a", bytes), {}, cut_order, 5, &disk_);
     EXPECT_TRUE(list.ok()) << list.status();
     return list.ok() ? list->streams(0).files(0).bytes() : 0;
   }
@@ -70,7 +70,7 @@ TEST_F(SplitFilesTest, ADamagedListIsNamed) {
   Fix(10);
   const std::string path = "/run/splits/" + SplitListDigest(ListOf("a", 10));
   disk_.Put(path, "nonsense");
-  const auto list = FixSplitList(job_, ListOf("a", 10), absl::nullopt, 5, &disk_);
+  const auto list = FixSplitList(job_, ListOf("a", 10), {}, absl::nullopt, 5, &disk_);
   EXPECT_EQ(list.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(list.status().message(), HasSubstr(path));
 }

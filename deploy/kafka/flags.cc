@@ -1,6 +1,7 @@
 #include "deploy/kafka/flags.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -87,6 +88,18 @@ absl::StatusOr<KafkaConfig> KafkaConfigOf(const KafkaFlags& flags) {
   CheckKafkaSettings(config, "kafka", &problems);
   RETURN_IF_ERROR(problems.First());
   return config;
+}
+
+absl::StatusOr<std::string> TopicOf(const KafkaFlags& flags) {
+  const std::string topic = flags.Get("topic");
+  if (topic.empty()) return absl::InvalidArgumentError("--topic is missing");
+  return topic;
+}
+
+int ExitWith(const absl::Status& status, int code) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+  return code;
 }
 
 }  // namespace satrap

@@ -36,6 +36,15 @@ absl::StatusOr<KafkaFlags> ParseKafkaFlags(const std::vector<std::string>& args,
 // Brokers (--brokers HOST:PORT,...) and settings. INVALID_ARGUMENT says in one line what is wrong.
 absl::StatusOr<KafkaConfig> KafkaConfigOf(const KafkaFlags& flags);
 
+// The topic of --topic. INVALID_ARGUMENT if it is missing.
+absl::StatusOr<std::string> TopicOf(const KafkaFlags& flags);
+
+// How the process ends: 0 if `status` is OK, or else, having printed it, `code`.
+int ExitWith(const absl::Status& status, int code);
+
+inline constexpr int kWrongArguments = 2;
+inline constexpr int kFailed = 1;
+
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_KAFKA_FLAGS_H_

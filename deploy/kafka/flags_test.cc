@@ -46,5 +46,19 @@ TEST(KafkaFlagsTest, WhatIsWrongIsNamed) {
               HasSubstr("--rate must be a number in [0, 10], got fast"));
 }
 
+TEST(TopicOfFlags, IsNeeded) {
+  KafkaFlags flags;
+  EXPECT_TRUE(absl::IsInvalidArgument(TopicOf(flags).status()));
+  flags.values["topic"] = "clicks";
+  EXPECT_EQ(*TopicOf(flags), "clicks");
+}
+
+TEST(ExitWith, PrintsAnErrorAndReturnsItsCode) {
+  EXPECT_EQ(ExitWith(absl::OkStatus(), kFailed), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ExitWith(absl::NotFoundError("no topic"), kWrongArguments), 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: no topic\n");
+}
+
 }  // namespace
 }  // namespace satrap

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +14,7 @@
 #include "common/config/job_config.h"
 #include "common/thread/clock.h"
 #include "data_loader/kafka/produce.h"
+#include "data_loader/kafka/produce_synthetic.h"
 #include "deploy/kafka/commands.h"
 #include "deploy/kafka/flags.h"
 
@@ -20,9 +23,10 @@ namespace {
 
 constexpr char kHelp[] =
     R"(usage: satrap produce FILE... --topic T --brokers HOST:PORT[,...] [FLAGS]
+       satrap produce --synthetic JOB --topic T --brokers HOST:PORT[,...] [FLAGS]
 
 Writes the lines of files (plain, gzip or zstd) to a Kafka topic, each once, and waits until the
-brokers have them.
+brokers have them. The topic must exist: `satrap topics T --make N` makes one.
 
   --rate N                lines a second (default: as many as the brokers take)
   --format lines|record   what a message holds: lines as they are, or one Record of each line
@@ -37,6 +41,10 @@ brokers have them.
   --time_unit s|ms        what that column counts (default s)
   --separator C           between columns, where there is no --job (default: tab)
   --partition P           write to this partition only
+  --synthetic JOB         instead of files: the synthetic click log of a job, as Records, to all
+                          partitions in turn
+  --stream train|valid|test   of the synthetic log (default train)
+  --records N             of the synthetic log (default: as many as the job has; 0: without end)
   --setting NAME=VALUE    of librdkafka; secrets as NAME=file:PATH or NAME=env:NAME
 )";
 
@@ -50,11 +58,16 @@ class Bar {
     next_ms_ = now_ms + (terminal_ ? 100 : 5000);
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
-    const auto full = static_cast<size_t>(progress.fraction * kCells);
-    const std::string text = absl::StrFormat(
-        "[%s%s] %3.0f%%  %d lines, %d messages, %.0f lines/s", std::string(full, '='),
-        std::string(kCells - std::min(full, kCells), ' '), progress.fraction * 100, progress.lines,
-        progress.messages, static_cast<double>(progress.lines) / seconds);
+    const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
+    // A log without end has no bar.
+    const std::string bar = progress.fraction < 0
+                                ? ""
+                                : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),
+                                                  std::string(kCells - std::min(full, kCells), ' '),
+                                                  progress.fraction * 100);
+    const std::string text =
+        absl::StrFormat("%s%d lines, %d messages, %.0f lines/s", bar, progress.lines,
+                        progress.messages, static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
       std::fprintf(stderr, "\r%s\033[K", text.c_str());
       open_ = true;
@@ -76,11 +89,22 @@ class Bar {
   bool open_ = false;
 };
 
+// `job` is a file, or the name of a job of INSTALL_DIR/deploy/jobs.
+absl::StatusOr<JobConfig> JobOf(const KafkaFlags& flags, const std::string& job) {
+  const std::string install_dir = flags.Get("install_dir", ".");
+  std::error_code error;
+  const std::string installed = absl::StrCat(install_dir, "/deploy/jobs/", job, ".textproto");
+  const bool is_name = !std::filesystem::is_regular_file(job, error) &&
+                       std::filesystem::is_regular_file(installed, error);
+  std::vector<std::string> sets;
+  if (const std::string set = flags.Get("set"); !set.empty()) sets.push_back(set);
+  return LoadJob(is_name ? installed : job, sets, install_dir);
+}
+
 absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {
   ProduceOptions options;
   ASSIGN_OR_RETURN(options.kafka, KafkaConfigOf(flags));
-  options.topic = flags.Get("topic");
-  if (options.topic.empty()) return absl::InvalidArgumentError("--topic is missing");
+  ASSIGN_OR_RETURN(options.topic, TopicOf(flags));
   options.files = flags.arguments;
   if (options.files.empty()) return absl::InvalidArgumentError("no FILE is given");
   ASSIGN_OR_RETURN(options.lines_per_second, flags.Number("rate", 0, 1e-3, 1e9));
@@ -106,36 +130,80 @@ absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {
     return absl::InvalidArgumentError("--separator must be one byte");
   }
   if (const std::string job = flags.Get("job"); !job.empty()) {
-    std::vector<std::string> sets;
-    if (const std::string set = flags.Get("set"); !set.empty()) sets.push_back(set);
-    ASSIGN_OR_RETURN(options.job, LoadJob(job, sets, flags.Get("install_dir", ".")));
+    ASSIGN_OR_RETURN(options.job, JobOf(flags, job));
   }
   return options;
+}
+
+absl::StatusOr<Stream> StreamOf(const std::string& name) {
+  if (name == "train") return TRAIN_STREAM;
+  if (name == "valid") return VALID_STREAM;
+  if (name == "test") return TEST_STREAM;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--stream must be train, valid or test, got ", name));
+}
+
+uint64_t RecordsOf(const SyntheticFormat& format, Stream stream) {
+  const int64_t records = stream == TRAIN_STREAM   ? format.train_samples()
+                          : stream == VALID_STREAM ? format.valid_samples()
+                                                   : format.test_samples();
+  return static_cast<uint64_t>(records);
+}
+
+absl::StatusOr<SyntheticProduceOptions> SyntheticOptionsOf(const KafkaFlags& flags) {
+  SyntheticProduceOptions options;
+  ASSIGN_OR_RETURN(options.kafka, KafkaConfigOf(flags));
+  ASSIGN_OR_RETURN(options.topic, TopicOf(flags));
+  if (!flags.arguments.empty()) {
+    return absl::InvalidArgumentError("either FILE or --synthetic is given, not both");
+  }
+  ASSIGN_OR_RETURN(const JobConfig job, JobOf(flags, flags.Get("synthetic")));
+  if (!job.data().has_synthetic()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", flags.Get("synthetic"), " has no data.synthetic"));
+  }
+  options.format = job.data().synthetic();
+  ASSIGN_OR_RETURN(options.stream, StreamOf(flags.Get("stream", "train")));
+  ASSIGN_OR_RETURN(
+      const double records,
+      flags.Number("records", static_cast<double>(RecordsOf(options.format, options.stream)), 0,
+                   1e15));
+  options.records = static_cast<uint64_t>(records);
+  ASSIGN_OR_RETURN(options.records_per_second, flags.Number("rate", 0, 1e-3, 1e9));
+  return options;
+}
+
+int ProduceLog(const KafkaFlags& flags) {
+  const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags);
+  if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
+  Bar bar;
+  const absl::Status status = ProduceSynthetic(*options, [&](uint64_t records) {
+    const double all = static_cast<double>(options->records);
+    return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
+  });
+  bar.End();
+  return ExitWith(status, kFailed);
 }
 
 }  // namespace
 
 int ProduceCommand(const std::vector<std::string>& args) {
-  const absl::StatusOr<KafkaFlags> flags =
-      ParseKafkaFlags(args, {"topic", "rate", "format", "lines_per_message", "job", "set",
-                             "install_dir", "key", "time", "time_unit", "separator", "partition"});
+  const absl::StatusOr<KafkaFlags> flags = ParseKafkaFlags(
+      args, {"topic", "rate", "format", "lines_per_message", "job", "set", "install_dir", "key",
+             "time", "time_unit", "separator", "partition", "synthetic", "stream", "records"});
   if (flags.ok() && flags->help) {
     std::fputs(kHelp, stdout);
     return 0;
   }
-  const absl::StatusOr<ProduceOptions> options =
-      flags.ok() ? OptionsOf(*flags) : absl::StatusOr<ProduceOptions>(flags.status());
-  if (!options.ok()) {
-    std::fprintf(stderr, "error: %s\n", std::string(options.status().message()).c_str());
-    return 2;
-  }
+  if (!flags.ok()) return ExitWith(flags.status(), kWrongArguments);
+  if (!flags->Get("synthetic").empty()) return ProduceLog(*flags);
+  const absl::StatusOr<ProduceOptions> options = OptionsOf(*flags);
+  if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
   const absl::Status status =
       Produce(*options, [&bar](const ProduceProgress& progress) { return bar.Show(progress); });
   bar.End();
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
-  return 1;
+  return ExitWith(status, kFailed);
 }
 
 }  // namespace satrap

@@ -1,27 +1,33 @@
-#include <algorithm>
+#include <poll.h>
+
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/types/optional.h"
 #include "common/base/status_macros.h"
+#include "common/kafka/admin.h"
 #include "common/kafka/cluster.h"
+#include "common/thread/clock.h"
 #include "deploy/kafka/commands.h"
 #include "deploy/kafka/flags.h"
+#include "deploy/kafka/topics_table.h"
 
 namespace satrap {
 namespace {
 
 constexpr char kHelp[] =
-    R"(usage: satrap topics [TOPIC...] --brokers HOST:PORT[,...] [--group G] [--setting NAME=VALUE]
+    R"(usage: satrap topics [RUN]
+       satrap topics [TOPIC...] --brokers HOST:PORT[,...] [--group G] [--setting NAME=VALUE]
+       satrap topics TOPIC --make N --brokers HOST:PORT[,...]
 
-Prints the partitions of Kafka topics (default: all of them), the offsets that the broker has, and
-how far a consumer group is behind. A run's group is data.kafka.group_id of its job.
+Prints the partitions of Kafka topics and the offsets that the broker has.
+
+With RUN (default: the newest training) those that the run reads, how far its newest cut is behind,
+and, while it runs, how far it has read. With --brokers the TOPICs (default: all), and how far a
+consumer group is behind. --make N makes a topic with N partitions.
 )";
 
 absl::StatusOr<std::string> TopicsTable(const KafkaFlags& flags) {
@@ -33,52 +39,57 @@ absl::StatusOr<std::string> TopicsTable(const KafkaFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, flags.arguments.empty()
                                                                      ? cluster->AllPartitions()
                                                                      : cluster->Partitions(config));
-  ASSIGN_OR_RETURN(const std::vector<KafkaOffsetRange> ranges, cluster->Ranges(partitions));
-  std::vector<absl::optional<int64_t>> committed(partitions.size());
-  if (!group.empty()) {
-    ASSIGN_OR_RETURN(committed, cluster->Committed(partitions));
-  }
-  size_t width = 5;
-  for (const KafkaPartition& partition : partitions) {
-    width = std::max(width, partition.topic.size());
-  }
-  const int columns = static_cast<int>(width);
-  std::string table = absl::StrFormat("cluster %s\n%-*s %9s %14s %14s", cluster->id(), columns,
-                                      "topic", "partition", "first", "end");
-  absl::StrAppend(&table,
-                  group.empty() ? "\n" : absl::StrFormat(" %14s %14s\n", "committed", "lag"));
-  for (size_t i = 0; i < partitions.size(); ++i) {
-    absl::StrAppendFormat(&table, "%-*s %9d %14d %14d", columns, partitions[i].topic,
-                          partitions[i].partition, ranges[i].earliest, ranges[i].latest);
-    if (!group.empty()) {
-      // Without a commit everything that the broker has is still to be read.
-      const int64_t from = std::max(committed[i].value_or(ranges[i].earliest), ranges[i].earliest);
-      absl::StrAppendFormat(&table, " %14s %14d",
-                            committed[i].has_value() ? absl::StrCat(*committed[i]) : "-",
-                            std::max<int64_t>(ranges[i].latest - from, 0));
+  ASSIGN_OR_RETURN(const std::vector<TopicsRow> rows,
+                   AskTopics(*cluster, partitions, !group.empty()));
+  TopicsColumns columns;
+  columns.committed = !group.empty();
+  return absl::StrCat("cluster ", cluster->id(), "\n", TopicsTableText(rows, columns));
+}
+
+// Returns when the brokers know the topic.
+absl::Status MakeTopic(const KafkaFlags& flags, int partitions) {
+  constexpr int64_t kKnownMs = 15000;
+  ASSIGN_OR_RETURN(KafkaConfig config, KafkaConfigOf(flags));
+  const std::string& topic = flags.arguments[0];
+  config.add_topics(topic);
+  // Which says clearly why no broker answers.
+  ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config));
+  ASSIGN_OR_RETURN(const auto admin, KafkaAdmin::Create(config));
+  RETURN_IF_ERROR(admin->CreateTopic(topic, partitions));
+  // The controller has confirmed it; the other brokers learn of it a moment later.
+  const int64_t deadline_ms = MonotonicMs() + kKnownMs;
+  for (;;) {
+    const auto known = cluster->Partitions(config);
+    if (known.ok() && known->size() == static_cast<size_t>(partitions)) return absl::OkStatus();
+    if (!known.ok() && !absl::IsNotFound(known.status())) return known.status();
+    if (MonotonicMs() >= deadline_ms) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("topic ", topic, " was made, but the broker has not shown it for ",
+                       kKnownMs / 1000, " s"));
     }
-    table.push_back('\n');
+    poll(nullptr, 0, 50);
   }
-  return table;
 }
 
 }  // namespace
 
 int TopicsCommand(const std::vector<std::string>& args) {
-  const absl::StatusOr<KafkaFlags> flags = ParseKafkaFlags(args, {"group"});
-  if (!flags.ok()) {
-    std::fprintf(stderr, "error: %s\n", std::string(flags.status().message()).c_str());
-    return 2;
-  }
+  const absl::StatusOr<KafkaFlags> flags = ParseKafkaFlags(args, {"group", "make"});
+  if (!flags.ok()) return ExitWith(flags.status(), kWrongArguments);
   if (flags->help) {
     std::fputs(kHelp, stdout);
     return 0;
   }
-  const absl::StatusOr<std::string> table = TopicsTable(*flags);
-  if (!table.ok()) {
-    std::fprintf(stderr, "error: %s\n", std::string(table.status().message()).c_str());
-    return 1;
+  const absl::StatusOr<double> make = flags->Number("make", 0, 1, 10000);
+  if (!make.ok()) return ExitWith(make.status(), kWrongArguments);
+  if (*make > 0) {
+    if (flags->arguments.size() != 1) {
+      return ExitWith(absl::InvalidArgumentError("--make takes one TOPIC"), kWrongArguments);
+    }
+    return ExitWith(MakeTopic(*flags, static_cast<int>(*make)), kFailed);
   }
+  const absl::StatusOr<std::string> table = TopicsTable(*flags);
+  if (!table.ok()) return ExitWith(table.status(), kFailed);
   std::fputs(table->c_str(), stdout);
   return 0;
 }

@@ -46,7 +46,13 @@ std::string ProgressText(const StatusAnswer& status) {
   const TrainProgress& train = status.train();
   std::string text = Phase(status);
   if (status.state() != RUNNING || train.step() == 0) return text;
-  absl::StrAppendFormat(&text, "  epoch %d  step %s", train.epoch() + 1, CountText(train.step()));
+  // A stream without end has no epochs, and no number of samples to compare with.
+  if (train.endless()) {
+    absl::StrAppend(&text, "  step ", CountText(train.step()), " | ", CountText(train.samples()),
+                    " samples");
+  } else {
+    absl::StrAppendFormat(&text, "  epoch %d  step %s", train.epoch() + 1, CountText(train.step()));
+  }
   if (train.samples_per_second() > 0) {
     absl::StrAppend(&text, " | ", CountText(static_cast<uint64_t>(train.samples_per_second())),
                     " samples/s");
@@ -62,7 +68,16 @@ std::string ProgressText(const StatusAnswer& status) {
   if (train.has_last_valid()) {
     absl::StrAppendFormat(&text, " | valid auc %.4f", train.last_valid().auc());
   }
-  if (train.has_seconds_left() && train.seconds_left() >= 0) {
+  if (status.topics().has_lag_messages()) {
+    absl::StrAppend(&text, " | lag ", CountText(status.topics().lag_messages()));
+    if (status.topics().has_lag_seconds()) {
+      absl::StrAppendFormat(&text, " (%.1f s)", status.topics().lag_seconds());
+    }
+  }
+  if (status.topics().has_watermark_ms()) {
+    absl::StrAppend(&text, " | watermark ", UtcText(status.topics().watermark_ms()));
+  }
+  if (!train.endless() && train.has_seconds_left() && train.seconds_left() >= 0) {
     absl::StrAppend(&text, " | ", DurationText(train.seconds_left()), " left");
   }
   return text;

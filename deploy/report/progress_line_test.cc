@@ -57,6 +57,27 @@ TEST_F(ProgressLineTest, ShowsWhatIsKnown) {
   close(pipe_[1]);
 }
 
+TEST_F(ProgressLineTest, ShowsHowFarARunIsBehindItsTopics) {
+  StatusAnswer status = Training();
+  status.mutable_train()->set_seconds_left(-1);
+  status.mutable_topics()->set_lag_messages(1234);
+  EXPECT_THAT(ProgressText(status), ::testing::EndsWith("staleness 1.8 (max 4) | lag 1,234"));
+  status.mutable_topics()->set_lag_seconds(0.84);
+  EXPECT_THAT(ProgressText(status), ::testing::EndsWith(" | lag 1,234 (0.8 s)"));
+  status.mutable_topics()->set_watermark_ms(1777627800500);
+  EXPECT_THAT(ProgressText(status), ::testing::EndsWith(" | watermark 2026-05-01T09:30:00Z"));
+  close(pipe_[1]);
+}
+
+TEST_F(ProgressLineTest, ARunWithoutEndShowsSamplesInPlaceOfEpochAndTimeLeft) {
+  StatusAnswer status = Training();
+  status.mutable_train()->set_endless(true);
+  EXPECT_EQ(ProgressText(status),
+            "training  step 120 | 250 samples | 54,321 samples/s | loss 0.4712 | auc 0.7312 | "
+            "staleness 1.8 (max 4)");
+  close(pipe_[1]);
+}
+
 TEST_F(ProgressLineTest, ARunThatHasFailedIsStoppingAndNotStarting) {
   StatusAnswer status = Training();
   status.set_state(FAILED);

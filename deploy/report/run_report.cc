@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
@@ -55,12 +56,14 @@ std::string MetricsText(const MetricValues& values) {
                          values.calibration(), CountText(values.samples()));
 }
 
-// Derived from the job, because rank 0's last progress may be older than its result.
-Validation ValidationOf(const JobConfig& job, uint64_t steps) {
+// Derived from the job, because rank 0's last progress may be older than its result. Only of a
+// validation by the clock the job cannot tell; `any` says whether progress has told of one.
+Validation ValidationOf(const JobConfig& job, uint64_t steps, bool any) {
   if (!HasValidData(job.data())) return Validation::kNoData;
   const EvaluationConfig& evaluation = job.evaluation();
   const auto every_steps = static_cast<uint64_t>(evaluation.every_steps());
-  const bool due = evaluation.at_epoch_end() || (every_steps > 0 && steps >= every_steps);
+  const bool due = evaluation.at_epoch_end() || (every_steps > 0 && steps >= every_steps) ||
+                   (evaluation.every_seconds() > 0 && any);
   return due ? Validation::kRan : Validation::kNotDue;
 }
 
@@ -101,7 +104,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   report.job_name = job.name();
   report.action = job.action();
   report.result = status.result();
-  report.validation = ValidationOf(job, report.result.steps());
+  report.validation = ValidationOf(job, report.result.steps(), status.train().has_last_valid());
   report.wall_seconds = wall_seconds;
   // Bad records of the train stream are counted by the ledger, which survives restarts. Those of
   // evaluations are counted by loaders, and a restart repeats the evaluation that it interrupted.
@@ -258,6 +261,10 @@ std::string DurationText(double seconds) {
   const auto whole = static_cast<int64_t>(seconds);
   if (whole < 3600) return absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
   return absl::StrFormat("%d h %02d min", whole / 3600, whole / 60 % 60);
+}
+
+std::string UtcText(int64_t unix_ms) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMillis(unix_ms), absl::UTCTimeZone());
 }
 
 }  // namespace satrap

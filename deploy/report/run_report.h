@@ -62,10 +62,11 @@ std::string ReportText(const RunReport& report);
 // began because somebody started or resumed the run, or changed its size.
 bool FollowsFailure(const std::string& cause);
 
-// "1,234,567"; "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s".
+// "1,234,567"; "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".
 std::string CountText(uint64_t count);
 std::string BytesText(uint64_t bytes);
 std::string DurationText(double seconds);
+std::string UtcText(int64_t unix_ms);
 
 }  // namespace satrap
 

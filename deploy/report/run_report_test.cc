@@ -168,6 +168,7 @@ TEST(RunReport, ReadsWellForPeople) {
   EXPECT_EQ(DurationText(12.34), "12.3 s");
   EXPECT_EQ(DurationText(200), "3 min 20 s");
   EXPECT_EQ(DurationText(3720), "1 h 02 min");
+  EXPECT_EQ(UtcText(1777627800999), "2026-05-01T09:30:00Z");
 }
 
 TEST(RunReport, OnlyAFailureMakesARestart) {

@@ -177,6 +177,7 @@ absl::Status CutEngine::MergeLedgers() {
   }
   ledger_.CloseEpochsBefore(cut_->plan.position.epoch());
   *cut_->manifest.mutable_ledger() = ledger_.ToState();
+  cut_->outcome.ledger_pieces = ledger_.PiecesBehind();
   MutexLock lock(&mutex_);
   consumed_ = ledger_.OfAll();
   return absl::OkStatus();

@@ -143,8 +143,9 @@ TEST_F(CutEngineTest, ARecordThatWasTrainedTwiceEndsTheRunForGood) {
 
 TEST_F(CutEngineTest, TheLedgerCountsFromTheCutThatTheGenerationBeganFrom) {
   EXPECT_EQ(engine_->consumed().rows, 5u);
-  RunOne();
+  const auto result = RunOne();
   EXPECT_EQ(engine_->consumed().rows, 12u);
+  EXPECT_EQ((*result->ended)->ledger_pieces, 1u) << "block 100, behind the released ones";
 }
 
 TEST_F(CutEngineTest, LostAndRepeatedMessagesChangeNothing) {

@@ -37,6 +37,10 @@ void LogLoss::Add(float logit, float label, double weight) {
   sums_[4].Add(weight / (1 + std::exp(-z)));
 }
 
+void LogLoss::Merge(const LogLoss& other) {
+  for (int i = 0; i < kSums; ++i) sums_[i].Add(other.sums_[i].value());
+}
+
 void LogLoss::Sums(absl::Span<double> sums) const {
   CHECK(sums.size() == kSums);
   for (int i = 0; i < kSums; ++i) sums[i] = sums_[i].value();

@@ -32,6 +32,9 @@ class LogLoss {
   // From the logit, without clipping: max(z, 0) - z y + log(1 + exp(-|z|)).
   void Add(float logit, float label, double weight);
 
+  // Adds the samples of `other`.
+  void Merge(const LogLoss& other);
+
   // The sums, to be added across ranks: samples, weight, weight of positives, weighted loss,
   // weighted probability.
   void Sums(absl::Span<double> sums) const;  // REQUIRES: kSums values

@@ -1,9 +1,5 @@
-// The AUC of the last samples, for the progress line: an estimate from histograms of the logits, in
-// constant memory.
-//
-// Bins are 1/256 wide over [-16, 16); logits beyond that fall into the outermost ones. Logits in
-// one bin count as equal, so the error is at most half the fraction of pairs that share a bin.
-// Nothing depends on this number; evaluations are exact.
+// The AUC of the last samples, for the progress line: an estimate in constant memory
+// (score_histogram.h). Nothing depends on this number; evaluations are exact.
 //
 // Thread-compatible.
 
@@ -11,10 +7,10 @@
 #define SATRAP_NN_WORKER_METRICS_WINDOW_AUC_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "nn_worker/metrics/auc.h"
+#include "nn_worker/metrics/score_histogram.h"
 
 namespace satrap {
 
@@ -30,14 +26,9 @@ class WindowAuc {
   MetricValue Compute() const;
 
  private:
-  struct Histogram {
-    std::vector<double> positive, negative;
-    int64_t samples = 0;
-    Histogram();
-  };
-
   const int64_t window_samples_;
-  Histogram current_, previous_;
+  ScoreHistogram current_, previous_;
+  int64_t current_samples_ = 0;
 };
 
 }  // namespace satrap

@@ -3,6 +3,7 @@
 #ifndef SATRAP_NN_WORKER_RANK_CUT_PLAN_H_
 #define SATRAP_NN_WORKER_RANK_CUT_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -45,6 +46,7 @@ struct CutOutcome {
   uint64_t bytes = 0;         // of all files
   uint64_t copied_bytes = 0;  // rows that embedding PSs copied out before an Update changed them
   double seconds = 0;         // from the mark until it ended
+  size_t ledger_pieces = 0;   // Ledger::PiecesBehind as of the mark
 };
 
 }  // namespace satrap

@@ -39,6 +39,8 @@ void FakeAllreduce::FinishStep() {
     if (joiner.flags.idle) ++all.idle_ranks;
     if (joiner.flags.stop) all.stop = true;
     if (joiner.flags.cut) all.cut = true;
+    CHECK(!joiner.flags.validation || rank == 0) << "another rank than 0 asks for a validation";
+    if (joiner.flags.validation) all.validation = true;
     if (joiner.part.has_value()) {
       const PartDescription& part = joiner.part->header.part();
       all.samples += part.samples();

@@ -118,6 +118,7 @@ void RankEngine::BeginPass(Stream stream, uint32_t pass, EvaluationPasses::Done 
 
 void RankEngine::OnValidated(const MetricValues& values) {
   new_best_ = record_.Validate(values);
+  steps_.OnValidated();
   observer_->OnEvaluation(
       EvaluationEvent{VALID_STREAM, steps_.epoch(), record_.step(), values, new_best_});
   if (record_.out_of_patience() && next_ != Next::kFinish) {

@@ -8,14 +8,15 @@
 // the same number. Every decision is a function of what an allreduce told all ranks alike, so all
 // ranks make it in the same step and need no barrier:
 //   - a stop is decided when a number of steps is reached (a validation is due, or max_steps), a
-//     rank raised its stop flag, or rank 0 raised the cut flag. Ranks then request no more parts but
-//     train those they hold, so at most ranks * max_staleness further steps count (none in ordered
-//     mode);
+//     rank raised its stop flag, or rank 0 raised the flag of a cut or of a validation by the clock.
+//     Ranks then request no more parts but train those they hold, so at most ranks * max_staleness
+//     further steps count (none in ordered mode);
 //   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
 //     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
 //     reached, or the end of the epoch if no stop was decided.
 // A rank without a part joins steps without one: as soon as it is idle in both modes, and in
-// unordered mode also when no part has come for idle_step_ms since the last step.
+// unordered mode also when no part has come for idle_step_ms since the last step, or for up to eight
+// times as long while no data comes to any rank.
 //
 // Evaluation. Each rank requests parts of the pass, scores and acknowledges them. Merging the
 // metrics is the barrier at its end (evaluation_passes.h); every rank gets the same ones and judges

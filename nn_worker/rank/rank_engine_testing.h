@@ -60,6 +60,7 @@ class DrawnJob {
     options.epochs = 1 + static_cast<uint32_t>(random_.Below(3));
     options.evaluation.set_every_steps(static_cast<int64_t>(random_.Below(4)));
     options.evaluation.set_at_epoch_end(random_.Below(2) == 1);
+    if (random_.Below(4) == 0) options.evaluation.set_every_seconds(.05);
     network.seed = seed;
     num_workers = 1 + static_cast<int>(random_.Below(3));
   }

@@ -1,5 +1,6 @@
 #include "nn_worker/rank/request_policy.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,11 @@
 
 namespace satrap {
 namespace {
+
+// After this many rounds without a part, requests wait twice as long at each worker, and after twice
+// as many four times: a quiet topic then costs a rank and the workers a few calls a second.
+constexpr int kRoundsUntilQuiet = 16;
+constexpr int kMostQuietDoublings = 2;
 
 class AnyWorkerRequests final : public RequestPolicy {
  public:
@@ -29,7 +35,9 @@ class AnyWorkerRequests final : public RequestPolicy {
     request.stream = stream_;
     request.epoch = epoch_;
     // As long as some worker may have a part ready, no request waits at one that has none.
-    request.wait_ms = not_yets_in_a_row_ < workers_left_ ? 0 : park_ms_;
+    const int rounds = not_yets_in_a_row_ / workers_left_;
+    request.wait_ms =
+        rounds == 0 ? 0 : park_ms_ << std::min(rounds / kRoundsUntilQuiet, kMostQuietDoublings);
     next_worker_ = (next_worker_ + 1) % ended_.size();
     return request;
   }
@@ -40,7 +48,7 @@ class AnyWorkerRequests final : public RequestPolicy {
         not_yets_in_a_row_ = 0;
         return;
       case NextBatchAnswerHeader::NOT_YET:
-        ++not_yets_in_a_row_;
+        not_yets_in_a_row_ = std::min(not_yets_in_a_row_ + 1, kMostNotYets);
         return;
       case NextBatchAnswerHeader::ENDED:
         // Several requests to one worker may be open, and each of them gets this answer.
@@ -55,6 +63,9 @@ class AnyWorkerRequests final : public RequestPolicy {
   void FillPosition(RunPosition*) const override {}
 
  private:
+  // More make no difference, and a count that grows for a year would overflow.
+  static constexpr int kMostNotYets = 1 << 30;
+
   const Stream stream_;
   const uint32_t epoch_;
   const uint32_t park_ms_;

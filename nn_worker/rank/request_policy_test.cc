@@ -35,6 +35,17 @@ TEST_F(AnyWorkerRequestsTest, APartBeginsTheTriesAnew) {
   EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "2:0");
 }
 
+TEST_F(AnyWorkerRequestsTest, InAQuietTimeRequestsWaitLongerUntilAPartComes) {
+  for (int i = 0; i < 3 * 16 - 1; ++i) RequestAndAnswer(Answer::NOT_YET);
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "2:50");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "0:100");
+  for (int i = 0; i < 1000; ++i) RequestAndAnswer(Answer::NOT_YET);
+  EXPECT_EQ(RequestAndAnswer(Answer::PART), "2:200");
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "0:0");
+  for (int i = 0; i < 2; ++i) RequestAndAnswer(Answer::NOT_YET);
+  EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "0:50");
+}
+
 TEST_F(AnyWorkerRequestsTest, AnEndedWorkerGetsNoMoreRequests) {
   EXPECT_EQ(RequestAndAnswer(Answer::ENDED), "0:0");
   EXPECT_EQ(RequestAndAnswer(Answer::NOT_YET), "1:0");

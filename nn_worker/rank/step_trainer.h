@@ -27,9 +27,10 @@ namespace satrap {
 
 // What one rank contributes to a step's allreduce besides its gradients.
 struct StepFlags {
-  bool idle = false;  // it has no part, and gets none before a stop or the end of the epoch
-  bool stop = false;  // it wants training to end
-  bool cut = false;   // a cut is due: rank 0 only
+  bool idle = false;        // it has no part, and gets none before a stop or the end of the epoch
+  bool stop = false;        // it wants training to end
+  bool cut = false;         // a cut is due: rank 0 only
+  bool validation = false;  // one is due by the clock: rank 0 only
 };
 
 // The result of a step's allreduce: the same on every rank, except for `gradients`.
@@ -41,9 +42,10 @@ struct StepResult {
   // if the step does not count.
   float normalizer = 0;
   int idle_ranks = 0;
-  bool finite = true;  // the dense and embedding gradients of all ranks are
-  bool stop = false;   // a rank wants training to end
-  bool cut = false;    // a cut is due
+  bool finite = true;       // the dense and embedding gradients of all ranks are
+  bool stop = false;        // a rank wants training to end
+  bool cut = false;         // a cut is due
+  bool validation = false;  // one is due by the clock
   float learning_rate_factor = 1;
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
 };

@@ -1,5 +1,6 @@
 #include "nn_worker/rank/training_steps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,10 @@
 
 namespace satrap {
 namespace {
+
+// While no data comes, a rank joins steps without a part at intervals that double with each such
+// step, up to 2^this times idle_step_ms: a quiet topic then costs a few steps a second.
+constexpr int kMostIdleDoublings = 3;
 
 // An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
 // So training begins with one permit, and CountStep grants the others when the warm-up is over.
@@ -24,6 +29,7 @@ TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, con
       executor_(executor),
       peers_(peers),
       on_idle_(std::move(on_idle)),
+      validation_clock_(options),
       permits_(FirstPermits(options)),
       epoch_(options.position.epoch()) {}
 
@@ -35,6 +41,7 @@ void TrainingSteps::BeginEpoch(uint32_t epoch) {
   epoch_ended_ = false;
   // Only the epoch that the run begins in begins within its order.
   const bool first = pipeline_ == nullptr;
+  if (first) validation_clock_.Start(peers_.record->step(), executor_->NowUs());
   OrderedSchedule schedule(options_.lanes, first ? options_.position : RunPosition());
   auto policy =
       options_.ordered
@@ -80,18 +87,31 @@ void TrainingSteps::MaybeJoin() {
 // Other ranks may hold parts and wait in the allreduce for this one, so after idle_step_ms it joins
 // without a part. It waits that long even if it will request no more parts: ranks that only wait
 // for the answers to their last pushes would otherwise run empty steps as fast as they can.
+//
+// A timer of a quiet time may be later than what is due after data has come again, so an earlier one
+// is set beside it; the later one then finds nothing to do.
 void TrainingSteps::JoinWithoutPartWhenDue() {
-  const int64_t left_us = last_step_end_us_ + options_.idle_step_ms * 1000 - executor_->NowUs();
+  const int64_t due_us = last_step_end_us_ + IdleStepUs();
+  const int64_t left_us = due_us - executor_->NowUs();
   if (left_us <= 0) {
     Join(absl::nullopt, /*idle=*/false);
     return;
   }
-  if (timer_set_) return;
-  timer_set_ = true;
-  executor_->PostAfter(left_us, [this] {
-    timer_set_ = false;
+  if (timer_us_.has_value() && *timer_us_ <= due_us) return;
+  timer_us_ = due_us;
+  executor_->PostAfter(left_us, [this, due_us] {
+    if (timer_us_ == due_us) timer_us_.reset();
     MaybeJoin();
   });
+}
+
+int64_t TrainingSteps::IdleStepUs() const {
+  const int doublings = std::min(steps_without_samples_, kMostIdleDoublings);
+  return (options_.idle_step_ms * 1000) << doublings;
+}
+
+void TrainingSteps::OnValidated() {
+  validation_clock_.Start(peers_.record->step(), executor_->NowUs());
 }
 
 void TrainingSteps::Join(absl::optional<PartPipeline::TakenPart> part, bool idle) {
@@ -107,9 +127,13 @@ void TrainingSteps::Join(absl::optional<PartPipeline::TakenPart> part, bool idle
                      description.provenance()};
     input = std::move(part->input);
   }
-  const bool cut_due = peers_.cuts->IsDue(peers_.record->step(), /*counts=*/input.has_value());
-  peers_.trainer->JoinStep(peers_.record->step(), std::move(input),
-                           StepFlags{idle, stop_requested_, cut_due},
+  const uint64_t step = peers_.record->step();
+  StepFlags flags;
+  flags.idle = idle;
+  flags.stop = stop_requested_;
+  flags.cut = peers_.cuts->IsDue(step, /*counts=*/input.has_value());
+  flags.validation = validation_clock_.IsDue(step, executor_->NowUs());
+  peers_.trainer->JoinStep(step, std::move(input), flags,
                            peers_.failure->WhenGood<StepResult>(
                                [this](StepResult result) { OnStepDone(std::move(result)); }));
 }
@@ -117,6 +141,7 @@ void TrainingSteps::Join(absl::optional<PartPipeline::TakenPart> part, bool idle
 void TrainingSteps::OnStepDone(StepResult result) {
   joining_ = false;
   last_step_end_us_ = executor_->NowUs();
+  steps_without_samples_ = result.samples > 0 ? 0 : steps_without_samples_ + 1;
   const bool all_idle = result.idle_ranks == options_.num_ranks;
   CHECK(!all_idle || (result.weight == 0 && !joined_.has_value()))
       << "a part was trained in a step in which all ranks were idle";
@@ -128,9 +153,10 @@ void TrainingSteps::OnStepDone(StepResult result) {
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // Before OnAllIdle: if the stop flag came with the allreduce that found all ranks idle, training
-  // must end now. Otherwise the ranks would begin another epoch first.
+  // Before OnAllIdle: if a flag came with the allreduce that found all ranks idle, it is honoured
+  // now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
+  if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
   if (decided_.evaluate || decided_.end || peers_.cuts->decided()) pipeline_->StopRequests();
   if (all_idle) {

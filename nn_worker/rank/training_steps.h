@@ -25,6 +25,7 @@
 #include "nn_worker/rank/run_record.h"
 #include "nn_worker/rank/staleness_permit.h"
 #include "nn_worker/rank/step_trainer.h"
+#include "nn_worker/rank/validation_clock.h"
 
 namespace satrap {
 
@@ -41,7 +42,7 @@ class TrainingSteps {
   };
   // Why all ranks have become idle, besides for a cut (RankCuts::due).
   struct Idle {
-    bool evaluate = false;   // a validation is due
+    bool evaluate = false;   // a validation is due, by steps or by rank 0's clock
     bool end = false;        // training is to end
     bool epoch_end = false;  // nothing was decided: no rank has a part of the epoch left
   };
@@ -54,6 +55,9 @@ class TrainingSteps {
   // in the options says. REQUIRES: all ranks are idle
   void BeginEpoch(uint32_t epoch);
   void Resume();
+
+  // A validation has ended: the clock of the next one starts. REQUIRES: all ranks are idle
+  void OnValidated();
 
   // This rank wants training to end.
   void RequestStop() { stop_requested_ = true; }
@@ -76,6 +80,7 @@ class TrainingSteps {
   void OnPipelineChanged();
   void MaybeJoin();
   void JoinWithoutPartWhenDue();
+  int64_t IdleStepUs() const;
   void Join(absl::optional<PartPipeline::TakenPart> part, bool idle);
   void OnStepDone(StepResult result);
   void CountStep(const StepResult& result);
@@ -89,6 +94,7 @@ class TrainingSteps {
   const Peers peers_;
   const OnIdle on_idle_;
 
+  ValidationClock validation_clock_;
   StalenessPermits permits_;
   uint32_t epoch_;
   bool epoch_ended_ = false;
@@ -96,7 +102,8 @@ class TrainingSteps {
   bool training_ = false;
   bool joining_ = false;
   absl::optional<Joined> joined_;
-  bool timer_set_ = false;
+  absl::optional<int64_t> timer_us_;  // when the earliest timer of MaybeJoin fires
+  int steps_without_samples_ = 0;     // in a row
   bool stop_requested_ = false;
   Idle decided_;  // what to do once all ranks are idle
   int64_t training_since_us_ = 0;

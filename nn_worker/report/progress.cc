@@ -5,15 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "nn_worker/report/json_number.h"
 
 namespace satrap {
 namespace {
 
-// JSON has no NaN.
-std::string Number(double value) {
-  return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
-}
+// A window that is so many times as long as the one before has met a quiet time. (A slow step makes
+// all windows long.)
+constexpr int64_t kWindowsUntilQuiet = 5;
 
 }  // namespace
 
@@ -77,11 +76,12 @@ std::string Progress::EndWindow(int64_t now_us) {
   const TrainProgress& p = progress_;
   std::string line = absl::StrCat(
       "{\"event\":\"train\",\"generation\":", generation_, ",\"epoch\":", p.epoch(),
-      ",\"step\":", p.step(), ",\"samples\":", p.samples(), ",\"seconds\":", Number(seconds),
-      ",\"samples_per_second\":", Number(p.samples_per_second()),
-      ",\"loss\":", Number(p.window_loss()), ",\"auc\":", Number(p.window_auc()));
+      ",\"step\":", p.step(), ",\"samples\":", p.samples(), ",\"seconds\":", JsonNumber(seconds),
+      ",\"samples_per_second\":", JsonNumber(p.samples_per_second()),
+      ",\"loss\":", JsonNumber(p.window_loss()), ",\"auc\":", JsonNumber(p.window_auc()));
   absl::StrAppend(&line, ",\"staleness_max\":", p.staleness_max(),
-                  ",\"staleness_mean\":", Number(p.staleness_mean()), "}");
+                  ",\"staleness_mean\":", JsonNumber(p.staleness_mean()), "}");
+  last_window_us_ = now_us - window_.begin_us;
   window_ = Window();
   window_.begin_us = now_us;
   return line;
@@ -97,9 +97,9 @@ void Progress::OnEvaluation(const EvaluationEvent& event) {
   std::string line = absl::StrCat(
       "{\"event\":\"", valid ? "valid" : "test", "\",\"generation\":", generation_,
       ",\"epoch\":", event.epoch, ",\"step\":", event.steps, ",\"samples\":", values.samples(),
-      ",\"auc\":", Number(values.auc()), ",\"logloss\":", Number(values.logloss()));
-  absl::StrAppend(&line, ",\"normalised_entropy\":", Number(values.normalised_entropy()),
-                  ",\"calibration\":", Number(values.calibration()),
+      ",\"auc\":", JsonNumber(values.auc()), ",\"logloss\":", JsonNumber(values.logloss()));
+  absl::StrAppend(&line, ",\"normalised_entropy\":", JsonNumber(values.normalised_entropy()),
+                  ",\"calibration\":", JsonNumber(values.calibration()),
                   ",\"best\":", event.best ? "true" : "false", "}");
   write_line_(line);
 }
@@ -123,13 +123,18 @@ void Progress::OnCutEnded(const CutOutcome& outcome) {
   }
   write_line_(absl::StrCat("{\"event\":\"cut\",\"generation\":", generation_, ",\"cut\":\"",
                            outcome.name, "\",\"committed\":", outcome.committed ? "true" : "false",
-                           ",\"seconds\":", Number(outcome.seconds), ",\"bytes\":", outcome.bytes,
-                           ",\"copied_bytes\":", outcome.copied_bytes, "}"));
+                           ",\"seconds\":", JsonNumber(outcome.seconds), ",\"bytes\":",
+                           outcome.bytes, ",\"copied_bytes\":", outcome.copied_bytes, "}"));
 }
 
 CutProgress Progress::Cuts() const {
   MutexLock lock(&mutex_);
   return cuts_;
+}
+
+void Progress::SetEndless() {
+  MutexLock lock(&mutex_);
+  progress_.set_endless(true);
 }
 
 void Progress::SetExpectedSamples(uint64_t samples) {
@@ -140,8 +145,14 @@ void Progress::SetExpectedSamples(uint64_t samples) {
 TrainProgress Progress::Snapshot() const {
   MutexLock lock(&mutex_);
   TrainProgress snapshot = progress_;
+  // Without data no step ends the window, and the rate of the one before would stand for ever.
+  const int64_t window_us = clock_->NowUs() - window_.begin_us;
+  if (snapshot.phase() == "training" && window_us > kWindowsUntilQuiet * last_window_us_) {
+    snapshot.set_samples_per_second(static_cast<double>(window_.samples) /
+                                    (static_cast<double>(window_us) * 1e-6));
+  }
   const double rate = snapshot.samples_per_second();
-  if (snapshot.expected_samples() > 0 && rate > 0) {
+  if (snapshot.expected_samples() > 0 && rate > 0 && !snapshot.endless()) {
     const uint64_t left =
         snapshot.expected_samples() - std::min(snapshot.samples(), snapshot.expected_samples());
     snapshot.set_seconds_left(static_cast<double>(left) / rate);

@@ -44,7 +44,11 @@ class Progress final : public RankObserver {
   // The samples of the whole run, from which the time left is estimated. 0: not known.
   void SetExpectedSamples(uint64_t samples);
 
-  // The figures of the last full window, and the totals up to now.
+  // The stream has no end: no time left is estimated, not even with max_steps.
+  void SetEndless();
+
+  // The figures of the last full window, and the totals up to now. The rate falls while no data
+  // comes.
   TrainProgress Snapshot() const;
   // Of this generation. Rank 0 only.
   CutProgress Cuts() const;
@@ -72,6 +76,7 @@ class Progress final : public RankObserver {
   mutable Mutex mutex_;
   TrainProgress progress_ GUARDED_BY(mutex_);
   Window window_ GUARDED_BY(mutex_);
+  int64_t last_window_us_ GUARDED_BY(mutex_) = kWindowUs;
   CutProgress cuts_ GUARDED_BY(mutex_);
 };
 

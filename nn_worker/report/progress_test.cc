@@ -74,6 +74,28 @@ TEST_F(ProgressTest, AnEvaluationBeginsANewWindow) {
   EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 10);
 }
 
+TEST_F(ProgressTest, TheRateFallsWhileNoDataComes) {
+  progress_.OnPhase("training");
+  clock_.AdvanceBy(1'000'000);
+  Step(1000, 1, 0);
+  clock_.AdvanceBy(500'000);
+  Step(100, 1, 0);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 1000);
+  clock_.AdvanceBy(9'500'000);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().samples_per_second(), 10);
+}
+
+TEST_F(ProgressTest, AnEndlessStreamHasNoTimeLeft) {
+  progress_.SetExpectedSamples(1000);
+  progress_.OnPhase("training");
+  clock_.AdvanceBy(1'000'000);
+  Step(10, 1, 0);
+  EXPECT_DOUBLE_EQ(progress_.Snapshot().seconds_left(), 99);
+  progress_.SetEndless();
+  EXPECT_LT(progress_.Snapshot().seconds_left(), 0);
+  EXPECT_TRUE(progress_.Snapshot().endless());
+}
+
 TEST_F(ProgressTest, NanIsNullInALine) {
   EvaluationEvent event;
   event.steps = 7;

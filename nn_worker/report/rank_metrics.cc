@@ -51,6 +51,9 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
                                                 LatencyBounds())),
       cut_writing_seconds_(registry->AddHistogram(
           "satrap_cut_writing_seconds", "From the mark of a cut to its end", WritingBounds())),
+      ledger_pieces_(registry->AddGauge("satrap_ledger_pieces",
+                                        "Stretches of trained records that come behind an "
+                                        "untrained one of their split, at the last cut")),
       cut_age_seconds_(registry->AddGauge(
           "satrap_cut_age_seconds", "Since the last cut was committed, or this process began")),
       last_cut_us_(clock->NowUs()) {}
@@ -83,6 +86,7 @@ void RankMetrics::OnCutPause(double seconds) {
 void RankMetrics::OnCutEnded(const CutOutcome& outcome) {
   cut_writing_seconds_->Observe(outcome.seconds);
   cut_copied_bytes_->Increment(static_cast<double>(outcome.copied_bytes));
+  ledger_pieces_->Set(static_cast<double>(outcome.ledger_pieces));
   if (outcome.committed) {
     cuts_committed_->Increment();
     cut_bytes_->Increment(static_cast<double>(outcome.bytes));

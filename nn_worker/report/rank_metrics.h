@@ -47,6 +47,7 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const cut_copied_bytes_;
   prometheus::Histogram* const cut_pause_seconds_;
   prometheus::Histogram* const cut_writing_seconds_;
+  prometheus::Gauge* const ledger_pieces_;
   prometheus::Gauge* const cut_age_seconds_;
   std::atomic<int64_t> last_cut_us_;  // when the last cut was committed, or the process began
 };

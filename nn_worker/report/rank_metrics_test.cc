@@ -61,6 +61,7 @@ TEST(RankMetricsTest, CountsCutsByHowTheyEnd) {
   outcome.bytes = 1000;
   outcome.copied_bytes = 10;
   outcome.seconds = 2;
+  outcome.ledger_pieces = 6;
   metrics.OnCutBegun();
   metrics.OnCutPause(.25);
   metrics.OnCutEnded(outcome);
@@ -84,6 +85,7 @@ TEST(RankMetricsTest, CountsCutsByHowTheyEnd) {
   EXPECT_TRUE(absl::StrContains(text, "satrap_cut_copied_bytes_total" + labels + "40")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_cut_pause_seconds_sum" + labels + "0.25")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_cut_writing_seconds_sum" + labels + "8")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_ledger_pieces" + labels + "6")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_cut_age_seconds" + labels + "3")) << text;
 }
 

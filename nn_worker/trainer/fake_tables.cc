@@ -71,16 +71,19 @@ void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
   part->set_tasks(1);
   std::vector<float> numeric, labels, weights;
   std::vector<uint8_t> mask;
+  std::vector<int64_t> times;
   for (const FakeSample& sample : samples) {
     numeric.insert(numeric.end(), sample.numeric.begin(), sample.numeric.end());
     labels.push_back(sample.label);
     weights.push_back(sample.weight);
     mask.push_back(sample.masked ? 0 : 1);
+    times.push_back(sample.time);
   }
   sections->Add(numeric, part->mutable_numeric_values());
   sections->Add(labels, part->mutable_labels());
   sections->Add(weights, part->mutable_weights());
   sections->Add(mask, part->mutable_label_mask());
+  sections->Add(times, part->mutable_times());
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct FakeSample {
   float label = 0;
   float weight = 1;
   bool masked = false;
+  int64_t time = 0;
 };
 
 class FakeTables {

@@ -20,7 +20,17 @@ namespace satrap {
 namespace {
 
 // The sums behind the dense gradient in a step's allreduce.
-enum ExtraSum { kSamples, kWeight, kLoss, kIdle, kNotFinite, kStop, kCut, kNumExtraSums };
+enum ExtraSum {
+  kSamples,
+  kWeight,
+  kLoss,
+  kIdle,
+  kNotFinite,
+  kStop,
+  kCut,
+  kValidation,
+  kNumExtraSums
+};
 static_assert(kNumExtraSums <= Network::kExtraSums);
 
 // The AUC of the progress line covers this many of this rank's last samples.
@@ -127,12 +137,18 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
   bool finite = network->CountNonFiniteGradients() == 0;
   PartGradients gradients;
   if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);
+  std::vector<float> logits;
   if (view.samples > 0) {
-    const std::vector<float> logits = network->ReadLogits();
+    logits = network->ReadLogits();
     MutexLock lock(&window_mutex);
     window.Add(logits, view.labels, view.weights, mask);
   }
   ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite));
+  if (options.scores != nullptr && result.weight > 0) {
+    const uint32_t epoch = part.has_value() ? part->header.part().id().epoch() : 0;
+    options.scores->AddStep(step + 1, result.samples,
+                            {logits, view.labels, view.weights, mask, view.times, epoch});
+  }
   if (result.weight > 0 && result.finite) result.gradients = std::move(gradients);
   return result;
 }
@@ -148,6 +164,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kNotFinite] = finite ? 0 : 1;
   sums[kStop] = flags.stop ? 1 : 0;
   sums[kCut] = flags.cut ? 1 : 0;
+  sums[kValidation] = flags.validation ? 1 : 0;
   RETURN_IF_ERROR(options.network->AllReduce(sums));
   StepResult result;
   result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
@@ -157,6 +174,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.finite = sums[kNotFinite] == 0;
   result.stop = sums[kStop] > 0;
   result.cut = sums[kCut] > 0;
+  result.validation = sums[kValidation] > 0;
   if (result.weight > 0) {
     result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
   }

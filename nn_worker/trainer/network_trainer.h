@@ -22,6 +22,7 @@
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
+#include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/step_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
 #include "nn_worker/trainer/predictions.h"
@@ -38,6 +39,7 @@ struct NetworkTrainerOptions {
   ForkJoinPool* pool = nullptr;             // may be that of the network's backend
   CutEngine* cuts = nullptr;                // rank 0 only
   std::string run_dir;                      // that of the cuts; rank 0 only
+  ScoreWindows* scores = nullptr;           // gets every step that counts; may be null
   PredictionWriter* predictions = nullptr;  // of the one test pass; null: none are written
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/trainer/trainer_job.h"
 #include "nn_worker/trainer/trainer_ranks.h"
 
@@ -140,6 +141,50 @@ TEST(NetworkTrainerTest, ABackendThatRunsOperationsLaterGivesTheSameBits) {
             at_once.Score(TrainerBatch(9), {20, kTrainerBatch}).SerializeAsString());
   // The progress line's figure is made of logits, too.
   EXPECT_EQ(later.trainer(0)->RecentAuc(), at_once.trainer(0)->RecentAuc());
+}
+
+TEST(NetworkTrainerTest, ScoresWhatARankTrainsBeforeItTrainsIt) {
+  EvaluationConfig config;
+  config.set_window_samples(kTrainerBatch);
+  config.set_window_data_seconds(3600);
+  std::vector<ScoreWindow> windows;
+  ScoreWindows scores(config, 0,
+                      [&windows](const ScoreWindow& window) { windows.push_back(window); });
+  // Without these, a training pass gives the logits of an evaluation.
+  JobConfig job = TrainerJob();
+  for (LayerConfig& layer : *job.mutable_model()->mutable_layers()) {
+    if (!layer.has_mlp()) continue;
+    layer.mutable_mlp()->clear_batch_norm();
+    layer.mutable_mlp()->clear_dropout();
+  }
+  TrainerRanks ranks(2, job, kTrainerBatch, /*ordered=*/true, /*deferred=*/false, nullptr, "",
+                     &scores);
+  std::vector<FakeSample> batch = TrainerBatch(0);
+  for (FakeSample& sample : batch) sample.time = 7'200'001;
+  // Rank 1 scores nothing.
+  const MetricValues before = ranks.Score({batch.begin(), batch.begin() + 40}, {40, 40});
+  ranks.Step(0, batch, {40, kTrainerBatch});
+  ASSERT_EQ(windows.size(), 1u);
+  EXPECT_EQ(windows[0].end, static_cast<int64_t>(kTrainerBatch)) << "samples of both ranks";
+  EXPECT_EQ(windows[0].samples, before.samples()) << "of rank 0 with a known label";
+  EXPECT_EQ(windows[0].steps, 1u);
+  EXPECT_NEAR(windows[0].logloss, before.logloss(), 1e-6);
+  EXPECT_NEAR(windows[0].calibration, before.calibration(), 1e-6);
+  EXPECT_NEAR(windows[0].auc, before.auc(), .02);
+
+  // A step of weight 0 does not count: nothing was trained.
+  for (FakeSample& sample : batch) sample.weight = 0;
+  ranks.Step(1, batch, {40, kTrainerBatch});
+  EXPECT_EQ(windows.size(), 1u);
+
+  batch = TrainerBatch(1);
+  for (FakeSample& sample : batch) sample.time = 10'800'001;
+  ranks.Step(1, batch, {40, kTrainerBatch});
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_TRUE(windows[1].by_data_time);
+  EXPECT_EQ(windows[1].begin, 7'200'000);
+  EXPECT_EQ(windows[1].logloss, windows[0].logloss);
+  EXPECT_FALSE(windows[2].by_data_time);
 }
 
 TEST(NetworkTrainerTest, LearnsWhatCanBeLearned) {

@@ -37,6 +37,10 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
     ASSIGN_OR_RETURN(view->weights,
                      rpc::SectionView<float>(payload, part.weights(), view->samples, "weights"));
   }
+  if (part.has_times()) {
+    ASSIGN_OR_RETURN(view->times,
+                     rpc::SectionView<int64_t>(payload, part.times(), view->samples, "times"));
+  }
   return absl::OkStatus();
 }
 

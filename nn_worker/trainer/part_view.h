@@ -35,6 +35,7 @@ struct PartView {
   absl::Span<const float> labels;   // [samples]
   absl::Span<const uint8_t> mask;   // [samples]; empty: all labels are known
   absl::Span<const float> weights;  // [samples]; empty: all 1
+  absl::Span<const int64_t> times;  // [samples], ms since 1970; empty: not known
   std::vector<Table> tables;        // by index in PartLayout.tables; empty where none are sent
   std::vector<Feature> features;    // by index in PartLayout.features
 };

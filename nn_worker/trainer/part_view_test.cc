@@ -31,8 +31,8 @@ class PartViewTest : public testing::Test {
     EXPECT_TRUE(ParseText(kJob, "job", &job).ok());
     layout_ = MakePartLayout(job);
     FakeTables tables(&layout_);
-    FakeSample first{{.5f}, {{1, 2}, {3}}, 1, 2, false};
-    FakeSample second{{.25f}, {{}, {3, 4}}, 0, 1, true};
+    FakeSample first{{.5f}, {{1, 2}, {3}}, 1, 2, false, -70};
+    FakeSample second{{.25f}, {{}, {3, 4}}, 0, 1, true, 1777627800500};
     part_ = tables.MakePart({first, second}, 10, F32);
   }
 
@@ -66,10 +66,18 @@ TEST_F(PartViewTest, ReadsWhatWasSent) {
   EXPECT_EQ(view->labels[0], 1);
   EXPECT_EQ(view->weights[0], 2);
   EXPECT_EQ(view->mask[1], 0);
+  EXPECT_EQ(view->times, (std::vector<int64_t>{-70, 1777627800500}));
   EXPECT_EQ(view->tables[0].num_rows, 2u);
   EXPECT_EQ(view->features[0].indices.rows.size(), 2u);
   EXPECT_EQ(view->features[0].indices.offsets[2], 2u);
   EXPECT_EQ(view->features[1].pooled.count, 6u);
+}
+
+TEST_F(PartViewTest, RecordsNeedNoTimes) {
+  part_.header.mutable_part()->clear_times();
+  const auto view = ReadPart(layout_, 2, part_);
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_TRUE(view->times.empty());
 }
 
 TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
@@ -78,6 +86,10 @@ TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_samples(3); }).find("part.samples"),
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_samples(1); }).find("numeric_values"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) {
+              h->mutable_part()->mutable_times()->set_size_bytes(8);
+            }).find("times"),
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_numerics(2); }).find("numerics"),
             std::string::npos);

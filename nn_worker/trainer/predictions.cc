@@ -111,6 +111,11 @@ absl::Status PredictionWriter::Write(const void* bytes, size_t size) {
 absl::Status PredictionWriter::Add(const PartDescription& part, absl::Span<const float> logits) {
   uint64_t positions = 0;
   for (const ProvenanceRange& range : part.provenance()) {
+    if (range.has_block_end()) {
+      return absl::InvalidArgumentError(
+          "predictions are written in the order of files, and the test stream is a topic: give "
+          "data.test_files, or evaluate");
+    }
     positions += range.to() - std::min(range.from(), range.to());
   }
   if (positions != logits.size()) {

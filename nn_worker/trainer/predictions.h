@@ -44,7 +44,8 @@ class PredictionWriter {
                                                                   int rank);
   ~PredictionWriter();
 
-  // INVALID_ARGUMENT if the part's provenance does not have one position for each logit.
+  // INVALID_ARGUMENT if the part's provenance does not have one position for each logit, or is that
+  // of a topic, whose positions count messages.
   absl::Status Add(const PartDescription& part, absl::Span<const float> logits);
 
   // Writes the end mark, without which readers refuse the file. REQUIRES: called once, last

@@ -69,6 +69,15 @@ std::string LineOf(float logit) {
   return absl::StrFormat("%.9g", 1 / (1 + std::exp(-static_cast<double>(logit))));
 }
 
+TEST_F(PredictionsTest, PositionsOfATopicAreRefused) {
+  const auto writer = Writer(0);
+  PartDescription part = Part(0, 100, 0, 2);
+  part.mutable_provenance(0)->set_block_end(110);
+  const absl::Status added = writer->Add(part, std::vector<float>{0.5f, 1.0f});
+  EXPECT_EQ(added.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(added.message().find("the test stream is a topic"), std::string::npos) << added;
+}
+
 TEST_F(PredictionsTest, FilesOfRanksAreMergedByPosition) {
   auto first = Writer(0);
   ASSERT_TRUE(first->Add(Part(1, 0, 0, 1), {0.f}).ok());

@@ -28,7 +28,7 @@ class TrainerRanks {
   explicit TrainerRanks(int num_ranks, const JobConfig& job = TrainerJob(),
                         int64_t global_batch_size = kTrainerBatch, bool ordered = true,
                         bool deferred = false, CutEngine* cuts = nullptr,
-                        const std::string& run_dir = "")
+                        const std::string& run_dir = "", ScoreWindows* scores = nullptr)
       : job_(job),
         layout_(MakePartLayout(job_)),
         tables_(&layout_),
@@ -59,6 +59,7 @@ class TrainerRanks {
       trainer.pool = pools_.back().get();
       trainer.cuts = r == 0 ? cuts : nullptr;
       trainer.run_dir = r == 0 ? run_dir : "";
+      trainer.scores = r == 0 ? scores : nullptr;
       trainers_.push_back(std::make_unique<NetworkTrainer>(trainer));
     }
   }

@@ -4,10 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -111,6 +115,55 @@ TEST_F(KafkaClusterTest, RangesAndTimesKeepTheOrderOfThePartitions) {
   const auto never = cluster_->OffsetsAt(partitions, int64_t{4102444800000});
   ASSERT_TRUE(never.ok()) << never.status();
   EXPECT_EQ(*never, (std::vector<int64_t>{3, 10, 0}));
+}
+
+TEST_F(KafkaClusterTest, AMessageThatArrivesWhileATimeIsAskedForIsNotBeforeItsOffset) {
+  const std::string topic = broker_->NewTopic(1);
+  auto producer = KafkaProducer::Create(broker_->Config(""));
+  ASSERT_TRUE(producer.ok());
+  for (int i = 0; i < 50; ++i) {
+    KafkaProducer::Message message;
+    message.topic = topic;
+    message.partition = 0;
+    message.value = "x";
+    message.time_ms = 1700000000000 + 1000 * i;
+    std::atomic<bool> written = false;
+    std::thread writer([&] {
+      EXPECT_TRUE((*producer)->Send(message).ok());
+      EXPECT_TRUE((*producer)->Flush(absl::Seconds(60)).ok());
+      written = true;
+    });
+    int64_t latest = 0;
+    while (!written) {
+      const auto at = cluster_->OffsetsAt({KafkaPartition{topic, 0}}, message.time_ms);
+      EXPECT_TRUE(at.ok()) << at.status();
+      if (at.ok()) latest = std::max(latest, (*at)[0]);
+    }
+    writer.join();
+    ASSERT_LE(latest, i) << "the message would be skipped";
+  }
+}
+
+TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
+  const std::string topic = broker_->NewTopic(1);
+  const auto cluster = KafkaCluster::Connect(broker_->Config(""), absl::Seconds(3));
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  ASSERT_TRUE((*cluster)->Commit({KafkaPlace{{topic, 0}, 1}}).ok());
+  ASSERT_EQ(kill(broker_->pid(), SIGSTOP), 0);
+  const int64_t begin_ms = MonotonicMs();
+  const absl::Status hangs = (*cluster)->Commit({KafkaPlace{{topic, 0}, 2}});
+  EXPECT_LT(MonotonicMs() - begin_ms, 10000);
+  ASSERT_EQ(kill(broker_->pid(), SIGCONT), 0);
+  EXPECT_EQ(hangs.code(), absl::StatusCode::kUnavailable) << hangs;
+  EXPECT_THAT(std::string(hangs.message()),
+              HasSubstr("cannot commit offsets at " + broker_->address()));
+  // The broker may find that it was away for too long, and need a moment.
+  absl::Status back = absl::UnavailableError("");
+  while (absl::IsUnavailable(back) && MonotonicMs() - begin_ms < 60000) {
+    back = (*cluster)->Commit({KafkaPlace{{topic, 0}, 3}});
+  }
+  ASSERT_TRUE(back.ok()) << back;
+  EXPECT_EQ((*(*cluster)->Committed({KafkaPartition{topic, 0}}))[0], 3);
 }
 
 TEST_F(KafkaClusterTest, AGroupsOffsetsAreCommittedAndReadBack) {

@@ -2,7 +2,8 @@
 // were free, with its data in a temporary folder.
 //
 // It needs what `./setup kafka` installs. Where that is missing, Start returns null after it has
-// printed one line that says so, and the test is skipped:
+// printed one line that says so, and the test is skipped; if SATRAP_REQUIRE_KAFKA is set, as in CI,
+// the test fails:
 //
 //     static void SetUpTestSuite() { broker_ = KafkaBroker::Start(); }
 //     void SetUp() override { if (broker_ == nullptr) GTEST_SKIP(); }

@@ -6,17 +6,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/check.h"
+#include "common/kafka/broker_outage.h"
 #include "common/kafka/cluster.h"
 #include "common/kafka/producer.h"
+#include "common/log/log.h"
 #include "common/thread/clock.h"
 #include "tests/kafka/kafka_broker.h"
 #include "tests/kafka/transactions.h"
@@ -380,18 +384,35 @@ TEST_F(PartitionReaderTest, ABrokerThatStaysAwayIsAnErrorAfterTheLimit) {
   const std::string topic = broker_->NewTopic(1);
   KafkaConfig config = broker_->Config("");
   config.set_broker_wait_seconds(3);
-  auto reader = Open(config, {{{topic, 0}, 0}});
-  EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), 0u);
+  const std::string log = testing::TempDir() + "/reader.log";
+  const auto logger = Logger::Create("data_loader/0", LogLevel::kInfo, log);
+  ASSERT_TRUE(logger.ok()) << logger.status();
+  const auto outage = std::make_shared<BrokerOutage>();
+  std::vector<std::unique_ptr<PartitionReader>> readers;
+  for (int i = 0; i < 2; ++i) {
+    auto opened = PartitionReader::Open(config, {{{topic, 0}, 0}}, *logger, outage);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    readers.push_back(*std::move(opened));
+    EXPECT_EQ(ReadToEnd(readers.back().get(), 0).size(), 0u);
+  }
+  PartitionReader* const reader = readers[0].get();
   broker_->Kill();
   const int64_t killed_ms = MonotonicMs();
-  const absl::Status status = ReadToError(reader.get(), 0);
+  const absl::Status status = ReadToError(reader, 0);
   const int64_t after_ms = MonotonicMs() - killed_ms;
+  EXPECT_EQ(ReadToError(readers[1].get(), 0).code(), absl::StatusCode::kUnavailable);
   broker_->Restart();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(broker_->address()), HasSubstr("broker_wait_seconds")));
   EXPECT_GE(after_ms, 2000);
   EXPECT_LT(after_ms, 15000);
+  std::ifstream file(log);
+  int warnings = 0;
+  for (std::string line; std::getline(file, line);) {
+    warnings += absl::StrContains(line, "no Kafka broker answers") ? 1 : 0;
+  }
+  EXPECT_EQ(warnings, 1) << "one for both readers";
 }
 
 TEST_F(PartitionReaderTest, StopEndsAWait) {

@@ -14,7 +14,9 @@
 #include "common/base/check.h"
 #include "common/kafka/partition_reader.h"
 #include "common/thread/clock.h"
+#include "data_loader/kafka/produce_synthetic.h"
 #include "data_loader/parser/record_parser.h"
+#include "data_loader/synthetic/click_log.h"
 #include "data_loader/testing/temp_dir.h"
 #include "tests/kafka/kafka_broker.h"
 
@@ -129,6 +131,61 @@ TEST_F(KafkaProduceTest, RecordsAreReadAsTheLinesTheyWereMadeOf) {
   EXPECT_EQ(block.label(0), 1);
   EXPECT_EQ(block.list_ids(0, 0), (std::vector<uint64_t>{7, 9}));
   EXPECT_EQ(block.list_values(1, 0), (std::vector<float>{1}));
+}
+
+TEST_F(KafkaProduceTest, TheSyntheticLogIsWrittenAsRecords) {
+  SyntheticProduceOptions options;
+  options.kafka = options_.kafka;
+  options.topic = options_.topic;
+  options.format.set_numeric_features(2);
+  options.format.add_vocabulary_sizes(5);
+  options.format.set_interacting_features(1);
+  options.records = 100;
+  uint64_t last = 0;
+  const absl::Status status = ProduceSynthetic(options, [&last](uint64_t records) {
+    last = records;
+    return true;
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(last, 100u);
+  DataConfig data;
+  *data.mutable_synthetic() = options.format;
+  const RecordSchema schema = SchemaOf(data);
+  RecordBlock read(schema);
+  RecordBlock made(schema);
+  const ClickLog log(options.format);
+  const auto parser = NewRecordParser(schema);
+  for (const Read& message : ReadBack(100)) {
+    log.Append(TRAIN_STREAM, made.rows(), &made);
+    ASSERT_EQ(parser->Parse(message.value, &read).kind, ParseResult::kRecord);
+  }
+  ASSERT_EQ(read.rows(), 100u);
+  for (size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(read.label(i), made.label(i));
+    EXPECT_EQ(read.ids(i)[0], made.ids(i)[0]);
+    EXPECT_EQ(read.numerics(i)[1], made.numerics(i)[1]);
+  }
+}
+
+TEST_F(KafkaProduceTest, TheProgramsMakeATopicAndWriteToItsPartitionsInTurn) {
+  const std::string job = dir_.Write("job.textproto", R"(
+      data { synthetic { vocabulary_sizes: 5 interacting_features: 0 }
+             features { name: 'C1' table: 'ids' } }
+      tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } }
+      model { layers { name: 'logit' inputs: '*.linear' sum {} } })");
+  int code = -1;
+  std::string output = Program("topics in-turn --make 4", &code);
+  EXPECT_EQ(code, 0) << output;
+  output = Program("topics in-turn --make 4", &code);
+  EXPECT_EQ(code, 1) << output;
+  output = Program(absl::StrCat("produce --topic in-turn --records 10 --synthetic ", job), &code);
+  EXPECT_EQ(code, 0) << output;
+  EXPECT_THAT(output, HasSubstr("100%  10 lines, 10 messages"));
+  output = Program("topics in-turn", &code);
+  for (int partition = 0; partition < 4; ++partition) {
+    EXPECT_THAT(output, testing::ContainsRegex(absl::StrCat("in-turn +", partition, " +0 +",
+                                                            partition < 2 ? 3 : 2, "\n")));
+  }
 }
 
 TEST_F(KafkaProduceTest, ARateIsKept) {

@@ -114,6 +114,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   // The order of draws is part of what a seed means, and docs/consistency.md names seeds. What is
   // new comes after all others, or has a stream of RandomBits for itself, as here and in MakeJob.
   shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
+  shape.evaluate_every_seconds = RandomBits(seed, 95) % 8 == 0 ? 0.02 : 0;
   if (random.Below(2) == 0) {
     for (auto& optimizer : shape.optimizers) {
       optimizer = static_cast<SparseOptimizerConfig::KindCase>(
@@ -219,6 +220,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_nn_worker()->set_replicas(shape.ranks);
   job.mutable_nn_worker()->set_idle_step_ms(3);
   job.mutable_evaluation()->set_every_steps(shape.evaluate_every_steps);
+  job.mutable_evaluation()->set_every_seconds(shape.evaluate_every_seconds);
   job.mutable_evaluation()->set_at_epoch_end(shape.evaluate_at_epoch_end);
   job.mutable_evaluation()->set_metric(shape.metric);
   job.mutable_evaluation()->set_patience(shape.patience);

@@ -28,6 +28,7 @@ struct WorldShape {
   int global_batch_size = 4;
   int queue_capacity_parts = 1;
   int evaluate_every_steps = 0;
+  double evaluate_every_seconds = 0;
   // Rows of each split, by stream.
   std::vector<std::vector<int>> split_rows;
   FeatureConfig::Transfer transfer = FeatureConfig::AUTO;  // of the multi-valued feature

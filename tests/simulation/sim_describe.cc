@@ -76,6 +76,7 @@ std::string Describe(const WorldShape& shape) {
       shape.staleness_warmup_steps, " steps, ", shape.epochs, " epochs, batch ",
       shape.global_batch_size, ", queue capacity ", shape.queue_capacity_parts,
       ", evaluation every ", shape.evaluate_every_steps, " steps",
+      shape.evaluate_every_seconds > 0 ? " and by the clock" : "",
       shape.evaluate_at_epoch_end ? " and epoch ends" : "",
       shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",
       shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,

@@ -140,6 +140,7 @@ StepResult SimTraining::SumUp(const std::vector<SimPart>& parts) {
     sum.idle_ranks += joiners_[rank].flags.idle ? 1 : 0;
     sum.stop = sum.stop || joiners_[rank].flags.stop;
     sum.cut = sum.cut || joiners_[rank].flags.cut;
+    sum.validation = sum.validation || joiners_[rank].flags.validation;
     for (const SimSample& sample : parts[rank].samples) {
       sum.samples += 1;
       sum.weight += sample.weight;
@@ -208,6 +209,7 @@ void SimTraining::FinishStep() {
     result.idle_ranks = sum.idle_ranks;
     result.stop = sum.stop;
     result.cut = sum.cut;
+    result.validation = sum.validation;
     result.finite = finite;
     if (counts && joiners[rank].part.has_value()) {
       // Nothing of a step that is not finite may reach a table, whether or not the trainer gives

@@ -1,0 +1,27 @@
+// A BrokerOutage counts the readers of a process that hear nothing of the broker, so that one warning
+// speaks for all of them.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_KAFKA_BROKER_OUTAGE_H_
+#define SATRAP_COMMON_KAFKA_BROKER_OUTAGE_H_
+
+#include <atomic>
+
+namespace satrap {
+
+class BrokerOutage {
+ public:
+  // A reader hears nothing. True for the first one, which warns.
+  bool Begin() { return silent_.fetch_add(1) == 0; }
+  // It hears something again, or ends. True for the last one, which says that the broker is back.
+  // REQUIRES: one call for each Begin
+  bool End() { return silent_.fetch_sub(1) == 1; }
+
+ private:
+  std::atomic<int> silent_{0};
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_BROKER_OUTAGE_H_

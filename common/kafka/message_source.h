@@ -1,0 +1,61 @@
+// A MessageSource gives the messages of a fixed set of topic partitions, each from an offset that was
+// given when it was made. PartitionReader is the one that reads from brokers; tests have others.
+//
+// Every message is given once, in the order of offsets. Offsets without a message show as gaps: every
+// offset below next_offset() was given or holds no message.
+//
+// Threads: as PartitionReader (partition_reader.h).
+
+#ifndef SATRAP_COMMON_KAFKA_MESSAGE_SOURCE_H_
+#define SATRAP_COMMON_KAFKA_MESSAGE_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/kafka/message_batch.h"
+
+namespace satrap {
+
+class MessageSource {
+ public:
+  virtual ~MessageSource() = default;
+
+  // Clears `batch` and moves up to `max_messages` messages that have arrived into it; none if none
+  // has. An error names the partition and the offsets concerned, and comes again from then on:
+  //   OUT_OF_RANGE         the broker no longer has the next offset: lost() says which offsets
+  //   NOT_FOUND            the topic or the partition was deleted
+  //   DATA_LOSS            a message is damaged
+  //   INTERNAL             the client repeats messages, which a new one does not
+  //   PERMISSION_DENIED    the login may not read it
+  //   UNAVAILABLE          the broker has been away for broker_wait_seconds, or refused an offset
+  //                        that it has
+  // REQUIRES: max_messages > 0
+  virtual absl::Status Read(size_t index, size_t max_messages, MessageBatch* batch) = 0;
+
+  // The first offset of which nothing is known yet.
+  virtual int64_t next_offset(size_t index) const = 0;
+  // Whether next_offset was the end of the partition when the broker was last asked for messages.
+  virtual bool at_end(size_t index) const = 0;
+  // After OUT_OF_RANGE: offsets [wanted, found) hold no message that can be read any more. Found is
+  // less than wanted if the partition ends before it, as after the loss of its log.
+  struct Lost {
+    int64_t wanted = 0;
+    int64_t found = 0;
+  };
+  virtual absl::optional<Lost> lost(size_t index) const = 0;
+
+  // Waits until Read of one of `indices` would give something, or an error; false if `limit` passed.
+  virtual bool Wait(absl::Span<const size_t> indices, absl::Duration limit) = 0;
+
+  // The partition's end as the broker told it last; -1 before it was first told. At most about a
+  // second old while the broker is there. What is behind it cannot be read yet.
+  virtual int64_t end_offset(size_t index) const = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_MESSAGE_SOURCE_H_

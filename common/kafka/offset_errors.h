@@ -1,0 +1,30 @@
+// What a reader says of offsets that are not as they should be.
+//
+// Pure functions.
+
+#ifndef SATRAP_COMMON_KAFKA_OFFSET_ERRORS_H_
+#define SATRAP_COMMON_KAFKA_OFFSET_ERRORS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/kafka/message_source.h"
+#include "common/kafka/partition.h"
+
+namespace satrap {
+
+// INTERNAL unless `offset` is `wanted` or later: a fault of the client and not of the data, so
+// another client reads it right.
+absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted);
+
+// The broker has refused `wanted`, and said afterwards that it has `found`. OUT_OF_RANGE, and `*lost`
+// is set, if `wanted` is not in it. UNAVAILABLE if it is: the two answers come from different
+// leaders, and nothing is lost.
+absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
+                           const KafkaOffsetRange& found,
+                           absl::optional<MessageSource::Lost>* lost);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_KAFKA_OFFSET_ERRORS_H_

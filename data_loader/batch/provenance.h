@@ -1,0 +1,28 @@
+// The provenance of what a part carries (ProvenanceRange in proto/hot.proto).
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_DATA_LOADER_BATCH_PROVENANCE_H_
+#define SATRAP_DATA_LOADER_BATCH_PROVENANCE_H_
+
+#include <cstdint>
+
+#include "data_loader/batch/block.h"
+#include "proto/hot.pb.h"
+
+namespace satrap {
+
+// Of the records of a range. One that begins its block carries the block's counts of bad records
+// and empty lines. Of a topic partition the range may be empty: it then consumes slots alone.
+ProvenanceRange ProvenanceOf(const BlockRange& range);
+
+// The end of split number `split`, a piece of a file.
+ProvenanceRange EndOfSplit(uint32_t split, const SplitEnd& end);
+// The end of a topic partition that has the offsets [start, end).
+ProvenanceRange EndOfPartition(uint32_t split, uint64_t start, uint64_t end);
+// A whole block [first, end) of a topic partition without any message.
+ProvenanceRange EmptyOffsets(uint32_t split, uint64_t first, uint64_t end);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_BATCH_PROVENANCE_H_

@@ -1,0 +1,72 @@
+// A MessageParser turns the value of a Kafka message into rows: one line, any number of lines, or a
+// Record (docs/formats.md, "Kafka messages"). The rows also get the job's columns of key, headers and
+// time of the message.
+//
+// Not thread-safe: it keeps scratch memory.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_MESSAGE_PARSER_H_
+#define SATRAP_DATA_LOADER_KAFKA_MESSAGE_PARSER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "common/kafka/message_batch.h"
+#include "data_loader/parser/parser.h"
+#include "data_loader/parser/record_block.h"
+#include "proto/data.pb.h"
+#include "proto/hot.pb.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+class MessageParser {
+ public:
+  // `kafka` is that of the stream. REQUIRES: both are those of a valid job
+  MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream);
+
+  struct BadRecord {
+    uint32_t line = 0;  // of the message, from 0
+    const char* reason = "";
+    absl::string_view text;  // part of the message
+  };
+  // What a message held, apart from its rows.
+  struct Found {
+    std::vector<uint32_t> lines;  // of each row that was appended: its line, from 0, ascending
+    std::vector<BadRecord> bad;
+    uint32_t empty_lines = 0;  // an empty message and a tombstone count as one
+    uint32_t comments = 0;
+  };
+  // Appends the rows of message i to `records` and replaces `*found`. A record whose text has no time
+  // has that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
+  void Parse(const MessageBatch& batch, size_t i, RecordBlock* records, Found* found);
+
+  // Whether the text of a bad record may have line ends, or be no text at all. A message that should
+  // be one line and has several is one bad record.
+  bool keeps_line_ends() const { return format_ != KafkaConfig::LINES || quotes_.has_value(); }
+
+ private:
+  struct Column {
+    KafkaColumn::From from;
+    std::string header;
+    size_t index;  // among the message columns of its kind
+  };
+  void SetColumns(const MessageBatch& batch, size_t i, RecordBlock* records) const;
+  void ParseLines(absl::string_view value, RecordBlock* records, Found* found);
+  void ParseOne(absl::string_view text, uint32_t line, RecordBlock* records, Found* found);
+  // The bytes of the first record of `rest` and its end, and how many lines these are.
+  size_t RecordEnd(absl::string_view rest, uint32_t* lines) const;
+
+  const KafkaConfig::MessageFormat format_;
+  std::unique_ptr<Parser> parser_;
+  absl::optional<QuoteRules> quotes_;  // records may span lines
+  std::vector<Column> columns_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_MESSAGE_PARSER_H_

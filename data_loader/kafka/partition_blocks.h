@@ -1,0 +1,143 @@
+// PartitionBlocks make blocks of the messages of one topic partition. A block is [first, end) in
+// offsets, which are its slots: `block_rows` of them, fewer where the partition ends, where a block of
+// an earlier life begins, behind the message with which it has `block_rows` records, or where the
+// caller closes it early. Offsets without a message are slots
+// without records.
+//
+// After a restart blocks lie where the ledger says: reading begins at the first offset that is not
+// consumed whole, blocks of which something is consumed are made again with the same bounds, and what
+// is consumed whole is passed over unparsed. The last message that was consumed must still be the
+// same, if the broker still has it.
+//
+// Pure logic: the caller reads. Not thread-safe.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_PARTITION_BLOCKS_H_
+#define SATRAP_DATA_LOADER_KAFKA_PARTITION_BLOCKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/checkpoint/ledger.h"
+#include "common/kafka/message_batch.h"
+#include "data_loader/batch/block.h"
+#include "data_loader/batch/block_reader.h"
+#include "data_loader/batch/read_progress.h"
+#include "data_loader/kafka/message_parser.h"
+#include "data_loader/kafka/partition_feed.h"
+
+namespace satrap {
+
+class PartitionBlocks {
+ public:
+  struct Options {
+    TopicSplit split;
+    uint64_t block_rows = kUnshuffledBlockRows;  // slots of a full block, or records
+    bool shuffled = false;
+    uint64_t seed = 0;
+    Stream stream = TRAIN_STREAM;
+    // What is consumed of the split; its ledger must outlive the object.
+    SplitConsumption consumed;
+    // False in epochs and streams that do not count bad records and empty messages.
+    bool counts_bad = true;
+    MessageParser* parser = nullptr;  // outlives the object
+    // Gets the bad records of blocks that are made for the first time. An error ends Take.
+    std::function<absl::Status(const BadLine&)> report;
+    // An empty block with the job's schema.
+    std::function<std::shared_ptr<Block>()> new_block;
+  };
+  explicit PartitionBlocks(Options options);
+
+  // Where a source must begin: at or before the first offset that is not consumed.
+  uint64_t read_from() const;
+  // No offset is left. Never true of a partition without an end.
+  bool finished() const { return finished_; }
+  // The first offset of the block under way. REQUIRES: !finished()
+  uint64_t block_first() const { return first_; }
+
+  // What was read since the last TakeNews.
+  struct News {
+    ReadCounts counts;
+    uint64_t records = 0;  // with a time
+    int64_t latest_ms = std::numeric_limits<int64_t>::min();
+    uint64_t late = 0;
+    int64_t newest_ms = -1;  // the broker's time of the newest message
+  };
+  News TakeNews();
+  // Records with a time below this are late.
+  void set_late_below(int64_t time_ms) { late_below_ = time_ms; }
+
+  // Takes messages i, i + 1 ... of the batch up to the end of the block and returns the first one
+  // that was not taken: the size of the batch, unless complete(). Offsets grow from call to call.
+  // FAILED_PRECONDITION, naming partition and offset, if a consumed message is another one now.
+  // Else the error of `report`.
+  absl::StatusOr<size_t> Take(const MessageBatch& batch, size_t i);
+  // Offsets below `next` that were not taken hold no message.
+  void Reach(uint64_t next);
+
+  // All offsets of the block under way are known.
+  bool complete() const { return !finished_ && reached_ >= end_; }
+  // Something of the block under way is known, and its end is not one of an earlier life.
+  bool may_close_early() const { return !finished_ && !known_ && reached_ > first_; }
+  bool has_begun() const { return !finished_ && reached_ > first_; }
+
+  // A closed block; null if no offset of it has a message, then only its bounds are told.
+  struct Closed {
+    std::shared_ptr<Block> block;
+    uint64_t first = 0;
+    uint64_t end = 0;
+  };
+  // Ends the block, at the latest offset known if it is not complete, and begins the next one. Empty
+  // blocks in a row are given as one. REQUIRES: complete() or may_close_early()
+  Closed Close();
+
+  // Of the offsets [from, to), how many are not consumed and are the run's.
+  uint64_t CountUnconsumed(uint64_t from, uint64_t to) const;
+
+  const SplitConsumption& consumed() const { return options_.consumed; }
+  const std::string& name() const { return name_; }  // "clicks/3"
+
+ private:
+  // Offsets that the ledger knows.
+  struct Known {
+    uint64_t first;
+    uint64_t end;
+    bool done;
+  };
+  // Sets the bounds of the block that begins at `first` or behind what is done there.
+  void BeginBlock(uint64_t first);
+  // Where the block under way must end at the latest.
+  uint64_t Limit() const;
+  absl::Status CheckLast(const MessageBatch& batch, size_t i);
+  absl::Status TakeMessage(const MessageBatch& batch, size_t i);
+  void NoteTimes(size_t from);
+
+  const Options options_;
+  const std::string name_;
+  const uint64_t no_end_ = std::numeric_limits<uint64_t>::max();
+  uint64_t partition_end_;
+  std::vector<Known> known_offsets_;                   // ascending
+  absl::optional<Ledger::LastMessage> last_consumed_;  // until it is checked
+  bool finished_ = false;
+  uint64_t first_ = 0;
+  uint64_t end_ = 0;
+  bool known_ = false;    // the bounds are those of an earlier life
+  uint64_t reached_ = 0;  // everything below is known
+  bool reports_ = false;
+  std::shared_ptr<Block> block_;  // null: no message yet
+  std::vector<Position> places_;  // of each row: its slot, from first_ on, and line
+  MessageParser::Found found_;
+  int64_t late_below_ = std::numeric_limits<int64_t>::min();
+  News news_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_PARTITION_BLOCKS_H_

@@ -1,0 +1,86 @@
+#include "data_loader/kafka/produce_synthetic.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/status_macros.h"
+#include "common/kafka/cluster.h"
+#include "common/kafka/producer.h"
+#include "common/thread/clock.h"
+#include "data_loader/kafka/message_maker.h"
+#include "data_loader/parser/record_block.h"
+#include "data_loader/synthetic/click_log.h"
+#include "proto/record.pb.h"
+
+namespace satrap {
+namespace {
+
+constexpr absl::Duration kFlushLimit = absl::Seconds(60);
+constexpr uint64_t kMostRecordsPerLook = 64;
+constexpr double kLooksPerSecond = 20;
+
+absl::StatusOr<int32_t> CountPartitions(const SyntheticProduceOptions& options) {
+  KafkaConfig topic = options.kafka;
+  topic.add_topics(options.topic);
+  ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(topic));
+  ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, cluster->Partitions(topic));
+  return static_cast<int32_t>(partitions.size());
+}
+
+}  // namespace
+
+uint64_t RecordsOfPartition(uint64_t records, int32_t partition, int32_t partitions) {
+  const auto count = static_cast<uint64_t>(partitions);
+  return records / count + (static_cast<uint64_t>(partition) < records % count ? 1 : 0);
+}
+
+uint64_t RecordsPerLook(double records_per_second) {
+  if (records_per_second <= 0) return kMostRecordsPerLook;
+  const double records = records_per_second / kLooksPerSecond;
+  if (records >= static_cast<double>(kMostRecordsPerLook)) return kMostRecordsPerLook;
+  return std::max<uint64_t>(static_cast<uint64_t>(records), 1);
+}
+
+absl::Status ProduceSynthetic(const SyntheticProduceOptions& options,
+                              const std::function<bool(uint64_t)>& show) {
+  ASSIGN_OR_RETURN(const int32_t partitions, CountPartitions(options));
+  ASSIGN_OR_RETURN(const auto producer, KafkaProducer::Create(options.kafka));
+  const ClickLog log(options.format);
+  DataConfig data;
+  *data.mutable_synthetic() = options.format;
+  const RecordSchema schema = SchemaOf(data);
+  RecordBlock block(schema);
+  Record record;
+  std::string bytes;
+  const uint64_t records_per_look = RecordsPerLook(options.records_per_second);
+  const int64_t begin_us = MonotonicUs();
+  for (uint64_t i = 0; options.records == 0 || i < options.records; ++i) {
+    if (i % records_per_look == 0) {
+      if (!show(i)) break;
+      if (options.records_per_second > 0) {
+        // Record i is due i / rate after the begin, so that a pause of the broker is made up for.
+        const double due_us = static_cast<double>(i) / options.records_per_second * 1e6;
+        const int64_t wait_us = begin_us + static_cast<int64_t>(due_us) - MonotonicUs();
+        if (wait_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(wait_us));
+      }
+    }
+    block.Clear();
+    log.Append(options.stream, i, &block);
+    RecordOfRow(schema, block, 0, &record);
+    record.SerializeToString(&bytes);
+    KafkaProducer::Message message;
+    message.topic = options.topic;
+    message.partition = static_cast<int32_t>(i % static_cast<uint64_t>(partitions));
+    message.value = bytes;
+    RETURN_IF_ERROR(producer->Send(message));
+  }
+  RETURN_IF_ERROR(producer->Flush(kFlushLimit));
+  if (options.records > 0) show(options.records);
+  return absl::OkStatus();
+}
+
+}  // namespace satrap

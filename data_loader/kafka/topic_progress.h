@@ -1,0 +1,95 @@
+// A TopicProgress says how far a loader has read the topic partitions of one stream: offsets, lag,
+// the records' times, and the watermark, below which a record is late.
+//
+// The watermark is the least of the partitions' latest record times. A partition that is read to its
+// end and has had no new record for a while is left out, or it would hold the watermark back for ever;
+// one that is not read because others are is not.
+//
+// Thread-safe.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_PROGRESS_H_
+#define SATRAP_DATA_LOADER_KAFKA_TOPIC_PROGRESS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+
+#include "absl/types/optional.h"
+#include "common/thread/mutex.h"
+#include "proto/control.pb.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+class TopicProgress {
+ public:
+  explicit TopicProgress(const KafkaConfig& kafka);
+
+  // The loader reads this partition, from `offset` on.
+  void AddPartition(uint32_t split, uint64_t offset);
+  size_t partitions() const;
+
+  // What a batch maker has read of a partition since the last call.
+  struct News {
+    int64_t end_offset = -1;  // the partition's; -1: not known
+    bool at_end = false;      // everything below end_offset is read
+    int64_t newest_ms = -1;   // the broker's time of the newest message; -1: no message
+    uint64_t records = 0;
+    // Of these, by their own times. REQUIRES: set if there are records
+    int64_t latest_ms = std::numeric_limits<int64_t>::min();
+    uint64_t late = 0;
+  };
+  // `now_ms` is of a monotonic clock, the same in all calls. REQUIRES: the partition was added
+  void Note(uint32_t split, const News& news, int64_t now_ms);
+  // The partition has an end, which is read: it has no part in the watermark any more.
+  void NoteFinished(uint32_t split);
+  // Offsets below `offset` are in parts. Of partitions that were not added nothing is kept.
+  void NoteCut(uint32_t split, uint64_t offset);
+  void AddLost(uint64_t messages);
+  void AddOpenBlocks(int64_t blocks);
+
+  // Records with a time below this are late; the least number if there is no watermark.
+  int64_t LateBelow() const;
+
+  // Fills in partitions, late_records, lost_messages and watermark_ms. `wall_ms` is since 1970.
+  void Report(int64_t now_ms, int64_t wall_ms, LoaderProgress* progress) const;
+  uint64_t lost() const;
+
+  struct Lag {
+    uint64_t messages = 0;  // offsets that are not in parts yet, of partitions whose end is known
+    // What waits came after this time, of the partition that is furthest behind: since the newest
+    // message that was read, or since all was read, whichever is shorter.
+    double seconds = 0;
+    int64_t open_blocks = 0;  // blocks that are read in part, or are not all in parts yet
+  };
+  Lag LagAt(int64_t now_ms, int64_t wall_ms) const;
+
+ private:
+  struct Partition {
+    uint64_t next_offset = 0;
+    absl::optional<uint64_t> end_offset;
+    absl::optional<int64_t> newest_ms;
+    absl::optional<int64_t> latest_ms;
+    int64_t record_at_ms = 0;  // when the last record came
+    bool idle = false;
+    int64_t noted_ms = 0;                  // when end_offset was told
+    absl::optional<int64_t> caught_up_ms;  // when nothing was left to read, last
+  };
+  absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
+  // No message that waits is older than this, since 1970; absent: nothing is known.
+  static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
+                                            int64_t wall_ms);
+
+  const int64_t idle_ms_;
+  const int64_t allowed_lateness_ms_;
+  mutable Mutex mutex_;
+  std::map<uint32_t, Partition> partitions_ GUARDED_BY(mutex_);  // by split
+  uint64_t late_ GUARDED_BY(mutex_) = 0;
+  uint64_t lost_ GUARDED_BY(mutex_) = 0;
+  int64_t open_blocks_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_TOPIC_PROGRESS_H_

@@ -1,0 +1,26 @@
+#include "data_loader/kafka/topic_stream.h"
+
+#include "common/base/status_macros.h"
+#include "common/kafka/broker_outage.h"
+#include "common/kafka/partition_reader.h"
+#include "common/thread/clock.h"
+
+namespace satrap {
+
+TopicAccess AccessToBrokers(const Logger& logger) {
+  TopicAccess access;
+  // One for all streams and threads of the loader.
+  const auto outage = std::make_shared<BrokerOutage>();
+  access.open_source = [logger, outage](const KafkaConfig& config, std::vector<KafkaPlace> places)
+      -> absl::StatusOr<std::unique_ptr<MessageSource>> {
+    ASSIGN_OR_RETURN(auto reader, PartitionReader::Open(config, std::move(places), logger, outage));
+    return std::unique_ptr<MessageSource>(std::move(reader));
+  };
+  access.open_dead_letters = [logger](const KafkaConfig& config) {
+    return DeadLetters::Create(config, logger);
+  };
+  access.now_ms = MonotonicMs;
+  return access;
+}
+
+}  // namespace satrap

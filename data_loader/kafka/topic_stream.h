@@ -1,0 +1,51 @@
+// A TopicStream is what the batch makers of one stream from topics share at a loader, apart from the
+// StreamSpec: how brokers are reached, dead letters, progress.
+//
+// Thread-safe, as its members are.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_STREAM_H_
+#define SATRAP_DATA_LOADER_KAFKA_TOPIC_STREAM_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/kafka/message_source.h"
+#include "common/kafka/partition.h"
+#include "common/log/log.h"
+#include "data_loader/kafka/dead_letters.h"
+#include "data_loader/kafka/topic_progress.h"
+#include "proto/kafka.pb.h"
+
+namespace satrap {
+
+// What a loader needs of the world to read topics; tests give another one.
+struct TopicAccess {
+  // As PartitionReader::Open.
+  std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(const KafkaConfig&,
+                                                               std::vector<KafkaPlace>)>
+      open_source;
+  std::function<absl::StatusOr<std::unique_ptr<DeadLetterSink>>(const KafkaConfig&)>
+      open_dead_letters;
+  std::function<int64_t()> now_ms;  // of a monotonic clock
+};
+TopicAccess AccessToBrokers(const Logger& logger);
+
+struct TopicStream {
+  TopicStream(const KafkaConfig& kafka, TopicAccess topic_access)
+      : config(kafka), access(std::move(topic_access)), progress(kafka) {}
+
+  const KafkaConfig config;
+  const TopicAccess access;
+  // Some partition of the stream never ends, so the stream has one epoch and may grow.
+  bool endless = false;
+  std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
+  TopicProgress progress;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_TOPIC_STREAM_H_

@@ -1,0 +1,39 @@
+// What the topics of a run need of the engine.
+
+#include "deploy/coordinator/coordinator_rep.h"
+
+namespace satrap {
+
+absl::Status CoordinatorEngine::Rep::AppendTopics(const TopicsEntry& added) {
+  {
+    MutexLock lock(&mutex);
+    if (Ended()) return EndedError();
+    appending = "the topics are fixed";
+  }
+  RunLogEntry entry;
+  *entry.mutable_topics() = added;
+  const absl::Status status = Append(entry);
+  if (!status.ok()) EndUnlessKnown(status);
+  MutexLock lock(&mutex);
+  // Unless the append hung, and the generation has ended meanwhile.
+  if (appending.has_value()) FinishAppend();
+  return Ended() ? EndedError() : status;
+}
+
+void CoordinatorEngine::Rep::EndForTopics(const std::string& reason, bool restart_may_cure) {
+  MutexLock lock(&mutex);
+  if (restart_may_cure) {
+    EndGeneration(reason);
+  } else {
+    End(FAILED, reason);
+  }
+}
+
+absl::Status CoordinatorEngine::Rep::EndedStatus() {
+  MutexLock lock(&mutex);
+  return Ended() ? EndedError() : absl::OkStatus();
+}
+
+bool CoordinatorEngine::AsksBroker() const { return rep_->topics.asks_broker(); }
+
+}  // namespace satrap

@@ -1,0 +1,76 @@
+// What a wrong command line is told. None of these asks a broker: tests/kafka runs the commands.
+
+#include "deploy/kafka/commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+namespace {
+
+using testing::HasSubstr;
+
+// What the command prints to stderr. REQUIRES: it ends with `code`
+std::string ErrorOf(int (*command)(const std::vector<std::string>&), int code,
+                    const std::vector<std::string>& args) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(command(args), code);
+  return testing::internal::GetCapturedStderr();
+}
+
+std::string WriteFile(const std::string& name, const std::string& content) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::ofstream(path) << content;
+  return path;
+}
+
+// Nobody listens there.
+constexpr char kBrokers[] = "--brokers=127.0.0.1:1";
+
+TEST(ProduceCommand, NeedsFilesATopicAndBrokers) {
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"a.csv", "--topic=t"}),
+              HasSubstr("error: --brokers HOST:PORT[,HOST:PORT...] is missing\n"));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"a.csv", "--topic=t", "--brokers=b1"}),
+              HasSubstr("must be HOST:PORT, got \"b1\""));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"a.csv", kBrokers}), HasSubstr("--topic is missing"));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"--topic=t", kBrokers}), HasSubstr("no FILE is given"));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"a.csv", "--topik=t", kBrokers}),
+              HasSubstr("no flag --topik; did you mean --topic?"));
+}
+
+TEST(ProduceCommand, NamesAColumnThatThereIsNot) {
+  const std::string file = WriteFile("lines", "1\t2\n");
+  EXPECT_THAT(ErrorOf(ProduceCommand, 1, {file, "--topic=t", kBrokers, "--key=user"}),
+              HasSubstr("there is no column user; without --job, columns are numbers from 1"));
+}
+
+TEST(ProduceCommand, ASyntheticLogIsThatOfAJobThatHasOne) {
+  const std::string job = WriteFile("job.textproto", R"(
+      data { libsvm {} train_files: 'a' features { name: 'features' table: 'ids' } }
+      tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } }
+      model { layers { name: 'logit' inputs: '*.linear' sum {} } })");
+  const std::string synthetic = absl::StrCat("--synthetic=", job);
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {synthetic, "--topic=t", kBrokers}),
+              HasSubstr("has no data.synthetic"));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"a.csv", synthetic, "--topic=t", kBrokers}),
+              HasSubstr("either FILE or --synthetic is given, not both"));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {synthetic, kBrokers}), HasSubstr("--topic is missing"));
+  EXPECT_THAT(ErrorOf(ProduceCommand, 2, {"--synthetic=nowhere", "--topic=t", kBrokers}),
+              HasSubstr("nowhere"));
+}
+
+TEST(TopicsCommand, MakesOneTopicAtATime) {
+  EXPECT_THAT(ErrorOf(TopicsCommand, 2, {"--make=4", kBrokers}), HasSubstr("takes one TOPIC"));
+  EXPECT_THAT(ErrorOf(TopicsCommand, 2, {"t", "--make=0", kBrokers}),
+              HasSubstr("--make must be a number in [1, 10000], got 0"));
+  EXPECT_THAT(ErrorOf(TopicsCommand, 1, {"t"}), HasSubstr("--brokers HOST:PORT"));
+}
+
+}  // namespace
+}  // namespace satrap

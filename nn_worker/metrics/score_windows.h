@@ -1,0 +1,96 @@
+// How good the predictions were of records before they were trained on: AUC, log loss and calibration
+// over windows of samples and over windows of data time (EvaluationConfig.window_samples and
+// window_data_seconds). Data a model has not seen yet is a test set, and the only one of a run that
+// never ends. A rank scores its own parts; no collective is needed.
+//
+// Windows of samples count those of the run, over all ranks, and end with the first step that reaches
+// a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records' own times. A
+// part belongs to one window as a whole, that of the median of its times, so a record that is far
+// from the others of its part counts in their window. A window ends when a part lies behind its end.
+// A part before its begin is late and counts in it, however late: partitions that lie hours apart are
+// read by turns while a run catches up. So one window of each kind is open. Windows go back when data
+// is read again, in a new epoch, and behind kOlderInARow late parts in a row, because a part in the
+// far future must not hold a window open for ever.
+//
+// Windows that no step has ended are not reported, and the first one of a generation holds only what
+// the generation has trained of it. Memory is constant, and no sample costs an allocation.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_NN_WORKER_METRICS_SCORE_WINDOWS_H_
+#define SATRAP_NN_WORKER_METRICS_SCORE_WINDOWS_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "nn_worker/metrics/log_loss.h"
+#include "nn_worker/metrics/score_histogram.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// A window that has ended.
+struct ScoreWindow {
+  bool by_data_time = false;
+  // By samples: of the run over all ranks, from 0. By data time: ms since 1970. [begin, end)
+  int64_t begin = 0;
+  int64_t end = 0;
+  uint64_t steps = 0;    // that counted when it ended
+  uint64_t samples = 0;  // that this rank has scored
+  // NaN without a sample of each class, or a positive one.
+  double auc = 0;
+  double logloss = 0;
+  double calibration = 0;
+};
+
+class ScoreWindows {
+ public:
+  static constexpr int kOlderInARow = 1000;
+  using Sink = std::function<void(const ScoreWindow&)>;
+
+  // This rank's part of a step. Empty weights or mask: all 1; a sample whose mask is 0 is ignored, as
+  // is a logit that is not finite. Empty times: not known.
+  struct Part {
+    absl::Span<const float> logits;
+    absl::Span<const float> labels;
+    absl::Span<const float> weights;
+    absl::Span<const float> mask;
+    absl::Span<const int64_t> times;  // ms since 1970
+    uint32_t epoch = 0;               // of these records
+  };
+
+  // The run has trained `samples` samples so far. `sink` gets each window within AddStep.
+  ScoreWindows(const EvaluationConfig& config, uint64_t samples, Sink sink);
+
+  // A step counted, the `steps`-th, of `samples` samples over all ranks.
+  void AddStep(uint64_t steps, uint64_t samples, const Part& part);
+
+ private:
+  struct Scores {
+    ScoreHistogram histogram;
+    LogLoss losses;
+  };
+
+  // Ends the current window if the part belongs to another one, and makes that the current one.
+  void MoveDataWindow(uint64_t steps, const Part& part);
+  void AddScores(const Part& part, bool in_data_time);
+  void End(uint64_t steps, Scores* scores, ScoreWindow window);
+
+  const uint64_t window_samples_;  // 0: no such windows
+  const int64_t window_ms_;        // 0: no such windows
+  const Sink sink_;
+
+  uint64_t samples_;
+  uint64_t first_sample_;  // of the current window
+  Scores by_samples_;
+  absl::optional<int64_t> data_window_;  // k of the current one
+  uint32_t epoch_ = 0;                   // of the newest part in it
+  int older_in_a_row_ = 0;               // parts
+  Scores by_data_time_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_METRICS_SCORE_WINDOWS_H_

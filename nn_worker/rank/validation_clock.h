@@ -1,0 +1,44 @@
+// When rank 0 asks for a validation by its clock: EvaluationConfig.every_seconds after the last one
+// has ended, whatever it was made for, or after the generation has begun to train. Validations of
+// every_steps and of ends of epochs are not its concern; it only hears of them.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_NN_WORKER_RANK_VALIDATION_CLOCK_H_
+#define SATRAP_NN_WORKER_RANK_VALIDATION_CLOCK_H_
+
+#include <cstdint>
+
+#include "nn_worker/rank/rank_options.h"
+
+namespace satrap {
+
+class ValidationClock {
+ public:
+  // Never due on another rank than 0, or without a validation set.
+  explicit ValidationClock(const RankOptions& options)
+      : every_seconds_(options.rank == 0 && options.has_valid ? options.evaluation.every_seconds()
+                                                              : 0) {}
+
+  // The clock counts from now on: training begins, or a validation has ended. `step` steps are
+  // counted.
+  void Start(uint64_t step, int64_t now_us) {
+    last_step_ = step;
+    last_us_ = now_us;
+  }
+
+  // A run that waits for data has nothing new to validate, so a step must have counted since.
+  bool IsDue(uint64_t step, int64_t now_us) const {
+    return every_seconds_ > 0 && step > last_step_ &&
+           static_cast<double>(now_us - last_us_) * 1e-6 >= every_seconds_;
+  }
+
+ private:
+  const double every_seconds_;
+  uint64_t last_step_ = 0;
+  int64_t last_us_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_VALIDATION_CLOCK_H_

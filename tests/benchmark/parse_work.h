@@ -1,0 +1,38 @@
+// The work of the parse benchmarks: a file of click records with Criteo's 40 columns, a quarter of the
+// numerics missing, and the loader's path from text to encoded batches. The records are the same in
+// every format.
+
+#ifndef SATRAP_TESTS_BENCHMARK_PARSE_WORK_H_
+#define SATRAP_TESTS_BENCHMARK_PARSE_WORK_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data_loader/batch/batch_maker.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+enum class ParseFormat { kCriteo, kCsv, kQuotedCsv };
+
+// Writes `rows` lines. CHECK-fails if it cannot.
+void WriteClicks(const std::string& path, ParseFormat format, int rows);
+
+// A job that parses them. The caller adds where they are.
+JobConfig ParseJob(ParseFormat format);
+
+// Makes all batches of an epoch, of splits 0 .. num_splits - 1, and returns the number of samples.
+int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch);
+
+// Seconds of wall time that `work` takes.
+double WallSeconds(const std::function<void()>& work);
+// Processor time of this process so far.
+double CpuSeconds();
+// The middle one; of an even number the higher of the two. REQUIRES: not empty
+double Median(std::vector<double> values);
+
+}  // namespace satrap
+
+#endif  // SATRAP_TESTS_BENCHMARK_PARSE_WORK_H_
