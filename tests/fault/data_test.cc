@@ -55,17 +55,7 @@ tables {
   id: 0
   segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } }
 }
-tables {
-  name: "tally"
-  id: 1
-  normalisation: NONE
-  segments {
-    name: "count"
-    dim: 1
-    initializer { constant {} }
-    optimizer { learning_rate: 1 sgd {} }
-  }
-}
+$2
 tables {
   name: "wide"
   id: 2
@@ -108,7 +98,7 @@ class DataTest : public FaultFixture {
       }
       std::ofstream(DataFile(file)) << text;
     }
-    return WriteFile("job.textproto", absl::Substitute(kJob, dir_, kWideDim));
+    return WriteFile("job.textproto", absl::Substitute(kJob, dir_, kWideDim, TallyTable()));
   }
 };
 

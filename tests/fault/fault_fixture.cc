@@ -66,10 +66,12 @@ embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
 
-// It begins at 0 and grows by 1 each time that the record is trained.
-// Without normalisation and with a rate of 1 the layer `tally` adds exactly 1, in whichever batch
-// the record comes.
-constexpr char kTallyTable[] = R"(tables {
+}  // namespace
+
+// It begins at 0 and grows by 1 each time that the record is trained: without normalisation and with a
+// rate of 1 the layer `tally` adds exactly 1, in whichever batch the record comes.
+std::string FaultFixture::TallyTable() {
+  return R"(tables {
   name: "tally"
   id: 1
   normalisation: NONE
@@ -81,12 +83,11 @@ constexpr char kTallyTable[] = R"(tables {
   }
 }
 )";
-
-}  // namespace
+}
 
 std::string FaultFixture::WriteCountingJob(int64_t records, const std::string& more) {
   return WriteFile("job.textproto",
-                   absl::StrCat(absl::Substitute(kJob, records, kTallyTable), more, "\n"));
+                   absl::StrCat(absl::Substitute(kJob, records, TallyTable()), more, "\n"));
 }
 
 Command FaultFixture::StartRun(const std::string& job, const std::vector<std::string>& args) {

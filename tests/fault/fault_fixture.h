@@ -22,6 +22,9 @@ class FaultFixture : public RunFixture {
   // counting table. `more` is appended to its text. Returns its path.
   std::string WriteCountingJob(int64_t records, const std::string& more = "");
 
+  // The text of the counting table, with the id 1, for a test with a job of its own.
+  static std::string TallyTable();
+
   // Starts `satrap train JOB --run_dir RunDir() ARGS`.
   Command StartRun(const std::string& job, const std::vector<std::string>& args = {});
   std::string RunDir() const { return Path("run"); }

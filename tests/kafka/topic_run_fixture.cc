@@ -13,8 +13,6 @@
 namespace satrap {
 namespace {
 
-// In a batch of any size the layer `tally` adds exactly 1 to the row of each record: the table has no
-// normalisation and a rate of 1.
 constexpr char kJob[] = R"(
 name: "topics"
 global_batch_size: 128
@@ -35,17 +33,7 @@ tables {
   id: 0
   segments { name: "linear" dim: 1 optimizer { learning_rate: 0.1 adagrad {} } }
 }
-tables {
-  name: "tally"
-  id: 1
-  normalisation: NONE
-  segments {
-    name: "count"
-    dim: 1
-    initializer { constant {} }
-    optimizer { learning_rate: 1 sgd {} }
-  }
-}
+$1
 model {
   layers { name: "linear" inputs: "C1.linear" sum {} }
   layers { name: "tally" inputs: "record.count" tally {} }
@@ -58,6 +46,19 @@ embedding_worker { replicas: 2 }
 embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
+
+// The offsets that the broker has of all partitions.
+std::vector<std::pair<KafkaPartition, KafkaOffsetRange>> RangesOf(const KafkaConfig& config) {
+  auto cluster = KafkaCluster::Connect(config);
+  CHECK(cluster.ok()) << cluster.status();
+  const auto partitions = (*cluster)->Partitions(config);
+  CHECK(partitions.ok()) << partitions.status();
+  const auto ranges = (*cluster)->Ranges(*partitions);
+  CHECK(ranges.ok()) << ranges.status();
+  std::vector<std::pair<KafkaPartition, KafkaOffsetRange>> all;
+  for (size_t i = 0; i < partitions->size(); ++i) all.emplace_back((*partitions)[i], (*ranges)[i]);
+  return all;
+}
 
 }  // namespace
 
@@ -89,7 +90,7 @@ void TopicRunFixture::Produce(const std::string& topic, int partitions, int64_t 
 }
 
 std::string TopicRunFixture::JobText(const std::string& data) {
-  return absl::Substitute(kJob, data);
+  return absl::Substitute(kJob, data, TallyTable());
 }
 
 std::string TopicRunFixture::WriteTopicJob(const std::string& topic, const std::string& more,
@@ -114,33 +115,20 @@ int64_t TopicRunFixture::Consumed(const std::string& topic) {
 }
 
 bool TopicRunFixture::WaitUntilConsumed(const std::string& topic, double timeout_s) const {
-  const KafkaConfig config = broker_->Config(topic);
-  auto cluster = KafkaCluster::Connect(config);
-  CHECK(cluster.ok()) << cluster.status();
-  const auto partitions = (*cluster)->Partitions(config);
-  CHECK(partitions.ok()) << partitions.status();
-  const auto ranges = (*cluster)->Ranges(*partitions);
-  CHECK(ranges.ok()) << ranges.status();
   int64_t all = 0;
-  for (const auto& range : *ranges) all += range.latest;
+  for (const auto& [partition, range] : RangesOf(broker_->Config(topic))) all += range.latest;
   return WaitUntil([&] { return Consumed(topic) == all; }, timeout_s);
 }
 
 std::vector<std::pair<std::string, std::string>> TopicRunFixture::KeysAndReasons(
     const std::string& topic) {
   const KafkaConfig config = broker_->Config(topic);
-  auto cluster = KafkaCluster::Connect(config);
-  CHECK(cluster.ok()) << cluster.status();
-  const auto partitions = (*cluster)->Partitions(config);
-  CHECK(partitions.ok()) << partitions.status();
-  const auto ranges = (*cluster)->Ranges(*partitions);
-  CHECK(ranges.ok()) << ranges.status();
   std::vector<std::pair<std::string, std::string>> found;
-  for (size_t i = 0; i < partitions->size(); ++i) {
-    auto reader = PartitionReader::Open(config, {{(*partitions)[i], (*ranges)[i].earliest}}, {});
+  for (const auto& [partition, range] : RangesOf(config)) {
+    auto reader = PartitionReader::Open(config, {{partition, range.earliest}}, {});
     CHECK(reader.ok()) << reader.status();
     MessageBatch batch;
-    while ((*reader)->next_offset(0) < (*ranges)[i].latest) {
+    while ((*reader)->next_offset(0) < range.latest) {
       (*reader)->Wait({0}, absl::Seconds(1));
       CHECK((*reader)->Read(0, 1000, &batch).ok());
       for (size_t m = 0; m < batch.size(); ++m) {
