@@ -9,6 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/kafka/producer.h"
 #include "gmock/gmock.h"
 #include "tests/kafka/topic_run_fixture.h"
 #include "tests/kafka/transactions.h"
@@ -129,6 +131,44 @@ TEST_F(TopicRunTest, AbortedAndOpenTransactionsAreNotTrained) {
   const Command run = StartRun(WriteTopicJob(topic, "end { at: AT_START }"));
   ExpectFinished(WaitFor(run, kSecondsToEnd), record);
   producer.Commit();
+}
+
+TEST_F(TopicRunTest, ACompactedTopicIsTrainedOnceAcrossItsGaps) {
+  const std::string topic = broker_->NewTopic(1, {{"cleanup.policy", "compact"},
+                                                  {"segment.ms", "100"},
+                                                  {"segment.bytes", "20000"},
+                                                  {"min.cleanable.dirty.ratio", "0.01"},
+                                                  {"min.compaction.lag.ms", "0"}});
+  auto producer = KafkaProducer::Create(broker_->Config(topic));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  int64_t sent = 0;
+  const auto send = [&](int64_t key, int64_t record) {
+    KafkaProducer::Message message;
+    message.topic = topic;
+    message.partition = 0;
+    const std::string key_text = absl::StrCat(key);
+    const std::string value = LineOf(record);
+    message.key = key_text;
+    message.value = value;
+    ASSERT_TRUE((*producer)->Send(message).ok());
+    // A segment must hold what is written at once.
+    if (++sent % 100 == 0) {
+      ASSERT_TRUE((*producer)->Flush(absl::Seconds(60)).ok());
+    }
+  };
+  // Each of the first messages has a successor with its key.
+  int64_t records = 0;
+  for (int64_t key = 0; key < 5000; ++key) send(key, 1000000 + key);
+  for (; records < 5000; ++records) send(records, records);
+  // Compaction runs when the broker finds time. Each round also closes a segment.
+  size_t left = 0;
+  for (int round = 0; round < 600 && left != static_cast<size_t>(records); ++round) {
+    for (int i = 0; i < 100; ++i, ++records) send(records, records);
+    left = KeysAndReasons(topic).size();
+  }
+  ASSERT_EQ(left, static_cast<size_t>(records)) << "not all was compacted";
+  const Command run = StartRun(WriteTopicJob(topic, "end { at: AT_START }"));
+  ExpectFinished(WaitFor(run, kSecondsToEnd), records);
 }
 
 TEST_F(TopicRunTest, OffsetsThatAreGoneEndTheRunOrAreSkippedIfTheJobSaysSo) {
