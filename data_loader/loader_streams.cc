@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
     const JobConfig& job, int index, std::function<void(const std::string&)> log,
     const Begin& begin) {
   ASSIGN_OR_RETURN(RunInput input, ListInput(job, begin));
-  ASSIGN_OR_RETURN(Ledger consumed, Ledger::FromState(begin.ledger));
+  ASSIGN_OR_RETURN(const Ledger consumed, Ledger::FromState(begin.ledger));
   std::unique_ptr<LoaderStreams> streams(new LoaderStreams(job, index, begin.position));
   ReadProgress::Options options;
   if (!job.run_dir().empty()) options.quarantine_dir = absl::StrCat(job.run_dir(), "/quarantine");
@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
       // When training is over, no rank asks for the train stream.
       if (begin.position.next() == RunPosition::FINISH) continue;
       at.epoch = begin.position.epoch();
-      at.consumed = std::move(consumed);
+      at.consumed = consumed;
     }
     streams->specs_[stream] = std::make_shared<const StreamSpec>(
         job, stream, std::move(of_stream), streams->progress_.get(), std::move(at));

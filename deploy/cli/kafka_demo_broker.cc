@@ -72,7 +72,7 @@ std::string EndText(const std::string& name, const ChildProcess& process, const 
 
 KafkaDemoBroker::KafkaDemoBroker(const RunFolder& folder, std::string install_dir,
                                  ChildProcess broker)
-    : folder_(folder), install_dir_(std::move(install_dir)), broker_(std::move(broker)) {}
+    : folder_(folder), install_dir_(std::move(install_dir)), broker_(broker) {}
 
 KafkaDemoBroker::~KafkaDemoBroker() {
   if (producer_.has_value()) End(&*producer_);
@@ -86,9 +86,9 @@ absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> KafkaDemoBroker::Start(
   const std::string dir = folder.path() + "/kafka";
   std::vector<std::string> args = {install_dir + "/tests/kafka/broker", dir};
   args.insert(args.end(), properties.begin(), properties.end());
-  ASSIGN_OR_RETURN(ChildProcess broker, ChildProcess::Start(args, folder.LogPath(kBrokerLog)));
-  std::unique_ptr<KafkaDemoBroker> self(
-      new KafkaDemoBroker(folder, install_dir, std::move(broker)));
+  ASSIGN_OR_RETURN(const ChildProcess broker,
+                   ChildProcess::Start(args, folder.LogPath(kBrokerLog)));
+  std::unique_ptr<KafkaDemoBroker> self(new KafkaDemoBroker(folder, install_dir, broker));
   const int64_t deadline_ms = MonotonicMs() + kStartMs;
   for (;;) {
     const auto address = ReadFile(dir + "/bootstrap", DiskFileSystem());
