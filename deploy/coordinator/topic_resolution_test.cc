@@ -11,7 +11,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Pair;
 
 constexpr int64_t kNowMs = 1800000000000;  // 2027-01-15T08:00:00Z
 
