@@ -16,6 +16,8 @@ absl::Status Refused(absl::string_view what, uint32_t split, uint32_t epoch,
 }  // namespace
 
 std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range) const {
+  // A range of which nothing else is known can still be wrong in itself, and must be refused without
+  // an entry for its split: the ledger stays as it was.
   static const ConsumedSplit* const nothing = new ConsumedSplit();
   const auto found = epochs_.find(epoch_number);
   if (found == epochs_.end()) return nothing->Refusal(range);
@@ -48,6 +50,7 @@ absl::Status Ledger::Add(uint32_t epoch_number, const ProvenanceRange& range) {
 void Ledger::FinishSplit(uint32_t number, Epoch* epoch) {
   const auto split = epoch->splits.find(number);
   if (!split->second.is_done()) return;
+  // A split that is done is one number in an interval, so the ledger of a long run stays small.
   epoch->splits.erase(split);
   epoch->done_splits.Insert(number, number);
 }
@@ -68,6 +71,7 @@ absl::Status Ledger::Merge(const Ledger& other) {
 }
 
 absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epoch) {
+  // Loaders and ranks never share a record, so whatever both sides hold was trained twice.
   for (const auto& [first, last] : theirs.done_splits) {
     for (uint64_t split = first; split <= last; ++split) {
       const uint32_t split_number = static_cast<uint32_t>(split);
@@ -97,6 +101,7 @@ absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epo
 }
 
 void Ledger::CloseEpochsBefore(uint32_t epoch) {
+  // The totals stay: they are the counts of the report. An epoch with totals alone counts as closed.
   for (auto& [number, each] : epochs_) {
     if (number >= epoch) break;
     each.done_splits.clear();
@@ -222,6 +227,7 @@ absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
     epoch->splits.emplace(saved.split(), *std::move(split));
     rows += saved.rows();
   }
+  // Splits that are whole have no entry, so the total can be checked exactly only without them.
   const bool sums_up = epoch->done_splits.empty() && !epoch->is_closed() ? rows == state.rows()
                                                                          : rows <= state.rows();
   return sums_up ? absl::OkStatus()

@@ -110,6 +110,7 @@ absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {
   ASSIGN_OR_RETURN(options.lines_per_second, flags.Number("rate", 0, 1e-3, 1e9));
   ASSIGN_OR_RETURN(const double lines, flags.Number("lines_per_message", 1, 1, 1e6));
   options.message.lines_per_message = static_cast<int>(lines);
+  // -1, which nobody can give, lets the client choose by the key.
   ASSIGN_OR_RETURN(const double partition, flags.Number("partition", -1, 0, 1e6));
   options.partition = static_cast<int32_t>(partition);
   const std::string format = flags.Get("format", "lines");
@@ -177,6 +178,7 @@ int ProduceLog(const KafkaFlags& flags) {
   const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags);
   if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
+  // A record is one line and one message; a log without end has no fraction.
   const absl::Status status = ProduceSynthetic(*options, [&](uint64_t records) {
     const double all = static_cast<double>(options->records);
     return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
