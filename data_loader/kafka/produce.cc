@@ -1,9 +1,11 @@
 #include "data_loader/kafka/produce.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
+#include <filesystem>
 #include <memory>
-#include <thread>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/kafka/cluster.h"
 #include "common/kafka/producer.h"
-#include "common/thread/clock.h"
+#include "data_loader/kafka/send_pace.h"
 #include "data_loader/source/line_reader.h"
 #include "data_loader/source/split_list.h"
 
@@ -28,6 +30,11 @@ absl::StatusOr<std::vector<Split>> WholeFiles(const ProduceOptions& options) {
   // A format of which a file is never cut.
   job.mutable_data()->mutable_csv()->set_multiline(true);
   for (const std::string& file : options.files) {
+    // The list of splits would name the job's field for what is an argument here.
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error) || access(file.c_str(), R_OK) != 0) {
+      return absl::NotFoundError(absl::StrCat("'", file, "' is not a file that can be read"));
+    }
     job.mutable_data()->add_train_files(GlobOf(file));
   }
   return ListSplits(job, TRAIN_STREAM);
@@ -36,7 +43,7 @@ absl::StatusOr<std::vector<Split>> WholeFiles(const ProduceOptions& options) {
 class Sender {
  public:
   Sender(const ProduceOptions& options, KafkaProducer* producer, MessageMaker* maker)
-      : options_(options), producer_(producer), maker_(maker), begin_us_(MonotonicUs()) {}
+      : options_(options), producer_(producer), maker_(maker), pace_(options.lines_per_second) {}
 
   absl::Status Add(absl::string_view line) {
     MessageMaker::Message message;
@@ -52,7 +59,7 @@ class Sender {
 
  private:
   absl::Status Send(const MessageMaker::Message& message) {
-    Pace();
+    pace_.WaitFor(progress.lines);
     KafkaProducer::Message out;
     out.topic = options_.topic;
     out.partition = options_.partition;
@@ -64,19 +71,11 @@ class Sender {
     ++progress.messages;
     return absl::OkStatus();
   }
-  // Waits until the next message is due: the n-th line n / rate after the begin, so that a pause of
-  // the broker is made up for.
-  void Pace() const {
-    if (options_.lines_per_second <= 0) return;
-    const double due_us = static_cast<double>(progress.lines) / options_.lines_per_second * 1e6;
-    const int64_t wait_us = begin_us_ + static_cast<int64_t>(due_us) - MonotonicUs();
-    if (wait_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(wait_us));
-  }
 
   const ProduceOptions& options_;
   KafkaProducer* const producer_;
   MessageMaker* const maker_;
-  const int64_t begin_us_;
+  const SendPace pace_;
 };
 
 }  // namespace

@@ -1,17 +1,15 @@
 #include "data_loader/kafka/produce_synthetic.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/kafka/cluster.h"
 #include "common/kafka/producer.h"
-#include "common/thread/clock.h"
 #include "data_loader/kafka/message_maker.h"
+#include "data_loader/kafka/send_pace.h"
 #include "data_loader/parser/record_block.h"
 #include "data_loader/synthetic/click_log.h"
 #include "proto/record.pb.h"
@@ -57,16 +55,11 @@ absl::Status ProduceSynthetic(const SyntheticProduceOptions& options,
   Record record;
   std::string bytes;
   const uint64_t records_per_look = RecordsPerLook(options.records_per_second);
-  const int64_t begin_us = MonotonicUs();
+  const SendPace pace(options.records_per_second);
   for (uint64_t i = 0; options.records == 0 || i < options.records; ++i) {
     if (i % records_per_look == 0) {
       if (!show(i)) break;
-      if (options.records_per_second > 0) {
-        // Record i is due i / rate after the begin, so that a pause of the broker is made up for.
-        const double due_us = static_cast<double>(i) / options.records_per_second * 1e6;
-        const int64_t wait_us = begin_us + static_cast<int64_t>(due_us) - MonotonicUs();
-        if (wait_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(wait_us));
-      }
+      pace.WaitFor(i);
     }
     block.Clear();
     log.Append(options.stream, i, &block);

@@ -19,6 +19,7 @@
 #include "common/base/cpu_name.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
+#include "common/config/job_file.h"
 #include "common/file/file_error.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/bench_job.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/job_file.h"
 #include "deploy/cli/job_preparation.h"
 
 namespace satrap {

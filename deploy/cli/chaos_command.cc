@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
+#include "common/config/job_file.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/cli/chaos_baseline.h"

@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/base/near_match.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "data_loader/source/split_list.h"
@@ -23,19 +22,6 @@ namespace satrap {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kJobSuffix[] = ".textproto";
-
-std::vector<std::string> InstalledJobs(const std::string& jobs_dir) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(jobs_dir, error)) {
-    const fs::path& path = entry.path();
-    if (path.extension() == kJobSuffix) names.push_back(path.stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::vector<std::string> FilesOf(const DataConfig& data) {
   std::vector<std::string> files(data.train_files().begin(), data.train_files().end());
@@ -76,20 +62,6 @@ absl::Status CheckModel(const JobConfig& job) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir) {
-  std::error_code error;
-  if (fs::is_regular_file(job, error)) return job;
-  const std::string jobs_dir = install_dir + "/deploy/jobs";
-  for (const std::string& path :
-       {absl::StrCat(jobs_dir, "/", job), absl::StrCat(jobs_dir, "/", job, kJobSuffix)}) {
-    if (fs::is_regular_file(path, error)) return path;
-  }
-  const std::vector<std::string> names = InstalledJobs(jobs_dir);
-  return absl::NotFoundError(
-      absl::StrCat("no job '", job, "': there is no such file, and no such job in ", jobs_dir, " (",
-                   absl::StrJoin(names, ", "), ")", DidYouMean(job, names)));
-}
 
 void MakeDataRootAbsolute(JobConfig* job) {
   if (job->data_root().empty()) return;

@@ -1,5 +1,5 @@
-// Turns what the user typed into the job that is run: finds the file, applies overrides, and checks
-// the model's graph and the data files before any process is started.
+// Turns the job's file and what the user typed beside it into the job that is run: applies overrides,
+// and checks the model's graph and the data files before any process is started.
 
 #ifndef SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
 #define SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
@@ -12,10 +12,6 @@
 #include "proto/job.pb.h"
 
 namespace satrap {
-
-// The file that `job` names: a path, or the name of a file of INSTALL_DIR/deploy/jobs, with or
-// without ".textproto". NOT_FOUND says where it looked and what was probably meant.
-absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
 
 // Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
 // by the folder of the model that it names (FindModel), and checks that its model fits its inputs

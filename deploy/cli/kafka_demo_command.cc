@@ -1,6 +1,7 @@
 // demo --kafka: starts a broker, writes the synthetic click log to a topic at a fixed rate, and trains
 // from the topic while it is written.
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
+#include "common/config/job_file.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/endpoints.h"
@@ -32,6 +34,8 @@ namespace {
 constexpr char kJob[] = "kafka_demo";
 constexpr char kLog[] = "demo";  // the job whose synthetic log is written
 constexpr int64_t kLookMs = 2000;
+// A short demo looks more often, so that its halves have enough looks to compare.
+constexpr double kLooksOfAShortDemo = 30;
 
 // An endless topic must not fill the disk. What is kept is minutes ahead of what is read.
 const char* const kBounds[] = {
@@ -44,7 +48,12 @@ const char* const kBounds[] = {
 class Watch {
  public:
   Watch(KafkaDemoBroker* broker, std::string coordinator, double minutes)
-      : broker_(broker), coordinator_(std::move(coordinator)), minutes_(minutes) {}
+      : broker_(broker),
+        coordinator_(std::move(coordinator)),
+        minutes_(minutes),
+        look_ms_(minutes > 0
+                     ? std::min(kLookMs, static_cast<int64_t>(minutes * 60e3 / kLooksOfAShortDemo))
+                     : kLookMs) {}
 
   bool Look(const StatusAnswer& status) {
     problem_ = broker_->Problem();
@@ -53,7 +62,7 @@ class Watch {
     const int64_t now_ms = MonotonicMs();
     if (begin_ms_ == 0) begin_ms_ = now_ms;
     if (now_ms >= next_look_ms_) {
-      next_look_ms_ = now_ms + kLookMs;
+      next_look_ms_ = now_ms + look_ms_;
       Measure(status, now_ms);
     }
     const double seconds = static_cast<double>(now_ms - begin_ms_) * 1e-3;
@@ -105,6 +114,7 @@ class Watch {
   KafkaDemoBroker* const broker_;
   const std::string coordinator_;
   const double minutes_;
+  const int64_t look_ms_;
   std::string problem_;
   KafkaDemoSeries series_;
   int64_t begin_ms_ = 0;

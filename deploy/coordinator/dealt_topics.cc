@@ -87,7 +87,6 @@ void DealtTopics::AddTo(int64_t unix_ms, StatusAnswer* answer) const {
     TopicPartitionStatus* partition = status->add_partitions();
     *partition->mutable_partition() = train_.partitions(static_cast<int>(j));
     partition->set_loader(loader_of_[j]);
-    if (j < consumed_.size()) partition->set_consumed_offset(consumed_[j]);
   }
   for (const RoleStatus& role : answer->roles()) {
     if (!role.has_loader()) continue;

@@ -36,8 +36,6 @@ class DealtTopics {
   // Adds the partitions from `known` on, but none of those that the generation began with.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
 
-  // What the newest cut has consumed: the offset behind which something is not, by partition.
-  void SetConsumed(std::vector<uint64_t> offsets) { consumed_ = std::move(offsets); }
   // The status, from what the loaders among answer->roles() have told. `unix_ms` is now.
   void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
 
@@ -48,7 +46,6 @@ class DealtTopics {
   size_t begun_with_ = 0;
   std::vector<uint32_t> loader_of_;      // by partition
   std::vector<uint64_t> partitions_of_;  // by loader: how many
-  std::vector<uint64_t> consumed_;
 };
 
 // The first offset of each partition that is not consumed, at a cut with this position and ledger:

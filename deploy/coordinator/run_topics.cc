@@ -227,9 +227,7 @@ void RunTopics::FollowCut(const std::string& cut) {
 absl::Status RunTopics::Follow(const RunPosition& position, const LedgerState& state) {
   ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(state));
   MutexLock lock(&mutex_);
-  std::vector<uint64_t> offsets = ConsumedOffsets(dealt_.train(), position, ledger);
-  next_commit_ = PlacesOf(dealt_.train(), offsets);
-  dealt_.SetConsumed(std::move(offsets));
+  next_commit_ = PlacesOf(dealt_.train(), ConsumedOffsets(dealt_.train(), position, ledger));
   CommitOffsets();
   return absl::OkStatus();
 }

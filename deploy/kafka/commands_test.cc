@@ -50,6 +50,13 @@ TEST(ProduceCommand, NamesAColumnThatThereIsNot) {
               HasSubstr("there is no column user; without --job, columns are numbers from 1"));
 }
 
+TEST(ProduceCommand, NamesAFileThatCannotBeRead) {
+  for (const std::string& file : {std::string("nowhere.csv"), testing::TempDir()}) {
+    EXPECT_EQ(ErrorOf(ProduceCommand, 1, {file, "--topic=t", kBrokers}),
+              absl::StrCat("error: '", file, "' is not a file that can be read\n"));
+  }
+}
+
 TEST(ProduceCommand, ASyntheticLogIsThatOfAJobThatHasOne) {
   const std::string job = WriteFile("job.textproto", R"(
       data { libsvm {} train_files: 'a' features { name: 'features' table: 'ids' } }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
+#include "common/config/job_file.h"
 #include "common/thread/clock.h"
 #include "data_loader/kafka/produce.h"
 #include "data_loader/kafka/produce_synthetic.h"
@@ -89,16 +88,12 @@ class Bar {
   bool open_ = false;
 };
 
-// `job` is a file, or the name of a job of INSTALL_DIR/deploy/jobs.
 absl::StatusOr<JobConfig> JobOf(const KafkaFlags& flags, const std::string& job) {
   const std::string install_dir = flags.Get("install_dir", ".");
-  std::error_code error;
-  const std::string installed = absl::StrCat(install_dir, "/deploy/jobs/", job, ".textproto");
-  const bool is_name = !std::filesystem::is_regular_file(job, error) &&
-                       std::filesystem::is_regular_file(installed, error);
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(job, install_dir));
   std::vector<std::string> sets;
   if (const std::string set = flags.Get("set"); !set.empty()) sets.push_back(set);
-  return LoadJob(is_name ? installed : job, sets, install_dir);
+  return LoadJob(path, sets, install_dir);
 }
 
 absl::StatusOr<ProduceOptions> OptionsOf(const KafkaFlags& flags) {

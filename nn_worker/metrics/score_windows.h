@@ -1,7 +1,8 @@
 // How good the predictions were of records before they were trained on: AUC, log loss and calibration
 // over windows of samples and over windows of data time (EvaluationConfig.window_samples and
 // window_data_seconds). Data a model has not seen yet is a test set, and the only one of a run that
-// never ends. A rank scores its own parts; no collective is needed.
+// never ends. A rank scores its own parts; no collective is needed. The scores are those of the
+// training pass, so dropout and batch normalisation act on them as in training.
 //
 // Windows of samples count those of the run, over all ranks, and end with the first step that reaches
 // a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records' own times. A

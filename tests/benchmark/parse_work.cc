@@ -101,7 +101,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch) {
+int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch,
+                       const std::function<void()>& first) {
   int64_t samples = 0;
   maker->BeginEpoch(epoch);
   for (uint32_t split = 0; split < num_splits; ++split) maker->AddSplit(split);
@@ -112,6 +113,7 @@ int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch) {
     CHECK_OK(result.status());
     if (*result == BatchMaker::Result::kEnd) return samples;
     if (*result != BatchMaker::Result::kBatch) continue;
+    if (samples == 0 && first != nullptr) first();
     for (const Part& part : parts) samples += part.header.part().samples();
   }
 }

@@ -24,7 +24,9 @@ void WriteClicks(const std::string& path, ParseFormat format, int rows);
 JobConfig ParseJob(ParseFormat format);
 
 // Makes all batches of an epoch, of splits 0 .. num_splits - 1, and returns the number of samples.
-int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch);
+// `first`, if there is one, is called before the samples of the first batch are counted.
+int64_t MakeAllBatches(BatchMaker* maker, uint32_t num_splits, uint32_t epoch,
+                       const std::function<void()>& first = nullptr);
 
 // Seconds of wall time that `work` takes.
 double WallSeconds(const std::function<void()>& work);

@@ -23,7 +23,9 @@ namespace {
 constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
-constexpr int kMostLives = 60;
+// A run that dies after every step may begin as often as it has steps, so only lives that get no
+// further count. Without poison a world has a few ends; with it max_restarts is at most 4.
+constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
  public:
@@ -123,6 +125,10 @@ class World {
   void CheckRestarts(const std::vector<RunLogEntry>& entries) {
     int without_cut = 0;
     for (const RunLogEntry& entry : entries) {
+      if (entry.cut().step() > committed_step_) {
+        committed_step_ = entry.cut().step();
+        lives_without_progress_ = 0;
+      }
       // Whoever resumes a run has looked at it; the count begins anew.
       if (entry.has_cut() || entry.generation().cause() == kCauseResume) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
@@ -157,8 +163,10 @@ class World {
 
   // As a launcher starts a generation. `resume`: somebody goes on with a run that has ended.
   void BeginLife(bool resume, bool other_replicas) {
-    if (++lives_begun_ > kMostLives) return Violate("the run begins again and again");
-    const int number = lives_begun_;
+    if (++lives_without_progress_ > kMostLivesWithoutProgress) {
+      return Violate(absl::StrCat("the run begins again and again from step ", committed_step_));
+    }
+    const int number = ++lives_begun_;
     ClaimRequest request;
     // A job without train files is not valid, so nobody can resume with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
@@ -407,7 +415,9 @@ class World {
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends
   LifeMemory memory_;
   int lives_begun_ = 0;
-  JobConfig job_;  // of the newest life
+  int lives_without_progress_ = 0;  // since committed_step_ last grew
+  uint64_t committed_step_ = 0;     // the greatest of all committed cuts
+  JobConfig job_;                   // of the newest life
   int64_t life_began_at_event_ = 0;
   bool is_excused_ = false;  // the newest life may end by itself
   std::multiset<int64_t> cut_wishes_;

@@ -33,8 +33,28 @@ TEST(Simulation, KeepsItsPromisesUnderSeeds501To1000) { ExpectAsPromised(501, 10
 TEST(Simulation, KeepsItsPromisesUnderSeeds1001To1500) { ExpectAsPromised(1001, 1500); }
 TEST(Simulation, KeepsItsPromisesUnderSeeds1501To2000) { ExpectAsPromised(1501, 2000); }
 
-TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1To1000) {
-  ExpectAsPromised(1, 1000, /*with_deaths=*/true);
+TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1To500) {
+  ExpectAsPromised(1, 500, /*with_deaths=*/true);
+}
+TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds501To1000) {
+  ExpectAsPromised(501, 1000, /*with_deaths=*/true);
+}
+TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1001To1500) {
+  ExpectAsPromised(1001, 1500, /*with_deaths=*/true);
+}
+TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1501To2000) {
+  ExpectAsPromised(1501, 2000, /*with_deaths=*/true);
+}
+
+// The only way in which this world can end is the limit of the lives that get no further.
+TEST(SimulationWithDeaths, FindsARunThatBeginsAgainForEver) {
+  DeathPlan deaths;
+  deaths.poison_after_events = 1;
+  deaths.max_restarts = 1000;
+  const std::vector<std::string> violations =
+      RunWorld(WorldShape::Draw(1), Plant::kNone, {}, deaths).violations;
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0], "the run begins again and again from step 0");
 }
 
 TEST(SimulationWithDeaths, TheSameSeedGivesTheSameRun) {

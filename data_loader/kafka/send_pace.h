@@ -1,0 +1,42 @@
+// Keeps a producer to a rate: message or line n is due n / rate after the begin, so that a pause of the
+// broker is made up for.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_DATA_LOADER_KAFKA_SEND_PACE_H_
+#define SATRAP_DATA_LOADER_KAFKA_SEND_PACE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "common/thread/clock.h"
+
+namespace satrap {
+
+class SendPace {
+ public:
+  // Begins now. `per_second`: 0 or less keeps nobody waiting.
+  explicit SendPace(double per_second) : per_second_(per_second) {}
+
+  // How long it is until number `n`, from 0, is due, in microseconds; at most 0 if it is due already.
+  int64_t UsUntil(uint64_t n, int64_t now_us) const {
+    if (per_second_ <= 0) return 0;
+    const double due_us = static_cast<double>(n) / per_second_ * 1e6;
+    return begin_us_ + static_cast<int64_t>(due_us) - now_us;
+  }
+  // Blocks until number `n` is due.
+  void WaitFor(uint64_t n) const {
+    const int64_t wait_us = UsUntil(n, MonotonicUs());
+    if (wait_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(wait_us));
+  }
+  int64_t begin_us() const { return begin_us_; }
+
+ private:
+  const double per_second_;
+  const int64_t begin_us_ = MonotonicUs();
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_KAFKA_SEND_PACE_H_
