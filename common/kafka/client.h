@@ -2,9 +2,10 @@
 // Only files of this folder include this header: the others hide librdkafka.
 //
 // Thread-safe, except for the destructor, before which everything that was got from the client
-// (queues, messages, topics) must be destroyed. It takes up to a second, and five where librdkafka
-// 2.0.2 would never end: for a client that read a topic which was deleted. That one is left behind,
-// with its threads, until the process ends.
+// (queues, messages, topics) must be destroyed. It takes as long as a fetch that waits at the broker
+// (fetch.wait.max.ms), up to a second where a broker is slow, and five where librdkafka 2.0.2 would
+// never end: for a client that read a topic which was deleted. That one is left behind, with its
+// threads, until the process ends.
 
 #ifndef SATRAP_COMMON_KAFKA_CLIENT_H_
 #define SATRAP_COMMON_KAFKA_CLIENT_H_

@@ -59,6 +59,9 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"reconnect.backoff.max.ms", "500"},
     {"topic.metadata.refresh.fast.interval.ms", "100"},
     {"fetch.error.backoff.ms", "100"},
+    // How long a fetch waits at the broker for new messages. A client that is closed waits for it, so
+    // librdkafka's half a second would come on top of every epoch and every change of partitions.
+    {"fetch.wait.max.ms", "100"},
     // A connection that a firewall dropped is noticed.
     {"socket.keepalive.enable", "true"},
     {"socket.nagle.disable", "true"},

@@ -84,6 +84,14 @@ TEST(KafkaSettingsTest, OtherSettingsArePassedOnAndReplaceOurDefaults) {
   EXPECT_EQ(settings->count("fetch.message.max.bytes"), 0u);
 }
 
+// Closing a client takes as long as a fetch may wait at the broker.
+TEST(KafkaSettingsTest, AFetchWaitsShortlyForNewMessages) {
+  EXPECT_EQ(ResolveKafkaSettings(Config(""), KafkaRole::kReader)->at("fetch.wait.max.ms"), "100");
+  const auto job = ResolveKafkaSettings(
+      Config("settings { name: 'fetch.wait.max.ms' value: '500' }"), KafkaRole::kReader);
+  EXPECT_EQ(job->at("fetch.wait.max.ms"), "500");
+}
+
 TEST(KafkaSettingsTest, ForcedSettingsAreRefusedByNameWithTheReason) {
   for (const char* name :
        {"isolation.level", "auto.offset.reset", "enable.partition.eof", "enable.auto.commit",
