@@ -37,8 +37,8 @@ TEST_P(KillTest, ARunWithoutACutBeginsAgain) {
   const std::string role = GetParam();
   const Command run = StartRun(WriteCountingJob(kRecords), kWithoutTimedCuts);
   // As soon as it trains: a fast machine is at the end before the second line of metrics.jsonl.
-  ASSERT_TRUE(WaitUntil(
-      [&] { return ReadFile(run.err_path).find("\ntraining\n") != std::string::npos; }, 60))
+  ASSERT_TRUE(
+      WaitUntil([&] { return ReadFile(run.err_path).find("\ntraining") != std::string::npos; }, 60))
       << ReadFile(run.err_path);
   Signal(role, 0, SIGKILL);
   ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
