@@ -3,8 +3,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <memory>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
@@ -17,6 +19,8 @@
 
 namespace satrap {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr double kSecondsToEnd = 120;
 
@@ -65,6 +69,17 @@ embedding_worker { replicas: 2 }
 embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
+
+// Whether every thread of the process stands still: the third field of its stat file is T.
+bool IsStopped(pid_t pid) {
+  std::error_code error;
+  for (const auto& task : fs::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
+    const std::string stat = ReadFile(task.path() / "stat");
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || stat.compare(name_end, 3, ") T") != 0) return false;
+  }
+  return !error;
+}
 
 }  // namespace
 
@@ -120,6 +135,12 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
   }
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
   kill(pid, signal);
+  if (signal != SIGSTOP) return;
+  // On a busy machine some of its threads go on for a while.
+  for (int attempt = 0; attempt < 1000 && !IsStopped(pid); ++attempt) {
+    WaitUntil([&] { return IsStopped(pid); }, 0.05);
+  }
+  EXPECT_TRUE(IsStopped(pid)) << role << " " << index << " does not stop";
 }
 
 bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 20); }
