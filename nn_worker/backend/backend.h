@@ -2,14 +2,14 @@
 // written once, against this class, and know nothing of the device. Implementations: CpuBackend,
 // and ReferenceBackend for tests; each passes backend_conformance.h.
 //
-// Memory. The tensors given to a backend view memory of that backend. Unless an operation says
-// otherwise, its outputs do not overlap its inputs. The host does not touch the memory directly: it
-// uses CopyIn, CopyOut or a HostView. DeferredBackend, for tests, enforces it.
+// Memory. The tensors given to a backend view memory of that backend, with the alignment that
+// tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
+// overlap its inputs. How the host gets values in and out: device_memory.h. DeferredBackend, for
+// tests, enforces it.
 //
-// Order. Operations are enqueued and run one after another in call order; a call may return before
-// its operation has run. Operations return no values: sums, counts and flags are written to backend
-// memory. Host memory given to CopyIn may be reused when CopyIn returns; host memory given to
-// CopyOut is filled after the next Sync().
+// Order. Operations are enqueued and run one after another in call order, with the copies of
+// DeviceMemory; a call may return before its operation has run. Operations return no values: sums,
+// counts and flags are written to backend memory.
 //
 // Determinism. An operation gives the same bits for the same arguments on one kind of device,
 // whatever the number of threads. Row i of a forward result depends on row i of the inputs alone,
@@ -18,7 +18,7 @@
 //
 // Zero rows are legal everywhere: sums over them are 0.
 //
-// Errors. Only Allocate can fail. A kernel that fails aborts the process: its results are lost.
+// Errors. No operation returns one. A kernel that fails aborts the process: its results are lost.
 //
 // Thread-compatible: one thread at a time.
 
@@ -27,31 +27,16 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "nn_worker/backend/device_memory.h"
 #include "nn_worker/backend/operation_args.h"
+#include "nn_worker/backend/row_exchange_args.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
 
-class Backend {
+class Backend : public DeviceMemory {
  public:
-  virtual ~Backend() = default;
-
-  // Memory of `bytes` bytes, zeroed, aligned to 64, freed with the backend. Callers allocate at the
-  // start, never during a step. RESOURCE_EXHAUSTED if there is not enough memory.
-  virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
-  virtual void CopyIn(absl::Span<const float> host, float* device) = 0;
-  virtual void CopyIn(absl::Span<const double> host, double* device) = 0;
-  virtual void CopyOut(const float* device, absl::Span<float> host) = 0;
-  virtual void CopyOut(const double* device, absl::Span<double> host) = 0;
-  // Returns when every operation so far has run.
-  virtual void Sync() = 0;
-  // Where the host reads and writes what lies at `device`, so that it need not be copied; null if
-  // the host cannot reach this backend's memory. The view may be used until the next operation is
-  // enqueued. REQUIRES: no operation since the last Sync
-  virtual void* HostView(void* device) = 0;
-
   // F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;
   // y = x, or y += x with `add`. Nothing happens if y.data == x.data and not `add`.
@@ -123,6 +108,19 @@ class Backend {
   // sample adds exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
   virtual void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask,
                              Tensor dlogits, Tensor sums) = 0;
+
+  // Writes the segments and lengths of all features of a part, whatever their tables, from the rows
+  // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
+  virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
+  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
+  // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
+  // gradients: (num_rows, row_values) without gaps. A feature with one row a sample comes alone,
+  // and its gradients are (samples, row_values). `inverse` is that of `features`.
+  virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
+                                const RowInverse& inverse, Tensor gradients) = 0;
+  // Whether ScatterGradients reads `inverse`: a device makes the sum of each row by itself, in the
+  // order of the inverse. Otherwise the caller need not make one.
+  virtual bool ScattersByRow() const = 0;
 
   // count, F64 (1, 1), += the number of values of x that are infinite or NaN.
   virtual void CountNonFinite(Tensor x, Tensor count) = 0;

@@ -5,7 +5,7 @@
 //                            testing::Values([] { return NewCpuBackend(2); }));
 //
 // Random values are compared with ReferenceBackend's results, small cases with numbers worked out
-// by hand. The backend's memory must be host memory: the tests write to it directly.
+// by hand. The host need not be able to reach the backend's memory.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_CONFORMANCE_H_
@@ -21,24 +21,48 @@ namespace satrap {
 
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 
+// The ids of a feature; without offsets, one id a sample.
+struct HostIds {
+  std::vector<uint32_t> rows, offsets;
+  std::vector<float> weights;
+};
+
 class BackendConformance : public testing::TestWithParam<BackendFactory> {
  protected:
   BackendConformance();
+  // Checks that nothing was written between the rows of what New has made.
+  void TearDown() override;
 
   // Memory of the backend under test. A `stride` of 0 stands for `cols`.
-  Tensor New(int64_t rows, int64_t cols, int64_t stride = 0);
-  Tensor NewF64(int64_t rows, int64_t cols);
+  Tensor New(int64_t rows, int64_t cols, int64_t stride = 0, DType dtype = DType::kF32);
   // Values in [-1, 1), the same for the same salt.
   Tensor Random(int64_t rows, int64_t cols, int salt, int64_t stride = 0);
   Tensor Of(const std::vector<std::vector<float>>& rows);
-  // A copy of `x`, for an operation that overwrites or adds.
-  Tensor CopyOf(Tensor x);
   std::vector<float> Values(Tensor x);
+  std::vector<double> Doubles(Tensor x);
 
+  // Memory of the reference backend: zeros, and a copy of what `x` of the backend under test holds
+  // now. `x` may be empty.
+  Tensor NewReference(int64_t rows, int64_t cols, DType dtype = DType::kF32);
+  Tensor Reference(Tensor x);
+  LinearGradArgs Reference(const LinearGradArgs& args);
+  std::vector<Tensor> References(const std::vector<Tensor>& xs);
+
+  // Of the exchange of rows (backend_conformance_rows.cc).
+  Tensor Uints(const std::vector<uint32_t>& values);
+  // Without segments.
+  FeatureExchange Feature(RowPooling pooling, int64_t samples, const HostIds& ids, Tensor rows);
+  RowInverse Inverse(const std::vector<HostIds>& ids_of_features, size_t num_rows);
+  FeatureExchange Reference(FeatureExchange feature);
+
+  // Compares with a tensor of the reference backend.
   void ExpectNear(Tensor got, Tensor want, double tolerance);
 
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Backend> reference_;
+
+ private:
+  std::vector<Tensor> gaps_;
 };
 
 }  // namespace satrap

@@ -12,8 +12,10 @@
 #include "common/base/check.h"
 #include "nn_worker/backend/cpu_kernels.h"
 #include "nn_worker/backend/cpu_matrix.h"
+#include "nn_worker/backend/cpu_row_exchange.h"
 #include "nn_worker/backend/cpu_sequence_pool.h"
 #include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/backend/host_tensor.h"
 
 namespace satrap {
 namespace {
@@ -23,6 +25,9 @@ namespace {
 constexpr int64_t kPartRows = 128;
 // Values of one piece of a loop over parameters.
 constexpr int64_t kPartValues = 16384;
+// Samples of one piece of GatherRows, and values of one piece of clearing gradients.
+constexpr int64_t kGatherSamples = 512;
+constexpr int64_t kClearValues = 65536;
 
 // Merges tensors that are neighbouring columns of the same rows. A model has many inputs of one
 // column (linear weights), and they usually lie side by side: one loop then covers them all.
@@ -30,7 +35,7 @@ std::vector<Tensor> Joined(absl::Span<const Tensor> tensors) {
   std::vector<Tensor> joined;
   for (const Tensor& tensor : tensors) {
     if (!joined.empty() && joined.back().stride == tensor.stride &&
-        joined.back().f32() + joined.back().cols == tensor.f32() &&
+        FloatsOf(joined.back()) + joined.back().cols == FloatsOf(tensor) &&
         joined.back().cols + tensor.cols <= tensor.stride) {
       joined.back().cols += tensor.cols;
     } else {
@@ -39,6 +44,9 @@ std::vector<Tensor> Joined(absl::Span<const Tensor> tensors) {
   }
   return joined;
 }
+
+// The same values as one row. REQUIRES: no gaps
+Tensor OneRow(const Tensor& tensor) { return tensor.Reshaped(1, tensor.size()); }
 
 int64_t Parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
 
@@ -49,8 +57,8 @@ class CpuBackend final : public Backend {
       : owned_pool_(std::move(owned)), pool_(*pool), matrix_(pool) {}
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
-    const int64_t rounded = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
-    void* memory = std::aligned_alloc(64, rounded);
+    const int64_t rounded = PaddedStride(DType::kU8, bytes);
+    void* memory = std::aligned_alloc(kAlignmentBytes, rounded);
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("dense network: no memory for ", rounded, " bytes"));
@@ -59,20 +67,28 @@ class CpuBackend final : public Backend {
     allocations_.emplace_back(memory);
     return memory;
   }
-  void CopyIn(absl::Span<const float> host, float* device) override {
-    std::copy(host.begin(), host.end(), device);
+  void CopyIn(absl::Span<const uint8_t> host, Tensor device) override {
+    CHECK(static_cast<int64_t>(host.size()) == device.size_bytes()) << host.size();
+    // One copy where it can be one: parameters, and all that the network packs for copying.
+    const Tensor rows = device.has_gaps() ? device : OneRow(device);
+    const int64_t row_bytes = rows.cols * DTypeBytes(rows.dtype);
+    if (row_bytes == 0) return;
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      std::memcpy(BytesOf(rows, i), host.data() + i * row_bytes, row_bytes);
+    }
   }
-  void CopyIn(absl::Span<const double> host, double* device) override {
-    std::copy(host.begin(), host.end(), device);
-  }
-  void CopyOut(const float* device, absl::Span<float> host) override {
-    std::copy_n(device, host.size(), host.begin());
-  }
-  void CopyOut(const double* device, absl::Span<double> host) override {
-    std::copy_n(device, host.size(), host.begin());
+  void CopyOut(Tensor device, absl::Span<uint8_t> host) override {
+    CHECK(static_cast<int64_t>(host.size()) == device.size_bytes()) << host.size();
+    const Tensor rows = device.has_gaps() ? device : OneRow(device);
+    const int64_t row_bytes = rows.cols * DTypeBytes(rows.dtype);
+    if (row_bytes == 0) return;
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      std::memcpy(host.data() + i * row_bytes, BytesOf(rows, i), row_bytes);
+    }
   }
   void Sync() override {}
   void* HostView(void* device) override { return device; }
+  void* DeviceView(void* host) override { return host; }
 
   void Fill(Tensor y, float value) override {
     ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::FillRows(y, value, b, e); });
@@ -85,7 +101,8 @@ class CpuBackend final : public Backend {
   void ToF32(Tensor x, Tensor y) override {
     CheckSameShape(x, y);
     for (int64_t i = 0; i < x.rows; ++i) {
-      for (int64_t c = 0; c < x.cols; ++c) y.f32(i)[c] = static_cast<float>(x.f64(i)[c]);
+      for (int64_t c = 0; c < x.cols; ++c)
+        FloatsOf(y, i)[c] = static_cast<float>(DoublesOf(x, i)[c]);
     }
   }
 
@@ -96,10 +113,10 @@ class CpuBackend final : public Backend {
     CheckSameShape(x, y);
     ForRows(y.rows, [&](int64_t b, int64_t e) {
       if (x.data != y.data) cpu::CopyRows(x, y, /*add=*/false, b, e);
-      cpu::BiasActivateRows(bias.f32(), Activation::kLinear, y, b, e);
+      cpu::BiasActivateRows(FloatsOf(bias), Activation::kLinear, y, b, e);
     });
   }
-  void ColumnSum(Tensor x, Tensor sums) override { ColumnSums(x, Tensor(), sums.f32()); }
+  void ColumnSum(Tensor x, Tensor sums) override { ColumnSums(x, Tensor(), FloatsOf(sums)); }
   void Activate(Activation activation, Tensor x, Tensor y) override {
     CheckSameShape(x, y);
     ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::ActivateRows(activation, x, y, b, e); });
@@ -158,9 +175,9 @@ class CpuBackend final : public Backend {
   }
 
   void Moments(Tensor x, Tensor sums) override {
-    PartialSums(x.rows, 2 * x.cols, sums.f64(),
+    PartialSums(x.rows, 2 * x.cols, DoublesOf(sums),
                 [&](int64_t b, int64_t e, double* partial) { cpu::MomentsRows(x, b, e, partial); });
-    sums.f64()[2 * x.cols] = static_cast<double>(x.rows);
+    DoublesOf(sums)[2 * x.cols] = static_cast<double>(x.rows);
   }
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override;
@@ -168,16 +185,17 @@ class CpuBackend final : public Backend {
                       Tensor beta, Tensor y) override {
     float* scale = scratch_.Get<float>(x.cols);
     for (int64_t c = 0; c < x.cols; ++c) {
-      scale[c] = gamma.f32()[c] / std::sqrt(variance.f32()[c] + epsilon);
+      scale[c] = FloatsOf(gamma)[c] / std::sqrt(FloatsOf(variance)[c] + epsilon);
     }
     ForRows(x.rows, [&](int64_t b, int64_t e) {
-      cpu::NormalizeRows(x, mean.f32(), scale, beta.f32(), y, b, e);
+      cpu::NormalizeRows(x, FloatsOf(mean), scale, FloatsOf(beta), y, b, e);
     });
   }
   void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) override {
-    PartialSums(x.rows, 2 * x.cols, grad_sums.f64(), [&](int64_t b, int64_t e, double* partial) {
-      cpu::BatchNormGradSumsRows(x, stats, dy, b, e, partial);
-    });
+    PartialSums(x.rows, 2 * x.cols, DoublesOf(grad_sums),
+                [&](int64_t b, int64_t e, double* partial) {
+                  cpu::BatchNormGradSumsRows(x, stats, dy, b, e, partial);
+                });
   }
   void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
                      GradientTarget dx) override;
@@ -185,33 +203,39 @@ class CpuBackend final : public Backend {
 
   void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
                      Tensor sums) override {
-    PartialSums(logits.rows, 2, sums.f64(), [&](int64_t b, int64_t e, double* partial) {
+    PartialSums(logits.rows, 2, DoublesOf(sums), [&](int64_t b, int64_t e, double* partial) {
       cpu::BceRows(logits, labels, weights, mask, dlogits, b, e, partial);
     });
   }
+  void GatherRows(absl::Span<const FeatureExchange> features) override;
+  void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
+                        Tensor gradients) override;
+  bool ScattersByRow() const override { return false; }
   void CountNonFinite(Tensor x, Tensor count) override {
     double found = 0;
     PartialSums(x.rows, 1, &found, [&](int64_t b, int64_t e, double* partial) {
       *partial = static_cast<double>(cpu::NonFiniteRows(x, b, e));
     });
-    *count.f64() += found;
+    *DoublesOf(count) += found;
   }
 
   void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     ForValues(w, [&](int64_t at, int64_t n) {
-      cpu::SgdRange(step, gradient.f32() + at, w.f32() + at, n);
+      cpu::SgdRange(step, FloatsOf(gradient) + at, FloatsOf(w) + at, n);
     });
   }
   void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     ForValues(w, [&](int64_t at, int64_t n) {
-      cpu::AdagradRange(step, epsilon, gradient.f32() + at, w.f32() + at, a.f32() + at, n);
+      cpu::AdagradRange(step, epsilon, FloatsOf(gradient) + at, FloatsOf(w) + at, FloatsOf(a) + at,
+                        n);
     });
   }
   void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
                 Tensor m, Tensor v) override {
     ForValues(w, [&](int64_t at, int64_t n) {
-      cpu::AdamRange(step, adam, gradient.f32() + at, w.f32() + at, m.f32() + at, v.f32() + at, n);
+      cpu::AdamRange(step, adam, FloatsOf(gradient) + at, FloatsOf(w) + at, FloatsOf(m) + at,
+                     FloatsOf(v) + at, n);
     });
   }
 
@@ -272,7 +296,7 @@ class CpuBackend final : public Backend {
 
 void CpuBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
   CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols && w.stride == w.cols);
-  const float* b = bias.empty() ? nullptr : bias.f32();
+  const float* b = bias.empty() ? nullptr : FloatsOf(bias);
   if (w.rows == 0) {
     Fill(y, 0);
     ForRows(y.rows, [&](int64_t begin, int64_t end) {
@@ -280,7 +304,7 @@ void CpuBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, 
     });
   } else if (w.cols == 1) {
     ForRows(y.rows, [&](int64_t begin, int64_t end) {
-      cpu::DotRows(x, w.f32(), b == nullptr ? 0.0f : *b, activation, y, begin, end);
+      cpu::DotRows(x, FloatsOf(w), b == nullptr ? 0.0f : *b, activation, y, begin, end);
     });
   } else {
     matrix_.Product(x, w, y, [&](int64_t begin, int64_t end) {
@@ -308,8 +332,8 @@ void CpuBackend::LinearGrad(const LinearGradArgs& args) {
                             partials + begin / CpuMatrix::kRowBlock * out);
   });
   if (!args.db.empty()) {
-    std::fill_n(args.db.f32(), out, 0.0f);
-    cpu::AddPartials(partials, slices, out, args.db.f32());
+    std::fill_n(FloatsOf(args.db), out, 0.0f);
+    cpu::AddPartials(partials, slices, out, FloatsOf(args.db));
   }
   matrix_.WeightGradient(args.x, args.dy, args.dw);
 }
@@ -320,52 +344,81 @@ void CpuBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   ForRows(args.dy.rows, [&](int64_t begin, int64_t end) {
     cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);
     if (args.dx.wanted() && args.w.rows > 0) {
-      cpu::OuterRows(args.dy, args.w.f32(), args.dx, begin, end);
+      cpu::OuterRows(args.dy, FloatsOf(args.w), args.dx, begin, end);
     }
   });
-  if (!args.db.empty()) ColumnSums(args.dy, Tensor(), args.db.f32());
-  if (args.w.rows > 0) ColumnSums(args.x, args.dy, args.dw.f32());
+  if (!args.db.empty()) ColumnSums(args.dy, Tensor(), FloatsOf(args.db));
+  if (args.w.rows > 0) ColumnSums(args.x, args.dy, FloatsOf(args.dw));
 }
 
 void CpuBackend::BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta,
                            Tensor stats, Tensor y) {
   const int64_t cols = x.cols;
-  const double* moments = sums.f64();
+  const double* moments = DoublesOf(sums);
   const double n = std::max(1.0, moments[2 * cols]);
   float* scale = scratch_.Get<float>(cols);
   for (int64_t c = 0; c < cols; ++c) {
     const double mean = moments[c] / n;
     // Rounding can make the difference slightly negative where all values are equal.
     const double variance = std::max(0.0, moments[cols + c] / n - mean * mean);
-    stats.f32(0)[c] = static_cast<float>(mean);
-    stats.f32(1)[c] = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
-    scale[c] = gamma.f32()[c] * stats.f32(1)[c];
+    FloatsOf(stats, 0)[c] = static_cast<float>(mean);
+    FloatsOf(stats, 1)[c] = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
+    scale[c] = FloatsOf(gamma)[c] * FloatsOf(stats, 1)[c];
   }
   ForRows(x.rows, [&](int64_t b, int64_t e) {
-    cpu::NormalizeRows(x, stats.f32(0), scale, beta.f32(), y, b, e);
+    cpu::NormalizeRows(x, FloatsOf(stats, 0), scale, FloatsOf(beta), y, b, e);
   });
 }
 
 void CpuBackend::BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums,
                                Tensor grad_sums, GradientTarget dx) {
   const int64_t cols = x.cols;
-  const double n = std::max(1.0, sums.f64()[2 * cols]);
+  const double n = std::max(1.0, DoublesOf(sums)[2 * cols]);
   float* scale = scratch_.Get<float>(3 * cols);
   float* mean_dy = scale + cols;
   float* mean_dy_xhat = mean_dy + cols;
   for (int64_t c = 0; c < cols; ++c) {
-    scale[c] = gamma.f32()[c] * stats.f32(1)[c];
-    mean_dy[c] = static_cast<float>(grad_sums.f64()[c] / n);
-    mean_dy_xhat[c] = static_cast<float>(grad_sums.f64()[cols + c] / n);
+    scale[c] = FloatsOf(gamma)[c] * FloatsOf(stats, 1)[c];
+    mean_dy[c] = static_cast<float>(DoublesOf(grad_sums)[c] / n);
+    mean_dy_xhat[c] = static_cast<float>(DoublesOf(grad_sums)[cols + c] / n);
   }
   ForRows(x.rows, [&](int64_t b, int64_t e) {
     cpu::BatchNormGradRows(x, stats, scale, mean_dy, mean_dy_xhat, dy, dx, b, e);
   });
 }
 
+// A piece writes all features of its samples: they share the cache lines of the network's inputs.
+// No two pieces write the same memory.
+void CpuBackend::GatherRows(absl::Span<const FeatureExchange> features) {
+  if (features.empty()) return;
+  const int64_t samples = features[0].samples;
+  for (const FeatureExchange& feature : features) {
+    CHECK(feature.samples == samples) << feature.samples << " and " << samples;
+    CHECK(!feature.rows.has_gaps());
+  }
+  pool_.Run(Parts(samples, kGatherSamples), [&](int64_t part, int) {
+    const int64_t begin = part * kGatherSamples;
+    const int64_t end = std::min(samples, begin + kGatherSamples);
+    for (const FeatureExchange& feature : features) cpu::GatherSamples(feature, begin, end);
+  });
+}
+
+// The sums run on one thread: several samples add to the same row, and the order of these additions
+// must not depend on the number of threads.
+void CpuBackend::ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse&,
+                                  Tensor gradients) {
+  CHECK(!gradients.has_gaps());
+  float* const values = FloatsOf(gradients);
+  pool_.Run(Parts(gradients.size(), kClearValues), [&](int64_t part, int) {
+    const int64_t begin = part * kClearValues;
+    std::fill(values + begin, values + std::min(gradients.size(), begin + kClearValues), 0.0f);
+  });
+  for (const FeatureExchange& feature : features) cpu::ScatterFeature(feature, gradients);
+}
+
 void CpuBackend::BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) {
   const int64_t cols = mean.cols;
-  const double* moments = sums.f64();
+  const double* moments = DoublesOf(sums);
   const double n = moments[2 * cols];
   if (n == 0) return;  // a step without samples says nothing about the data
   const double unbiased = n > 1 ? n / (n - 1) : 1.0;
@@ -373,9 +426,10 @@ void CpuBackend::BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tens
     const double batch_mean = moments[c] / n;
     const double batch_variance =
         std::max(0.0, moments[cols + c] / n - batch_mean * batch_mean) * unbiased;
-    mean.f32()[c] = static_cast<float>(momentum * mean.f32()[c] + (1 - momentum) * batch_mean);
-    variance.f32()[c] =
-        static_cast<float>(momentum * variance.f32()[c] + (1 - momentum) * batch_variance);
+    FloatsOf(mean)[c] =
+        static_cast<float>(momentum * FloatsOf(mean)[c] + (1 - momentum) * batch_mean);
+    FloatsOf(variance)[c] =
+        static_cast<float>(momentum * FloatsOf(variance)[c] + (1 - momentum) * batch_variance);
   }
 }
 

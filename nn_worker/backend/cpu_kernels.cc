@@ -8,6 +8,7 @@
 #include "common/numeric/random.h"
 #include "common/numeric/vectorize.h"
 #include "nn_worker/backend/dropout_mask.h"
+#include "nn_worker/backend/host_tensor.h"
 
 namespace satrap::cpu {
 namespace {
@@ -237,9 +238,9 @@ inline void AddPartialsOf(const T* __restrict partials, int64_t parts, int64_t c
 void FillRows(Tensor y, float value, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     if (y.dtype == DType::kF64) {
-      std::fill_n(y.f64(i), y.cols, static_cast<double>(value));
+      std::fill_n(DoublesOf(y, i), y.cols, static_cast<double>(value));
     } else {
-      std::fill_n(y.f32(i), y.cols, value);
+      std::fill_n(FloatsOf(y, i), y.cols, value);
     }
   }
 }
@@ -247,9 +248,9 @@ void FillRows(Tensor y, float value, int64_t begin, int64_t end) {
 void CopyRows(Tensor x, Tensor y, bool add, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     if (add) {
-      AddRow(x.f32(i), y.f32(i), y.cols);
+      AddRow(FloatsOf(x, i), FloatsOf(y, i), y.cols);
     } else {
-      CopyRow(x.f32(i), y.f32(i), y.cols);
+      CopyRow(FloatsOf(x, i), FloatsOf(y, i), y.cols);
     }
   }
 }
@@ -257,7 +258,7 @@ void CopyRows(Tensor x, Tensor y, bool add, int64_t begin, int64_t end) {
 void BiasActivateRows(const float* bias, Activation activation, Tensor y, int64_t begin,
                       int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    float* row = y.f32(i);
+    float* row = FloatsOf(y, i);
     // By far the most frequent, so it gets a loop that passes over the row once instead of twice.
     if (bias != nullptr && activation == Activation::kRelu) {
       BiasReluRow(bias, row, y.cols);
@@ -269,29 +270,30 @@ void BiasActivateRows(const float* bias, Activation activation, Tensor y, int64_
 }
 
 void ActivateRows(Activation activation, Tensor x, Tensor y, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) ActivateRow(activation, x.f32(i), y.f32(i), y.cols);
+  for (int64_t i = begin; i < end; ++i)
+    ActivateRow(activation, FloatsOf(x, i), FloatsOf(y, i), y.cols);
 }
 
 void ActivateGradRows(Activation activation, Tensor y, Tensor dy, GradientTarget dx, int64_t begin,
                       int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    float* target = dx.tensor.f32(i);
+    float* target = FloatsOf(dx.tensor, i);
     switch (activation) {
       case Activation::kLinear:
         if (dx.add) {
-          AddRow(dy.f32(i), target, y.cols);
-        } else if (target != dy.f32(i)) {
-          CopyRow(dy.f32(i), target, y.cols);
+          AddRow(FloatsOf(dy, i), target, y.cols);
+        } else if (target != FloatsOf(dy, i)) {
+          CopyRow(FloatsOf(dy, i), target, y.cols);
         }
         break;
       case Activation::kRelu:
-        ReluGradRow(y.f32(i), dy.f32(i), target, dx.add, y.cols);
+        ReluGradRow(FloatsOf(y, i), FloatsOf(dy, i), target, dx.add, y.cols);
         break;
       case Activation::kSigmoid:
-        SigmoidGradRow(y.f32(i), dy.f32(i), target, dx.add, y.cols);
+        SigmoidGradRow(FloatsOf(y, i), FloatsOf(dy, i), target, dx.add, y.cols);
         break;
       case Activation::kTanh:
-        TanhGradRow(y.f32(i), dy.f32(i), target, dx.add, y.cols);
+        TanhGradRow(FloatsOf(y, i), FloatsOf(dy, i), target, dx.add, y.cols);
         break;
     }
   }
@@ -300,14 +302,14 @@ void ActivateGradRows(Activation activation, Tensor y, Tensor dy, GradientTarget
 void DotRows(Tensor x, const float* w, float bias, Activation activation, Tensor y, int64_t begin,
              int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    float value = Dot(x.f32(i), w, x.cols) + bias;
-    ActivateRow(activation, &value, y.f32(i), 1);
+    float value = Dot(FloatsOf(x, i), w, x.cols) + bias;
+    ActivateRow(activation, &value, FloatsOf(y, i), 1);
   }
 }
 
 void OuterRows(Tensor dz, const float* w, GradientTarget dx, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    ScaleRow(w, *dz.f32(i), dx.tensor.f32(i), dx.add, dx.tensor.cols);
+    ScaleRow(w, *FloatsOf(dz, i), FloatsOf(dx.tensor, i), dx.add, dx.tensor.cols);
   }
 }
 
@@ -315,9 +317,9 @@ void WeightedColumnSums(Tensor x, Tensor scale, int64_t begin, int64_t end, floa
   std::fill_n(sums, x.cols, 0.0f);
   for (int64_t i = begin; i < end; ++i) {
     if (scale.empty()) {
-      AddRow(x.f32(i), sums, x.cols);
+      AddRow(FloatsOf(x, i), sums, x.cols);
     } else {
-      ScaleRow(x.f32(i), *scale.f32(i), sums, /*add=*/true, x.cols);
+      ScaleRow(FloatsOf(x, i), *FloatsOf(scale, i), sums, /*add=*/true, x.cols);
     }
   }
 }
@@ -345,18 +347,18 @@ void RowSumRows(absl::Span<const Tensor> xs, Tensor y, int64_t begin, int64_t en
   for (int64_t i = begin; i < end; ++i) {
     float sum = 0;
     for (const Tensor& x : xs) {
-      const float* row = x.f32(i);
+      const float* row = FloatsOf(x, i);
       for (int64_t c = 0; c < x.cols; ++c) sum += row[c];
     }
-    *y.f32(i) = sum;
+    *FloatsOf(y, i) = sum;
   }
 }
 
 void RowSumGradRows(Tensor dy, absl::Span<const Tensor> dxs, bool add, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    const float gradient = *dy.f32(i);
+    const float gradient = *FloatsOf(dy, i);
     for (const Tensor& dx : dxs) {
-      float* row = dx.f32(i);
+      float* row = FloatsOf(dx, i);
       for (int64_t c = 0; c < dx.cols; ++c) row[c] = add ? row[c] + gradient : gradient;
     }
   }
@@ -366,8 +368,8 @@ void FmRows(absl::Span<const Tensor> xs, Tensor s, Tensor y, int64_t begin, int6
   // The backward pass needs the sums, so they have a tensor; it does not need the squares.
   std::unique_ptr<float[]> squares(new float[s.cols]);
   for (int64_t i = begin; i < end; ++i) {
-    FmRow(xs, i, s.f32(i), squares.get(), s.cols);
-    *y.f32(i) = FmValue(s.f32(i), squares.get(), s.cols);
+    FmRow(xs, i, FloatsOf(s, i), squares.get(), s.cols);
+    *FloatsOf(y, i) = FmValue(FloatsOf(s, i), squares.get(), s.cols);
   }
 }
 
@@ -376,7 +378,8 @@ void FmGradRows(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
   for (int64_t i = begin; i < end; ++i) {
     for (size_t f = 0; f < xs.size(); ++f) {
       if (!dxs[f].wanted()) continue;
-      FmGradRow(xs[f].f32(i), s.f32(i), *dy.f32(i), dxs[f].tensor.f32(i), dxs[f].add, s.cols);
+      FmGradRow(FloatsOf(xs[f], i), FloatsOf(s, i), *FloatsOf(dy, i), FloatsOf(dxs[f].tensor, i),
+                dxs[f].add, s.cols);
     }
   }
 }
@@ -389,20 +392,20 @@ void DropoutRows(Tensor x, uint64_t key, int64_t first_sample, float rate, Tenso
     const uint64_t bits = RandomBits(key, static_cast<uint64_t>(first_sample + i));
     // The mask is a function of the sample's number: the backward pass makes the same one, and none
     // is stored.
-    DropoutRow(x.f32(i), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32), threshold,
-               scale, y.f32(i), add, y.cols);
+    DropoutRow(FloatsOf(x, i), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32),
+               threshold, scale, FloatsOf(y, i), add, y.cols);
   }
 }
 
 void MomentsRows(Tensor x, int64_t begin, int64_t end, double* sums) {
   std::fill_n(sums, 2 * x.cols, 0.0);
-  for (int64_t i = begin; i < end; ++i) MomentsRow(x.f32(i), sums, sums + x.cols, x.cols);
+  for (int64_t i = begin; i < end; ++i) MomentsRow(FloatsOf(x, i), sums, sums + x.cols, x.cols);
 }
 
 void NormalizeRows(Tensor x, const float* mean, const float* scale, const float* beta, Tensor y,
                    int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    NormalizeRow(x.f32(i), mean, scale, beta, y.f32(i), x.cols);
+    NormalizeRow(FloatsOf(x, i), mean, scale, beta, FloatsOf(y, i), x.cols);
   }
 }
 
@@ -410,7 +413,8 @@ void BatchNormGradSumsRows(Tensor x, Tensor stats, Tensor dy, int64_t begin, int
                            double* sums) {
   std::fill_n(sums, 2 * x.cols, 0.0);
   for (int64_t i = begin; i < end; ++i) {
-    GradSumsRow(x.f32(i), stats.f32(0), stats.f32(1), dy.f32(i), sums, sums + x.cols, x.cols);
+    GradSumsRow(FloatsOf(x, i), FloatsOf(stats, 0), FloatsOf(stats, 1), FloatsOf(dy, i), sums,
+                sums + x.cols, x.cols);
   }
 }
 
@@ -418,8 +422,8 @@ void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* 
                        const float* mean_dy_xhat, Tensor dy, GradientTarget dx, int64_t begin,
                        int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    BatchNormGradRow(x.f32(i), stats.f32(0), stats.f32(1), scale, mean_dy, mean_dy_xhat, dy.f32(i),
-                     dx.tensor.f32(i), dx.add, x.cols);
+    BatchNormGradRow(FloatsOf(x, i), FloatsOf(stats, 0), FloatsOf(stats, 1), scale, mean_dy,
+                     mean_dy_xhat, FloatsOf(dy, i), FloatsOf(dx.tensor, i), dx.add, x.cols);
   }
 }
 
@@ -430,16 +434,16 @@ void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor d
   double total = 0;
   for (int64_t i = begin; i < end; ++i) {
     // Left out, not multiplied by 0: a masked label may be NaN.
-    if (!mask.empty() && *mask.f32(i) == 0) {
-      *dlogits.f32(i) = 0;
+    if (!mask.empty() && *FloatsOf(mask, i) == 0) {
+      *FloatsOf(dlogits, i) = 0;
       continue;
     }
-    const float weight = weights.empty() ? 1.0f : *weights.f32(i);
-    const float z = *logits.f32(i);
-    const float y = *labels.f32(i);
+    const float weight = weights.empty() ? 1.0f : *FloatsOf(weights, i);
+    const float z = *FloatsOf(logits, i);
+    const float y = *FloatsOf(labels, i);
     loss += weight * (std::max(z, 0.0f) - z * y + std::log1p(std::exp(-std::abs(z))));
     total += weight;
-    *dlogits.f32(i) = weight * (Sigmoid(z) - y);
+    *FloatsOf(dlogits, i) = weight * (Sigmoid(z) - y);
   }
   sums[0] = loss;
   sums[1] = total;
@@ -447,7 +451,7 @@ void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor d
 
 int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
   int64_t count = 0;
-  for (int64_t i = begin; i < end; ++i) count += NonFiniteRow(x.f32(i), x.cols);
+  for (int64_t i = begin; i < end; ++i) count += NonFiniteRow(FloatsOf(x, i), x.cols);
   return count;
 }
 

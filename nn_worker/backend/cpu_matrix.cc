@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "nn_worker/backend/cpu_kernels.h"
+#include "nn_worker/backend/host_tensor.h"
 
 namespace satrap {
 namespace {
@@ -58,20 +59,20 @@ void CpuMatrix::RowSlices(Tensor a, const float* b, int64_t b_stride, Tensor c, 
     const int64_t end = std::min(a.rows, begin + kRowBlock);
     before(begin, end);
     if (end - begin == kRowBlock) {
-      Sgemm('N', kRowBlock, c.cols, k, a.f32(begin), a.stride, b, b_stride, add, c.f32(begin),
-            c.stride);
+      Sgemm('N', kRowBlock, c.cols, k, FloatsOf(a, begin), a.stride, b, b_stride, add,
+            FloatsOf(c, begin), c.stride);
     } else {
       // The last slice: pad it with rows of zeros to the size that all others have.
       const Tensor part_a = TensorF32(tail_a, kRowBlock, k);
       const Tensor part_c = TensorF32(tail_c, kRowBlock, c.cols);
       std::memset(tail_a, 0, kRowBlock * (k + c.cols) * sizeof(float));
       for (int64_t i = begin; i < end; ++i) {
-        std::copy_n(a.f32(i), k, part_a.f32(i - begin));
-        if (add) std::copy_n(c.f32(i), c.cols, part_c.f32(i - begin));
+        std::copy_n(FloatsOf(a, i), k, FloatsOf(part_a, i - begin));
+        if (add) std::copy_n(FloatsOf(c, i), c.cols, FloatsOf(part_c, i - begin));
       }
       Sgemm('N', kRowBlock, c.cols, k, tail_a, k, b, b_stride, add, tail_c, c.cols);
       for (int64_t i = begin; i < end; ++i) {
-        std::copy_n(part_c.f32(i - begin), c.cols, c.f32(i));
+        std::copy_n(FloatsOf(part_c, i - begin), c.cols, FloatsOf(c, i));
       }
     }
     after(begin, end);
@@ -80,7 +81,7 @@ void CpuMatrix::RowSlices(Tensor a, const float* b, int64_t b_stride, Tensor c, 
 
 void CpuMatrix::Product(Tensor x, Tensor w, Tensor y,
                         absl::FunctionRef<void(int64_t, int64_t)> after) {
-  RowSlices(x, w.f32(), w.stride, y, /*add=*/false, Nothing, after);
+  RowSlices(x, FloatsOf(w), w.stride, y, /*add=*/false, Nothing, after);
 }
 
 void CpuMatrix::InputGradient(Tensor dz, Tensor w, GradientTarget dx,
@@ -96,7 +97,7 @@ void CpuMatrix::InputGradient(Tensor dz, Tensor w, GradientTarget dx,
   float* transposed = transposed_.Get<float>(stride * w.cols);
   constexpr int64_t kStrip = 64;
   pool_->Run(Slices(in, kStrip), [&](int64_t strip, int) {
-    cpu::TransposeRows(w.f32(), w.cols, strip * kStrip, std::min(in, (strip + 1) * kStrip),
+    cpu::TransposeRows(FloatsOf(w), w.cols, strip * kStrip, std::min(in, (strip + 1) * kStrip),
                        transposed, stride);
   });
   RowSlices(dz, transposed, stride, dx.tensor, dx.add, before, Nothing);
@@ -104,7 +105,7 @@ void CpuMatrix::InputGradient(Tensor dz, Tensor w, GradientTarget dx,
 
 void CpuMatrix::WeightGradient(Tensor x, Tensor dz, Tensor dw) {
   if (x.rows == 0) {
-    std::memset(dw.f32(), 0, dw.size() * sizeof(float));
+    std::memset(FloatsOf(dw), 0, dw.size() * sizeof(float));
     return;
   }
   // As many slices as kWeightRows asks for, of nearly equal size, in multiples of 8 rows.
@@ -113,8 +114,8 @@ void CpuMatrix::WeightGradient(Tensor x, Tensor dz, Tensor dw) {
   pool_->Run(Slices(dw.rows, rows), [&](int64_t slice, int) {
     const int64_t begin = slice * rows;
     const int64_t count = std::min(rows, dw.rows - begin);
-    Sgemm('T', count, dw.cols, x.rows, x.f32() + begin, x.stride, dz.f32(), dz.stride,
-          /*add=*/false, dw.f32(begin), dw.stride);
+    Sgemm('T', count, dw.cols, x.rows, FloatsOf(x) + begin, x.stride, FloatsOf(dz), dz.stride,
+          /*add=*/false, FloatsOf(dw, begin), dw.stride);
   });
 }
 

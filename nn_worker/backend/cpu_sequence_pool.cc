@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "nn_worker/backend/host_tensor.h"
 
 namespace satrap::cpu {
 namespace {
@@ -48,12 +49,12 @@ void SequencePoolRows(SequencePooling pooling, Tensor x, Tensor lengths, Tensor 
                       int64_t end) {
   const int64_t d = y.cols;
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t length = PositionsOf(*lengths.f32(i), x.cols / d);
-    float* to = y.f32(i);
+    const int64_t length = PositionsOf(*FloatsOf(lengths, i), x.cols / d);
+    float* to = FloatsOf(y, i);
     // The first position is put and not added, so only an empty sequence needs zeros.
     if (length == 0) std::fill_n(to, d, 0.0f);
     for (int64_t p = 0; p < length; ++p) {
-      const float* from = x.f32(i) + p * d;
+      const float* from = FloatsOf(x, i) + p * d;
       if (p > 0 && pooling == SequencePooling::kMax) {
         MaxRow(from, to, d);
       } else {
@@ -70,15 +71,15 @@ void SequencePoolGradRows(SequencePooling pooling, Tensor x, Tensor lengths, Ten
                           GradientTarget dx, int64_t begin, int64_t end) {
   const int64_t d = y.cols;
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t length = PositionsOf(*lengths.f32(i), x.cols / d);
-    float* gradient = dy.f32(i);
-    float* to = dx.tensor.f32(i);
+    const int64_t length = PositionsOf(*FloatsOf(lengths, i), x.cols / d);
+    float* gradient = FloatsOf(dy, i);
+    float* to = FloatsOf(dx.tensor, i);
     if (pooling == SequencePooling::kMean && length > 1) {
       ScaleRow(1.0f / static_cast<float>(length), gradient, d);
     }
     for (int64_t p = 0; p < length; ++p) {
       if (pooling == SequencePooling::kMax) {
-        MaxGradRow(x.f32(i) + p * d, y.f32(i), gradient, to + p * d, dx.add, d);
+        MaxGradRow(FloatsOf(x, i) + p * d, FloatsOf(y, i), gradient, to + p * d, dx.add, d);
       } else {
         PutRow(gradient, to + p * d, dx.add, d);
       }

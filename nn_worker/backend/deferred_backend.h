@@ -4,7 +4,9 @@
 //
 //   - reading a result before Sync gives the value from before the operation;
 //   - touching memory through a Tensor, rather than by a copy or HostView, ends the process with
-//     SIGSEGV, for the pages are protected except while operations run.
+//     SIGSEGV, for what Allocate returns is closed to the host: the operations find the same memory
+//     at another address;
+//   - a tensor with a value outside one allocation of this backend fails a CHECK.
 //
 // The arithmetic is that of an inner backend, so results have its bits.
 //

@@ -19,6 +19,7 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/host_tensor.h"
 
 namespace satrap {
 namespace {
@@ -44,7 +45,7 @@ Tensor Random(Backend* backend, int64_t rows, int64_t cols) {
   const Tensor x{DType::kF32, *memory, rows, cols, stride};
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = 0; c < cols; ++c) {
-      x.f32(i)[c] = static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5);
+      FloatsOf(x, i)[c] = static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5);
     }
   }
   return x;
@@ -55,9 +56,9 @@ void Run(int threads, int64_t in, int64_t out) {
   LinearGradArgs args;
   args.x = Random(backend.get(), kBatch, in);
   args.w = Random(backend.get(), 1, in * out);
-  args.w = TensorF32(args.w.f32(), in, out);
+  args.w = TensorF32(FloatsOf(args.w), in, out);
   args.dw = Random(backend.get(), 1, in * out);
-  args.dw = TensorF32(args.dw.f32(), in, out);
+  args.dw = TensorF32(FloatsOf(args.dw), in, out);
   args.y = Random(backend.get(), kBatch, out);
   args.dy = Random(backend.get(), kBatch, out);
   args.dx = {Random(backend.get(), kBatch, in), false};
@@ -69,8 +70,8 @@ void Run(int threads, int64_t in, int64_t out) {
   const double backward = BestSeconds([&] { backend->LinearGrad(args); });
   omp_set_num_threads(1);
   const double bare = BestSeconds([&] {
-    dnnl_sgemm('N', 'N', kBatch, out, in, 1, args.x.f32(), args.x.stride, args.w.f32(), out, 0,
-               args.y.f32(), args.y.stride);
+    dnnl_sgemm('N', 'N', kBatch, out, in, 1, FloatsOf(args.x), args.x.stride, FloatsOf(args.w), out,
+               0, FloatsOf(args.y), args.y.stride);
   });
   std::printf(
       "{\"benchmark\": \"product\", \"threads\": %d, \"in\": %d, \"out\": %d, "

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/dropout_mask.h"
+#include "nn_worker/backend/host_tensor.h"
 
 namespace satrap {
 namespace {
@@ -43,7 +45,7 @@ double Slope(Activation activation, double y) {
 }
 
 void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
-  float* to = target.tensor.f32(row) + col;
+  float* to = FloatsOf(target.tensor, row) + col;
   *to = static_cast<float>(target.add ? *to + value : value);
 }
 
@@ -59,42 +61,48 @@ class ReferenceBackend final : public Backend {
     size_t space = allocations_.back()->size() * sizeof(double);
     return std::align(64, static_cast<size_t>(bytes), data, space);
   }
-  void CopyIn(absl::Span<const float> host, float* device) override {
-    std::copy(host.begin(), host.end(), device);
+  void CopyIn(absl::Span<const uint8_t> host, Tensor device) override {
+    const int64_t size = DTypeBytes(device.dtype);
+    CHECK(static_cast<int64_t>(host.size()) == device.rows * device.cols * size) << host.size();
+    ForEach(device, [&](int64_t i, int64_t c) {
+      std::copy_n(&host[(i * device.cols + c) * size], size, BytesOf(device, i) + c * size);
+    });
   }
-  void CopyIn(absl::Span<const double> host, double* device) override {
-    std::copy(host.begin(), host.end(), device);
-  }
-  void CopyOut(const float* device, absl::Span<float> host) override {
-    std::copy_n(device, host.size(), host.begin());
-  }
-  void CopyOut(const double* device, absl::Span<double> host) override {
-    std::copy_n(device, host.size(), host.begin());
+  void CopyOut(Tensor device, absl::Span<uint8_t> host) override {
+    const int64_t size = DTypeBytes(device.dtype);
+    CHECK(static_cast<int64_t>(host.size()) == device.rows * device.cols * size) << host.size();
+    ForEach(device, [&](int64_t i, int64_t c) {
+      std::copy_n(BytesOf(device, i) + c * size, size, &host[(i * device.cols + c) * size]);
+    });
   }
   void Sync() override {}
   void* HostView(void* device) override { return device; }
+  void* DeviceView(void* host) override { return host; }
 
   void Fill(Tensor y, float value) override {
     ForEach(y, [&](int64_t i, int64_t c) {
       if (y.dtype == DType::kF64) {
-        y.f64(i)[c] = value;
+        DoublesOf(y, i)[c] = value;
       } else {
-        y.f32(i)[c] = value;
+        FloatsOf(y, i)[c] = value;
       }
     });
   }
   void Copy(Tensor x, Tensor y, bool add) override {
-    ForEach(y, [&](int64_t i, int64_t c) { Put({y, add}, i, c, x.f32(i)[c]); });
+    ForEach(y, [&](int64_t i, int64_t c) { Put({y, add}, i, c, FloatsOf(x, i)[c]); });
   }
   void ToF32(Tensor x, Tensor y) override {
-    ForEach(y, [&](int64_t i, int64_t c) { y.f32(i)[c] = static_cast<float>(x.f64(i)[c]); });
+    ForEach(y, [&](int64_t i, int64_t c) {
+      FloatsOf(y, i)[c] = static_cast<float>(DoublesOf(x, i)[c]);
+    });
   }
 
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
     ForEach(y, [&](int64_t i, int64_t o) {
-      double sum = bias.empty() ? 0 : bias.f32()[o];
-      for (int64_t c = 0; c < x.cols; ++c) sum += static_cast<double>(x.f32(i)[c]) * w.f32(c)[o];
-      y.f32(i)[o] = static_cast<float>(Apply(activation, sum));
+      double sum = bias.empty() ? 0 : FloatsOf(bias)[o];
+      for (int64_t c = 0; c < x.cols; ++c)
+        sum += static_cast<double>(FloatsOf(x, i)[c]) * FloatsOf(w, c)[o];
+      FloatsOf(y, i)[o] = static_cast<float>(Apply(activation, sum));
     });
   }
   void LinearGrad(const LinearGradArgs& args) override {
@@ -105,7 +113,7 @@ class ReferenceBackend final : public Backend {
       ForEach(args.dx.tensor, [&](int64_t i, int64_t c) {
         double sum = 0;
         for (int64_t o = 0; o < out; ++o) {
-          sum += static_cast<double>(args.dy.f32(i)[o]) * args.w.f32(c)[o];
+          sum += static_cast<double>(FloatsOf(args.dy, i)[o]) * FloatsOf(args.w, c)[o];
         }
         Put(args.dx, i, c, sum);
       });
@@ -113,31 +121,33 @@ class ReferenceBackend final : public Backend {
     ForEach(args.dw, [&](int64_t c, int64_t o) {
       double sum = 0;
       for (int64_t i = 0; i < args.x.rows; ++i) {
-        sum += static_cast<double>(args.x.f32(i)[c]) * args.dy.f32(i)[o];
+        sum += static_cast<double>(FloatsOf(args.x, i)[c]) * FloatsOf(args.dy, i)[o];
       }
-      args.dw.f32(c)[o] = static_cast<float>(sum);
+      FloatsOf(args.dw, c)[o] = static_cast<float>(sum);
     });
     if (!args.db.empty()) ColumnSum(args.dy, args.db);
   }
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
-    ForEach(y, [&](int64_t i, int64_t c) { y.f32(i)[c] = x.f32(i)[c] + bias.f32()[c]; });
+    ForEach(y, [&](int64_t i, int64_t c) {
+      FloatsOf(y, i)[c] = FloatsOf(x, i)[c] + FloatsOf(bias)[c];
+    });
   }
   void ColumnSum(Tensor x, Tensor sums) override {
     for (int64_t c = 0; c < x.cols; ++c) {
       double sum = 0;
-      for (int64_t i = 0; i < x.rows; ++i) sum += x.f32(i)[c];
-      sums.f32()[c] = static_cast<float>(sum);
+      for (int64_t i = 0; i < x.rows; ++i) sum += FloatsOf(x, i)[c];
+      FloatsOf(sums)[c] = static_cast<float>(sum);
     }
   }
   void Activate(Activation activation, Tensor x, Tensor y) override {
     ForEach(y, [&](int64_t i, int64_t c) {
-      y.f32(i)[c] = static_cast<float>(Apply(activation, x.f32(i)[c]));
+      FloatsOf(y, i)[c] = static_cast<float>(Apply(activation, FloatsOf(x, i)[c]));
     });
   }
   void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
     ForEach(y, [&](int64_t i, int64_t c) {
-      Put(dx, i, c, dy.f32(i)[c] * Slope(activation, y.f32(i)[c]));
+      Put(dx, i, c, FloatsOf(dy, i)[c] * Slope(activation, FloatsOf(y, i)[c]));
     });
   }
 
@@ -145,15 +155,15 @@ class ReferenceBackend final : public Backend {
     for (int64_t i = 0; i < y.rows; ++i) {
       double sum = 0;
       for (const Tensor& x : xs) {
-        for (int64_t c = 0; c < x.cols; ++c) sum += x.f32(i)[c];
+        for (int64_t c = 0; c < x.cols; ++c) sum += FloatsOf(x, i)[c];
       }
-      *y.f32(i) = static_cast<float>(sum);
+      *FloatsOf(y, i) = static_cast<float>(sum);
     }
   }
   void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
     for (const GradientTarget& dx : dxs) {
       if (!dx.wanted()) continue;
-      ForEach(dx.tensor, [&](int64_t i, int64_t c) { Put(dx, i, c, *dy.f32(i)); });
+      ForEach(dx.tensor, [&](int64_t i, int64_t c) { Put(dx, i, c, *FloatsOf(dy, i)); });
     }
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
@@ -163,14 +173,14 @@ class ReferenceBackend final : public Backend {
         double sum = 0;
         double squares = 0;
         for (const Tensor& x : xs) {
-          const double v = x.f32(i)[d];
+          const double v = FloatsOf(x, i)[d];
           sum += v;
           squares += v * v;
         }
-        s.f32(i)[d] = static_cast<float>(sum);
+        FloatsOf(s, i)[d] = static_cast<float>(sum);
         total += sum * sum - squares;
       }
-      *y.f32(i) = static_cast<float>(total / 2);
+      *FloatsOf(y, i) = static_cast<float>(total / 2);
     }
   }
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
@@ -178,7 +188,7 @@ class ReferenceBackend final : public Backend {
     for (size_t f = 0; f < xs.size(); ++f) {
       if (!dxs[f].wanted()) continue;
       ForEach(xs[f], [&](int64_t i, int64_t d) {
-        Put(dxs[f], i, d, *dy.f32(i) * (s.f32(i)[d] - xs[f].f32(i)[d]));
+        Put(dxs[f], i, d, *FloatsOf(dy, i) * (FloatsOf(s, i)[d] - FloatsOf(xs[f], i)[d]));
       });
     }
   }
@@ -188,14 +198,14 @@ class ReferenceBackend final : public Backend {
       double sum = 0;
       double largest = -std::numeric_limits<double>::infinity();
       for (int64_t p = 0; p < length; ++p) {
-        const double value = x.f32(i)[p * y.cols + c];
+        const double value = FloatsOf(x, i)[p * y.cols + c];
         sum += value;
         // A NaN must win, so that the finite check sees it; it compares false with everything.
         if (std::isnan(value) || value > largest) largest = value;
       }
       if (pooling == SequencePooling::kMean) sum /= std::max<int64_t>(1, length);
       const bool max = pooling == SequencePooling::kMax && length > 0;
-      y.f32(i)[c] = static_cast<float>(max ? largest : sum);
+      FloatsOf(y, i)[c] = static_cast<float>(max ? largest : sum);
     });
   }
   void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
@@ -209,11 +219,11 @@ class ReferenceBackend final : public Backend {
       // To one position only, the first that attains the maximum: it occurs once in y.
       if (pooling == SequencePooling::kMax) {
         for (int64_t p = 0; p < position; ++p) {
-          if (x.f32(i)[p * y.cols + c] == y.f32(i)[c]) share = 0;
+          if (FloatsOf(x, i)[p * y.cols + c] == FloatsOf(y, i)[c]) share = 0;
         }
-        if (x.f32(i)[at] != y.f32(i)[c]) share = 0;
+        if (FloatsOf(x, i)[at] != FloatsOf(y, i)[c]) share = 0;
       }
-      Put(dx, i, at, share * dy.f32(i)[c]);
+      Put(dx, i, at, share * FloatsOf(dy, i)[c]);
     });
   }
   void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
@@ -222,112 +232,183 @@ class ReferenceBackend final : public Backend {
       const uint64_t bits = RandomBits(key, static_cast<uint64_t>(first_sample + i));
       const bool keep = DropoutBits(static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32),
                                     static_cast<uint32_t>(c)) >= DropoutThreshold(rate);
-      Put({y, add}, i, c, keep ? x.f32(i)[c] * (1.0f / (1.0f - rate)) : 0);
+      Put({y, add}, i, c, keep ? FloatsOf(x, i)[c] * (1.0f / (1.0f - rate)) : 0);
     });
   }
 
   void Moments(Tensor x, Tensor sums) override {
-    std::fill_n(sums.f64(), 2 * x.cols, 0.0);
+    std::fill_n(DoublesOf(sums), 2 * x.cols, 0.0);
     ForEach(x, [&](int64_t i, int64_t c) {
-      const double value = x.f32(i)[c];
-      sums.f64()[c] += value;
-      sums.f64()[x.cols + c] += value * value;
+      const double value = FloatsOf(x, i)[c];
+      DoublesOf(sums)[c] += value;
+      DoublesOf(sums)[x.cols + c] += value * value;
     });
-    sums.f64()[2 * x.cols] = static_cast<double>(x.rows);
+    DoublesOf(sums)[2 * x.cols] = static_cast<double>(x.rows);
   }
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override {
-    const double* s = sums.f64();
+    const double* s = DoublesOf(sums);
     const double n = std::max(1.0, s[2 * x.cols]);
     for (int64_t c = 0; c < x.cols; ++c) {
       const double mean = s[c] / n;
-      stats.f32(0)[c] = static_cast<float>(mean);
+      FloatsOf(stats, 0)[c] = static_cast<float>(mean);
       // Rounding may make the difference of nearly equal sums negative.
-      stats.f32(1)[c] = static_cast<float>(
+      FloatsOf(stats, 1)[c] = static_cast<float>(
           1 / std::sqrt(std::max(0.0, s[x.cols + c] / n - mean * mean) + epsilon));
     }
     ForEach(x, [&](int64_t i, int64_t c) {
-      y.f32(i)[c] = Xhat(x, stats, i, c) * gamma.f32()[c] + beta.f32()[c];
+      FloatsOf(y, i)[c] = Xhat(x, stats, i, c) * FloatsOf(gamma)[c] + FloatsOf(beta)[c];
     });
   }
   void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
                       Tensor beta, Tensor y) override {
     ForEach(x, [&](int64_t i, int64_t c) {
-      y.f32(i)[c] =
-          (x.f32(i)[c] - mean.f32()[c]) / std::sqrt(variance.f32()[c] + epsilon) * gamma.f32()[c] +
-          beta.f32()[c];
+      FloatsOf(y, i)[c] = (FloatsOf(x, i)[c] - FloatsOf(mean)[c]) /
+                              std::sqrt(FloatsOf(variance)[c] + epsilon) * FloatsOf(gamma)[c] +
+                          FloatsOf(beta)[c];
     });
   }
   void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) override {
-    std::fill_n(grad_sums.f64(), 2 * x.cols, 0.0);
+    std::fill_n(DoublesOf(grad_sums), 2 * x.cols, 0.0);
     ForEach(x, [&](int64_t i, int64_t c) {
-      grad_sums.f64()[c] += dy.f32(i)[c];
-      grad_sums.f64()[x.cols + c] += static_cast<double>(dy.f32(i)[c]) * Xhat(x, stats, i, c);
+      DoublesOf(grad_sums)[c] += FloatsOf(dy, i)[c];
+      DoublesOf(grad_sums)[x.cols + c] +=
+          static_cast<double>(FloatsOf(dy, i)[c]) * Xhat(x, stats, i, c);
     });
   }
   void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
                      GradientTarget dx) override {
-    const double n = std::max(1.0, sums.f64()[2 * x.cols]);
+    const double n = std::max(1.0, DoublesOf(sums)[2 * x.cols]);
     ForEach(x, [&](int64_t i, int64_t c) {
-      const double mean_dy = grad_sums.f64()[c] / n;
-      const double mean_dy_xhat = grad_sums.f64()[x.cols + c] / n;
+      const double mean_dy = DoublesOf(grad_sums)[c] / n;
+      const double mean_dy_xhat = DoublesOf(grad_sums)[x.cols + c] / n;
       Put(dx, i, c,
-          gamma.f32()[c] * stats.f32(1)[c] *
-              (dy.f32(i)[c] - mean_dy - Xhat(x, stats, i, c) * mean_dy_xhat));
+          FloatsOf(gamma)[c] * FloatsOf(stats, 1)[c] *
+              (FloatsOf(dy, i)[c] - mean_dy - Xhat(x, stats, i, c) * mean_dy_xhat));
     });
   }
   void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) override {
-    const double* s = sums.f64();
+    const double* s = DoublesOf(sums);
     const double n = s[2 * mean.cols];
     if (n == 0) return;  // no sample says anything of the distribution
     for (int64_t c = 0; c < mean.cols; ++c) {
       const double m = s[c] / n;
       const double v = std::max(0.0, s[mean.cols + c] / n - m * m) * (n > 1 ? n / (n - 1) : 1);
-      mean.f32()[c] = static_cast<float>(momentum * mean.f32()[c] + (1 - momentum) * m);
-      variance.f32()[c] = static_cast<float>(momentum * variance.f32()[c] + (1 - momentum) * v);
+      FloatsOf(mean)[c] = static_cast<float>(momentum * FloatsOf(mean)[c] + (1 - momentum) * m);
+      FloatsOf(variance)[c] =
+          static_cast<float>(momentum * FloatsOf(variance)[c] + (1 - momentum) * v);
     }
   }
 
   void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
                      Tensor sums) override {
-    sums.f64()[0] = sums.f64()[1] = 0;
+    DoublesOf(sums)[0] = DoublesOf(sums)[1] = 0;
     for (int64_t i = 0; i < logits.rows; ++i) {
-      *dlogits.f32(i) = 0;
+      *FloatsOf(dlogits, i) = 0;
       // Left out, not multiplied by 0: a masked label may be NaN.
-      if (!mask.empty() && *mask.f32(i) == 0) continue;
-      const double weight = weights.empty() ? 1 : *weights.f32(i);
-      const double z = *logits.f32(i);
-      const double y = *labels.f32(i);
-      sums.f64()[0] += weight * (std::max(z, 0.0) - z * y + std::log1p(std::exp(-std::abs(z))));
-      sums.f64()[1] += weight;
-      *dlogits.f32(i) = static_cast<float>(weight * (Apply(Activation::kSigmoid, z) - y));
+      if (!mask.empty() && *FloatsOf(mask, i) == 0) continue;
+      const double weight = weights.empty() ? 1 : *FloatsOf(weights, i);
+      const double z = *FloatsOf(logits, i);
+      const double y = *FloatsOf(labels, i);
+      DoublesOf(sums)[0] +=
+          weight * (std::max(z, 0.0) - z * y + std::log1p(std::exp(-std::abs(z))));
+      DoublesOf(sums)[1] += weight;
+      *FloatsOf(dlogits, i) = static_cast<float>(weight * (Apply(Activation::kSigmoid, z) - y));
     }
   }
+  void GatherRows(absl::Span<const FeatureExchange> features) override {
+    for (const FeatureExchange& f : features) {
+      for (const RowSegment& segment : f.segments) {
+        ForEach(segment.values, [&](int64_t i, int64_t at) {
+          const int64_t column = segment.column + at % segment.width;
+          double sum = 0;
+          if (f.one_row_a_sample) {
+            sum = FloatsOf(f.rows, i)[column];
+          } else {
+            const auto [begin, end] = IdsOf(f, i);
+            for (int64_t j = begin; j < end; ++j) {
+              // The position of a sequence that this value is of takes one id only.
+              if (f.pooling == RowPooling::kNone && j - begin != at / segment.width) continue;
+              if (ShareOf(f, i, j) == 0) continue;
+              sum += ShareOf(f, i, j) * FloatsOf(f.rows, UintsOf(f.ids)[j])[column];
+            }
+          }
+          FloatsOf(segment.values, i)[at] = static_cast<float>(sum);
+        });
+      }
+      if (f.lengths.empty()) continue;
+      ForEach(f.lengths, [&](int64_t i, int64_t) {
+        const auto [begin, end] = IdsOf(f, i);
+        *FloatsOf(f.lengths, i) = static_cast<float>(std::min(end - begin, f.max_length));
+      });
+    }
+  }
+  void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
+                        Tensor gradients) override {
+    Fill(gradients, 0);
+    if (features.size() == 1 && features[0].one_row_a_sample) {
+      for (const RowSegment& segment : features[0].segments) {
+        Copy(segment.values, gradients.Columns(segment.column, segment.width), /*add=*/false);
+      }
+      return;
+    }
+    // Which feature, sample and id each number of the inverse stands for.
+    struct Place {
+      const FeatureExchange* feature;
+      int64_t sample, id;
+    };
+    std::vector<Place> places;
+    for (const FeatureExchange& f : features) {
+      for (int64_t i = 0; i < f.samples; ++i) {
+        const auto [begin, end] = IdsOf(f, i);
+        for (int64_t j = begin; j < end; ++j) places.push_back({&f, i, j});
+      }
+    }
+    ForEach(gradients, [&](int64_t row, int64_t column) {
+      double sum = 0;
+      for (uint32_t p = UintsOf(inverse.starts)[row]; p < UintsOf(inverse.starts)[row + 1]; ++p) {
+        const auto& [feature, i, j] = places[UintsOf(inverse.positions)[p]];
+        const double share = ShareOf(*feature, i, j);
+        if (share == 0) continue;
+        const bool sequence = feature->pooling == RowPooling::kNone;
+        const int64_t position = sequence ? j - IdsOf(*feature, i).first : 0;
+        for (const RowSegment& segment : feature->segments) {
+          const int64_t c = column - segment.column;
+          if (c < 0 || c >= segment.width) continue;
+          sum += share * FloatsOf(segment.values, i)[position * segment.width + c];
+        }
+      }
+      FloatsOf(gradients, row)[column] = static_cast<float>(sum);
+    });
+  }
+  bool ScattersByRow() const override { return true; }
   void CountNonFinite(Tensor x, Tensor count) override {
-    ForEach(x, [&](int64_t i, int64_t c) { *count.f64() += std::isfinite(x.f32(i)[c]) ? 0 : 1; });
+    ForEach(x, [&](int64_t i, int64_t c) {
+      *DoublesOf(count) += std::isfinite(FloatsOf(x, i)[c]) ? 0 : 1;
+    });
   }
 
   void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
     ForEach(w, [&](int64_t, int64_t c) {
-      w.f32()[c] -= step.learning_rate * ScaledGradient(step, gradient, w, c);
+      FloatsOf(w)[c] -= step.learning_rate * ScaledGradient(step, gradient, w, c);
     });
   }
   void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
     ForEach(w, [&](int64_t, int64_t c) {
       const double g = ScaledGradient(step, gradient, w, c);
-      a.f32()[c] += g * g;
-      w.f32()[c] -= step.learning_rate * g / (std::sqrt(a.f32()[c]) + epsilon);
+      FloatsOf(a)[c] += g * g;
+      FloatsOf(w)[c] -= step.learning_rate * g / (std::sqrt(FloatsOf(a)[c]) + epsilon);
     });
   }
   void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
                 Tensor m, Tensor v) override {
     ForEach(w, [&](int64_t, int64_t c) {
       const double g = ScaledGradient(step, gradient, w, c);
-      m.f32()[c] = adam.beta1 * m.f32()[c] + (1 - adam.beta1) * g;
-      v.f32()[c] = adam.beta2 * v.f32()[c] + (1 - adam.beta2) * g * g;
-      w.f32()[c] -= step.learning_rate * (m.f32()[c] / adam.correction1) /
-                    (std::sqrt(v.f32()[c] / adam.correction2) + adam.epsilon);
+      FloatsOf(m)[c] = adam.beta1 * FloatsOf(m)[c] + (1 - adam.beta1) * g;
+      FloatsOf(v)[c] = adam.beta2 * FloatsOf(v)[c] + (1 - adam.beta2) * g * g;
+      FloatsOf(w)[c] -= step.learning_rate * (FloatsOf(m)[c] / adam.correction1) /
+                        (std::sqrt(FloatsOf(v)[c] / adam.correction2) + adam.epsilon);
     });
   }
 
@@ -340,14 +421,34 @@ class ReferenceBackend final : public Backend {
   }
   // Lengths are a graph input like any other, so they come as floats.
   static int64_t LengthOf(const Tensor& x, const Tensor& lengths, const Tensor& y, int64_t i) {
-    return std::clamp<int64_t>(std::lround(*lengths.f32(i)), 0, x.cols / y.cols);
+    return std::clamp<int64_t>(std::lround(*FloatsOf(lengths, i)), 0, x.cols / y.cols);
+  }
+  // The ids of sample i: [first, second).
+  static std::pair<int64_t, int64_t> IdsOf(const FeatureExchange& f, int64_t i) {
+    if (f.offsets.empty()) return {i, i + 1};
+    return {UintsOf(f.offsets)[i], UintsOf(f.offsets)[i + 1]};
+  }
+  // The factor of the row of id j in the values of sample i; 0 where it has no place in them.
+  static double ShareOf(const FeatureExchange& f, int64_t i, int64_t j) {
+    const auto [begin, end] = IdsOf(f, i);
+    const auto weight = [&](int64_t id) {
+      return f.weights.empty() ? 1.0 : FloatsOf(f.weights)[id];
+    };
+    if (f.pooling == RowPooling::kNone) return j - begin < f.max_length ? weight(j) : 0;
+    if (f.pooling == RowPooling::kSum) return weight(j);
+    double divisor = 0;
+    for (int64_t id = begin; id < end; ++id) {
+      divisor += f.pooling == RowPooling::kMean ? weight(id) : weight(id) * weight(id);
+    }
+    if (f.pooling == RowPooling::kSqrtN) divisor = std::sqrt(divisor);
+    return divisor == 0 ? 0 : weight(j) / divisor;
   }
   static float Xhat(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
-    return (x.f32(i)[c] - stats.f32(0)[c]) * stats.f32(1)[c];
+    return (FloatsOf(x, i)[c] - FloatsOf(stats, 0)[c]) * FloatsOf(stats, 1)[c];
   }
   static double ScaledGradient(const UpdateCoefficients& step, const Tensor& gradient,
                                const Tensor& w, int64_t c) {
-    return gradient.f32()[c] * step.scale + step.l2 * w.f32()[c];
+    return FloatsOf(gradient)[c] * step.scale + step.l2 * FloatsOf(w)[c];
   }
 
   std::vector<std::unique_ptr<std::vector<double>>> allocations_;

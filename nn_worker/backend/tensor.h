@@ -1,24 +1,54 @@
 // A Tensor is a view of backend memory: `rows` rows of `cols` values, row i at data + i * stride.
-// It does not own the memory and is cheap to copy. Reading it as another dtype than its own fails a
-// CHECK.
+// It does not own the memory and is cheap to copy. Row i is sample i of a part. A layer's [samples,
+// length, dim] is [samples, length * dim] here.
 //
-// Row i is sample i of a part. A layer's [samples, length, dim] is [samples, length * dim] here.
+// `data` is an address of the backend's, and the host need not be able to reach it: code that is
+// not part of a backend moves it, but never reads or writes through it. Values go in and out by
+// copies (tensor_copy.h).
 //
-// f32() and f64() compute an address; whether the host may dereference it depends on the backend
-// (Backend::HostView).
+// Alignment. An operation may rely on a row beginning at a multiple of the size of a value, and on
+// no more, since a view of some columns begins wherever they do. Rows laid out with PaddedStride
+// begin at multiples of kAlignmentBytes: an operation that wants wide accesses looks at `data` and
+// `stride` first. What lies between the end of a row and the next row may be columns of other
+// tensors, so an operation neither reads nor writes it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "common/base/check.h"
 
 namespace satrap {
 
-enum class DType { kF32, kF64 };
+enum class DType { kF32, kF64, kF16, kBF16, kU32, kU8 };
 
-inline int64_t DTypeBytes(DType dtype) { return dtype == DType::kF64 ? 8 : 4; }
+inline int64_t DTypeBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 8;
+    case DType::kF32:
+    case DType::kU32:
+      return 4;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+    case DType::kU8:
+      return 1;
+  }
+  return 0;
+}
+
+// A cache line. What Backend::Allocate returns begins at a multiple of it.
+constexpr int64_t kAlignmentBytes = 64;
+
+// The least stride >= cols, and > 0, at which every row begins at a multiple of kAlignmentBytes if
+// the first one does. 16-bit values are padded to twice as many as 32-bit ones.
+inline int64_t PaddedStride(DType dtype, int64_t cols) {
+  const int64_t line = kAlignmentBytes / DTypeBytes(dtype);
+  return std::max<int64_t>(1, (cols + line - 1) / line) * line;
+}
 
 struct Tensor {
   DType dtype = DType::kF32;
@@ -29,39 +59,39 @@ struct Tensor {
 
   bool empty() const { return data == nullptr; }
   int64_t size() const { return rows * cols; }
+  int64_t size_bytes() const { return size() * DTypeBytes(dtype); }
+  bool has_gaps() const { return stride != cols && rows > 1; }
 
-  float* f32(int64_t row = 0) const {
-    CHECK(dtype == DType::kF32);
-    return static_cast<float*>(data) + row * stride;
-  }
-  double* f64(int64_t row = 0) const {
-    CHECK(dtype == DType::kF64);
-    return static_cast<double*>(data) + row * stride;
-  }
-
-  // The first `count` rows. REQUIRES: count <= rows
-  Tensor FirstRows(int64_t count) const {
-    CHECK(count <= rows);
+  // Rows [begin, begin + count). REQUIRES: within rows
+  Tensor Rows(int64_t begin, int64_t count) const {
+    CHECK(begin >= 0 && count >= 0 && begin + count <= rows);
     Tensor view = *this;
+    view.data = static_cast<char*>(data) + begin * stride * DTypeBytes(dtype);
     view.rows = count;
     return view;
   }
+  Tensor FirstRows(int64_t count) const { return Rows(0, count); }
   // Columns [begin, begin + count) of every row. REQUIRES: within cols
   Tensor Columns(int64_t begin, int64_t count) const {
-    CHECK(begin >= 0 && begin + count <= cols);
+    CHECK(begin >= 0 && count >= 0 && begin + count <= cols);
     Tensor view = *this;
     view.data = static_cast<char*>(data) + begin * DTypeBytes(dtype);
     view.cols = count;
     return view;
   }
+  // The same values as rows of `new_cols`. REQUIRES: no gaps; as many values
+  Tensor Reshaped(int64_t new_rows, int64_t new_cols) const {
+    CHECK(!has_gaps() && new_rows * new_cols == size());
+    return {dtype, data, new_rows, new_cols, new_cols};
+  }
 };
 
-// A view of rows that follow one another without gaps. (Plain F32 is a WireDtype in
+// Views of rows that follow one another without gaps. (Plain F32 is a WireDtype in
 // proto/job.proto, hence the longer names.)
-inline Tensor TensorF32(float* data, int64_t rows, int64_t cols) {
+inline Tensor TensorF32(void* data, int64_t rows, int64_t cols) {
   return {DType::kF32, data, rows, cols, cols};
 }
-inline Tensor TensorF64(double* data, int64_t rows, int64_t cols) {
+inline Tensor TensorF64(void* data, int64_t rows, int64_t cols) {
   return {DType::kF64, data, rows, cols, cols};
 }
 

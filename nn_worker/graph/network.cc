@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/graph/graph.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/initial_values.h"
@@ -42,21 +43,12 @@ struct Network::Rep {
   void BindNodes();
   void SetInitialValues();
 
-  absl::StatusOr<float*> AllocateFloats(int64_t count) {
-    ASSIGN_OR_RETURN(void* data, backend->Allocate(std::max<int64_t>(1, count) * sizeof(float)));
-    return static_cast<float*>(data);
-  }
-  // Where the host reads and writes the memory of the backend; null if it cannot.
-  template <typename T>
-  T* View(T* device) const {
-    backend->Sync();
-    return static_cast<T*>(backend->HostView(device));
-  }
   Tensor Logits() const { return memory.values[graph.output].FirstRows(samples); }
-  NamedArray Fetch(const FlatArray& array, absl::string_view suffix, float* buffer) const {
-    NamedArray out{absl::StrCat(array.name, suffix), array.spec.rows, array.spec.cols, {}};
+  // Filled by the next Sync.
+  NamedArray Fetch(const FlatArray& array, const std::string& name, const Tensor& buffer) const {
+    NamedArray out{name, array.spec.rows, array.spec.cols, {}};
     out.values.resize(out.rows * out.cols);
-    backend->CopyOut(buffer + array.begin, absl::MakeSpan(out.values));
+    CopyOut(backend, ViewOf(array, buffer), absl::MakeSpan(out.values));
     return out;
   }
   // Calls visit(array, name as saved, buffer it lies in) for all that a scope saves or loads.
@@ -82,10 +74,9 @@ struct Network::Rep {
 
   FlatLayout parameter_layout;
   FlatLayout state_layout;
-  float* parameters = nullptr;
-  float* gradients = nullptr;  // and kExtraSums
-  float* states = nullptr;
-  std::vector<float*> slots;
+  Tensor parameters, states;  // (1, size)
+  Tensor gradients;           // (1, size); room for kExtraSums lies behind it
+  std::vector<Tensor> slots;  // (1, size) each
 
   Tensor labels, weights, mask;  // (max_samples, 1)
   Tensor packed_logits;          // (max_samples, 1), without the gaps that Logits() may have
@@ -104,33 +95,32 @@ absl::Status Network::Rep::Allocate() {
   parameter_layout = LayoutParameters(graph);
   state_layout = LayoutStates(graph);
   slot_names = optimizer->slot_names();
-  ASSIGN_OR_RETURN(parameters, AllocateFloats(parameter_layout.size));
-  ASSIGN_OR_RETURN(gradients, AllocateFloats(parameter_layout.size + kExtraSums));
-  ASSIGN_OR_RETURN(states, AllocateFloats(state_layout.size));
-  ASSIGN_OR_RETURN(float* all_slots, AllocateFloats(parameter_layout.size * slot_names.size()));
-  for (size_t slot = 0; slot < slot_names.size(); ++slot) {
-    slots.push_back(all_slots + slot * parameter_layout.size);
-  }
+  const int64_t size = parameter_layout.size;
+  ASSIGN_OR_RETURN(parameters, AllocateTensor(backend, DType::kF32, 1, size));
+  ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size + kExtraSums));
+  gradients = gradients.Columns(0, size);
+  ASSIGN_OR_RETURN(states, AllocateTensor(backend, DType::kF32, 1, state_layout.size));
+  ASSIGN_OR_RETURN(const Tensor all_slots,
+                   AllocateTensor(backend, DType::kF32, slot_names.size(), size));
+  for (size_t slot = 0; slot < slot_names.size(); ++slot) slots.push_back(all_slots.Rows(slot, 1));
   for (Tensor* column : {&labels, &weights, &mask, &packed_logits}) {
-    ASSIGN_OR_RETURN(float* data, AllocateFloats(options.max_samples));
-    *column = TensorF32(data, options.max_samples, 1);
+    ASSIGN_OR_RETURN(*column, AllocateTensor(backend, DType::kF32, options.max_samples, 1));
   }
-  ASSIGN_OR_RETURN(void* sums, backend->Allocate(3 * sizeof(double)));
-  loss_sums = TensorF64(static_cast<double*>(sums), 1, 2);
-  non_finite = TensorF64(static_cast<double*>(sums) + 2, 1, 1);
+  ASSIGN_OR_RETURN(const Tensor sums, AllocateTensor(backend, DType::kF64, 1, 3));
+  loss_sums = sums.Columns(0, 2);
+  non_finite = sums.Columns(2, 1);
   return absl::OkStatus();
 }
 
 void Network::Rep::SetInitialValues() {
   for (const FlatArray& array : parameter_layout.arrays) {
-    backend->CopyIn(InitialValues(options.seed, array.name, array.spec), parameters + array.begin);
+    CopyIn(backend, InitialValues(options.seed, array.name, array.spec), ViewOf(array, parameters));
   }
   for (const FlatArray& array : state_layout.arrays) {
-    backend->CopyIn(InitialValues(options.seed, array.name, array.spec), states + array.begin);
+    CopyIn(backend, InitialValues(options.seed, array.name, array.spec), ViewOf(array, states));
   }
   for (size_t slot = 0; slot < slots.size(); ++slot) {
-    backend->Fill(TensorF32(slots[slot], 1, parameter_layout.size),
-                  optimizer->initial_value(static_cast<int>(slot)));
+    backend->Fill(slots[slot], optimizer->initial_value(static_cast<int>(slot)));
   }
 }
 
@@ -213,11 +203,7 @@ Tensor Network::input_gradient(int input) const {
   return rep_->memory.gradients[input];
 }
 
-Tensor Network::OnHost(Tensor view) const {
-  view.data = rep_->View(view.data);
-  CHECK(view.data != nullptr) << "the host cannot reach the memory of this backend";
-  return view;
-}
+Backend* Network::backend() const { return rep_->backend; }
 
 absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
@@ -231,12 +217,10 @@ absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
 }
 
 std::vector<float> Network::ReadLogits() {
-  // Rows of a tensor lie a cache line apart; CopyOut takes values without gaps.
-  rep_->backend->Copy(rep_->Logits(), rep_->packed_logits.FirstRows(rep_->samples), /*add=*/false);
-  std::vector<float> logits(rep_->samples);
-  rep_->backend->CopyOut(rep_->packed_logits.f32(), absl::MakeSpan(logits));
-  rep_->backend->Sync();
-  return logits;
+  // Logits lie a cache line apart, and a device copies a column of single values slowly.
+  const Tensor packed = rep_->packed_logits.FirstRows(rep_->samples);
+  rep_->backend->Copy(rep_->Logits(), packed, /*add=*/false);
+  return ReadFloats(rep_->backend, packed);
 }
 
 void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weights,
@@ -244,7 +228,7 @@ void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weigh
   Rep& rep = *rep_;
   const auto copy_in = [&rep](absl::Span<const float> host, Tensor device) -> Tensor {
     CHECK(static_cast<int64_t>(host.size()) == rep.samples) << host.size();
-    rep.backend->CopyIn(host, device.f32());
+    CopyIn(rep.backend, host, device.FirstRows(rep.samples));
     return device.FirstRows(rep.samples);
   };
   const Tensor labels_in = copy_in(labels, rep.labels);
@@ -257,9 +241,7 @@ void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weigh
 }
 
 LossSums Network::ReadLoss() {
-  double sums[2];
-  rep_->backend->CopyOut(rep_->loss_sums.f64(), absl::MakeSpan(sums));
-  rep_->backend->Sync();
+  const std::vector<double> sums = ReadDoubles(rep_->backend, rep_->loss_sums);
   return {sums[0], sums[1]};
 }
 
@@ -277,15 +259,11 @@ absl::Status Network::Backward() {
 int64_t Network::CountNonFiniteGradients() {
   Backend* backend = rep_->backend;
   backend->Fill(rep_->non_finite, 0);
-  backend->CountNonFinite(TensorF32(rep_->gradients, 1, rep_->parameter_layout.size),
-                          rep_->non_finite);
+  backend->CountNonFinite(rep_->gradients, rep_->non_finite);
   for (const Tensor& block : rep_->memory.input_gradient_blocks) {
     backend->CountNonFinite(block.FirstRows(rep_->samples), rep_->non_finite);
   }
-  double count = 0;
-  backend->CopyOut(rep_->non_finite.f64(), absl::MakeSpan(&count, 1));
-  backend->Sync();
-  return static_cast<int64_t>(count);
+  return static_cast<int64_t>(ReadDoubles(backend, rep_->non_finite)[0]);
 }
 
 absl::Status Network::AllReduce(absl::Span<float> sums) {
@@ -293,38 +271,29 @@ absl::Status Network::AllReduce(absl::Span<float> sums) {
   Rep& rep = *rep_;
   const int64_t size = rep.parameter_layout.size;
   // In place where the host can reach the gradients; otherwise there and back.
-  float* host = rep.View(rep.gradients);
+  rep.backend->Sync();
+  float* host = static_cast<float*>(rep.backend->HostView(rep.gradients.data));
   const bool copied = host == nullptr;
   if (copied) {
     rep.host_reduction.resize(size + kExtraSums);
     host = rep.host_reduction.data();
-    rep.backend->CopyOut(rep.gradients, absl::MakeSpan(host, size));
+    CopyOut(rep.backend, rep.gradients, absl::MakeSpan(host, size));
     rep.backend->Sync();
   }
   // There is room for the sums behind the gradients, so that one allreduce carries both.
   std::copy(sums.begin(), sums.end(), host + size);
   RETURN_IF_ERROR(rep.options.collective->AllReduceSum(absl::MakeSpan(host, size + sums.size())));
   std::copy_n(host + size, sums.size(), sums.begin());
-  if (copied) rep.backend->CopyIn(absl::MakeSpan(host, size), rep.gradients);
+  if (copied) CopyIn(rep.backend, absl::MakeSpan(host, size), rep.gradients);
   return absl::OkStatus();
 }
 
-absl::Span<float> Network::gradients() {
-  const Tensor all = TensorF32(rep_->gradients, 1, rep_->parameter_layout.size);
-  return absl::MakeSpan(OnHost(all).f32(), all.cols);
-}
-absl::Span<float> Network::parameters() {
-  const Tensor all = TensorF32(rep_->parameters, 1, rep_->parameter_layout.size);
-  return absl::MakeSpan(OnHost(all).f32(), all.cols);
-}
+Tensor Network::gradients() const { return rep_->gradients; }
+Tensor Network::parameters() const { return rep_->parameters; }
 
 absl::Status Network::Step(const DenseStep& step) {
-  const int64_t size = rep_->parameter_layout.size;
-  std::vector<Tensor> slots;
-  for (float* slot : rep_->slots) slots.push_back(TensorF32(slot, 1, size));
   rep_->optimizer->Step(rep_->backend, step.step, CoefficientsOf(rep_->options.optimizer, step),
-                        TensorF32(rep_->gradients, 1, size), TensorF32(rep_->parameters, 1, size),
-                        slots);
+                        rep_->gradients, rep_->parameters, rep_->slots);
   for (BoundNode& node : rep_->nodes) RETURN_IF_ERROR(node.layer->EndStep());
   return absl::OkStatus();
 }
@@ -346,7 +315,7 @@ std::vector<std::string> Network::parameter_names() const {
 absl::StatusOr<NamedArray> Network::Parameter(absl::string_view name) {
   for (const FlatArray& array : rep_->parameter_layout.arrays) {
     if (array.name != name) continue;
-    NamedArray copy = rep_->Fetch(array, "", rep_->parameters);
+    NamedArray copy = rep_->Fetch(array, array.name, rep_->parameters);
     rep_->backend->Sync();
     return copy;
   }
@@ -356,9 +325,8 @@ absl::StatusOr<NamedArray> Network::Parameter(absl::string_view name) {
 std::string Network::Save() {
   std::vector<NamedArray> arrays;
   rep_->VisitSaved(LoadScope::kAll,
-                   [&](const FlatArray& array, const std::string& name, float* buffer) {
-                     arrays.push_back(rep_->Fetch(array, "", buffer));
-                     arrays.back().name = name;
+                   [&](const FlatArray& array, const std::string& name, const Tensor& buffer) {
+                     arrays.push_back(rep_->Fetch(array, name, buffer));
                    });
   rep_->backend->Sync();
   return EncodeArrays(arrays);
@@ -374,24 +342,25 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
   }
   // First check every array, then copy: a checkpoint that does not fit must change nothing.
   absl::Status status;
-  std::vector<std::pair<const NamedArray*, float*>> copies;
-  rep_->VisitSaved(scope, [&](const FlatArray& array, const std::string& name, float* buffer) {
-    if (!status.ok()) return;
-    const auto found = by_name.find(name);
-    if (found == by_name.end()) {
-      status = absl::FailedPreconditionError(
-          absl::StrCat("dense checkpoint has no \"", name, "\", which this model needs"));
-      return;
-    }
-    const NamedArray& saved = *found->second;
-    if (saved.rows != array.spec.rows || saved.cols != array.spec.cols) {
-      status = absl::FailedPreconditionError(
-          absl::StrCat("dense checkpoint: \"", name, "\" is ", saved.rows, " x ", saved.cols,
-                       ", this model needs ", array.spec.rows, " x ", array.spec.cols));
-      return;
-    }
-    copies.emplace_back(&saved, buffer + array.begin);
-  });
+  std::vector<std::pair<const NamedArray*, Tensor>> copies;
+  rep_->VisitSaved(
+      scope, [&](const FlatArray& array, const std::string& name, const Tensor& buffer) {
+        if (!status.ok()) return;
+        const auto found = by_name.find(name);
+        if (found == by_name.end()) {
+          status = absl::FailedPreconditionError(
+              absl::StrCat("dense checkpoint has no \"", name, "\", which this model needs"));
+          return;
+        }
+        const NamedArray& saved = *found->second;
+        if (saved.rows != array.spec.rows || saved.cols != array.spec.cols) {
+          status = absl::FailedPreconditionError(
+              absl::StrCat("dense checkpoint: \"", name, "\" is ", saved.rows, " x ", saved.cols,
+                           ", this model needs ", array.spec.rows, " x ", array.spec.cols));
+          return;
+        }
+        copies.emplace_back(&saved, ViewOf(array, buffer));
+      });
   RETURN_IF_ERROR(status);
   if (copies.size() != by_name.size()) {
     for (const auto& [array, to] : copies) by_name.erase(array->name);
@@ -402,7 +371,7 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
     return absl::FailedPreconditionError(
         absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not have"));
   }
-  for (const auto& [array, to] : copies) rep_->backend->CopyIn(array->values, to);
+  for (const auto& [array, to] : copies) CopyIn(rep_->backend, array->values, to);
   return absl::OkStatus();
 }
 

@@ -4,7 +4,7 @@
 // One training step of a rank. Samples may be 0; every rank makes the same calls:
 //
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
-//                                                reads; OnHost gives the address to write to
+//                                                reads
 //     Forward(samples, pass)
 //     Loss(labels, weights, mask)                dlogits are a sum over samples, not a mean
 //     Backward()
@@ -13,8 +13,8 @@
 //     Step(dense_step)                           or nothing if the step does not count
 //
 // Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
-// allocates them and all workspace, for `max_samples`. Parameters begin at multiples of 16 values;
-// the gaps hold zeros and stay so. Views stay valid for the life of the network; their values
+// allocates them and all workspace, for `max_samples`. Parameters begin at multiples of a cache
+// line; the gaps hold zeros and stay so. Views stay valid for the life of the network; their values
 // change with each pass. An input may lie within the memory of a concatenation, so its stride may
 // be wider than its columns.
 //
@@ -78,9 +78,8 @@ class Network {
   // (max_samples, values of one sample), valid after Backward for the rows of the part. Empty for
   // "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
-  // `view` at an address that the host may read and write until the next call that computes. Waits
-  // for the backend. REQUIRES: the host can reach the backend's memory (Backend::HostView)
-  Tensor OnHost(Tensor view) const;
+  // What the views are memory of.
+  Backend* backend() const;
 
   // Computes the logits of rows [0, samples) of the inputs. An evaluation uses no collective, takes
   // batch norm's running statistics and drops nothing; a row's logit then depends on that row
@@ -108,9 +107,9 @@ class Network {
   // REQUIRES: sums.size() <= kExtraSums
   absl::Status AllReduce(absl::Span<float> sums);
 
-  // For tests and tools: as OnHost.
-  absl::Span<float> gradients();
-  absl::Span<float> parameters();
+  // For tests and tools: the whole flat buffers, (1, values), gaps included.
+  Tensor gradients() const;
+  Tensor parameters() const;
 
   // Applies one optimizer step with the reduced gradients; running statistics follow. Every rank
   // calls it, with equal arguments, or none. An error is the collective's.

@@ -5,22 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
 namespace {
 
-// 64 bytes: rows and parameters begin with a cache line.
-constexpr int64_t kAlignValues = 16;
-
-int64_t Aligned(int64_t values) {
-  return std::max<int64_t>(1, (values + kAlignValues - 1) / kAlignValues) * kAlignValues;
-}
-
 absl::StatusOr<Tensor> AllocateBlock(int64_t rows, int64_t cols, Backend* backend) {
-  const int64_t stride = Aligned(cols);
-  ASSIGN_OR_RETURN(void* data, backend->Allocate(rows * stride * sizeof(float)));
-  return Tensor{DType::kF32, data, rows, cols, stride};
+  return AllocateTensor(backend, DType::kF32, rows, cols, PaddedStride(DType::kF32, cols));
 }
 
 bool IsFreeInput(const Graph& graph, int tensor) {
@@ -33,7 +25,8 @@ void Append(int node, const std::string& layer, ParameterSpec spec, FlatLayout* 
   array.name = absl::StrCat(layer, ".", spec.name);
   array.node = node;
   array.begin = layout->size;
-  layout->size += spec.rows * spec.cols == 0 ? 0 : Aligned(spec.rows * spec.cols);
+  const int64_t values = spec.rows * spec.cols;
+  if (values > 0) layout->size += PaddedStride(DType::kF32, values);
   array.spec = std::move(spec);
   layout->arrays.push_back(std::move(array));
 }
@@ -115,8 +108,9 @@ FlatLayout LayoutStates(const Graph& graph) {
   return layout;
 }
 
-Tensor ViewOf(const FlatArray& array, float* data) {
-  return TensorF32(data + array.begin, array.spec.rows, array.spec.cols);
+Tensor ViewOf(const FlatArray& array, const Tensor& buffer) {
+  return buffer.Columns(array.begin, array.spec.rows * array.spec.cols)
+      .Reshaped(array.spec.rows, array.spec.cols);
 }
 
 }  // namespace satrap

@@ -1,6 +1,6 @@
 // The memory of a Network: which graph tensor and which parameter lies where.
 //
-//   activations  One block for each tensor, its rows padded to a multiple of 16 values. A tensor
+//   activations  One block for each tensor, its rows padded to a multiple of a cache line. A tensor
 //                that lies within a concatenation is a range of columns of that block. Graph inputs
 //                outside any concatenation share one block. Gradients likewise.
 //   parameters   One flat buffer each for the values, the gradients (and the caller's extra sums),
@@ -44,8 +44,8 @@ struct FlatLayout {
 FlatLayout LayoutParameters(const Graph& graph);
 FlatLayout LayoutStates(const Graph& graph);
 
-// (rows, cols) of `array` within the flat buffer at `data`.
-Tensor ViewOf(const FlatArray& array, float* data);
+// (rows, cols) of `array` within its flat buffer, which is one row.
+Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
 }  // namespace satrap
 

@@ -18,6 +18,8 @@
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/deferred_backend.h"
 #include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/tensor_testing.h"
 #include "nn_worker/collective/local_collective.h"
 
 namespace satrap {
@@ -76,7 +78,7 @@ class Rank {
     network_ = std::move(*network);
   }
   Network* operator->() { return network_.get(); }
-  Collective* collective() { return collective_.get(); }
+  Backend* backend() { return backend_.get(); }
 
   void Fill(int64_t step, int64_t begin, int64_t count) {
     for (int input = 0; input < network_->num_inputs(); ++input) {
@@ -88,7 +90,7 @@ class Rank {
           row[c] = static_cast<float>(
               2 * UniformDouble(RandomBits(input * 100 + c, step, begin + i)) - 1);
         }
-        backend_->CopyIn(row, view.f32(i));
+        CopyIn(backend(), row, view.Rows(i, 1));
       }
     }
     labels_.clear();
@@ -111,9 +113,7 @@ class Rank {
     CHECK_OK(network_->AllReduce(absl::MakeSpan(&weight, 1)));
     CHECK_OK(network_->Step({step, weight, 1}));
   }
-  std::vector<float> Weights() {
-    return std::vector<float>(network_->parameters().begin(), network_->parameters().end());
-  }
+  std::vector<float> Weights() { return ReadFloats(backend(), network_->parameters()); }
 
  private:
   const std::unique_ptr<Backend> backend_;
@@ -127,32 +127,33 @@ TEST(NetworkTest, GradientsAreThoseOfTheLoss) {
   Rank rank(kSmooth);
   rank.Fill(0, 0, kSamples);
   ASSERT_TRUE(rank.ForwardBackward(0, 0, kSamples).ok());
-  const std::vector<float> gradients(rank->gradients().begin(), rank->gradients().end());
+  const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());
   const auto loss = [&] {
     CHECK_OK(rank.ForwardBackward(0, 0, kSamples));
     return rank->ReadLoss().loss;
   };
-  const auto difference = [&](float* value) {
+  const auto difference = [&](const Tensor& values, int64_t row, int64_t col) {
     constexpr float kDelta = 1.0f / 256;
-    const float kept = *value;
-    *value = kept + kDelta;
+    const float kept = ValueAt(rank.backend(), values, row, col);
+    SetValueAt(rank.backend(), values, row, col, kept + kDelta);
     const double above = loss();
-    *value = kept - kDelta;
+    SetValueAt(rank.backend(), values, row, col, kept - kDelta);
     const double below = loss();
-    *value = kept;
+    SetValueAt(rank.backend(), values, row, col, kept);
     return (above - below) / (2 * kDelta);
   };
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i] == 0) continue;  // the gaps between parameters
-    ASSERT_NEAR(gradients[i], difference(&rank->parameters()[i]), 0.02) << i;
+    const auto col = static_cast<int64_t>(i);
+    ASSERT_NEAR(gradients[i], difference(rank->parameters(), 0, col), 0.02) << i;
   }
   for (int input = 1; input < rank->num_inputs(); ++input) {
     if (rank->input_view(input).empty()) continue;
     for (const int64_t i : {int64_t{0}, kSamples - 1}) {
       for (int64_t c = 0; c < rank->input_view(input).cols; ++c) {
         ASSERT_TRUE(rank.ForwardBackward(0, 0, kSamples).ok());
-        const float got = rank->input_gradient(input).f32(i)[c];
-        ASSERT_NEAR(got, difference(rank->input_view(input).f32(i) + c), 0.005)
+        const float got = ValueAt(rank.backend(), rank->input_gradient(input), i, c);
+        ASSERT_NEAR(got, difference(rank->input_view(input), i, c), 0.005)
             << "input " << input << " sample " << i << " column " << c;
       }
     }
@@ -318,7 +319,7 @@ TEST(NetworkTest, AnInfinityInAnInputReachesTheCount) {
   rank.Fill(0, 0, 10);
   ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
   EXPECT_EQ(rank->CountNonFiniteGradients(), 0);
-  *rank->input_view(1).f32(3) = std::numeric_limits<float>::infinity();
+  SetValueAt(rank.backend(), rank->input_view(1), 3, 0, std::numeric_limits<float>::infinity());
   ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
   EXPECT_GT(rank->CountNonFiniteGradients(), 0);
   // What rows of an earlier, larger part left behind does not count.

@@ -5,41 +5,33 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/collective/local_collective.h"
 #include "nn_worker/layer/layer_testing.h"
 
 namespace satrap {
 namespace {
 
-class ActivationLayerTest : public testing::Test {
- protected:
-  LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
-                     int64_t samples) {
-    return LayerTester(backend_.get(), collectives_[0].get(), config, inputs, samples);
-  }
+class ActivationLayerTest : public LayerTest {};
+INSTANTIATE_TEST_SUITE_P(EveryBackend, ActivationLayerTest, testing::ValuesIn(LayerBackends()),
+                         LayerBackendName);
 
-  const std::unique_ptr<Backend> backend_ = NewCpuBackend(1);
-  const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
-};
-
-TEST_F(ActivationLayerTest, GradientsAreThoseOfItsForward) {
+TEST_P(ActivationLayerTest, GradientsAreThoseOfItsForward) {
   for (const char* kind : {"LINEAR", "SIGMOID", "TANH"}) {
     LayerTester tester = Tester(std::string("activation { kind: ") + kind + " }", {{2, 3}}, 4);
     EXPECT_LT(tester.LargestGradientError(), 1e-3) << kind;
   }
 }
 
-TEST_F(ActivationLayerTest, ReluOpensAboveZero) {
+TEST_P(ActivationLayerTest, ReluOpensAboveZero) {
   LayerTester tester = Tester("activation { kind: RELU }", {{2}}, 1);
-  tester.inputs()[0].f32()[0] = -1;
-  tester.inputs()[0].f32()[1] = 2;
+  tester.Set(tester.inputs()[0], 0, 0, -1);
+  tester.Set(tester.inputs()[0], 0, 1, 2);
   ASSERT_TRUE(tester.Forward().ok());
   ASSERT_TRUE(tester.Backward().ok());
-  EXPECT_EQ(tester.outputs()[0].f32()[0], 0);
-  EXPECT_EQ(tester.outputs()[0].f32()[1], 2);
-  EXPECT_EQ(tester.input_gradients()[0].f32()[0], 0);
-  EXPECT_EQ(tester.input_gradients()[0].f32()[1], tester.output_weights()[0].f32()[1]);
+  EXPECT_EQ(tester.Get(tester.outputs()[0], 0, 0), 0);
+  EXPECT_EQ(tester.Get(tester.outputs()[0], 0, 1), 2);
+  EXPECT_EQ(tester.Get(tester.input_gradients()[0], 0, 0), 0);
+  EXPECT_EQ(tester.Get(tester.input_gradients()[0], 0, 1),
+            tester.Get(tester.output_weights()[0], 0, 1));
 }
 
 }  // namespace

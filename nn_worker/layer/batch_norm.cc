@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
@@ -35,11 +36,9 @@ class BatchNormLayer final : public Layer {
     beta_gradient_ = binding.gradients[1];
     mean_ = binding.states[0];
     variance_ = binding.states[1];
-    ASSIGN_OR_RETURN(void* stats, backend_->Allocate(2 * dim_ * sizeof(float)));
-    ASSIGN_OR_RETURN(void* sums, backend_->Allocate((4 * dim_ + 1) * sizeof(double)));
-    stats_ = TensorF32(static_cast<float*>(stats), 2, dim_);
-    sums_ = TensorF64(static_cast<double*>(sums), 1, 2 * dim_ + 1);
-    gradient_sums_ = TensorF64(static_cast<double*>(sums) + 2 * dim_ + 1, 1, 2 * dim_);
+    ASSIGN_OR_RETURN(stats_, AllocateTensor(backend_, DType::kF32, 2, dim_));
+    ASSIGN_OR_RETURN(sums_, AllocateTensor(backend_, DType::kF64, 1, 2 * dim_ + 1));
+    ASSIGN_OR_RETURN(gradient_sums_, AllocateTensor(backend_, DType::kF64, 1, 2 * dim_));
     host_sums_.resize(2 * dim_ + 1);
     return absl::OkStatus();
   }
@@ -82,10 +81,10 @@ class BatchNormLayer final : public Layer {
   // Adds the sums of all ranks. They are few, so they go by way of the host on every backend.
   absl::Status Reduce(Tensor sums) {
     const absl::Span<double> host = absl::MakeSpan(host_sums_).subspan(0, sums.cols);
-    backend_->CopyOut(sums.f64(), host);
+    CopyOut(backend_, sums, host);
     backend_->Sync();
     RETURN_IF_ERROR(collective_->AllReduceSum(host));
-    backend_->CopyIn(host, sums.f64());
+    CopyIn(backend_, host, sums);
     return absl::OkStatus();
   }
 

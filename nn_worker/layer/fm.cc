@@ -1,6 +1,7 @@
 #include "nn_worker/layer/fm.h"
 
 #include "common/base/status_macros.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
@@ -18,8 +19,7 @@ class FmLayer final : public Layer {
 
   absl::Status Bind(const LayerBinding& binding) override {
     backend_ = binding.backend;
-    ASSIGN_OR_RETURN(void* sums, backend_->Allocate(binding.max_samples * dim_ * sizeof(float)));
-    sums_ = TensorF32(static_cast<float*>(sums), binding.max_samples, dim_);
+    ASSIGN_OR_RETURN(sums_, AllocateTensor(backend_, DType::kF32, binding.max_samples, dim_));
     return absl::OkStatus();
   }
 

@@ -6,10 +6,30 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/tensor_testing.h"
 #include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
+
+std::vector<LayerBackend> LayerBackends() {
+  return {{"Cpu", [] { return NewCpuBackend(1); }},
+          {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }}};
+}
+
+std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info) {
+  return info.param.name;
+}
+
+LayerTest::LayerTest() : backend_(GetParam().make()), collectives_(NewLocalCollectives(1)) {}
+
+LayerTester LayerTest::Tester(const std::string& config, const std::vector<SampleShape>& inputs,
+                              int64_t samples) {
+  return LayerTester(backend_.get(), collectives_[0].get(), config, inputs, samples);
+}
 
 LayerTester::LayerTester(Backend* backend, Collective* collective, const std::string& config,
                          const std::vector<SampleShape>& inputs, int64_t samples)
@@ -29,6 +49,7 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
   }
   for (const SampleShape& shape : *outputs) {
     ys_.push_back(NewTensor(samples, ShapeSize(shape), 1));
+    dys_.push_back(NewTensor(samples, ShapeSize(shape), 0));
     weights_.push_back(NewTensor(samples, ShapeSize(shape), 0));
     Randomise(weights_.back(), ++salt);
   }
@@ -53,41 +74,48 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
 }
 
 Tensor LayerTester::NewTensor(int64_t rows, int64_t cols, int64_t gap) {
-  memory_.emplace_back(std::max<int64_t>(1, rows * (cols + gap)), 0.0f);
-  return {DType::kF32, memory_.back().data(), rows, cols, cols + gap};
+  const auto tensor = AllocateTensor(backend_, DType::kF32, rows, cols, cols + gap);
+  CHECK_OK(tensor.status());
+  return *tensor;
 }
 
 void LayerTester::Randomise(Tensor tensor, int salt) {
+  std::vector<float> values;
   for (int64_t i = 0; i < tensor.rows; ++i) {
     for (int64_t c = 0; c < tensor.cols; ++c) {
-      tensor.f32(i)[c] = static_cast<float>(2 * UniformDouble(RandomBits(salt, i, c)) - 1);
+      values.push_back(static_cast<float>(2 * UniformDouble(RandomBits(salt, i, c)) - 1));
     }
   }
+  CopyIn(backend_, values, tensor);
+}
+
+float LayerTester::Get(const Tensor& tensor, int64_t row, int64_t col) const {
+  return ValueAt(backend_, tensor, row, col);
+}
+void LayerTester::Set(const Tensor& tensor, int64_t row, int64_t col, float value) {
+  SetValueAt(backend_, tensor, row, col, value);
+}
+std::vector<float> LayerTester::Values(const Tensor& tensor) const {
+  return ReadFloats(backend_, tensor);
 }
 
 absl::Status LayerTester::Forward() { return layer_->Forward(pass, xs_, ys_); }
 
 absl::Status LayerTester::Backward(bool add) {
-  std::vector<std::vector<float>> copies;  // dy is the layer's to overwrite
-  std::vector<Tensor> dys;
-  for (const Tensor& weight : weights_) {
-    copies.emplace_back(weight.f32(), weight.f32() + weight.size());
-    dys.push_back(TensorF32(copies.back().data(), weight.rows, weight.cols));
-  }
+  // dy is the layer's to overwrite.
+  for (size_t o = 0; o < dys_.size(); ++o) backend_->Copy(weights_[o], dys_[o], /*add=*/false);
   std::vector<GradientTarget> targets;
   for (const Tensor& dx : dxs_) targets.push_back({dx, add});
-  return layer_->Backward(pass, xs_, ys_, dys, targets);
+  return layer_->Backward(pass, xs_, ys_, dys_, targets);
 }
 
 double LayerTester::Loss() {
   CHECK_OK(Forward());
   double loss = 0;
   for (size_t o = 0; o < ys_.size(); ++o) {
-    for (int64_t i = 0; i < ys_[o].rows; ++i) {
-      for (int64_t c = 0; c < ys_[o].cols; ++c) {
-        loss += static_cast<double>(ys_[o].f32(i)[c]) * weights_[o].f32(i)[c];
-      }
-    }
+    const std::vector<float> y = ReadFloats(backend_, ys_[o]);
+    const std::vector<float> weight = ReadFloats(backend_, weights_[o]);
+    for (size_t i = 0; i < y.size(); ++i) loss += static_cast<double>(y[i]) * weight[i];
   }
   return loss;
 }
@@ -99,15 +127,14 @@ double LayerTester::ErrorOf(const std::vector<Tensor>& values,
   for (size_t t = 0; t < values.size(); ++t) {
     for (int64_t i = 0; i < values[t].rows; ++i) {
       for (int64_t c = 0; c < values[t].cols; ++c) {
-        float* value = values[t].f32(i) + c;
-        const float kept = *value;
-        *value = kept + kDelta;
+        const float kept = Get(values[t], i, c);
+        Set(values[t], i, c, kept + kDelta);
         const double above = Loss();
-        *value = kept - kDelta;
+        Set(values[t], i, c, kept - kDelta);
         const double below = Loss();
-        *value = kept;
+        Set(values[t], i, c, kept);
         const double want = (above - below) / (2 * kDelta);
-        const double got = gradients[t].f32(i)[c];
+        const double got = Get(gradients[t], i, c);
         largest = std::max(largest, std::abs(got - want) / (1 + std::abs(want)));
       }
     }

@@ -1,15 +1,19 @@
-// Tests a layer by comparing its gradients with central differences of its own Forward.
+// Tests a layer by comparing its gradients with central differences of its own Forward, on every
+// kind of backend.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
 #define SATRAP_NN_WORKER_LAYER_LAYER_TESTING_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "gtest/gtest.h"
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
+#include "nn_worker/collective/local_collective.h"
 #include "nn_worker/layer/layer.h"
 
 namespace satrap {
@@ -33,6 +37,11 @@ class LayerTester {
   std::vector<Tensor>& output_weights() { return weights_; }
   PassContext pass;  // training, step 3, first sample 10
 
+  // Single values, and all of a tensor, of any of these. They wait for the backend.
+  float Get(const Tensor& tensor, int64_t row = 0, int64_t col = 0) const;
+  void Set(const Tensor& tensor, int64_t row, int64_t col, float value);
+  std::vector<float> Values(const Tensor& tensor) const;
+
   absl::Status Forward();
   // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
   absl::Status Backward(bool add = false);
@@ -49,8 +58,32 @@ class LayerTester {
 
   Backend* const backend_;
   std::unique_ptr<Layer> layer_;
-  std::vector<std::vector<float>> memory_;
-  std::vector<Tensor> xs_, ys_, dxs_, weights_, parameters_, gradients_, states_;
+  std::vector<Tensor> xs_, ys_, dxs_, dys_, weights_, parameters_, gradients_, states_;
+};
+
+// The backends that every layer is tested on: the CPU's, and one that behaves as a device does.
+struct LayerBackend {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;
+};
+std::vector<LayerBackend> LayerBackends();
+
+std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info);
+
+// The fixture of a layer's tests. Each file derives one of its own from it:
+//
+//   INSTANTIATE_TEST_SUITE_P(EveryBackend, FmLayerTest, testing::ValuesIn(LayerBackends()),
+//                            LayerBackendName);
+class LayerTest : public testing::TestWithParam<LayerBackend> {
+ protected:
+  LayerTest();
+  LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
+                     int64_t samples);
+  // Another backend of the same kind.
+  std::unique_ptr<Backend> NewBackend() const { return GetParam().make(); }
+
+  const std::unique_ptr<Backend> backend_;
+  const std::vector<std::unique_ptr<Collective>> collectives_;
 };
 
 }  // namespace satrap

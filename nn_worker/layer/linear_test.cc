@@ -5,25 +5,16 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/collective/local_collective.h"
 #include "nn_worker/layer/layer_testing.h"
 
 namespace satrap {
 namespace {
 
-class LinearLayerTest : public testing::Test {
- protected:
-  LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
-                     int64_t samples) {
-    return LayerTester(backend_.get(), collectives_[0].get(), config, inputs, samples);
-  }
+class LinearLayerTest : public LayerTest {};
+INSTANTIATE_TEST_SUITE_P(EveryBackend, LinearLayerTest, testing::ValuesIn(LayerBackends()),
+                         LayerBackendName);
 
-  const std::unique_ptr<Backend> backend_ = NewCpuBackend(1);
-  const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
-};
-
-TEST_F(LinearLayerTest, GradientsAreThoseOfItsForward) {
+TEST_P(LinearLayerTest, GradientsAreThoseOfItsForward) {
   for (const char* activation : {"LINEAR", "SIGMOID", "TANH"}) {
     for (const int units : {1, 4}) {
       LayerTester tester = Tester(std::string("linear { units: ") + std::to_string(units) +
@@ -34,51 +25,51 @@ TEST_F(LinearLayerTest, GradientsAreThoseOfItsForward) {
   }
 }
 
-TEST_F(LinearLayerTest, GradientsPassReluWhereItIsOpen) {
+TEST_P(LinearLayerTest, GradientsPassReluWhereItIsOpen) {
   LayerTester tester = Tester("linear { units: 3 activation: RELU bias: false }", {{2}}, 2);
   for (const Tensor& tensor :
        {tester.inputs()[0], tester.parameters()[0], tester.output_weights()[0]}) {
     backend_->Fill(tensor, 1);
   }
-  tester.inputs()[0].f32(1)[0] = -3;  // row 1: -2 in every unit
+  tester.Set(tester.inputs()[0], 1, 0, -3);  // row 1: -2 in every unit
   ASSERT_TRUE(tester.Forward().ok());
   ASSERT_TRUE(tester.Backward().ok());
-  EXPECT_EQ(tester.outputs()[0].f32(0)[2], 2);
-  EXPECT_EQ(tester.outputs()[0].f32(1)[2], 0);
-  EXPECT_EQ(tester.input_gradients()[0].f32(0)[1], 3);
-  EXPECT_EQ(tester.input_gradients()[0].f32(1)[1], 0);
-  EXPECT_EQ(tester.parameter_gradients()[0].f32(0)[0], 1);  // of row 0 alone
+  EXPECT_EQ(tester.Get(tester.outputs()[0], 0, 2), 2);
+  EXPECT_EQ(tester.Get(tester.outputs()[0], 1, 2), 0);
+  EXPECT_EQ(tester.Get(tester.input_gradients()[0], 0, 1), 3);
+  EXPECT_EQ(tester.Get(tester.input_gradients()[0], 1, 1), 0);
+  EXPECT_EQ(tester.Get(tester.parameter_gradients()[0], 0, 0), 1);  // of row 0 alone
 }
 
-TEST_F(LinearLayerTest, AddsToAnInputGradientWhenAsked) {
+TEST_P(LinearLayerTest, AddsToAnInputGradientWhenAsked) {
   LayerTester tester = Tester("linear { units: 3 }", {{4}}, 5);
   ASSERT_TRUE(tester.Forward().ok());
   ASSERT_TRUE(tester.Backward().ok());
-  const float once = tester.input_gradients()[0].f32(2)[1];
+  const float once = tester.Get(tester.input_gradients()[0], 2, 1);
   ASSERT_TRUE(tester.Backward(/*add=*/true).ok());
-  EXPECT_NEAR(tester.input_gradients()[0].f32(2)[1], 2 * once, 1e-6);
+  EXPECT_NEAR(tester.Get(tester.input_gradients()[0], 2, 1), 2 * once, 1e-6);
 }
 
-TEST_F(LinearLayerTest, OverNoInputsIsItsBias) {
+TEST_P(LinearLayerTest, OverNoInputsIsItsBias) {
   LayerTester tester = Tester("linear { units: 2 }", {{0}}, 3);
-  tester.parameters()[1].f32()[1] = 7;
+  tester.Set(tester.parameters()[1], 0, 1, 7);
   EXPECT_EQ(tester.parameters()[0].size(), 0);
   ASSERT_TRUE(tester.Forward().ok());
-  EXPECT_EQ(tester.outputs()[0].f32(2)[1], 7);
+  EXPECT_EQ(tester.Get(tester.outputs()[0], 2, 1), 7);
   EXPECT_LT(tester.LargestGradientError(), 2e-3);
 }
 
-TEST_F(LinearLayerTest, ZeroSamplesGiveZeroGradients) {
+TEST_P(LinearLayerTest, ZeroSamplesGiveZeroGradients) {
   LayerTester tester = Tester("linear { units: 2 }", {{3}}, 0);
   backend_->Fill(tester.parameter_gradients()[0], 9);
   backend_->Fill(tester.parameter_gradients()[1], 9);
   ASSERT_TRUE(tester.Forward().ok());
   ASSERT_TRUE(tester.Backward().ok());
-  EXPECT_EQ(tester.parameter_gradients()[0].f32(2)[1], 0);
-  EXPECT_EQ(tester.parameter_gradients()[1].f32()[0], 0);
+  EXPECT_EQ(tester.Get(tester.parameter_gradients()[0], 2, 1), 0);
+  EXPECT_EQ(tester.Get(tester.parameter_gradients()[1], 0, 0), 0);
 }
 
-TEST_F(LinearLayerTest, RefusesWhatDoesNotFit) {
+TEST_P(LinearLayerTest, RefusesWhatDoesNotFit) {
   LinearConfig config;
   EXPECT_EQ(NewLinearLayer(config).status().message(), "units must be at least 1, got 0");
   config.set_units(3);
@@ -89,7 +80,7 @@ TEST_F(LinearLayerTest, RefusesWhatDoesNotFit) {
             "takes inputs of shape [dim], input 0 is [50, 16]");
 }
 
-TEST_F(LinearLayerTest, InitialisesAsConfigured) {
+TEST_P(LinearLayerTest, InitialisesAsConfigured) {
   LinearConfig config;
   config.set_units(6);
   config.set_initializer(LinearConfig::TORCH_DEFAULT);

@@ -12,6 +12,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {
 namespace {
@@ -59,7 +61,7 @@ class ScalarReference {
 
 TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   constexpr int64_t kCount = 37;
-  const auto backend = NewCpuBackend(1);
+  const auto backend = NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone);
   for (const char* text :
        {"learning_rate: 0.1 sgd {}", "learning_rate: 0.05 sgd {} l2: 0.01 warmup_steps: 30",
         "learning_rate: 0.1 adagrad { initial_accumulator: 0.1 }",
@@ -69,25 +71,30 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
     const auto optimizer = NewDenseOptimizer(config);
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
     std::vector<float> w(kCount), gradient(kCount);
-    std::vector<std::vector<float>> slots;
+    const auto new_tensor = [&] {
+      return AllocateTensor(backend.get(), DType::kF32, 1, kCount).value();
+    };
+    const Tensor weights = new_tensor(), gradients = new_tensor();
+    std::vector<Tensor> slots;
     for (size_t s = 0; s < (*optimizer)->slot_names().size(); ++s) {
-      slots.emplace_back(kCount, (*optimizer)->initial_value(static_cast<int>(s)));
+      slots.push_back(new_tensor());
+      backend->Fill(slots[s], (*optimizer)->initial_value(static_cast<int>(s)));
     }
-    std::vector<Tensor> views;
-    for (std::vector<float>& slot : slots) views.push_back(TensorF32(slot.data(), 1, kCount));
     std::vector<ScalarReference> references;
     for (int64_t i = 0; i < kCount; ++i) {
       w[i] = static_cast<float>(UniformDouble(RandomBits(1, i)) - 0.5);
       references.emplace_back(config, w[i]);
     }
+    CopyIn(backend.get(), w, weights);
     for (int64_t step = 0; step < 100; ++step) {
       DenseStep dense{step, 64.0 + static_cast<double>(step), step % 2 == 0 ? 1.0 : 0.25};
       for (int64_t i = 0; i < kCount; ++i) {
         gradient[i] = static_cast<float>(100 * (UniformDouble(RandomBits(2, step, i)) - 0.5));
       }
+      CopyIn(backend.get(), gradient, gradients);
       (*optimizer)
-          ->Step(backend.get(), step, CoefficientsOf(config, dense),
-                 TensorF32(gradient.data(), 1, kCount), TensorF32(w.data(), 1, kCount), views);
+          ->Step(backend.get(), step, CoefficientsOf(config, dense), gradients, weights, slots);
+      w = ReadFloats(backend.get(), weights);
       for (int64_t i = 0; i < kCount; ++i) {
         const double want =
             references[i].Step(step, gradient[i], dense.normalizer, dense.learning_rate_factor);

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
+#include "common/base/status_macros.h"
 #include "common/numeric/half.h"
 #include "common/rpc/payload.h"
+#include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {
 namespace {
 
-// Blocks of a loop over samples, and of one over values.
-constexpr size_t kBlockSamples = 512;
+// A block of a loop over values. Does not depend on the number of threads, and neither do the
+// results.
 constexpr size_t kBlockValues = 65536;
 
 // Whether all values are finite, that is, no exponent is all ones. `dtype` is F32 or BF16.
@@ -27,31 +28,36 @@ bool AllFinite(WireDtype dtype, const uint8_t* bytes, size_t count) {
   return bad == 0;
 }
 
-void CopyColumns(const float* from, size_t from_stride, size_t samples, size_t width, float* to,
-                 size_t to_stride) {
-  for (size_t s = 0; s < samples; ++s) {
-    std::memcpy(to + s * to_stride, from + s * from_stride, width * sizeof(float));
-  }
+absl::Span<const uint8_t> BytesOf(const float* values, size_t count) {
+  return {reinterpret_cast<const uint8_t*>(values), count * sizeof(float)};
 }
 
-float* RowOf(const Tensor& view, size_t sample) { return view.f32(static_cast<int64_t>(sample)); }
-
-size_t NumIds(const RowIndices& indices, size_t sample) {
-  return indices.offsets.empty() ? 1 : indices.offsets[sample + 1] - indices.offsets[sample];
+RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
+  switch (pooling) {
+    case FeatureConfig::SUM:
+      return RowPooling::kSum;
+    case FeatureConfig::MEAN:
+      return RowPooling::kMean;
+    case FeatureConfig::SQRT_N:
+      return RowPooling::kSqrtN;
+    case FeatureConfig::NONE:
+      return RowPooling::kNone;
+  }
+  return RowPooling::kSum;
 }
 
-// The indices of samples [begin, end). Offsets count from the first id of the part, so rows and
-// weights are cut only where there are no offsets.
-RowIndices SamplesOf(const RowIndices& indices, size_t begin, size_t end) {
-  RowIndices block = indices;
-  block.samples = end - begin;
-  if (!indices.offsets.empty()) {
-    block.offsets = indices.offsets.subspan(begin, block.samples + 1);
-    return block;
+// The segments of a feature whose view (of the network's inputs, or of their gradients) is not
+// empty, for all samples of a part.
+std::vector<RowSegment> SegmentsOf(const FeatureLayout& feature, size_t samples,
+                                   const Network& network, Tensor (Network::*view_of)(int) const) {
+  std::vector<RowSegment> segments;
+  for (const SegmentLayout& segment : feature.segments) {
+    const Tensor view = (network.*view_of)(segment.input);
+    if (view.empty()) continue;
+    segments.push_back({static_cast<int64_t>(segment.column), static_cast<int64_t>(segment.width),
+                        view.FirstRows(static_cast<int64_t>(samples))});
   }
-  block.rows = indices.rows.subspan(begin, block.samples);
-  if (!indices.weights.empty()) block.weights = indices.weights.subspan(begin, block.samples);
-  return block;
+  return segments;
 }
 
 }  // namespace
@@ -59,215 +65,231 @@ RowIndices SamplesOf(const RowIndices& indices, size_t begin, size_t end) {
 EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool)
     : layout_(*layout),
       network_(network),
+      backend_(network->backend()),
       pool_(pool),
-      table_rows_(layout->tables.size()),
-      rows_(layout->tables.size(), nullptr),
-      pooled_(pool->num_threads()) {}
-
-// The size of a block does not depend on the number of threads, and neither do the results.
-void EmbeddingExchange::ForBlocks(size_t count, size_t block,
-                                  absl::FunctionRef<void(size_t, size_t, int)> body) {
-  pool_->Run(static_cast<int64_t>((count + block - 1) / block), [&](int64_t part, int thread) {
-    const size_t begin = static_cast<size_t>(part) * block;
-    body(begin, std::min(count, begin + block), thread);
-  });
-}
-
-const float* EmbeddingExchange::DecodeRows(const rpc::WireValues& values,
-                                           std::vector<float>* scratch) {
-  if (values.dtype == F32) return reinterpret_cast<const float*>(values.bytes);
-  if (scratch->size() < values.count) scratch->resize(values.count);
-  ForBlocks(values.count, kBlockValues, [&](size_t begin, size_t end, int) {
-    rpc::DecodeWire(values.Subrange(begin, end - begin),
-                    absl::MakeSpan(scratch->data() + begin, end - begin));
-  });
-  return scratch->data();
-}
-
-std::vector<Tensor> EmbeddingExchange::OnHost(Tensor (Network::*view_of)(int) const) {
-  std::vector<Tensor> views;
-  for (int input = 0; input < network_->num_inputs(); ++input) {
-    views.push_back((network_->*view_of)(input));
-    if (!views.back().empty()) views.back() = network_->OnHost(views.back());
-  }
-  return views;
-}
-
-// Rows are decoded first, because samples of different blocks share them. Then a block writes all
-// inputs of its samples; no two blocks write the same memory.
-void EmbeddingExchange::WriteInputs(const PartView& part) {
-  inputs_ = OnHost(&Network::input_view);
+      features_(layout->features.size()),
+      decoded_(layout->tables.size() + layout->features.size()),
+      decoded_memory_(decoded_.size()) {
   for (size_t t = 0; t < layout_.tables.size(); ++t) {
-    rows_[t] = DecodeRows(part.tables[t].values, &table_rows_[t]);
-  }
-  const Tensor numeric = inputs_[0];
-  const bool has_numeric = !numeric.empty() && layout_.numerics > 0;
-  ForBlocks(part.samples, kBlockSamples, [&](size_t begin, size_t end, int thread) {
-    if (has_numeric) {
-      CopyColumns(part.numeric.data() + begin * layout_.numerics, layout_.numerics, end - begin,
-                  layout_.numerics, RowOf(numeric, begin), numeric.stride);
-    }
+    if (!layout_.tables[t].sends_rows) continue;
+    Sent sent;
+    sent.table = static_cast<int>(t);
+    sent.by_row = true;
     for (size_t f = 0; f < layout_.features.size(); ++f) {
-      WriteFeature(layout_.features[f], part.features[f], begin, end, thread);
+      const FeatureLayout& feature = layout_.features[f];
+      if (feature.table != sent.table || feature.pooled_at_worker) continue;
+      sent.features.push_back(static_cast<int>(f));
+    }
+    sent_.push_back(std::move(sent));
+  }
+  for (size_t f = 0; f < layout_.features.size(); ++f) {
+    if (!layout_.features[f].pooled_at_worker) continue;
+    Sent sent;
+    sent.table = layout_.features[f].table;
+    sent.features = {static_cast<int>(f)};
+    sent_.push_back(std::move(sent));
+  }
+}
+
+void EmbeddingExchange::ForBlocks(size_t count, absl::FunctionRef<void(size_t, size_t)> body) {
+  pool_->Run(static_cast<int64_t>((count + kBlockValues - 1) / kBlockValues),
+             [&](int64_t part, int) {
+               const size_t begin = static_cast<size_t>(part) * kBlockValues;
+               body(begin, std::min(count, begin + kBlockValues));
+             });
+}
+
+Tensor EmbeddingExchange::InPayload(DType dtype, const void* host, size_t rows, size_t cols) const {
+  uint8_t* const data = on_backend_ + (static_cast<const uint8_t*>(host) - payload_);
+  const auto stride = static_cast<int64_t>(cols);
+  return {dtype, data, static_cast<int64_t>(rows), stride, stride};
+}
+
+absl::StatusOr<Tensor> EmbeddingExchange::RowsOf(const rpc::WireValues& values, size_t cols,
+                                                 size_t slot) {
+  const size_t rows = cols == 0 ? 0 : values.count / cols;
+  if (values.dtype == F32) return InPayload(DType::kF32, values.bytes, rows, cols);
+  std::vector<float>& decoded = decoded_[slot];
+  if (decoded.size() < values.count) decoded.resize(values.count);
+  ForBlocks(values.count, [&](size_t begin, size_t end) {
+    rpc::DecodeWire(values.Subrange(begin, end - begin),
+                    absl::MakeSpan(decoded.data() + begin, end - begin));
+  });
+  ASSIGN_OR_RETURN(void* const data,
+                   decoded_memory_[slot].Hold(backend_, BytesOf(decoded.data(), values.count)));
+  return TensorF32(data, static_cast<int64_t>(rows), static_cast<int64_t>(cols));
+}
+
+FeatureExchange EmbeddingExchange::IdsOf(size_t f, const PartView& part, const Tensor& rows) const {
+  const FeatureLayout& feature = layout_.features[f];
+  const RowIndices& indices = part.features[f].indices;
+  FeatureExchange result;
+  result.samples = static_cast<int64_t>(part.samples);
+  result.rows = rows;
+  result.one_row_a_sample = feature.pooled_at_worker;
+  if (feature.pooled_at_worker) return result;
+  result.pooling = PoolingOf(feature.pooling);
+  result.max_length = static_cast<int64_t>(feature.max_length);
+  result.ids = InPayload(DType::kU32, indices.rows.data(), 1, indices.rows.size());
+  if (!indices.offsets.empty()) {
+    result.offsets = InPayload(DType::kU32, indices.offsets.data(), 1, indices.offsets.size());
+  }
+  if (!indices.weights.empty()) {
+    result.weights = InPayload(DType::kF32, indices.weights.data(), 1, indices.weights.size());
+  }
+  return result;
+}
+
+// On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
+absl::Status EmbeddingExchange::WriteInputs(const PartView& part) {
+  payload_ = part.payload.data();
+  ASSIGN_OR_RETURN(void* const on_backend, payload_memory_.Hold(backend_, part.payload));
+  on_backend_ = static_cast<uint8_t*>(on_backend);
+  std::vector<Tensor> rows(layout_.tables.size());
+  for (size_t t = 0; t < rows.size(); ++t) {
+    if (!layout_.tables[t].sends_rows) continue;
+    ASSIGN_OR_RETURN(rows[t], RowsOf(part.tables[t].values, layout_.tables[t].row_values, t));
+  }
+  const auto samples = static_cast<int64_t>(part.samples);
+  std::vector<FeatureExchange> gathers;
+  const Tensor numeric = network_->input_view(0);
+  if (!numeric.empty() && layout_.numerics > 0) {
+    FeatureExchange block;
+    block.samples = samples;
+    block.rows = InPayload(DType::kF32, part.numeric.data(), part.samples, layout_.numerics);
+    block.one_row_a_sample = true;
+    block.segments = {{0, block.rows.cols, numeric.FirstRows(samples)}};
+    gathers.push_back(std::move(block));
+  }
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const FeatureLayout& feature = layout_.features[f];
+    Tensor of_feature = rows[feature.table];
+    if (feature.pooled_at_worker) {
+      ASSIGN_OR_RETURN(of_feature,
+                       RowsOf(part.features[f].pooled, layout_.tables[feature.table].row_values,
+                              layout_.tables.size() + f));
+    }
+    features_[f] = IdsOf(f, part, of_feature);
+    gathers.push_back(features_[f]);
+    gathers.back().segments = SegmentsOf(feature, part.samples, *network_, &Network::input_view);
+    if (feature.length_input < 0) continue;
+    const Tensor lengths = network_->input_view(feature.length_input);
+    if (!lengths.empty()) gathers.back().lengths = lengths.FirstRows(samples);
+  }
+  backend_->GatherRows(gathers);
+  return absl::OkStatus();
+}
+
+// Made on the host from the part's own ids, once for a part, and only for a backend that wants it.
+absl::StatusOr<RowInverse> EmbeddingExchange::InverseOf(const PartView& part, Sent* sent) {
+  if (!sent->by_row || !backend_->ScattersByRow()) return RowInverse();
+  std::vector<absl::Span<const uint32_t>> ids;
+  for (const int f : sent->features) ids.push_back(part.features[f].indices.rows);
+  InvertIds(ids, part.tables[sent->table].num_rows, &sent->inverse);
+  const auto hold = [&](const std::vector<uint32_t>& values,
+                        GrowingMemory* memory) -> absl::StatusOr<Tensor> {
+    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                          values.size() * sizeof(uint32_t));
+    ASSIGN_OR_RETURN(void* const data, memory->Hold(backend_, bytes));
+    const auto count = static_cast<int64_t>(values.size());
+    return Tensor{DType::kU32, data, 1, count, count};
+  };
+  RowInverse inverse;
+  ASSIGN_OR_RETURN(inverse.starts, hold(sent->inverse.starts, &sent->starts));
+  ASSIGN_OR_RETURN(inverse.positions, hold(sent->inverse.positions, &sent->positions));
+  return inverse;
+}
+
+// `sums` is filled by the next Sync.
+absl::Status EmbeddingExchange::Scatter(const PartView& part, float* sums, Sent* sent) {
+  const size_t rows = sent->by_row ? part.tables[sent->table].num_rows : part.samples;
+  const size_t row_values = layout_.tables[sent->table].row_values;
+  Tensor to = TensorF32(backend_->DeviceView(sums), static_cast<int64_t>(rows),
+                        static_cast<int64_t>(row_values));
+  const bool copied = to.empty();
+  if (copied) {
+    ASSIGN_OR_RETURN(to.data, sent->memory.Get(backend_, to.size_bytes()));
+  }
+  std::vector<FeatureExchange> features;
+  for (const int f : sent->features) {
+    features.push_back(features_[f]);
+    features.back().segments =
+        SegmentsOf(layout_.features[f], part.samples, *network_, &Network::input_gradient);
+  }
+  ASSIGN_OR_RETURN(const RowInverse inverse, InverseOf(part, sent));
+  backend_->ScatterGradients(features, inverse, to);
+  if (copied) CopyOut(backend_, to, absl::MakeSpan(sums, rows * row_values));
+  return absl::OkStatus();
+}
+
+uint64_t EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sums, uint8_t* to,
+                                   bool* finite) {
+  std::atomic<bool> all_finite{true};
+  std::atomic<uint64_t> saturated{0};
+  ForBlocks(sums.size(), [&](size_t begin, size_t end) {
+    uint8_t* const bytes = to + begin * rpc::WireValueBytes(dtype);
+    const absl::Span<float> block = sums.subspan(begin, end - begin);
+    // A sum over many samples may exceed an F16 although the model is sound, and would do so again
+    // in the next step, so it is sent as the largest F16. Only the f32 sum tells whether the model
+    // is broken.
+    if (dtype != F32) rpc::EncodeWire(block, dtype, bytes);
+    if (dtype == F16) {
+      if (!AllFinite(F32, reinterpret_cast<const uint8_t*>(block.data()), block.size())) {
+        all_finite.store(false);
+      }
+      saturated += SaturateF16(absl::MakeSpan(reinterpret_cast<uint16_t*>(bytes), block.size()));
+    } else if (!AllFinite(dtype, bytes, block.size())) {
+      all_finite.store(false);
     }
   });
+  if (!all_finite.load()) *finite = false;
+  return saturated.load();
 }
 
-void EmbeddingExchange::WriteFeature(const FeatureLayout& feature, const PartView::Feature& values,
-                                     size_t begin, size_t end, int thread) {
-  if (feature.pooled_at_worker) {
-    WritePooled(feature, values.pooled, begin, end, thread);
-    return;
-  }
-  const size_t row_values = layout_.tables[feature.table].row_values;
-  for (const SegmentLayout& segment : feature.segments) {
-    const Tensor view = inputs_[segment.input];
-    if (view.empty()) continue;
-    if (feature.pooling == FeatureConfig::NONE) {
-      WriteSequence(feature, segment, values.indices, begin, end);
-      continue;
-    }
-    PoolForward(feature.pooling, SamplesOf(values.indices, begin, end), rows_[feature.table],
-                {row_values, segment.column, segment.width}, RowOf(view, begin), view.stride);
-  }
-  if (feature.length_input < 0) return;
-  const Tensor lengths = inputs_[feature.length_input];
-  if (lengths.empty()) return;
-  for (size_t s = begin; s < end; ++s) {
-    *RowOf(lengths, s) =
-        static_cast<float>(std::min(feature.max_length, NumIds(values.indices, s)));
-  }
-}
-
-// SequenceForward writes samples one after another, but the rows of an input may be further apart,
-// so each sample is a call of its own.
-void EmbeddingExchange::WriteSequence(const FeatureLayout& feature, const SegmentLayout& segment,
-                                      const RowIndices& indices, size_t begin, size_t end) {
-  const Tensor view = inputs_[segment.input];
-  const RowColumns columns{layout_.tables[feature.table].row_values, segment.column, segment.width};
-  uint32_t length = 0;
-  for (size_t s = begin; s < end; ++s) {
-    SequenceForward(SamplesOf(indices, s, s + 1), feature.max_length, rows_[feature.table], columns,
-                    RowOf(view, s), segment.width, absl::MakeSpan(&length, 1));
-  }
-}
-
-void EmbeddingExchange::WritePooled(const FeatureLayout& feature, const rpc::WireValues& pooled,
-                                    size_t begin, size_t end, int thread) {
-  const size_t row_values = layout_.tables[feature.table].row_values;
-  const size_t count = (end - begin) * row_values;
-  const rpc::WireValues block = pooled.Subrange(begin * row_values, count);
-  const float* from = reinterpret_cast<const float*>(block.bytes);
-  if (block.dtype != F32) {
-    pooled_[thread].resize(count);
-    rpc::DecodeWire(block, absl::MakeSpan(pooled_[thread]));
-    from = pooled_[thread].data();
-  }
-  for (const SegmentLayout& segment : feature.segments) {
-    const Tensor view = inputs_[segment.input];
-    if (view.empty()) continue;
-    CopyColumns(from + segment.column, row_values, end - begin, segment.width, RowOf(view, begin),
-                view.stride);
-  }
-}
-
-// Runs on one thread for all samples: several of them add to the same row, and the order of these
-// additions must not depend on the number of threads.
-void EmbeddingExchange::AddGradients(const FeatureLayout& feature, const PartView& part,
-                                     const PartView::Feature& values, float* gradients) {
-  const size_t row_values = layout_.tables[feature.table].row_values;
-  for (const SegmentLayout& segment : feature.segments) {
-    const Tensor view = input_gradients_[segment.input];
-    if (view.empty()) continue;
-    const RowColumns columns{row_values, segment.column, segment.width};
-    if (feature.pooled_at_worker) {
-      CopyColumns(view.f32(), view.stride, part.samples, segment.width, gradients + segment.column,
-                  row_values);
-    } else if (feature.pooling != FeatureConfig::NONE) {
-      PoolBackward(feature.pooling, values.indices, view.f32(), view.stride, columns, gradients);
-    } else {
-      for (size_t s = 0; s < part.samples; ++s) {
-        SequenceBackward(SamplesOf(values.indices, s, s + 1), feature.max_length, RowOf(view, s),
-                         segment.width, columns, gradients);
-      }
-    }
-  }
-}
-
-PartGradients EmbeddingExchange::ReadGradients(const PartView& part, bool* finite) {
-  input_gradients_ = OnHost(&Network::input_gradient);
+absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(const PartView& part, bool* finite) {
   PartGradients result;
   result.header.set_dtype(part.dtype);
   rpc::PayloadBuilder builder;
-  for (size_t t = 0; t < layout_.tables.size(); ++t) {
-    const TableLayout& table = layout_.tables[t];
-    if (!table.sends_rows) continue;
-    TableGradients* sent = result.header.add_tables();
-    sent->set_table(table.id);
-    sent->set_num_rows(part.tables[t].num_rows);
-    sent->set_row_values(static_cast<uint32_t>(table.row_values));
-    builder.Reserve(part.dtype, part.tables[t].num_rows * table.row_values,
-                    sent->mutable_gradients());
-  }
-  for (size_t f = 0; f < layout_.features.size(); ++f) {
-    if (!layout_.features[f].pooled_at_worker) continue;
-    FeatureGradients* sent = result.header.add_features();
-    sent->set_feature(static_cast<uint32_t>(f));
-    builder.Reserve(part.dtype, part.samples * layout_.tables[layout_.features[f].table].row_values,
-                    sent->mutable_gradients());
+  for (const Sent& sent : sent_) {
+    const TableLayout& table = layout_.tables[sent.table];
+    if (sent.by_row) {
+      const size_t num_rows = part.tables[sent.table].num_rows;
+      TableGradients* of_table = result.header.add_tables();
+      of_table->set_table(table.id);
+      of_table->set_num_rows(num_rows);
+      of_table->set_row_values(static_cast<uint32_t>(table.row_values));
+      builder.Reserve(part.dtype, num_rows * table.row_values, of_table->mutable_gradients());
+    } else {
+      FeatureGradients* of_feature = result.header.add_features();
+      of_feature->set_feature(static_cast<uint32_t>(sent.features[0]));
+      builder.Reserve(part.dtype, part.samples * table.row_values, of_feature->mutable_gradients());
+    }
   }
   builder.Allocate();
 
-  // f32 sums are made where they are sent from; others in scratch memory, and converted once.
-  std::atomic<bool> all_finite{true};
-  std::atomic<uint64_t> saturated{0};
-  const auto fill = [&](const Section& section, auto add) {
-    const size_t count = section.size_bytes() / rpc::WireValueBytes(part.dtype);
-    uint8_t* to = builder.Fill<uint8_t>(section).data();
-    float* sums = reinterpret_cast<float*>(to);
+  // f32 sums are made where they are sent from; others in scratch memory, and converted once. All
+  // are enqueued before the one wait, so a device works on them without a pause.
+  std::vector<absl::Span<uint8_t>> sections;
+  std::vector<absl::Span<float>> sums;
+  int tables = 0;
+  int features = 0;
+  for (Sent& sent : sent_) {
+    const Section& section = sent.by_row ? result.header.tables(tables++).gradients()
+                                         : result.header.features(features++).gradients();
+    sections.push_back(builder.Fill<uint8_t>(section));
+    const size_t count = sections.back().size() / rpc::WireValueBytes(part.dtype);
+    float* to = reinterpret_cast<float*>(sections.back().data());
     if (part.dtype != F32) {
-      if (gradients_.size() < count) gradients_.resize(count);
-      sums = gradients_.data();
+      if (sent.host.size() < count) sent.host.resize(count);
+      to = sent.host.data();
     }
-    ForBlocks(count, kBlockValues,
-              [&](size_t begin, size_t end, int) { std::fill(sums + begin, sums + end, 0.f); });
-    add(sums);
-    ForBlocks(count, kBlockValues, [&](size_t begin, size_t end, int) {
-      uint8_t* const bytes = to + begin * rpc::WireValueBytes(part.dtype);
-      const auto block = absl::MakeSpan(sums + begin, end - begin);
-      // A sum over many samples may exceed an F16 although the model is sound, and would do so
-      // again in the next step, so it is sent as the largest F16. Only the f32 sum tells whether
-      // the model is broken.
-      if (part.dtype != F32) rpc::EncodeWire(block, part.dtype, bytes);
-      if (part.dtype == F16) {
-        if (!AllFinite(F32, reinterpret_cast<const uint8_t*>(block.data()), block.size())) {
-          all_finite.store(false);
-        }
-        saturated += SaturateF16(absl::MakeSpan(reinterpret_cast<uint16_t*>(bytes), block.size()));
-      } else if (!AllFinite(part.dtype, bytes, block.size())) {
-        all_finite.store(false);
-      }
-    });
-  };
-  int sent_table = 0;
-  int sent_feature = 0;
-  for (size_t t = 0; t < layout_.tables.size(); ++t) {
-    if (!layout_.tables[t].sends_rows) continue;
-    fill(result.header.tables(sent_table++).gradients(), [&](float* sums) {
-      for (size_t f = 0; f < layout_.features.size(); ++f) {
-        const FeatureLayout& feature = layout_.features[f];
-        if (feature.table != static_cast<int>(t) || feature.pooled_at_worker) continue;
-        AddGradients(feature, part, part.features[f], sums);
-      }
-    });
+    sums.push_back(absl::MakeSpan(to, count));
+    RETURN_IF_ERROR(Scatter(part, to, &sent));
   }
-  for (size_t f = 0; f < layout_.features.size(); ++f) {
-    if (!layout_.features[f].pooled_at_worker) continue;
-    fill(result.header.features(sent_feature++).gradients(),
-         [&](float* sums) { AddGradients(layout_.features[f], part, part.features[f], sums); });
+  backend_->Sync();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    result.saturated_values += Encode(part.dtype, sums[i], sections[i].data(), finite);
   }
-  if (!all_finite.load()) *finite = false;
-  result.saturated_values = saturated.load();
   result.payload = builder.Take();
   return result;
 }

@@ -11,8 +11,12 @@
 #include "common/config/text_format.h"
 #include "common/numeric/half.h"
 #include "common/numeric/random.h"
+#include "common/rpc/payload.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/trainer/fake_tables.h"
 
@@ -74,7 +78,8 @@ std::vector<FakeSample> Samples() {
 
 class ExchangeOn {
  public:
-  explicit ExchangeOn(int threads) : pool_(threads) {
+  explicit ExchangeOn(int threads, std::unique_ptr<Backend> backend = nullptr)
+      : pool_(threads), backend_(backend != nullptr ? std::move(backend) : NewCpuBackend(&pool_)) {
     CHECK_OK(ParseText(kJob, "job", &job_));
     layout_ = MakePartLayout(job_);
     tables_ = std::make_unique<FakeTables>(&layout_);
@@ -97,13 +102,18 @@ class ExchangeOn {
     auto view = ReadPart(layout_, kSamples, part_);
     CHECK_OK(view.status());
     view_ = *std::move(view);
-    exchange_->WriteInputs(view_);
+    CHECK_OK(exchange_->WriteInputs(view_));
     std::vector<float> values;
+    std::vector<std::vector<float>> inputs;
+    for (int input = 0; input < network_->num_inputs(); ++input) {
+      const Tensor view = network_->input_view(input);
+      inputs.push_back(
+          ReadFloats(backend_.get(), view.FirstRows(static_cast<int64_t>(samples.size()))));
+    }
     for (size_t s = 0; s < samples.size(); ++s) {
-      for (int input = 0; input < network_->num_inputs(); ++input) {
-        const Tensor tensor = network_->input_view(input);
-        const float* row = tensor.f32(static_cast<int64_t>(s));
-        values.insert(values.end(), row, row + tensor.cols);
+      for (const std::vector<float>& input : inputs) {
+        const size_t width = input.size() / samples.size();
+        values.insert(values.end(), &input[s * width], &input[s * width] + width);
       }
     }
     return values;
@@ -113,10 +123,13 @@ class ExchangeOn {
     CHECK_OK(network_->Forward(static_cast<int64_t>(view_.samples), PassContext::Training(0, 0)));
     network_->Loss(view_.labels, {}, {});
     CHECK_OK(network_->Backward());
-    return exchange_->ReadGradients(view_, finite);
+    auto gradients = exchange_->ReadGradients(view_, finite);
+    CHECK_OK(gradients.status());
+    return *std::move(gradients);
   }
 
   Network* network() { return network_.get(); }
+  Backend* backend() { return backend_.get(); }
   const PartLayout& layout() const { return layout_; }
 
  private:
@@ -124,7 +137,7 @@ class ExchangeOn {
   JobConfig job_;
   PartLayout layout_;
   std::unique_ptr<FakeTables> tables_;
-  const std::unique_ptr<Backend> backend_ = NewCpuBackend(1);
+  const std::unique_ptr<Backend> backend_;
   const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
   std::unique_ptr<Network> network_;
   std::unique_ptr<EmbeddingExchange> exchange_;
@@ -156,10 +169,8 @@ TEST(EmbeddingExchangeTest, ASequenceHasItsLength) {
   ExchangeOn exchange(1);
   exchange.Write(samples, F32);
   const Tensor lengths = exchange.network()->input_view(exchange.layout().features[3].length_input);
-  EXPECT_EQ(*lengths.f32(0), 0);
-  EXPECT_EQ(*lengths.f32(1), 1);
-  EXPECT_EQ(*lengths.f32(2), 3);
-  EXPECT_EQ(*lengths.f32(3), 3);  // at most max_length
+  EXPECT_EQ(ReadFloats(exchange.backend(), lengths.FirstRows(4)),
+            (std::vector<float>{0, 1, 3, 3}));  // at most max_length
 }
 
 TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
@@ -173,6 +184,60 @@ TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
     ASSERT_EQ(a.payload.size(), b.payload.size());
     EXPECT_TRUE(
         std::equal(a.payload.data(), a.payload.data() + a.payload.size(), b.payload.data()));
+  }
+}
+
+// What the network's inputs and the answer's gradients are on a backend, without its own network.
+struct Exchanged {
+  std::vector<float> inputs, gradients;
+};
+Exchanged ExchangeAll(WireDtype dtype, std::unique_ptr<Backend> backend) {
+  ExchangeOn exchange(2, std::move(backend));
+  Exchanged all;
+  // A small part first: what the exchange keeps on the backend has to grow.
+  std::vector<FakeSample> few = Samples();
+  few.resize(5);
+  for (const std::vector<FakeSample>& samples : {few, Samples()}) {
+    const std::vector<float> inputs = exchange.Write(samples, dtype);
+    all.inputs.insert(all.inputs.end(), inputs.begin(), inputs.end());
+    bool finite = true;
+    const PartGradients gradients = exchange.Gradients(&finite);
+    EXPECT_TRUE(finite);
+    const auto decode = [&](const Section& section) {
+      const size_t count = section.size_bytes() / rpc::WireValueBytes(dtype);
+      const auto view = rpc::WireView(gradients.payload, section, dtype, count, "gradients");
+      CHECK_OK(view.status());
+      all.gradients.resize(all.gradients.size() + count);
+      rpc::DecodeWire(*view, absl::MakeSpan(all.gradients).last(count));
+    };
+    for (const TableGradients& table : gradients.header.tables()) decode(table.gradients());
+    for (const FeatureGradients& f : gradients.header.features()) decode(f.gradients());
+  }
+  return all;
+}
+
+TEST(EmbeddingExchangeTest, ABackendThatTheHostCannotReachGivesTheSameBits) {
+  for (const WireDtype dtype : {F32, BF16, F16}) {
+    const Exchanged cpu = ExchangeAll(dtype, NewCpuBackend(1));
+    const Exchanged device =
+        ExchangeAll(dtype, NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone));
+    EXPECT_EQ(device.inputs, cpu.inputs);
+    EXPECT_EQ(device.gradients, cpu.gradients);
+  }
+}
+
+TEST(EmbeddingExchangeTest, ABackendThatScattersByRowGivesTheSameSums) {
+  const Exchanged cpu = ExchangeAll(F32, NewCpuBackend(1));
+  const Exchanged by_row =
+      ExchangeAll(F32, NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone));
+  ASSERT_EQ(by_row.inputs.size(), cpu.inputs.size());
+  for (size_t i = 0; i < cpu.inputs.size(); ++i) {
+    ASSERT_NEAR(by_row.inputs[i], cpu.inputs[i], 1e-5) << i;
+  }
+  ASSERT_EQ(by_row.gradients.size(), cpu.gradients.size());
+  for (size_t i = 0; i < cpu.gradients.size(); ++i) {
+    ASSERT_NEAR(by_row.gradients[i], cpu.gradients[i], 1e-4 * (1 + std::abs(cpu.gradients[i])))
+        << i;
   }
 }
 

@@ -119,7 +119,7 @@ void BM_WriteInputs(benchmark::State& state) {
   Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
   EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
-  for (auto _ : state) exchange.WriteInputs(view);
+  for (auto _ : state) CHECK_OK(exchange.WriteInputs(view));
   PerSample(state);
 }
 
@@ -127,13 +127,13 @@ void BM_ReadGradients(benchmark::State& state) {
   Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
   EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
-  exchange.WriteInputs(view);
+  CHECK_OK(exchange.WriteInputs(view));
   CHECK(setup.network->Forward(kSamples, PassContext::Training(0, 0)).ok());
   setup.network->Loss(view.labels, {}, {});
   CHECK(setup.network->Backward().ok());
   bool finite = true;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(exchange.ReadGradients(view, &finite).payload.data());
+    benchmark::DoNotOptimize(exchange.ReadGradients(view, &finite)->payload.data());
   }
   PerSample(state);
 }

@@ -124,7 +124,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
   PartView view;
   if (part.has_value()) {
     ASSIGN_OR_RETURN(view, Read(*part));
-    exchange.WriteInputs(view);
+    RETURN_IF_ERROR(exchange.WriteInputs(view));
   }
   const PassContext pass =
       PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view));
@@ -136,7 +136,9 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
   // its part's embeddings.
   bool finite = network->CountNonFiniteGradients() == 0;
   PartGradients gradients;
-  if (part.has_value()) gradients = exchange.ReadGradients(view, &finite);
+  if (part.has_value()) {
+    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(view, &finite));
+  }
   std::vector<float> logits;
   if (view.samples > 0) {
     logits = network->ReadLogits();
@@ -191,7 +193,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
 
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   ASSIGN_OR_RETURN(const PartView view, Read(part));
-  exchange.WriteInputs(view);
+  RETURN_IF_ERROR(exchange.WriteInputs(view));
   RETURN_IF_ERROR(
       options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
   const std::vector<float> logits = options.network->ReadLogits();

@@ -107,6 +107,7 @@ absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
                                   const PartInput& input) {
   PartView view;
   view.dtype = input.header.dtype();
+  view.payload = {input.payload.data(), input.payload.size()};
   RETURN_IF_ERROR(ReadDense(layout, max_samples, input, &view));
   RETURN_IF_ERROR(ReadTables(layout, input, &view));
   if (input.header.features_size() != static_cast<int>(layout.features.size())) {

@@ -28,6 +28,7 @@ struct PartView {
     rpc::WireValues pooled;  // pooled at the worker: [samples, row_values]
   };
 
+  absl::Span<const uint8_t> payload;  // which the others refer to
   size_t samples = 0;
   uint64_t first_sample = 0;  // index in the global batch
   WireDtype dtype = F32;

@@ -15,6 +15,7 @@
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/deferred_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/trainer/fake_tables.h"
 #include "nn_worker/trainer/network_trainer.h"
@@ -37,7 +38,7 @@ class TrainerRanks {
       pools_.push_back(std::make_unique<ForkJoinPool>(1 + r % 2));
       backends_.push_back(NewCpuBackend(pools_.back().get()));
       if (deferred) {
-        backends_.back() = NewDeferredBackend(std::move(backends_.back()), HostAccess::kByViewing);
+        backends_.back() = NewDeferredBackend(std::move(backends_.back()), HostAccess::kNone);
       }
       NetworkOptions options;
       options.model = job_.model();
@@ -118,8 +119,7 @@ class TrainerRanks {
   }
 
   std::vector<float> Weights(int rank) {
-    const auto parameters = networks_[rank]->parameters();
-    return std::vector<float>(parameters.begin(), parameters.end());
+    return ReadFloats(backends_[rank].get(), networks_[rank]->parameters());
   }
   // As a model holds it: weights, running statistics, the optimizer's state.
   std::string Saved(int rank) { return networks_[rank]->Save(); }

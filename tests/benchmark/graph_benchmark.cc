@@ -68,12 +68,14 @@ NetworkOptions DeepFm(const Shape& shape) {
 }
 
 // Copies the rows of a batch to the graph's inputs.
-void FillInputs(const std::vector<float>& rows, int64_t batch, Network* network) {
+void FillInputs(const std::vector<float>& rows, int64_t batch, Backend* backend, Network* network) {
+  backend->Sync();
   for (int input = 0; input < network->num_inputs(); ++input) {
     const Tensor view = network->input_view(input);
+    float* const to = static_cast<float*>(backend->HostView(view.data));
     for (int64_t i = 0; i < batch; ++i) {
       const size_t at = (i * 131 + input * 17) % (rows.size() - kDim);
-      std::memcpy(view.f32(i), rows.data() + at, view.cols * sizeof(float));
+      std::memcpy(to + i * view.stride, rows.data() + at, view.cols * sizeof(float));
     }
   }
 }
@@ -106,7 +108,7 @@ void Run(const Shape& shape, int threads) {
 
   int64_t step = 0;
   const auto train = [&] {
-    FillInputs(rows, shape.batch, network->get());
+    FillInputs(rows, shape.batch, backend.get(), network->get());
     CHECK_OK((*network)->Forward(shape.batch, PassContext::Training(step, 0)));
     (*network)->Loss(labels, {}, {});
     CHECK_OK((*network)->Backward());

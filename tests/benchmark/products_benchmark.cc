@@ -22,6 +22,7 @@
 #include "common/config/job_config.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/trainer/part_layout.h"
 
@@ -52,16 +53,17 @@ std::vector<Product> ProductsOf(const Graph& graph) {
 
 Tensor RandomTensor(Backend* backend, int64_t rows, int64_t cols, bool padded) {
   // Activations have rows that begin at cache lines, as in the network; weights have no gaps.
-  const int64_t stride = padded ? (cols + 15) / 16 * 16 : cols;
-  const auto memory = backend->Allocate(rows * stride * static_cast<int64_t>(sizeof(float)));
-  CHECK_OK(memory.status());
-  const Tensor tensor{DType::kF32, *memory, rows, cols, stride};
+  const int64_t stride = padded ? PaddedStride(DType::kF32, cols) : cols;
+  const auto tensor = AllocateTensor(backend, DType::kF32, rows, cols, stride);
+  CHECK_OK(tensor.status());
+  std::vector<float> values;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = 0; c < cols; ++c) {
-      tensor.f32(i)[c] = static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5);
+      values.push_back(static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5));
     }
   }
-  return tensor;
+  CopyIn(backend, values, *tensor);
+  return *tensor;
 }
 
 double SecondsNow() {

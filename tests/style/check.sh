@@ -26,7 +26,8 @@ check_format() {
 }
 
 # Layers: proto <- common <- roles <- deploy <- tests. Roles do not include each other, and only
-# service and client files include generated services.
+# service and client files include generated services. The values of a tensor are reached directly
+# by backends in host memory alone, so that everything else works on a device.
 check_layers() {
   files '*.h' '*.cc' | scan '
     function may(from, to) {
@@ -48,6 +49,10 @@ check_layers() {
       if (quoted[2] ~ /\.grpc\.pb\.h$/ && FILENAME !~ /(service|client)[a-z_]*\.(h|cc)$/ &&
           FILENAME !~ /_test\.cc$/)
         print FILENAME ":" FNR ": services are included by service and client files only"
+    }
+    $2 == "\"nn_worker/backend/host_tensor.h\"" &&
+        FILENAME !~ /^nn_worker\/backend\/(cpu_[a-z_]*|reference_backend|product_benchmark)\.cc$/ {
+      print FILENAME ":" FNR ": only backends in host memory reach the values of a tensor"
     }
     /^#include [<"](cuda|cublas|nccl)/ &&
         FILENAME !~ /^nn_worker\/(backend\/cuda\/|collective\/nccl_collective\.cc)/ {

@@ -1,0 +1,17 @@
+#include "nn_worker/backend/backend_conformance.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/reference_backend.h"
+
+namespace satrap {
+namespace {
+
+// Shows that the suite itself keeps to the contract, so that a device can be tested with it.
+INSTANTIATE_TEST_SUITE_P(
+    Deferred, BackendConformance,
+    testing::Values<BackendFactory>(
+        [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },
+        [] { return NewDeferredBackend(NewCpuBackend(2), HostAccess::kNone); }));
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,40 @@
+// The values of a tensor whose memory is the host's. Only backends that compute in host memory
+// include this (CpuBackend, ReferenceBackend, their loops and their own tests): tests/style checks
+// it. Everything else copies (tensor_copy.h), and so works on any backend.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_HOST_TENSOR_H_
+#define SATRAP_NN_WORKER_BACKEND_HOST_TENSOR_H_
+
+#include <cstdint>
+
+#include "common/base/check.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+// The values of a row of an F32 tensor.
+inline float* FloatsOf(const Tensor& tensor, int64_t row = 0) {
+  CHECK(tensor.dtype == DType::kF32);
+  return static_cast<float*>(tensor.data) + row * tensor.stride;
+}
+
+// The values of a row of an F64 tensor.
+inline double* DoublesOf(const Tensor& tensor, int64_t row = 0) {
+  CHECK(tensor.dtype == DType::kF64);
+  return static_cast<double*>(tensor.data) + row * tensor.stride;
+}
+
+// The values of a row of a U32 tensor.
+inline uint32_t* UintsOf(const Tensor& tensor, int64_t row = 0) {
+  CHECK(tensor.dtype == DType::kU32);
+  return static_cast<uint32_t*>(tensor.data) + row * tensor.stride;
+}
+
+// The bytes of a row, whatever its dtype.
+inline uint8_t* BytesOf(const Tensor& tensor, int64_t row = 0) {
+  return static_cast<uint8_t*>(tensor.data) + row * tensor.stride * DTypeBytes(tensor.dtype);
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_HOST_TENSOR_H_

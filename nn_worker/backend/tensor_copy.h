@@ -1,0 +1,44 @@
+// Typed copies between the host and the memory of a Backend: Backend::CopyIn and CopyOut, whose
+// bytes have a type here. Row i of `host` is row i of the tensor, without gaps.
+//
+// F32 is float, F64 double, U32 uint32_t and U8 uint8_t; F16 and BF16 are their bits, uint16_t.
+// REQUIRES, of all: the tensor's dtype is that of the host's values; host.size() == tensor.size()
+
+#ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_
+#define SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+// The host's memory may be reused when the call returns.
+void CopyIn(Backend* backend, absl::Span<const float> host, Tensor tensor);
+void CopyIn(Backend* backend, absl::Span<const double> host, Tensor tensor);
+void CopyIn(Backend* backend, absl::Span<const uint16_t> host, Tensor tensor);
+void CopyIn(Backend* backend, absl::Span<const uint32_t> host, Tensor tensor);
+void CopyIn(Backend* backend, absl::Span<const uint8_t> host, Tensor tensor);
+
+// The host's memory is filled by the backend's next Sync.
+void CopyOut(Backend* backend, Tensor tensor, absl::Span<float> host);
+void CopyOut(Backend* backend, Tensor tensor, absl::Span<double> host);
+void CopyOut(Backend* backend, Tensor tensor, absl::Span<uint16_t> host);
+void CopyOut(Backend* backend, Tensor tensor, absl::Span<uint32_t> host);
+void CopyOut(Backend* backend, Tensor tensor, absl::Span<uint8_t> host);
+
+// All values of an F32 or F64 tensor. Waits for the backend.
+std::vector<float> ReadFloats(Backend* backend, Tensor tensor);
+std::vector<double> ReadDoubles(Backend* backend, Tensor tensor);
+
+// Zeroed memory of the backend, rows without gaps unless `stride` is given. RESOURCE_EXHAUSTED.
+absl::StatusOr<Tensor> AllocateTensor(Backend* backend, DType dtype, int64_t rows, int64_t cols,
+                                      int64_t stride = 0);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_
