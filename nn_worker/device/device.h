@@ -1,0 +1,63 @@
+// A Device owns an accelerator's memory and makes the streams that run kernels and copies on it. The
+// host reaches device memory by copies alone. Implementations: host/host_device.h, which runs kernels
+// on the CPU; one for CUDA is to follow.
+//
+// Nothing here waits, except WaitForEvent, which polls: whoever waits can always be stopped.
+//
+// Thread-safe. Streams and events are thread-compatible. Memory, streams and events are destroyed
+// before their device.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_DEVICE_H_
+#define SATRAP_NN_WORKER_DEVICE_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// An allocation, freed with this object. REQUIRES, when it is destroyed: every operation enqueued on
+// the device has run
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual void* data() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+// A point of a stream (Stream::Record). May be recorded again.
+class Event {
+ public:
+  virtual ~Event() = default;
+  // Whether the point that was recorded last has been reached; true if none was. The error of the
+  // device if it has failed. Does not wait.
+  virtual absl::StatusOr<bool> Poll() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Both: `bytes` bytes, aligned to 64, contents undefined. RESOURCE_EXHAUSTED if there is not enough
+  // memory. Callers allocate at the start, never during a step.
+  virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
+  // Memory of the host, for copies.
+  virtual absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) = 0;
+
+  // INTERNAL if the device refuses.
+  virtual absl::StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
+  virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
+};
+
+// Polls until `event` has happened. DEADLINE_EXCEEDED after `timeout_ms`; CANCELLED as soon as
+// `aborted` returns true; the error of the device if it has failed. After an error the event may
+// still happen, and may be waited for again.
+absl::Status WaitForEvent(Event* event, int64_t timeout_ms, absl::FunctionRef<bool()> aborted);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_DEVICE_H_

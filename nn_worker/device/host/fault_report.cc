@@ -1,0 +1,70 @@
+#include "nn_worker/device/host/fault_report.h"
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "common/base/check.h"
+#include "nn_worker/device/host/block_runner.h"
+#include "nn_worker/device/host/device_memory.h"
+#include "nn_worker/device/host/kernel_thread.h"
+
+namespace satrap::host {
+namespace {
+
+// A signal handler has no argument: what it needs must be global.
+std::array<std::atomic<const DeviceMemory*>, 256> watched;
+struct sigaction handler_before;
+
+// The processor says in bit 1 of the error code whether the access was a write.
+bool IsWrite(const void* context) {
+  return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+}
+
+// The fault comes from the thread itself, in a plain access to device memory: it holds no lock of the
+// allocator, so a message may be composed here.
+void OnFault(int signal, siginfo_t* info, void* context) {
+  for (const std::atomic<const DeviceMemory*>& slot : watched) {
+    const DeviceMemory* const memory = slot.load();
+    if (memory == nullptr || !memory->Reserves(info->si_addr)) continue;
+    const std::string access =
+        (IsWrite(context) ? " wrote " : " read ") + memory->Describe(info->si_addr);
+    const bool kernels_stay_within_device_memory = current_thread == nullptr;
+    CHECK(kernels_stay_within_device_memory) << DescribeThread(*current_thread) << access;
+    const bool host_uses_copies = false;
+    CHECK(host_uses_copies) << "the host" << access
+                            << " of the device; use CopyIn and CopyOut (stream.h)";
+  }
+  // The same instruction faults again, and the handler that was there before gets it.
+  sigaction(signal, &handler_before, nullptr);
+}
+
+void InstallHandler() {
+  struct sigaction action = {};
+  action.sa_sigaction = &OnFault;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  CHECK(sigaction(SIGSEGV, &action, &handler_before) == 0);
+}
+
+}  // namespace
+
+void AddFaultReport(const DeviceMemory* memory) {
+  [[maybe_unused]] static const bool installed = (InstallHandler(), true);
+  for (std::atomic<const DeviceMemory*>& slot : watched) {
+    const DeviceMemory* none = nullptr;
+    if (slot.compare_exchange_strong(none, memory)) return;
+  }
+}
+
+void RemoveFaultReport(const DeviceMemory* memory) {
+  for (std::atomic<const DeviceMemory*>& slot : watched) {
+    const DeviceMemory* same = memory;
+    if (slot.compare_exchange_strong(same, nullptr)) return;
+  }
+}
+
+}  // namespace satrap::host

@@ -1,0 +1,48 @@
+// A Fiber is a stack that a thread switches to and back from, for x86-64. AddressSanitizer and
+// ThreadSanitizer are told of each switch, if the program has one of them. The stack ends at a closed
+// page, so an overflow is a segmentation fault.
+//
+// Thread-compatible. One thread after another may resume a fiber; code on it must not keep the address
+// of a thread-local variable across Suspend.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_
+#define SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_
+
+#include <cstddef>
+
+namespace satrap::host {
+
+class Fiber {
+ public:
+  // `body` does not return.
+  Fiber(void (*body)(void* argument), void* argument);
+  // The fiber must not be running. What lives on its stack is not destroyed.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Runs the fiber until it calls Suspend.
+  void Resume();
+  // Goes back to the caller of Resume. REQUIRES: called on this fiber
+  void Suspend();
+
+ private:
+  static void Start(Fiber* fiber);
+
+  void (*const body_)(void*);
+  void* const argument_;
+  char* stack_;  // the closed page, then the stack
+  void* stack_pointer_ = nullptr;
+  void* resumer_stack_pointer_ = nullptr;
+  // What the sanitizers keep of the two stacks.
+  void* fake_stack_ = nullptr;
+  void* resumer_fake_stack_ = nullptr;
+  const void* resumer_bottom_ = nullptr;
+  size_t resumer_bytes_ = 0;
+  void* tsan_fiber_ = nullptr;
+  void* tsan_resumer_ = nullptr;
+};
+
+}  // namespace satrap::host
+
+#endif  // SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_

@@ -1,0 +1,373 @@
+#include "nn_worker/device/host/host_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/device/host/block_runner.h"
+#include "nn_worker/device/host/device_memory.h"
+
+namespace satrap {
+namespace {
+
+// Opening and closing device memory costs two system calls an allocation, so a poll runs more than one
+// operation.
+constexpr int kOperationsPerPoll = 64;
+// A card's queue is bounded, too: a call then waits for room.
+constexpr size_t kMaxEnqueued = 4096;
+constexpr int64_t kMaxBlocks = int64_t{1} << 31;
+// The limits of all cards so far.
+constexpr int64_t kMaxThreadsInBlock = 1024;
+constexpr uint32_t kMaxGridY = 65535;  // and z
+constexpr uint32_t kMaxBlockZ = 64;
+constexpr std::align_val_t kPinnedAlignment{64};
+
+// How often an event was recorded, and up to which record it has happened. Shared, because the event
+// may be destroyed before its operations run.
+struct EventState {
+  int64_t recorded = 0;
+  int64_t happened = 0;
+};
+
+struct Operation {
+  int64_t number = 0;  // in the order of the calls
+  std::function<void()> run;
+  std::shared_ptr<EventState> after;  // runs when after->happened >= after_record
+  int64_t after_record = 0;
+
+  bool Runnable() const { return after == nullptr || after->happened >= after_record; }
+};
+
+using Queue = std::deque<Operation>;
+
+// A launch outlives its call, and so do its arguments.
+struct StoredLaunch {
+  explicit StoredLaunch(const KernelLaunch& given) : launch(given) {
+    // Each argument at a multiple of 16, more than any of them asks for.
+    for (int i = 0; i < given.num_args; ++i) {
+      offsets.push_back(bytes.size() * sizeof(Chunk));
+      bytes.resize(bytes.size() + (given.arg_bytes[i] + sizeof(Chunk) - 1) / sizeof(Chunk));
+      std::memcpy(reinterpret_cast<char*>(bytes.data()) + offsets.back(), given.args[i],
+                  given.arg_bytes[i]);
+    }
+  }
+  struct alignas(16) Chunk {
+    char byte[16];
+  };
+  KernelLaunch launch;
+  std::vector<Chunk> bytes;
+  std::vector<size_t> offsets;
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(const HostDeviceOptions& options)
+      : options_(options), memory_(options.memory_bytes), pool_(options.threads) {
+    for (int i = 0; i < options.threads; ++i) {
+      runners_.push_back(std::make_unique<host::BlockRunner>(options.order));
+    }
+  }
+  ~HostDevice() override {
+    CHECK(queues_.empty()) << queues_.size() << " streams outlive their device";
+    CHECK(pinned_.empty() && num_allocations_ == 0) << "memory outlives its device";
+  }
+
+  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override;
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override;
+
+  void Free(void* data);
+  void FreePinned(void* data);
+  void CloseStream(Queue* queue);
+  void CopyIn(Queue* queue, const void* pinned, void* device, int64_t bytes);
+  void CopyOut(Queue* queue, const void* device, void* pinned, int64_t bytes);
+  void CopyWithin(Queue* queue, const void* from, void* to, int64_t bytes);
+  void Launch(Queue* queue, const KernelLaunch& launch);
+  void Record(Queue* queue, const std::shared_ptr<EventState>& event);
+  void WaitFor(Queue* queue, const std::shared_ptr<EventState>& event);
+  bool Poll(const EventState& event);
+
+ private:
+  void Enqueue(Queue* queue, std::function<void()> run) REQUIRES(mutex_);
+  // Runs operations until `done`, at most `limit`; device memory is open in between.
+  void RunWhile(int64_t limit, const std::function<bool()>& wanted) REQUIRES(mutex_);
+  Queue* ChooseQueue() REQUIRES(mutex_);
+  void RunKernel(const StoredLaunch& stored) REQUIRES(mutex_);
+  void CheckPinned(const void* p, int64_t bytes) const REQUIRES(mutex_);
+  void CheckDevice(const void* p, int64_t bytes) const REQUIRES(mutex_);
+
+  const HostDeviceOptions options_;
+  Mutex mutex_;
+  host::DeviceMemory memory_ GUARDED_BY(mutex_);
+  ForkJoinPool pool_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<host::BlockRunner>> runners_;   // one a thread of the pool
+  std::map<const char*, int64_t> pinned_ GUARDED_BY(mutex_);  // bytes by address
+  std::vector<std::unique_ptr<Queue>> queues_ GUARDED_BY(mutex_);
+  int64_t num_allocations_ GUARDED_BY(mutex_) = 0;
+  int64_t pinned_bytes_ GUARDED_BY(mutex_) = 0;
+  int64_t enqueued_ GUARDED_BY(mutex_) = 0;
+  int64_t next_number_ GUARDED_BY(mutex_) = 0;
+};
+
+class HostMemory final : public Memory {
+ public:
+  HostMemory(void* data, int64_t bytes, std::function<void()> free)
+      : data_(data), bytes_(bytes), free_(std::move(free)) {}
+  ~HostMemory() override { free_(); }
+  void* data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  void* const data_;
+  const int64_t bytes_;
+  const std::function<void()> free_;
+};
+
+class HostEvent final : public Event {
+ public:
+  explicit HostEvent(HostDevice* device) : device_(device) {}
+  absl::StatusOr<bool> Poll() override { return device_->Poll(*state_); }
+  const std::shared_ptr<EventState>& state() const { return state_; }
+
+ private:
+  HostDevice* const device_;
+  const std::shared_ptr<EventState> state_ = std::make_shared<EventState>();
+};
+
+class HostStream final : public Stream {
+ public:
+  HostStream(HostDevice* device, Queue* queue) : device_(device), queue_(queue) {}
+  ~HostStream() override { device_->CloseStream(queue_); }
+  void CopyIn(const void* pinned, void* device, int64_t bytes) override {
+    device_->CopyIn(queue_, pinned, device, bytes);
+  }
+  void CopyOut(const void* device, void* pinned, int64_t bytes) override {
+    device_->CopyOut(queue_, device, pinned, bytes);
+  }
+  void CopyWithin(const void* from, void* to, int64_t bytes) override {
+    device_->CopyWithin(queue_, from, to, bytes);
+  }
+  void Launch(const KernelLaunch& launch) override { device_->Launch(queue_, launch); }
+  void Record(Event* event) override {
+    device_->Record(queue_, static_cast<HostEvent*>(event)->state());
+  }
+  void WaitFor(Event* event) override {
+    device_->WaitFor(queue_, static_cast<HostEvent*>(event)->state());
+  }
+
+ private:
+  HostDevice* const device_;
+  Queue* const queue_;
+};
+
+absl::StatusOr<std::unique_ptr<Memory>> HostDevice::Allocate(int64_t bytes) {
+  MutexLock lock(&mutex_);
+  void* const data = memory_.Allocate(bytes);
+  if (data == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes,
+                                                     " bytes in the device's memory of ",
+                                                     options_.memory_bytes, " bytes"));
+  }
+  ++num_allocations_;
+  return std::make_unique<HostMemory>(data, bytes, [this, data] { Free(data); });
+}
+
+void HostDevice::Free(void* data) {
+  MutexLock lock(&mutex_);
+  CHECK(enqueued_ == 0) << "device memory is freed while " << enqueued_
+                        << " operations are enqueued";
+  memory_.Free(data);
+  --num_allocations_;
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes) {
+  MutexLock lock(&mutex_);
+  if (pinned_bytes_ + bytes > options_.memory_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " pinned bytes"));
+  }
+  // The allocator's own block ends where `bytes` end, so AddressSanitizer sees an overrun by the host.
+  void* const data = ::operator new(std::max<int64_t>(bytes, 1), kPinnedAlignment);
+  std::memset(data, 0xff, bytes);
+  pinned_bytes_ += bytes;
+  pinned_[static_cast<char*>(data)] = bytes;
+  return std::make_unique<HostMemory>(data, bytes, [this, data] { FreePinned(data); });
+}
+
+void HostDevice::FreePinned(void* data) {
+  MutexLock lock(&mutex_);
+  CHECK(enqueued_ == 0) << "pinned memory is freed while " << enqueued_
+                        << " operations are enqueued";
+  const auto found = pinned_.find(static_cast<char*>(data));
+  pinned_bytes_ -= found->second;
+  pinned_.erase(found);
+  ::operator delete(data, kPinnedAlignment);
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> HostDevice::NewStream() {
+  MutexLock lock(&mutex_);
+  queues_.push_back(std::make_unique<Queue>());
+  return std::make_unique<HostStream>(this, queues_.back().get());
+}
+
+absl::StatusOr<std::unique_ptr<Event>> HostDevice::NewEvent() {
+  return std::make_unique<HostEvent>(this);
+}
+
+void HostDevice::CloseStream(Queue* queue) {
+  MutexLock lock(&mutex_);
+  RunWhile(INT64_MAX, [queue] { return !queue->empty(); });
+  queues_.erase(std::find_if(queues_.begin(), queues_.end(),
+                             [queue](const auto& mine) { return mine.get() == queue; }));
+}
+
+void HostDevice::CheckPinned(const void* p, int64_t bytes) const {
+  const char* const begin = static_cast<const char*>(p);
+  auto next = pinned_.upper_bound(begin);
+  const bool within_pinned_memory =
+      next != pinned_.begin() && begin + bytes <= std::prev(next)->first + std::prev(next)->second;
+  CHECK(within_pinned_memory) << "a copy of " << bytes
+                              << " bytes has its host side outside of pinned memory";
+}
+
+void HostDevice::CheckDevice(const void* p, int64_t bytes) const {
+  const bool within_device_memory = memory_.Holds(p, bytes);
+  CHECK(within_device_memory) << "a copy of " << bytes << " bytes has its device side at "
+                              << (memory_.Reserves(p) ? memory_.Describe(p)
+                                                      : "an address of the host");
+}
+
+void HostDevice::CopyIn(Queue* queue, const void* pinned, void* device, int64_t bytes) {
+  if (bytes == 0) return;
+  MutexLock lock(&mutex_);
+  CheckPinned(pinned, bytes);
+  CheckDevice(device, bytes);
+  Enqueue(queue, [=] { std::memcpy(device, pinned, bytes); });
+}
+
+void HostDevice::CopyOut(Queue* queue, const void* device, void* pinned, int64_t bytes) {
+  if (bytes == 0) return;
+  MutexLock lock(&mutex_);
+  CheckPinned(pinned, bytes);
+  CheckDevice(device, bytes);
+  Enqueue(queue, [=] { std::memcpy(pinned, device, bytes); });
+}
+
+void HostDevice::CopyWithin(Queue* queue, const void* from, void* to, int64_t bytes) {
+  if (bytes == 0) return;
+  MutexLock lock(&mutex_);
+  CheckDevice(from, bytes);
+  CheckDevice(to, bytes);
+  Enqueue(queue, [=] { std::memcpy(to, from, bytes); });
+}
+
+void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
+  const Dim3 &grid = launch.grid, &block = launch.block;
+  const bool a_card_can_launch = grid.volume() > 0 && grid.volume() < kMaxBlocks &&
+                                 grid.y <= kMaxGridY && grid.z <= kMaxGridY && block.volume() > 0 &&
+                                 block.volume() <= kMaxThreadsInBlock && block.z <= kMaxBlockZ &&
+                                 launch.shared_bytes >= 0 &&
+                                 launch.shared_bytes <= host::kSharedBytes;
+  CHECK(a_card_can_launch) << "kernel " << host::KernelName(launch.signature)
+                           << ": no card launches " << grid.volume() << " blocks (" << grid.x
+                           << ", " << grid.y << ", " << grid.z << ") of " << block.volume()
+                           << " threads (" << block.x << ", " << block.y << ", " << block.z
+                           << ") with " << launch.shared_bytes << " bytes of shared memory";
+  MutexLock lock(&mutex_);
+  Enqueue(queue,
+          [this, stored = StoredLaunch(launch)]() NO_THREAD_SAFETY_ANALYSIS { RunKernel(stored); });
+}
+
+void HostDevice::Record(Queue* queue, const std::shared_ptr<EventState>& event) {
+  MutexLock lock(&mutex_);
+  const int64_t record = ++event->recorded;
+  Enqueue(queue, [event, record] { event->happened = std::max(event->happened, record); });
+}
+
+void HostDevice::WaitFor(Queue* queue, const std::shared_ptr<EventState>& event) {
+  MutexLock lock(&mutex_);
+  Enqueue(queue, [] {});
+  queue->back().after = event;
+  queue->back().after_record = event->recorded;
+}
+
+bool HostDevice::Poll(const EventState& event) {
+  MutexLock lock(&mutex_);
+  RunWhile(kOperationsPerPoll, [&event] { return event.happened < event.recorded; });
+  return event.happened >= event.recorded;
+}
+
+void HostDevice::Enqueue(Queue* queue, std::function<void()> run) {
+  if (enqueued_ >= static_cast<int64_t>(kMaxEnqueued)) {
+    RunWhile(kOperationsPerPoll, [] { return true; });
+  }
+  Operation operation;
+  operation.number = next_number_++;
+  operation.run = std::move(run);
+  queue->push_back(std::move(operation));
+  ++enqueued_;
+}
+
+// An operation waits only for one that was enqueued before it, so as long as any is left, the oldest of
+// all can run.
+Queue* HostDevice::ChooseQueue() {
+  std::vector<Queue*> ready;
+  for (const std::unique_ptr<Queue>& queue : queues_) {
+    if (!queue->empty() && queue->front().Runnable()) ready.push_back(queue.get());
+  }
+  if (ready.empty()) return nullptr;
+  std::sort(ready.begin(), ready.end(),
+            [](Queue* a, Queue* b) { return a->front().number < b->front().number; });
+  const auto count = static_cast<int64_t>(ready.size());
+  return ready[host::Permutation(options_.order, count, next_number_ * 8191 + enqueued_).At(0)];
+}
+
+void HostDevice::RunWhile(int64_t limit, const std::function<bool()>& wanted) {
+  for (int64_t i = 0; i < limit && wanted(); ++i) {
+    Queue* const queue = ChooseQueue();
+    if (queue == nullptr) break;
+    memory_.SetOpen(true);
+    queue->front().run();
+    queue->pop_front();
+    --enqueued_;
+  }
+  memory_.SetOpen(false);
+}
+
+void HostDevice::RunKernel(const StoredLaunch& stored) {
+  KernelLaunch launch = stored.launch;
+  std::vector<const void*> args;
+  for (const size_t offset : stored.offsets) {
+    args.push_back(reinterpret_cast<const char*>(stored.bytes.data()) + offset);
+  }
+  launch.args = args.data();
+  const int64_t blocks = launch.grid.volume();
+  const host::Permutation order(options_.order, blocks, next_number_);
+  pool_.Run(blocks, [&](int64_t part, int thread) {
+    const auto block = static_cast<uint64_t>(order.At(part));
+    const uint64_t row = block / launch.grid.x;
+    runners_[thread]->Run(launch, {static_cast<uint32_t>(block % launch.grid.x),
+                                   static_cast<uint32_t>(row % launch.grid.y),
+                                   static_cast<uint32_t>(row / launch.grid.y)});
+  });
+  const std::string overrun = memory_.FindOverrun();
+  CHECK(overrun.empty()) << "kernel " << host::KernelName(launch.signature) << " " << overrun;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> NewHostDevice(const HostDeviceOptions& options) {
+  return std::make_unique<HostDevice>(options);
+}
+
+}  // namespace satrap

@@ -1,0 +1,27 @@
+// The sums of a matrix's columns. The rows are cut into pieces of kColumnSumRows; a block sums a piece
+// by a tree, and the sums of the pieces are added in order. So the bits depend on the number of rows
+// alone.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
+
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+inline constexpr int64_t kColumnSumRows = 1024;
+
+// The values of `partials` that ColumnSum needs.
+inline int64_t ColumnSumPartials(int64_t rows, int64_t cols) {
+  return (rows + kColumnSumRows - 1) / kColumnSumRows * cols;
+}
+
+// sums[c] = sum over i of x[i, c], in f32; 0 without rows. T: float, Half or Bf16.
+//   partials: [ColumnSumPartials(x.rows, x.cols)], overwritten   sums: [x.cols]
+template <typename T>
+void ColumnSum(Stream* stream, Matrix<const T> x, float* partials, float* sums);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_

@@ -1,0 +1,65 @@
+// How kernels divide the elements of matrices among threads: in groups of N neighbours of a row, which
+// a thread loads and stores at once. For kernel sources.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
+
+#include <cstdint>
+
+#include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/matrix.h"
+
+namespace satrap {
+
+// Several times what the largest card runs at once. A thread takes more than one group beyond that.
+inline constexpr int64_t kMaxElementwiseBlocks = 4096;
+inline constexpr int64_t kElementwiseThreads = 256;
+
+struct ElementwiseShape {
+  Dim3 grid, block;
+};
+
+// For ForEachGroup over `rows` x `groups`. REQUIRES: both > 0, since no card runs an empty grid
+inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups) {
+  int64_t x = 1;
+  while (x < groups && x < kElementwiseThreads) x *= 2;
+  const int64_t y = kElementwiseThreads / x;
+  int64_t grid_x = (groups + x - 1) / x, grid_y = (rows + y - 1) / y;
+  if (grid_x > kMaxElementwiseBlocks) grid_x = kMaxElementwiseBlocks;
+  const int64_t max_y = kMaxElementwiseBlocks / grid_x;
+  if (grid_y > max_y) grid_y = max_y;
+  return {{static_cast<uint32_t>(grid_x), static_cast<uint32_t>(grid_y)},
+          {static_cast<uint32_t>(x), static_cast<uint32_t>(y)}};
+}
+
+// body(row, group) for each, once, by some thread of the grid.
+template <typename Body>
+SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
+  const Dim3 block = BlockIndex(), thread = ThreadIndex(), size = BlockSize(), grid = GridSize();
+  const int64_t rows_at_once = static_cast<int64_t>(grid.y) * size.y;
+  const int64_t groups_at_once = static_cast<int64_t>(grid.x) * size.x;
+  for (int64_t r = static_cast<int64_t>(block.y) * size.y + thread.y; r < rows; r += rows_at_once) {
+    for (int64_t g = static_cast<int64_t>(block.x) * size.x + thread.x; g < groups;
+         g += groups_at_once) {
+      body(r, g);
+    }
+  }
+}
+
+// Whether every row begins at a multiple of `bytes`.
+template <typename T>
+bool RowsAligned(const Matrix<T>& m, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(m.data) % bytes == 0 &&
+         (m.rows <= 1 || m.stride * static_cast<int64_t>(sizeof(T)) % bytes == 0);
+}
+
+// The same elements as one row, if there are no gaps: no group is cut at the end of a row then.
+template <typename T>
+Matrix<T> Flattened(const Matrix<T>& m) {
+  if (m.stride != m.cols) return m;
+  return {m.data, 1, m.rows * m.cols, m.rows * m.cols};
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_

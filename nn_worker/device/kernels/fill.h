@@ -1,0 +1,17 @@
+// y = value, for every element.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_
+
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// T: float, double, Half or Bf16. `value` is rounded to T.
+template <typename T>
+void Fill(Stream* stream, Matrix<T> y, float value);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_

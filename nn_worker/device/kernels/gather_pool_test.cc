@@ -1,0 +1,148 @@
+#include "nn_worker/device/kernels/gather_pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/kernel.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kRows = 50, kRowValues = 24, kSamples = 75;
+
+struct Feature {
+  RowPooling pooling;
+  int32_t column, width;
+  std::vector<uint32_t> rows, offsets;
+  std::vector<float> weights;
+  int32_t max_length = 1;
+
+  int64_t out_values() const { return max_length * width; }
+};
+
+// 0 to 4 ids a sample, or one each without offsets.
+Feature RandomFeature(RowPooling pooling, int32_t column, int32_t width, bool jagged,
+                      bool weighted) {
+  Feature feature{pooling, column, width, {}, {}, {}};
+  if (pooling == RowPooling::kNone) feature.max_length = 3;
+  SplitMix64 random(static_cast<uint64_t>(column) * 100 + width);
+  if (jagged) feature.offsets.push_back(0);
+  for (int64_t s = 0; s < kSamples; ++s) {
+    const uint64_t ids = jagged ? random.Below(5) : 1;
+    for (uint64_t j = 0; j < ids; ++j) {
+      feature.rows.push_back(static_cast<uint32_t>(random.Below(kRows)));
+      if (weighted) feature.weights.push_back(static_cast<float>(random.Below(3)));
+    }
+    if (jagged) feature.offsets.push_back(static_cast<uint32_t>(feature.rows.size()));
+  }
+  return feature;
+}
+
+// The formulas of common/batch/pooling.h in double.
+std::vector<double> Pooled(const Feature& feature, const std::vector<float>& table) {
+  std::vector<double> out(kSamples * feature.out_values(), 0);
+  for (int64_t s = 0; s < kSamples; ++s) {
+    const int64_t begin = feature.offsets.empty() ? s : feature.offsets[s];
+    const int64_t end = feature.offsets.empty() ? s + 1 : feature.offsets[s + 1];
+    double sum = 0, squares = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const double weight = feature.weights.empty() ? 1 : feature.weights[j];
+      sum += weight;
+      squares += weight * weight;
+      const int64_t p = feature.pooling == RowPooling::kNone ? j - begin : 0;
+      if (p >= feature.max_length) continue;
+      for (int32_t c = 0; c < feature.width; ++c) {
+        out[s * feature.out_values() + p * feature.width + c] +=
+            weight * table[feature.rows[j] * kRowValues + feature.column + c];
+      }
+    }
+    double divisor = 1;
+    if (feature.pooling == RowPooling::kMean) divisor = sum;
+    if (feature.pooling == RowPooling::kSqrtN) divisor = std::sqrt(squares);
+    for (int64_t c = 0; c < feature.out_values(); ++c) {
+      double& value = out[s * feature.out_values() + c];
+      value = divisor == 0 ? 0 : value / divisor;
+    }
+  }
+  return out;
+}
+
+template <typename T>
+const T* PutOrNull(TestDevice* device, const std::vector<T>& values) {
+  return values.empty() ? nullptr : device->Put(values);
+}
+
+template <typename Out>
+void ExpectPools(TestDevice* device, const std::vector<Feature>& features, bool aligned,
+                 double tolerance) {
+  const auto table = RandomValues(kRows * kRowValues, 9);
+  std::vector<GatherTarget<Out>> targets;
+  for (const Feature& feature : features) {
+    targets.push_back({feature.pooling, feature.column, feature.width, device->Put(feature.rows),
+                       PutOrNull(device, feature.offsets), PutOrNull(device, feature.weights),
+                       feature.max_length, device->Room<Out>(kSamples * feature.out_values()),
+                       feature.out_values(), device->Room<float>(kSamples), 1});
+  }
+  GatherAndPool(device->stream(), device->Put(targets), static_cast<int>(targets.size()), kSamples,
+                MatrixOf<const float>(device->Put(table), kRows, kRowValues), aligned);
+  for (size_t f = 0; f < features.size(); ++f) {
+    const auto expected = Pooled(features[f], table);
+    const auto got = device->Get(targets[f].out, kSamples * features[f].out_values());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(ToFloat(got[i]), expected[i], tolerance) << f << " " << i;
+    }
+    const auto lengths = device->Get(targets[f].lengths, kSamples);
+    const auto& offsets = features[f].offsets;
+    for (int64_t s = 0; s < kSamples; ++s) {
+      const int64_t ids = offsets.empty() ? 1 : offsets[s + 1] - offsets[s];
+      ASSERT_EQ(lengths[s], static_cast<float>(std::min<int64_t>(ids, features[f].max_length)));
+    }
+  }
+}
+
+TEST_P(KernelTest, FeaturesOfATableArePooledInOneLaunch) {
+  std::vector<Feature> aligned, ragged;
+  for (const RowPooling pooling :
+       {RowPooling::kSum, RowPooling::kMean, RowPooling::kSqrtN, RowPooling::kNone}) {
+    for (const bool jagged : {false, true}) {
+      for (const bool weighted : {false, true}) {
+        aligned.push_back(RandomFeature(pooling, 4, 16, jagged, weighted));
+        ragged.push_back(RandomFeature(pooling, 3, 17, jagged, weighted));
+        ragged.push_back(RandomFeature(pooling, 23, 1, jagged, weighted));
+      }
+    }
+  }
+  ExpectPools<float>(&device_, aligned, true, 1e-5);
+  ExpectPools<float>(&device_, ragged, false, 1e-5);
+  ExpectPools<Bf16>(&device_, aligned, true, 0.03);
+  ExpectPools<Half>(&device_, ragged, false, 0.005);
+}
+
+TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float* const table = device_.Put(std::vector<float>{infinity, 1});
+  float* const out = device_.Room<float>(2);
+  const GatherTarget<float> target = {RowPooling::kMean,
+                                      0,
+                                      2,
+                                      device_.Put(std::vector<uint32_t>{0, 0}),
+                                      device_.Put(std::vector<uint32_t>{0, 2}),
+                                      device_.Put(std::vector<float>{1, -1}),
+                                      1,
+                                      out,
+                                      2,
+                                      nullptr,
+                                      0};
+  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget<float>>{target}), 1, 1,
+                MatrixOf<const float>(table, 1, 2), false);
+  EXPECT_EQ(device_.Get(out, 2), (std::vector<float>{0, 0}));
+}
+
+IN_EVERY_ORDER(KernelTest);
+
+}  // namespace
+}  // namespace satrap

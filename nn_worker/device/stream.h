@@ -1,0 +1,67 @@
+// A Stream runs operations on a device, one after another in the order of the calls. An operation is
+// enqueued: the call returns before it has run. Operations of different streams run in any order,
+// except where WaitFor orders them. Kernel sources include this header, so it knows only the standard
+// library's integers.
+//
+// Memory. `device` and `pinned` pointers lie within an allocation of the stream's device (device.h).
+// What an operation reads must not change, and what it writes must not be read, until it has run;
+// an Event recorded after it tells when.
+//
+// Errors. A call that breaks a contract fails a CHECK. An error of the device itself ends the device:
+// every later wait returns it.
+//
+// Thread-compatible: one thread at a time uses a stream, and all streams and events are destroyed
+// before their device.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_STREAM_H_
+#define SATRAP_NN_WORKER_DEVICE_STREAM_H_
+
+#include <cstdint>
+
+namespace satrap {
+
+class Event;
+
+// An index of a block or thread, or an extent of a grid or block.
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+  int64_t volume() const { return static_cast<int64_t>(x) * y * z; }
+};
+
+// A kernel with its arguments, made by Launch (kernel.h).
+struct KernelLaunch {
+  const char* signature;    // of a function that the compiler names after the kernel
+  void (*entry)();          // what the device starts: its type is the device's own matter
+  Dim3 grid;                // blocks
+  Dim3 block;               // threads, at most 1024
+  int64_t shared_bytes;     // of DynamicShared, beside the arrays that the kernel declares
+  const void* const* args;  // [num_args]; copied by Stream::Launch
+  const int32_t* arg_bytes;
+  int num_args;
+};
+
+class Stream {
+ public:
+  // Runs what is still enqueued.
+  virtual ~Stream() = default;
+
+  // REQUIRES, for the copies: `bytes` >= 0, and no overlap of source and target. Of 0 bytes, the
+  // pointers may be null.
+  virtual void CopyIn(const void* pinned, void* device, int64_t bytes) = 0;
+  virtual void CopyOut(const void* device, void* pinned, int64_t bytes) = 0;
+  virtual void CopyWithin(const void* from, void* to, int64_t bytes) = 0;  // device to device
+  // REQUIRES: no extent of grid or block is 0; at most 1024 threads in a block, and 64 in z; at most
+  // 65535 blocks in y and in z; at most 48 KiB of shared memory
+  virtual void Launch(const KernelLaunch& launch) = 0;
+
+  // From now on `event` stands for this point of the stream: it has happened when everything that was
+  // enqueued here before has run.
+  virtual void Record(Event* event) = 0;
+  // What is enqueued here from now on runs after `event`, as it was last recorded at the time of this
+  // call. An event that was never recorded has happened.
+  virtual void WaitFor(Event* event) = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_STREAM_H_
