@@ -19,11 +19,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
-
-enum class RowPooling { kSum, kMean, kSqrtN, kNone };
 
 // Columns [column, column + width) of a row, and the samples' values of them.
 struct RowSegment {

@@ -284,7 +284,10 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(const PartView& p
       to = sent.host.data();
     }
     sums.push_back(absl::MakeSpan(to, count));
-    RETURN_IF_ERROR(Scatter(part, to, &sent));
+    if (const absl::Status status = Scatter(part, to, &sent); !status.ok()) {
+      backend_->Sync();  // copies into the payload are under way, and it is freed here
+      return status;
+    }
   }
   backend_->Sync();
   for (size_t i = 0; i < sums.size(); ++i) {

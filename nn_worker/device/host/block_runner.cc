@@ -210,7 +210,9 @@ bool BlockRunner::CompleteWarpOperations(int warp) {
     for (uint32_t rest = first.mask; rest != 0 && missing < 0; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       if (lane >= count || lanes[lane].state != State::kInWarp || lanes[lane].mask != first.mask ||
-          lanes[lane].operation != first.operation) {
+          lanes[lane].operation != first.operation ||
+          // SyncWarp alone may be split over the branches of a condition.
+          (first.operation != WarpOperation::kSync && !SamePlace(lanes[lane].where, first.where))) {
         missing = lane;
       }
     }

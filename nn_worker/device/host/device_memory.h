@@ -1,7 +1,7 @@
 // The "device" memory of the host's device: a range of addresses of its own, closed to every access
 // except while operations run (Open). An allocation lies between closed pages and ends where a page
 // ends, but for the up to 63 bytes to which its size is rounded. These bytes, and 64 bytes before it,
-// must stay NaN: CheckGuards finds a write. Under AddressSanitizer they are poisoned, so a read is
+// must stay NaN: FindOverrun finds a write. Under AddressSanitizer they are poisoned, so a read is
 // found, too. Addresses are never used again, so a use after Free is always a fault.
 //
 // A fault in this range prints what was touched, and by which thread of which kernel or by the host,

@@ -14,6 +14,8 @@ SATRAP_KERNEL void AddOneKernel(const float* x, float* y, int64_t count) {
   for (int64_t i = ThreadInGrid(); i < count; i += ThreadsInGrid()) y[i] = x[i] + 1;
 }
 
+SATRAP_KERNEL void DoubleKernel(float* x) { x[0] *= 2; }
+
 bool Never() { return false; }
 
 TEST(HostDeviceTest, AStreamRunsItsOperationsInOrder) {
@@ -105,6 +107,29 @@ TEST(HostDeviceTest, AMissingEventIsFoundByOneOfTheOrders) {
   }
   EXPECT_GT(wrong_there, 0);
   EXPECT_GT(wrong_back, 0);
+}
+
+// A wait is for the record that was the last one when it began, even if a later record of the same
+// event is reached first.
+TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
+  for (const HostDeviceOptions& options : EveryOrder()) {
+    TestDevice device(options);
+    float* const x = device.Put(std::vector<float>{1});
+    device.Finish();
+    const auto waiting = device.device()->NewStream().value();
+    const auto other = device.device()->NewStream().value();
+    const auto event = device.device()->NewEvent().value();
+    Launch<AddOneKernel>(device.stream(), {1}, {1}, 0, x, x, 1);
+    device.stream()->Record(event.get());
+    waiting->WaitFor(event.get());
+    other->Record(event.get());
+    // 1 is added first, and then doubled. The other way round gives 3.
+    Launch<DoubleKernel>(waiting.get(), {1}, {1}, 0, x);
+    const auto doubled = device.device()->NewEvent().value();
+    waiting->Record(doubled.get());
+    device.stream()->WaitFor(doubled.get());
+    EXPECT_EQ(device.Get(x, 1)[0], 4);
+  }
 }
 
 TEST(HostDeviceTest, AStreamThatIsDestroyedRunsWhatIsEnqueued) {

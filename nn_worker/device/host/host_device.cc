@@ -32,20 +32,22 @@ constexpr uint32_t kMaxGridY = 65535;  // and z
 constexpr uint32_t kMaxBlockZ = 64;
 constexpr std::align_val_t kPinnedAlignment{64};
 
-// How often an event was recorded, and up to which record it has happened. Shared, because the event
-// may be destroyed before its operations run.
+// A point of a stream. Each record of an event makes a new one, so that whoever waits for an earlier
+// record is not released by a later one, which may be reached first on another stream. Shared, because
+// the event may be destroyed before its operations run.
+struct Point {
+  bool reached = false;
+};
 struct EventState {
-  int64_t recorded = 0;
-  int64_t happened = 0;
+  std::shared_ptr<Point> last;  // recorded; null if none was
 };
 
 struct Operation {
   int64_t number = 0;  // in the order of the calls
   std::function<void()> run;
-  std::shared_ptr<EventState> after;  // runs when after->happened >= after_record
-  int64_t after_record = 0;
+  std::shared_ptr<const Point> after;  // runs when it is reached; null: at once
 
-  bool Runnable() const { return after == nullptr || after->happened >= after_record; }
+  bool Runnable() const { return after == nullptr || after->reached; }
 };
 
 using Queue = std::deque<Operation>;
@@ -100,7 +102,7 @@ class HostDevice final : public Device {
 
  private:
   void Enqueue(Queue* queue, std::function<void()> run) REQUIRES(mutex_);
-  // Runs operations until `done`, at most `limit`; device memory is open in between.
+  // Runs operations while `wanted`, at most `limit`; device memory is open in between.
   void RunWhile(int64_t limit, const std::function<bool()>& wanted) REQUIRES(mutex_);
   Queue* ChooseQueue() REQUIRES(mutex_);
   void RunKernel(const StoredLaunch& stored) REQUIRES(mutex_);
@@ -290,21 +292,22 @@ void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
 
 void HostDevice::Record(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
-  const int64_t record = ++event->recorded;
-  Enqueue(queue, [event, record] { event->happened = std::max(event->happened, record); });
+  event->last = std::make_shared<Point>();
+  Enqueue(queue, [point = event->last] { point->reached = true; });
 }
 
 void HostDevice::WaitFor(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
   Enqueue(queue, [] {});
-  queue->back().after = event;
-  queue->back().after_record = event->recorded;
+  queue->back().after = event->last;
 }
 
 bool HostDevice::Poll(const EventState& event) {
   MutexLock lock(&mutex_);
-  RunWhile(kOperationsPerPoll, [&event] { return event.happened < event.recorded; });
-  return event.happened >= event.recorded;
+  const std::shared_ptr<const Point> last = event.last;
+  if (last == nullptr) return true;
+  RunWhile(kOperationsPerPoll, [&last] { return !last->reached; });
+  return last->reached;
 }
 
 void HostDevice::Enqueue(Queue* queue, std::function<void()> run) {

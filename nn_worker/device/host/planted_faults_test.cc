@@ -92,7 +92,6 @@ TEST(PlantedFaultDeathTest, MemoryFreedWhileOperationsAreEnqueued) {
       "freed while 1 operations are enqueued");
 }
 
-constexpr int kMisalignedLine = __LINE__ + 3;
 SATRAP_KERNEL void MisalignedKernel(float* y) {
   const uint32_t i = ThreadIndex().x;
   if (i == 3) StoreVec(y + 2, LoadVec<4>(y));
@@ -254,6 +253,14 @@ SATRAP_KERNEL void AbsentLaneKernel(float* y) {
   }
   y[lane] = ShuffleDown(kFullMask, 1.0f, 1);
 }
+SATRAP_KERNEL void SplitShuffleKernel(float* y) {
+  const uint32_t lane = ThreadIndex().x;
+  if (lane % 2 == 0) {
+    y[lane] = ShuffleXor(kFullMask, 1.0f, 1);
+  } else {
+    y[lane] = ShuffleXor(kFullMask, 2.0f, 1);
+  }
+}
 SATRAP_KERNEL void NotNamedKernel(float* y) { y[0] = ShuffleXor(0xfffffffe, 1.0f, 1); }
 SATRAP_KERNEL void FullMaskKernel(float* y) { y[0] = ShuffleXor(kFullMask, 1.0f, 1); }
 
@@ -267,6 +274,9 @@ TEST(PlantedFaultDeathTest, AMaskNamesALaneThatIsNotThere) {
                "waits for lane 20 of its warp, which waits at the barrier at .*_test.cc");
   EXPECT_DEATH(RunKernel<AbsentLaneKernel<Absent::kOtherMask>>({1}, {32}, 32),
                "waits for lane 20 of its warp, which waits in SyncWarp with mask 0xfff00001 at");
+  EXPECT_DEATH(
+      RunKernel<SplitShuffleKernel>({1}, {32}, 32),
+      "waits for lane [01] of its warp, which waits in ShuffleXor with mask 0xffffffff at");
   EXPECT_DEATH(RunKernel<FullMaskKernel>({1}, {48}, 32),
                "waits for lane 16 of its warp, which the block does not have: it has 48 threads");
   EXPECT_DEATH(RunKernel<NotNamedKernel>({1}, {32}, 32),

@@ -6,12 +6,11 @@
 
 #include <cstdint>
 
+#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/device/kernels/matrix.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
-
-enum class RowPooling : int32_t { kSum, kMean, kSqrtN, kNone };
 
 // One segment of one feature. All pointers are to device memory.
 template <typename Out>
