@@ -32,7 +32,7 @@ Tensor BackendConformance::New(int64_t rows, int64_t cols, int64_t stride, DType
   CHECK_OK(tensor.status());
   Tensor gaps = *tensor;
   gaps.cols = tensor->stride - cols;
-  if (gaps.size() > 0) {
+  if (gaps.rows > 0 && gaps.cols > 0) {
     gaps.data = static_cast<char*>(gaps.data) + cols * DTypeBytes(dtype);
     backend_->CopyIn(GapBytes(gaps, gaps_.size()), gaps);
     gaps_.push_back(gaps);

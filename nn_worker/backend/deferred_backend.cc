@@ -257,7 +257,7 @@ class DeferredBackend final : public Backend {
   // What an operation is given, as the inner backend gets it. Also checks that every value lies in
   // one allocation of this backend.
   Tensor Inner(Tensor tensor) const {
-    if (tensor.empty() || tensor.size() == 0) return tensor;
+    if (tensor.empty() || tensor.rows == 0 || tensor.cols == 0) return tensor;
     CHECK(tensor.cols <= tensor.stride || tensor.rows == 1);
     const int64_t values = (tensor.rows - 1) * tensor.stride + tensor.cols;
     tensor.data = PagesOf(tensor.data, values * DTypeBytes(tensor.dtype))->Inner(tensor.data);
