@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 
 namespace satrap {
@@ -84,7 +85,7 @@ inline std::set<std::string> NumericFields(const google::protobuf::Descriptor* m
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_MESSAGE:
         for (const std::string& below : NumericFields(field->message_type())) {
-          paths.insert(name + "." + below);
+          paths.insert(absl::StrCat(name, ".", below));
         }
         break;
       case FieldDescriptor::CPPTYPE_STRING:

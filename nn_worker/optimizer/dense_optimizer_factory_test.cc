@@ -123,7 +123,7 @@ TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField
     JobConfig job = SmallJob();
     DenseOptimizerConfig* config = job.mutable_dense_optimizer();
     ASSERT_TRUE(SetField(absl::StrCat(field, "=", value), config).ok()) << field;
-    EXPECT_EQ(ProblemsOf(job) == "", legal) << field << " " << value;
+    EXPECT_EQ(ProblemsOf(job).empty(), legal) << field << " " << value;
     const absl::Status status = NewDenseOptimizer(*config).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
