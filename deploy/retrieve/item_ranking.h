@@ -1,0 +1,41 @@
+// Ranks all items for each user by the dot product of their vectors: exact, in blocks, so that
+// memory does not grow with users times items.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_DEPLOY_RETRIEVE_ITEM_RANKING_H_
+#define SATRAP_DEPLOY_RETRIEVE_ITEM_RANKING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/fork_join_pool.h"
+
+namespace satrap {
+
+// Vectors [count, dim] without gaps, of the caller's memory.
+struct VectorSet {
+  const float* values = nullptr;
+  int64_t count = 0;
+  int64_t dim = 0;
+};
+
+// The best items of a user, best first: at most k, fewer where the user has seen nearly all. Of
+// items with equal scores the one with the lower number comes first; a score of NaN ranks behind
+// all others.
+using RankedItems = std::vector<uint32_t>;
+
+// The items that are not ranked for a user, by number, in any order.
+using SeenItems = absl::FunctionRef<absl::Span<const uint32_t>(int64_t user)>;
+
+// `seen` is called from the threads of `pool`, once a user. Element u of the result is that of user
+// u; it does not depend on the number of threads.
+// REQUIRES: users.dim == items.dim >= 1, items.count < 2^32, k >= 1, seen items < items.count
+std::vector<RankedItems> RankItems(const VectorSet& users, const VectorSet& items, SeenItems seen,
+                                   int k, ForkJoinPool* pool);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_RETRIEVE_ITEM_RANKING_H_
