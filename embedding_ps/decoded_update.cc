@@ -1,6 +1,7 @@
 #include "embedding_ps/decoded_update.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -31,6 +32,22 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
         absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));
   }
   return counts;
+}
+
+// What part of the step a hybrid Update is.
+absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnership& ownership,
+                                 absl::Span<const TableGradient> tables) {
+  const auto needs = std::find_if(tables.begin(), tables.end(), [&](const TableGradient& table) {
+    return ownership.tables[table.table].needs_part_share;
+  });
+  if (header.ordered() || needs == tables.end()) return 1;
+  if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "weight: the clip norm of table ", ownership.tables[needs->table].id,
+        " needs the weight of the part, a finite number of at least 0, and the request has ",
+        header.has_weight() ? absl::StrCat(header.weight()) : "none"));
+  }
+  return header.weight() / header.step().normalizer();
 }
 
 }  // namespace
@@ -70,6 +87,7 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     update.tables.push_back(table);
   }
   RETURN_IF_ERROR(named.CheckSectionsDisjoint());
+  ASSIGN_OR_RETURN(update.part_share, PartShare(header, ownership, update.tables));
   // The whole request is checked, so memory may be allocated for it. f32 gradients are used where
   // they arrived; 16-bit ones are widened once, here.
   for (size_t i = 0; i < gradients.size(); ++i) {

@@ -27,13 +27,16 @@ struct TableGradient {
 struct DecodedUpdate {
   std::vector<TableGradient> tables;
   absl::optional<int64_t> data_time_ms;  // as UpdateHeader
+  // Of the step: 1 in sync, where all its parts are applied as one; in hybrid the part's weight
+  // divided by the normalizer, and 1 if no table of the Update needs it.
+  double part_share = 1;
   // The spans above point into these.
   Buffer payload;
   std::vector<std::vector<float>> widened;
 };
 
 // Checks every count, offset and key of an Update before anything is applied, and that a table
-// whose rule needs sample counts gets them. INVALID_ARGUMENT names the field.
+// whose rules need sample counts or the part's weight gets them. INVALID_ARGUMENT names the field.
 absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buffer& payload,
                                            const TableOwnership& ownership);
 

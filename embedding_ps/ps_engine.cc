@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/batch_scaling.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
@@ -66,14 +67,25 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
-// Whether a table's rule needs sample counts is not in the configuration: ask the tables.
+// What the rules of a table need is not in the configuration: ask the tables.
 TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
                            absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
   TableOwnership ownership = TableOwnership::Of(job, ps_index);
   for (size_t i = 0; i < tables.size(); ++i) {
     ownership.tables[i].needs_sample_counts = tables[i]->needs_sample_counts();
+    ownership.tables[i].needs_part_share = tables[i]->needs_part_share();
   }
   return ownership;
+}
+
+// `part_share`: 1 for all parts of a step at once.
+StepContext ContextOf(const StepHeader& header, double part_share) {
+  StepContext context;
+  context.step = static_cast<int64_t>(header.step());
+  context.normalizer = header.normalizer();
+  context.learning_rate_factor = header.learning_rate_factor();
+  context.part_share = part_share;
+  return context;
 }
 
 uint64_t CountBits(absl::Span<const uint8_t> bytes) {
@@ -98,7 +110,7 @@ absl::StatusOr<std::unique_ptr<PsEngine>> PsEngine::Create(const JobConfig& job,
     table_options.first_partition = owned.first;
     table_options.last_partition = owned.last;
     ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingTable> table,
-                     EmbeddingTable::Create(config, table_options));
+                     EmbeddingTable::Create(EffectiveTable(job, config), table_options));
     tables.push_back(std::move(table));
   }
   return std::unique_ptr<PsEngine>(new PsEngine(job, options, std::move(tables)));
@@ -226,7 +238,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   const AbsentRows absent = header.training() ? AbsentRows::kInitialValues : AbsentRows::kZeros;
   std::vector<float> wide;
   for (int i = 0; i < answer.tables_size(); ++i) {
-    const TableValues& to = answer.tables(i);
+    TableValues& to = *answer.mutable_tables(i);
     const absl::Span<const uint64_t> keys = lookups[i].keys;
     const EmbeddingTable& table = *tables_[lookups[i].table];
     const absl::Span<uint8_t> presence = builder.Fill<uint8_t>(to.presence());
@@ -235,7 +247,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
     } else {
       wide.resize(keys.size() * to.row_values());
       table.Lookup(keys, absent, absl::MakeSpan(wide), presence);
-      rpc::EncodeWire(wide, dtype, builder.Fill<uint8_t>(to.values()).data());
+      builder.Encode(wide, dtype, to.mutable_values());
     }
     lookup_keys_ += keys.size();
     absent_keys_ += keys.size() - CountBits(presence);
@@ -291,7 +303,8 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
                                const DecodedUpdate& update) {
   if (header.step().finite()) {
     for (const TableGradient& table : update.tables) {
-      Apply(header.step(), table.table, table.keys, table.gradients, table.sample_counts);
+      Apply(ContextOf(header.step(), update.part_share), table.table, table.keys, table.gradients,
+            table.sample_counts);
     }
   }
   ++updates_;
@@ -330,13 +343,14 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
 void PsEngine::ApplyStep(const StepCollector::Complete& step) {
   // A step that is not finite changes no values but counts as applied. A single part needs no
   // sums, so its gradients are applied where they arrived.
+  const StepContext context = ContextOf(step.header, /*part_share=*/1);
   if (step.header.finite() && step.parts.size() == 1) {
     for (const TableGradient& table : step.parts[0].update.tables) {
-      Apply(step.header, table.table, table.keys, table.gradients, table.sample_counts);
+      Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
     }
   } else if (step.header.finite()) {
     for (const SummedTable& table : SumParts(step.parts, ownership_)) {
-      Apply(step.header, table.table, table.keys, table.gradients, table.sample_counts);
+      Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
     }
   }
   updates_ += step.parts.size();
@@ -352,12 +366,8 @@ void PsEngine::ApplyStep(const StepCollector::Complete& step) {
   }
 }
 
-void PsEngine::Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
+void PsEngine::Apply(const StepContext& context, int table, absl::Span<const uint64_t> keys,
                      absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts) {
-  StepContext context;
-  context.step = static_cast<int64_t>(header.step());
-  context.normalizer = header.normalizer();
-  context.learning_rate_factor = header.learning_rate_factor();
   rows_created_ += tables_[table]->Update(keys, gradients, sample_counts, context);
   update_keys_ += keys.size();
 }

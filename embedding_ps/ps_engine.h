@@ -107,7 +107,7 @@ class PsEngine final : public rpc::Handler {
   void ApplyStep(const StepCollector::Complete& step);
   // Answers an Update that the window has admitted.
   void FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer);
-  void Apply(const StepHeader& header, int table, absl::Span<const uint64_t> keys,
+  void Apply(const StepContext& context, int table, absl::Span<const uint64_t> keys,
              absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
   void RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   absl::Status BeginCut(const BeginCutRequest& request);

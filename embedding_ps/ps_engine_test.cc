@@ -215,6 +215,21 @@ TEST(PsEngineTest, SixteenBitValuesTravelBothWays) {
   }
 }
 
+TEST(PsEngineTest, F16ValuesAndGradientsMayBeOfAnySize) {
+  JobConfig job = PsTestJob(JobConfig::HYBRID, 1, 1);
+  job.mutable_embedding_ps()->set_wire_dtype(F16);
+  Pss pss(job);
+  const auto update = [&](uint64_t step, uint64_t key, float g) {
+    const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, step, {key}, {g, g, g}, F16);
+    EXPECT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
+  };
+  update(0, 7, 70016);  // rows begin at 1, and each step subtracts the gradient
+  EXPECT_EQ(pss.Rows({7})[7], (std::vector<float>(3, -70016)));
+  update(1, 9, 1);
+  update(2, 9, 0x1p-40f);
+  EXPECT_EQ(pss.Rows({9})[9], (std::vector<float>(3, -0x1p-40f)));
+}
+
 // An executor whose queue is `backlog_us` long. Its timers are on time.
 class BusyExecutor final : public Executor {
  public:
@@ -422,21 +437,6 @@ absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewAddSampleCount(
   return std::make_unique<AddSampleCount>();
 }
 
-UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vector<uint64_t>& keys,
-                            const std::vector<uint32_t>& counts) {
-  UpdateCall call = UpdateOf(mode, rank, 0, keys, std::vector<float>(keys.size() * kValues));
-  const size_t offset = (call.payload.size() + 63) / 64 * 64;
-  Buffer longer(offset + counts.size() * sizeof(uint32_t));
-  std::copy_n(call.payload.data(), call.payload.size(), longer.mutable_data());
-  std::copy(counts.begin(), counts.end(),
-            longer.MutableView<uint32_t>(offset, counts.size()).begin());
-  Section* section = call.header.mutable_tables(0)->mutable_counts();
-  section->set_offset_bytes(offset);
-  section->set_size_bytes(counts.size() * sizeof(uint32_t));
-  call.payload = longer;
-  return call;
-}
-
 TEST(PsEngineTest, ARuleThatNeedsSampleCountsGetsThoseOfTheUpdate) {
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), nullptr, NewAddSampleCount);
   const UpdateCall call = UpdateWithCounts(JobConfig::HYBRID, 0, {7, 9}, {2, 5});
@@ -473,7 +473,7 @@ TEST(PsEngineTest, AnUpdateWithoutTheSampleCountsThatARuleNeedsIsRefused) {
 
 TEST(PsEngineTest, RefusesAJobWhoseTableIsNotValid) {
   JobConfig job = PsTestJob(JobConfig::HYBRID, 1, 1);
-  job.mutable_tables(0)->set_l2(-1);
+  job.mutable_tables(0)->mutable_segments(0)->set_l2(-1);
   ManualExecutor executor;
   PsEngine::Options options;
   options.executor = &executor;

@@ -137,8 +137,24 @@ UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
   builder.Reserve(dtype, gradients.size(), table->mutable_gradients());
   builder.Allocate();
   std::copy(keys.begin(), keys.end(), builder.Fill<uint64_t>(table->keys()).begin());
-  rpc::EncodeWire(gradients, dtype, builder.Fill<uint8_t>(table->gradients()).data());
+  builder.Encode(gradients, dtype, table->mutable_gradients());
   call.payload = builder.Take();
+  return call;
+}
+
+UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vector<uint64_t>& keys,
+                            const std::vector<uint32_t>& counts, std::vector<float> gradients) {
+  gradients.resize(keys.size() * kValues);
+  UpdateCall call = UpdateOf(mode, rank, 0, keys, gradients);
+  const size_t offset = (call.payload.size() + 63) / 64 * 64;
+  Buffer longer(offset + counts.size() * sizeof(uint32_t));
+  std::copy_n(call.payload.data(), call.payload.size(), longer.mutable_data());
+  std::copy(counts.begin(), counts.end(),
+            longer.MutableView<uint32_t>(offset, counts.size()).begin());
+  Section* section = call.header.mutable_tables(0)->mutable_counts();
+  section->set_offset_bytes(offset);
+  section->set_size_bytes(counts.size() * sizeof(uint32_t));
+  call.payload = longer;
   return call;
 }
 

@@ -18,13 +18,15 @@ struct TableOwnership {
   struct Table {
     uint32_t id = 0;
     int row_values = 0;
-    bool needs_sample_counts = false;  // EmbeddingTable::needs_sample_counts
+    // As EmbeddingTable.
+    bool needs_sample_counts = false;
+    bool needs_part_share = false;
   };
   std::vector<Table> tables;  // in the order of JobConfig.tables
   int ps_index = 0;
   int num_ps = 1;
 
-  // For embedding PS `ps_index` of `job`. needs_sample_counts is left false: only the tables know.
+  // For embedding PS `ps_index` of `job`. What tables need is left false: only they know.
   static TableOwnership Of(const JobConfig& job, int ps_index);
 
   // The partitions of embedding PS `ps_index` of `num_ps`: one range, both ends inclusive. Empty,

@@ -343,6 +343,7 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   update.set_part(part.description.id().part());
   update.set_ordered(IsOrdered(TRAIN_STREAM));
   update.set_dtype(ps_dtype_);
+  update.set_weight(part.Weight());
   if (const auto latest = part.LatestTime(); latest.has_value()) update.set_data_time_ms(*latest);
   absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
@@ -352,8 +353,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
   if (!released.ok()) return call.Finish(released);
 
-  auto applied = [this, call, saturated = updates->saturated_values](
-                     absl::StatusOr<std::vector<rpc::Message>> answers) {
+  auto applied = [this, call, values = updates->gradient_values,
+                  losses = updates->losses](absl::StatusOr<std::vector<rpc::Message>> answers) {
     if (!answers.ok()) {
       options_.on_failure(answers.status());
       return call.Finish(answers.status());
@@ -361,7 +362,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     {
       MutexLock lock(&mutex_);
       ++counts_.pushes;
-      counts_.saturated_values += saturated;
+      counts_.gradient_values += values;
+      counts_.losses.Add(losses);
     }
     Reach(KillPoint::WORKER_AFTER_UPDATE, options_.kill_points);
     call.Finish(Done<PushGradientsAnswerHeader>());

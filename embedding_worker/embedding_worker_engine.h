@@ -33,6 +33,7 @@
 #include "absl/status/statusor.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/call_receiver.h"
+#include "common/rpc/payload.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/timeouts.h"
 #include "common/thread/executor.h"
@@ -68,10 +69,10 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     size_t waiting_requests = 0;
     size_t outstanding_parts = 0;
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
-    uint64_t ids = 0;
-    uint64_t keys = 0;
-    uint64_t pushes = 0;            // applied so far
-    uint64_t saturated_values = 0;  // in those pushes; see PlannedUpdates (gradient_push.h)
+    uint64_t ids = 0, keys = 0;
+    uint64_t pushes = 0;           // applied so far
+    uint64_t gradient_values = 0;  // sent on for those pushes; and of them:
+    rpc::WireLosses losses;
   };
 
   // INVALID_ARGUMENT if there are not as many channels as PSs. Nothing in `options` is owned; all

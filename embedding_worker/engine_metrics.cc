@@ -22,9 +22,14 @@ EngineMetrics::EngineMetrics(const EmbeddingWorkerEngine* engine, MetricsRegistr
       ids_(registry->AddCounter("satrap_ids_total", "Ids of planned parts")),
       keys_(registry->AddCounter("satrap_keys_total", "Unique keys of planned parts")),
       pushes_(registry->AddCounter("satrap_pushes_total", "PushGradients applied")),
+      gradient_values_(registry->AddCounter("satrap_gradient_values_total",
+                                            "Values of gradients sent to embedding PSs")),
       saturated_values_(
           registry->AddCounter("satrap_saturated_values_total",
-                               "Values of gradients that were too large for an F16 on the wire")) {}
+                               "Of these, those that were too large for an F16 on the wire")),
+      underflowed_values_(registry->AddCounter(
+          "satrap_underflowed_values_total",
+          "Of these, those that were not 0 and became 0 as an F16 on the wire")) {}
 
 void EngineMetrics::Refresh() {
   const EmbeddingWorkerEngine::Progress progress = engine_->progress();
@@ -36,7 +41,9 @@ void EngineMetrics::Refresh() {
   RaiseTo(ids_, progress.ids);
   RaiseTo(keys_, progress.keys);
   RaiseTo(pushes_, progress.pushes);
-  RaiseTo(saturated_values_, progress.saturated_values);
+  RaiseTo(gradient_values_, progress.gradient_values);
+  RaiseTo(saturated_values_, progress.losses.saturated);
+  RaiseTo(underflowed_values_, progress.losses.underflowed);
 }
 
 }  // namespace satrap

@@ -4,7 +4,8 @@
 //     now               satrap_accepted_parts, satrap_held_puts, satrap_waiting_requests,
 //                       satrap_outstanding_parts
 //     since the start   satrap_parts_total, satrap_ids_total, satrap_keys_total,
-//                       satrap_pushes_total, satrap_saturated_values_total
+//                       satrap_pushes_total, satrap_gradient_values_total,
+//                       satrap_saturated_values_total, satrap_underflowed_values_total
 //
 // The ratio of keys to ids is the share of ids that are unique in their part.
 
@@ -34,7 +35,9 @@ class EngineMetrics {
   prometheus::Counter* const ids_;
   prometheus::Counter* const keys_;
   prometheus::Counter* const pushes_;
+  prometheus::Counter* const gradient_values_;
   prometheus::Counter* const saturated_values_;
+  prometheus::Counter* const underflowed_values_;
 };
 
 }  // namespace satrap

@@ -84,7 +84,7 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
   }
   builder.Allocate();
   for (int t = 0; t < answer.tables_size(); ++t) {
-    const TableValues& values = answer.tables(t);
+    TableValues& values = *answer.mutable_tables(t);
     const auto keys = rpc::SectionView<uint64_t>(request.payload, header.tables(t).keys(),
                                                  header.tables(t).num_keys(), "keys");
     EXPECT_TRUE(keys.ok());
@@ -92,7 +92,7 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
     for (size_t i = 0; i < values.num_keys(); ++i) {
       for (size_t c = 0; c < values.row_values(); ++c) rows.push_back(TestValue((*keys)[i], c));
     }
-    rpc::EncodeWire(rows, dtype_, builder.Fill<uint8_t>(values.values()).data());
+    builder.Encode(rows, dtype_, values.mutable_values());
   }
   return {answer.SerializeAsString(), builder.Take()};
 }
@@ -275,14 +275,13 @@ EngineTest::PushMessage EngineTest::PushOf(const NextBatchAnswerHeader& part, bo
   builder.Allocate();
   // Tests know each gradient by this order: first the tables, then the pooled features.
   float next = 1;
-  const auto fill = [&](const Section& section) {
-    std::vector<float> values(section.size_bytes() / rpc::WireValueBytes(part.dtype()));
+  const auto fill = [&](Section* section) {
+    std::vector<float> values(section->size_bytes() / rpc::WireValueBytes(part.dtype()));
     for (float& value : values) value = next++;
-    if (!values.empty())
-      rpc::EncodeWire(values, part.dtype(), builder.Fill<uint8_t>(section).data());
+    builder.Encode(values, part.dtype(), section);
   };
-  for (const TableGradients& table : header.tables()) fill(table.gradients());
-  for (const FeatureGradients& feature : header.features()) fill(feature.gradients());
+  for (TableGradients& table : *header.mutable_tables()) fill(table.mutable_gradients());
+  for (FeatureGradients& feature : *header.mutable_features()) fill(feature.mutable_gradients());
   return {header, builder.Take()};
 }
 

@@ -1,7 +1,9 @@
 // What the engine computes: rows and pooled values on the way out, sums by key on the way back.
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@ namespace satrap {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -133,16 +136,60 @@ TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
   }
 }
 
-TEST_F(EngineTest, ASumThatIsTooLargeForTheWireIsClampedAndCounted) {
+TEST_F(EngineTest, AnF16UpdateHoldsGradientsOfAnySize) {
   JobConfig job = TestJob();
   job.mutable_embedding_ps()->set_wire_dtype(F16);
+  // An F16 without a scale would hold 65504 of the first, and nothing of the second.
+  for (const float gradient : {-70016.0f, 3e-12f}) {
+    Start(job);
+    PutTwoSamples(1);
+    auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
+    push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1)[0] =
+        gradient;
+    EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OUTCOME_DONE);
+    EXPECT_THAT(Gradients().at({9, KeyIn("c", 5)}),
+                ElementsAre(FloatNear(gradient, std::abs(gradient) * 0x1p-11f)));
+    EXPECT_EQ(engine_->progress().gradient_values, 16u);  // five keys of 3 values, one of 1
+    EXPECT_EQ(engine_->progress().losses.saturated, 0u);
+    EXPECT_EQ(engine_->progress().losses.underflowed, 0u);
+  }
+}
+
+TEST_F(EngineTest, WhatAnF16UpdateCannotHoldIsCounted) {
+  JobConfig job = TestJob();
+  job.mutable_embedding_ps()->set_wire_dtype(F16);
+  job.mutable_embedding_ps()->set_replicas(1);
   Start(job);
   PutTwoSamples(1);
   auto push = PushOf(HeaderOf<NextBatchAnswerHeader>(Next(0, 1)));
-  push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1)[0] = -70000;
-  EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(0, 1, push)).outcome(), OUTCOME_DONE);
-  EXPECT_THAT(Gradients().at({9, KeyIn("c", 5)}), ElementsAre(-65504));
-  EXPECT_EQ(engine_->progress().saturated_values, 1u);
+  const absl::Span<float> rows =
+      push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1);
+  rows[0] = std::numeric_limits<float>::infinity();
+  // Feature "bag": sample 0's first value, of two keys, is 2^-60 of their others.
+  const absl::Span<float> bag =
+      push.second.MutableView<float>(push.first.features(0).gradients().offset_bytes(), 3);
+  bag[0] = 0x1p-58f;
+  Push(0, 1, push);
+  EXPECT_EQ(engine_->progress().losses.saturated, 1u);
+  EXPECT_EQ(engine_->progress().losses.underflowed, 2u);
+}
+
+// Each PS scales its rows by their own largest value, and the answer has one scale for all.
+TEST_F(EngineTest, F16RowsOfSeveralPssArriveUnderOneScale) {
+  JobConfig job = TestJob();
+  job.mutable_embedding_ps()->set_replicas(3);
+  job.mutable_embedding_ps()->set_wire_dtype(F16);
+  job.mutable_embedding_worker()->set_wire_dtype(F16);
+  Start(job);
+  std::vector<uint64_t> ids;
+  for (uint64_t s = 0; s < 100; ++s) ids.push_back(s % 60);
+  Put(1, MakePart(TRAIN_STREAM, 0, 0, 100, {ids, ids, ids, ids}, {{}, {}, {}, {}}));
+  const Reply reply = Next(0, 1);
+  const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
+  const std::vector<float> rows = Decoded((**reply)->payload, part.tables(1).values(), F16);
+  const auto indices =
+      rpc::SectionView<uint32_t>((**reply)->payload, part.features(3).indices(), 100, "indices");
+  for (size_t s = 0; s < 100; ++s) EXPECT_EQ(rows[(*indices)[s]], TestValue(KeyIn("c", ids[s]), 0));
 }
 
 TEST_F(EngineTest, UpdatesCarryThePushesStepAndCallAndTheCounts) {
@@ -159,6 +206,7 @@ TEST_F(EngineTest, UpdatesCarryThePushesStepAndCallAndTheCounts) {
     EXPECT_EQ(update.header.step().normalizer(), 32);
     EXPECT_EQ(update.header.envelope().job_fingerprint(), kTestFingerprint);
     EXPECT_FALSE(update.header.ordered());
+    EXPECT_EQ(update.header.weight(), 2) << "two samples without weights";
     counts.insert(update.counts.begin(), update.counts.end());
   }
   EXPECT_EQ(counts.at({3, KeyIn("a", 1)}), 1u);  // by a and mix, but in one sample

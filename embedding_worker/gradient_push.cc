@@ -9,7 +9,6 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/batch/pooling.h"
-#include "common/numeric/half.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {
@@ -155,20 +154,20 @@ void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
   }
   builder.Allocate();
   for (int i = 0; i < update.tables_size(); ++i) {
-    const TableUpdate& to = update.tables(i);
+    TableUpdate& to = *update.mutable_tables(i);
     const LookupPlan::Table& from = plan.tables[tables[i]];
     const LookupPlan::KeyRange run = plan.KeyRangeOf(tables[i], ps, num_ps);
     std::memcpy(builder.Fill<uint8_t>(to.keys()).data(), from.keys.data() + run.begin,
                 to.keys().size_bytes());
     std::memcpy(builder.Fill<uint8_t>(to.counts()).data(), from.counts.data() + run.begin,
                 to.counts().size_bytes());
-    rpc::ConvertWire(sums[tables[i]].Of(run), update.dtype(),
-                     builder.Fill<uint8_t>(to.gradients()).data());
-    // Only an F16 is too small for a sum of finite gradients; the NN worker has checked that all
-    // are.
-    if (update.dtype() == F16) {
-      updates->saturated_values += SaturateF16(builder.Fill<uint16_t>(to.gradients()));
-    }
+    // The NN worker has checked that all gradients are finite.
+    const rpc::WireValues gradients = sums[tables[i]].Of(run);
+    const int scale = rpc::ScaleExponentFor(gradients, update.dtype());
+    rpc::SetScale(update.dtype(), scale, to.mutable_gradients());
+    updates->gradient_values += gradients.count;
+    updates->losses.Add(rpc::ConvertGradients(gradients, update.dtype(), scale,
+                                              builder.Fill<uint8_t>(to.gradients()).data()));
   }
   updates->requests.push_back({ps, {update.SerializeAsString(), builder.Take()}});
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/rpc/payload.h"
 #include "common/rpc/rpc.h"
 #include "embedding_worker/embedding_layout.h"
 #include "embedding_worker/planned_part.h"
@@ -21,9 +22,8 @@ namespace satrap {
 
 struct PlannedUpdates {
   std::vector<PsRequest> requests;
-  // Gradient values that were too large for F16 and are sent as the largest finite F16 of their
-  // sign. If there are many, the job needs another wire dtype.
-  uint64_t saturated_values = 0;
+  uint64_t gradient_values = 0;  // in all of them
+  rpc::WireLosses losses;        // of those values. If there are many, the job needs another dtype.
 };
 
 // The Updates of a push, in the order of PSs. Each has the fields of `update`, without envelope and

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/numeric/half.h"
 #include "common/rpc/payload.h"
 
 namespace satrap {
@@ -158,20 +159,37 @@ class AnswerBuilder {
   void FillTable(int index, const std::vector<RowRun>& runs, TableRows* rows) {
     const EmbeddingLayout::Table& layout = layout_.tables[index];
     const LookupPlan::Table& table = part_.plan.tables[index];
-    // All rows are sent: each run is converted straight from a PS's answer into its place.
+    // All rows are sent: each run is converted straight from a PS's answer into its place. F16 runs
+    // come with scales of their own, the largest of which fits all.
     if (rows != nullptr && table.sent.empty() && table.num_sent > 0) {
       uint8_t* const to = builder_.Fill<uint8_t>(rows->values()).data();
+      int scale = rpc::ScaleExponentFor(runs[0].values, dtype_);
       for (const RowRun& run : runs) {
-        rpc::ConvertWire(run.values, dtype_, to + run.begin * layout.row_values * value_bytes_);
+        scale = std::max(scale, rpc::ScaleExponentFor(run.values, dtype_));
+      }
+      rpc::SetScale(dtype_, scale, rows->mutable_values());
+      for (const RowRun& run : runs) {
+        uint8_t* const place = to + run.begin * layout.row_values * value_bytes_;
+        rpc::ConvertWire(run.values, dtype_, scale, place);
       }
     }
     if (!layout.has_pooled || part_.plan.samples == 0) return;
     const RowMatrix matrix(runs, table.keys.size() * layout.row_values, layout.row_values);
     // Only some rows are sent, the others are here to be pooled.
     if (rows != nullptr) {
+      const auto values_of = [&](uint32_t row) {
+        return absl::MakeConstSpan(matrix.data() + row * layout.row_values, layout.row_values);
+      };
+      float largest = 0;
+      for (const uint32_t row : table.sent) {
+        if (dtype_ != F16) break;  // it alone is scaled
+        largest = std::max(largest, LargestFiniteMagnitude(values_of(row)));
+      }
+      const int scale = dtype_ == F16 ? rpc::ScaleExponentOf(largest) : 0;
+      rpc::SetScale(dtype_, scale, rows->mutable_values());
       uint8_t* to = builder_.Fill<uint8_t>(rows->values()).data();
       for (const uint32_t row : table.sent) {
-        rpc::EncodeWire({matrix.data() + row * layout.row_values, layout.row_values}, dtype_, to);
+        rpc::EncodeWire(values_of(row), dtype_, scale, to);
         to += layout.row_values * value_bytes_;
       }
     }
@@ -183,17 +201,17 @@ class AnswerBuilder {
   }
 
   void FillPooled(int feature, const float* rows, size_t row_values) {
-    const Section& section = header_.features(feature).pooled();
+    Section* const section = header_.mutable_features(feature)->mutable_pooled();
     const RowColumns columns = {row_values, 0, row_values};
     const FeatureConfig::Pooling pooling = layout_.features[feature].pooling;
     if (dtype_ == F32) {
       PoolForward(pooling, part_.IndicesOf(feature), rows, columns,
-                  builder_.Fill<float>(section).data(), row_values);
+                  builder_.Fill<float>(*section).data(), row_values);
       return;
     }
     pooled_.resize(part_.plan.samples * row_values);
     PoolForward(pooling, part_.IndicesOf(feature), rows, columns, pooled_.data(), row_values);
-    rpc::EncodeWire(pooled_, dtype_, builder_.Fill<uint8_t>(section).data());
+    builder_.Encode(pooled_, dtype_, section);
   }
 
   void FillIndices() {

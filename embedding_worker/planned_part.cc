@@ -88,6 +88,16 @@ absl::optional<int64_t> PlannedPart::LatestTime() const {
   return *std::max_element(times.begin(), times.end());
 }
 
+double PlannedPart::Weight() const {
+  if (!description.has_weights()) return static_cast<double>(description.samples());
+  double sum = 0;
+  for (const float weight :
+       payload.View<float>(description.weights().offset_bytes(), description.samples())) {
+    sum += weight;
+  }
+  return sum;
+}
+
 absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
                                               const PutBatchHeader& header, Buffer payload,
                                               PlanScratch* scratch) {

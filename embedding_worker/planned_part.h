@@ -31,6 +31,9 @@ struct PlannedPart {
   // The latest of the records' times, in milliseconds since 1970; nullopt: they have none.
   absl::optional<int64_t> LatestTime() const;
 
+  // The sum of the samples' weights; without weights the number of samples.
+  double Weight() const;
+
   // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the
   // payload or the job, or the offsets of a feature are wrong. REQUIRES: header.has_part()
   static absl::StatusOr<PlannedPart> Make(const EmbeddingLayout& layout,

@@ -119,6 +119,19 @@ TEST(PlannedPart, KnowsTheLatestTimeOfItsRecords) {
   EXPECT_EQ(Make(example)->LatestTime(), 1777627800500);
 }
 
+TEST(PlannedPart, WeighsAsMuchAsItsSamples) {
+  Example example = ReadExample();
+  EXPECT_EQ(Make(example)->Weight(), 2);
+  Buffer with_weights(320 + 8);
+  std::memcpy(with_weights.mutable_data(), example.payload.data(), example.payload.size());
+  with_weights.MutableView<float>(320, 2)[0] = 0.5f;
+  with_weights.MutableView<float>(320, 2)[1] = 4;
+  example.payload = with_weights;
+  example.header.mutable_part()->mutable_weights()->set_offset_bytes(320);
+  example.header.mutable_part()->mutable_weights()->set_size_bytes(8);
+  EXPECT_EQ(Make(example)->Weight(), 4.5);
+}
+
 // Whatever one byte of the header says, the part is read or refused, and nothing outside the
 // payload is touched.
 TEST(PlannedPart, SurvivesAnyDamagedHeaderByte) {

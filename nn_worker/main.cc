@@ -1,6 +1,7 @@
 // The process of an NN worker: one rank of the dense network. It serves nothing.
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <memory>
 #include <string>
@@ -12,16 +13,21 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/config/batch_scaling.h"
+#include "common/config/tasks.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
 #include "common/thread/thread_pool_executor.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
+#include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/network.h"
+#include "nn_worker/graph/precision.h"
 #include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/rank_engine.h"
 #include "nn_worker/rank/rank_options.h"
@@ -48,10 +54,11 @@ absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime)
   return NewGlooCollective(options, runtime.coordinator());
 }
 
-std::vector<rpc::Channel*> ChannelsTo(Role role, RoleRuntime& runtime) {
+std::vector<rpc::Channel*> ChannelsTo(Role role, RoleRuntime& runtime,
+                                      const std::shared_ptr<BufferAllocator>& allocator = nullptr) {
   std::vector<rpc::Channel*> channels;
   for (int i = 0; i < ReplicasOf(role, runtime.job()); ++i) {
-    channels.push_back(runtime.ChannelTo(role, i));
+    channels.push_back(runtime.ChannelTo(role, i, allocator));
   }
   return channels;
 }
@@ -85,8 +92,13 @@ absl::StatusOr<std::vector<TableStats>> StatsOf(PsControlClient* embedding_ps) {
 }
 
 // Runs on rank 0 when its engine has finished: completes the result and ends the run.
-absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, RunResult result) {
+absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration::Value& tail,
+                    RunResult result) {
   const JobConfig& job = runtime.job();
+  if (std::isfinite(tail.calibration)) {
+    result.set_tail_calibration(tail.calibration);
+    result.set_tail_calibration_samples(tail.samples);
+  }
   if (job.action() == JobConfig::TRAIN && result.samples() == 0) {
     return absl::FailedPreconditionError(
         "no training samples: the training data has no records, or none of them is good");
@@ -94,7 +106,7 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, RunResult result) {
   if (job.action() == JobConfig::PREDICT) {
     RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas(),
                                          job.data_loader().replicas(),
-                                         runtime.envelope().generation()));
+                                         runtime.envelope().generation(), TasksOf(job).size()));
   }
   if (job.action() == JobConfig::TRAIN) {
     const Ledger::Totals consumed = cuts->consumed();
@@ -129,22 +141,45 @@ CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
   return options;
 }
 
+std::unique_ptr<Backend> MakeBackend(RoleRuntime& runtime, ForkJoinPool* pool) {
+  const NnWorkerConfig::Precision precision = runtime.job().nn_worker().precision();
+  if (DTypeOf(precision) == DType::kF32) return NewCpuBackend(pool);
+  const HalfProducts products = FastestHalfProducts();
+  if (precision == NnWorkerConfig::BF16 && products == HalfProducts::kBf16) {
+    runtime.logger().Info("multiplies BF16 values with AMX");
+  } else {
+    runtime.logger().Info(
+        "rounds values to 16 bits and multiplies them in f32, which is slower than precision F32",
+        {{"precision", NnWorkerConfig::Precision_Name(precision)}});
+  }
+  return NewCpuHalfBackend(pool, products);
+}
+
+NetworkOptions MakeNetworkOptions(const RoleRuntime& runtime, const PartLayout& layout,
+                                  Backend* backend, Collective* collective) {
+  const JobConfig& job = runtime.job();
+  NetworkOptions options;
+  options.model = job.model();
+  options.inputs = layout.inputs;
+  options.optimizer = EffectiveDenseOptimizer(job);
+  options.seed = job.seed();
+  options.max_samples = MaxSamplesOfPart(job);
+  options.dtype = DTypeOf(job.nn_worker().precision());
+  options.gradient_scale = GradientScaleOf(job, runtime.position());
+  options.backend = backend;
+  options.collective = collective;
+  return options;
+}
+
 absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
   ForkJoinPool pool(job.nn_worker().compute_threads());
-  const std::unique_ptr<Backend> backend = NewCpuBackend(&pool);
+  const std::unique_ptr<Backend> backend = MakeBackend(runtime, &pool);
 
   const PartLayout layout = MakePartLayout(job);
-  NetworkOptions network_options;
-  network_options.model = job.model();
-  network_options.inputs = layout.inputs;
-  network_options.optimizer = job.dense_optimizer();
-  network_options.seed = job.seed();
-  network_options.max_samples = MaxSamplesOfPart(job);
-  network_options.backend = backend.get();
-  network_options.collective = collective;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network, Network::Create(network_options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network,
+                   Network::Create(MakeNetworkOptions(runtime, layout, backend.get(), collective)));
 
   SerialExecutor cut_executor(runtime.executor());
   ThreadPoolExecutor disk_executor(1);
@@ -154,7 +189,8 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   std::unique_ptr<PredictionWriter> predictions;
   if (job.action() == JobConfig::PREDICT) {
-    ASSIGN_OR_RETURN(predictions, PredictionWriter::Create(job.run_dir(), runtime.index()));
+    ASSIGN_OR_RETURN(predictions,
+                     PredictionWriter::Create(job.run_dir(), runtime.index(), layout.tasks.size()));
   }
   std::unique_ptr<MetricsFile> metrics_file;
   if (leads) {
@@ -171,6 +207,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
   trainer_options.global_batch_size = job.global_batch_size();
   trainer_options.ordered = job.mode() == JobConfig::SYNC;
+  trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
   trainer_options.network = network.get();
   trainer_options.collective = collective;
   trainer_options.pool = &pool;
@@ -210,8 +247,9 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   std::promise<RunResult> finished;
   RankEngine engine(
       MakeRankOptions(job, runtime.index(), runtime.envelope(), runtime.position()), &executor,
-      ChannelsTo(EMBEDDING_WORKER, runtime), &trainer, &metrics, runtime.failure_sink(),
-      [&finished](const RunResult& result) { finished.set_value(result); }, runtime.kill_points());
+      ChannelsTo(EMBEDDING_WORKER, runtime, backend->PinnedBuffers()), &trainer, &metrics,
+      runtime.failure_sink(), [&finished](const RunResult& result) { finished.set_value(result); },
+      runtime.kill_points());
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
   // The engine goes before the runtime.
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
@@ -219,7 +257,10 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   engine.Start();
   // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
   // says so.
-  if (leads) RETURN_IF_ERROR(EndRun(runtime, cuts.get(), finished.get_future().get()));
+  if (leads) {
+    const RunResult result = finished.get_future().get();
+    RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), result));
+  }
   runtime.WaitForFinish();
   return absl::OkStatus();
 }

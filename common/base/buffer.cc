@@ -1,11 +1,20 @@
 #include "common/base/buffer.h"
 
 #include <cstdlib>
+#include <utility>
 
 namespace satrap {
 
-Buffer::Buffer(size_t size_bytes) : size_(size_bytes) {
+Buffer::Buffer(size_t size_bytes, std::shared_ptr<BufferAllocator> allocator) : size_(size_bytes) {
   if (size_bytes == 0) return;
+  if (allocator != nullptr) {
+    uint8_t* const data = allocator->Allocate(size_bytes);
+    CHECK(data != nullptr) << "out of memory: " << size_bytes << " bytes";
+    data_ =
+        std::shared_ptr<uint8_t>(data, [allocator = std::move(allocator), size_bytes](
+                                           uint8_t* bytes) { allocator->Free(bytes, size_bytes); });
+    return;
+  }
   CHECK(size_bytes <= SIZE_MAX - kBufferAlignment) << size_bytes << " bytes";
   // std::aligned_alloc requires a multiple of the alignment.
   const size_t rounded_bytes =

@@ -2,6 +2,9 @@
 // reference. The creator fills in the bytes before it shares the buffer; from then on they are
 // constant.
 //
+// The bytes are on the heap, or where a BufferAllocator puts them: a device can copy from some
+// memory faster than from other (nn_worker/backend/device_memory.h).
+//
 // Copying and destroying are thread-safe, and so is reading a shared buffer.
 
 #ifndef SATRAP_COMMON_BASE_BUFFER_H_
@@ -18,11 +21,22 @@ namespace satrap {
 
 inline constexpr size_t kBufferAlignment = 64;
 
+// Where the bytes of Buffers come from. Thread-safe.
+class BufferAllocator {
+ public:
+  virtual ~BufferAllocator() = default;
+  // `size_bytes` > 0 uninitialised bytes, aligned to kBufferAlignment. Null if there are none left.
+  virtual uint8_t* Allocate(size_t size_bytes) = 0;
+  // `data` is what Allocate(size_bytes) returned.
+  virtual void Free(uint8_t* data, size_t size_bytes) = 0;
+};
+
 class Buffer {
  public:
   Buffer() = default;  // empty
-  // `size_bytes` uninitialised bytes.
-  explicit Buffer(size_t size_bytes);
+  // `size_bytes` uninitialised bytes, of `allocator` unless that is null. The buffer and its copies
+  // keep the allocator alive.
+  explicit Buffer(size_t size_bytes, std::shared_ptr<BufferAllocator> allocator = nullptr);
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -1,6 +1,8 @@
 #include "common/base/buffer.h"
 
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "gtest/gtest.h"
 
@@ -29,6 +31,39 @@ TEST(BufferTest, CopiesShareTheBytes) {
   EXPECT_EQ(copy.data(), buffer.data());
   buffer = Buffer();
   EXPECT_EQ(copy.View<uint64_t>(0, 1)[0], 42u);
+}
+
+// Counts the bytes that are in use.
+class CountingAllocator final : public BufferAllocator {
+ public:
+  explicit CountingAllocator(size_t* in_use) : in_use_(in_use) {}
+  ~CountingAllocator() override { EXPECT_EQ(*in_use_, 0u) << "gone before its buffers"; }
+  uint8_t* Allocate(size_t size_bytes) override {
+    *in_use_ += size_bytes;
+    return static_cast<uint8_t*>(::operator new(size_bytes, std::align_val_t(kBufferAlignment)));
+  }
+  void Free(uint8_t* data, size_t size_bytes) override {
+    *in_use_ -= size_bytes;
+    ::operator delete(data, std::align_val_t(kBufferAlignment));
+  }
+
+ private:
+  size_t* const in_use_;
+};
+
+TEST(BufferTest, KeepsItsAllocatorUntilTheLastCopyIsGone) {
+  size_t in_use = 0;
+  auto allocator = std::make_shared<CountingAllocator>(&in_use);
+  EXPECT_TRUE(Buffer(0, allocator).empty());
+  Buffer buffer(100, allocator);
+  EXPECT_EQ(in_use, 100u);
+  allocator.reset();
+  Buffer copy = buffer;
+  buffer = Buffer();
+  EXPECT_EQ(in_use, 100u);
+  copy.MutableView<uint8_t>(99, 1)[0] = 7;
+  copy = Buffer();
+  EXPECT_EQ(in_use, 0u);
 }
 
 TEST(BufferTest, ViewsTheLastValue) {

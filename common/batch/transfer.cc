@@ -47,6 +47,7 @@ bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
 
 bool IsMultiValued(const FeatureConfig& feature, const DataConfig& data) {
   if (feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) return false;
+  if (feature.cross_columns_size() > 0) return false;
   if (ReadsKafkaColumn(feature, data)) return false;
   switch (data.format_case()) {
     case DataConfig::kCsv:

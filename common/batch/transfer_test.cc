@@ -69,6 +69,14 @@ TEST(TransferOf, SequencesAlwaysGoAsRows) {
   EXPECT_EQ(TransferOf(feature, Job()), FeatureConfig::ROWS);
 }
 
+TEST(TransferOf, ACrossIsSingleValuedWhateverItsName) {
+  FeatureConfig cross = Feature("words");
+  cross.add_cross_columns("user");
+  cross.add_cross_columns("user");
+  EXPECT_FALSE(IsMultiValued(cross, Job().data()));
+  EXPECT_EQ(TransferOf(cross, Job()), FeatureConfig::ROWS);
+}
+
 TEST(TransferOf, BucketizedNumericsAreSingleValued) {
   FeatureConfig feature = Feature("words");
   feature.mutable_bucketize()->add_boundaries(1);

@@ -70,7 +70,14 @@ uint64_t TableFingerprint(const TableConfig& table) {
   std::string text = absl::StrCat("keys: mix64(id ^ xxh64(id space)); table ", table.id(), ";");
   for (const SegmentConfig& segment : table.segments()) {
     absl::StrAppend(&text, " segment ", segment.name(), " ", segment.dim(), " optimizer ",
-                    static_cast<int>(segment.optimizer().kind_case()), ";");
+                    static_cast<int>(segment.optimizer().kind_case()));
+    // What else makes rows longer.
+    if (segment.optimizer().has_rmsprop()) {
+      if (segment.optimizer().rmsprop().centred()) absl::StrAppend(&text, " centred");
+      if (segment.optimizer().rmsprop().momentum() > 0) absl::StrAppend(&text, " momentum");
+    }
+    if (segment.l2_mode() == SegmentConfig::TOUCHED) absl::StrAppend(&text, " l2 step");
+    absl::StrAppend(&text, ";");
   }
   return Xxh64(text);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -123,6 +124,23 @@ TEST(TableFingerprint, NoticesLayoutAndOptimizerKindButNoLearningRate) {
   segment->set_dim(8);
   segment->mutable_optimizer()->mutable_adam();
   EXPECT_NE(TableFingerprint(table), fingerprint);
+}
+
+TEST(TableFingerprint, NoticesEverySettingThatMakesRowsLonger) {
+  TableConfig table;
+  SegmentConfig* segment = table.add_segments();
+  segment->mutable_optimizer()->mutable_rmsprop();
+  std::set<uint64_t> fingerprints = {TableFingerprint(table)};
+  segment->mutable_optimizer()->mutable_rmsprop()->set_momentum(0.5f);
+  fingerprints.insert(TableFingerprint(table));
+  segment->mutable_optimizer()->mutable_rmsprop()->set_centred(true);
+  fingerprints.insert(TableFingerprint(table));
+  segment->set_l2_mode(SegmentConfig::TOUCHED);
+  fingerprints.insert(TableFingerprint(table));
+  EXPECT_EQ(fingerprints.size(), 4u);
+  segment->set_l2(0.5f);
+  fingerprints.insert(TableFingerprint(table));
+  EXPECT_EQ(fingerprints.size(), 4u);
 }
 
 }  // namespace

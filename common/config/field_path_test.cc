@@ -41,8 +41,8 @@ TEST_F(SetFieldTest, PicksAnElementByTheValueOfAField) {
 }
 
 TEST_F(SetFieldTest, PicksAnElementByPosition) {
-  ASSERT_TRUE(SetField("tables[1].l2=0.5", &job_).ok());
-  EXPECT_FLOAT_EQ(job_.tables(1).l2(), 0.5f);
+  ASSERT_TRUE(SetField("tables[1].reserve_rows=5", &job_).ok());
+  EXPECT_EQ(job_.tables(1).reserve_rows(), 5);
 }
 
 TEST_F(SetFieldTest, TakesEnumsByName) {
@@ -76,7 +76,7 @@ TEST_F(SetFieldTest, NamesTheFieldsThereAreForAnUnknownOne) {
 TEST_F(SetFieldTest, SaysWhatWasProbablyMeant) {
   EXPECT_THAT(ErrorOf("epocs=3"), EndsWith("; did you mean epochs?"));
   EXPECT_THAT(ErrorOf("embedding_ps.replica=4"), EndsWith("; did you mean replicas?"));
-  EXPECT_THAT(ErrorOf("tables[nam=user].l2=1"), EndsWith("; did you mean name?"));
+  EXPECT_THAT(ErrorOf("tables[nam=user].reserve_rows=1"), EndsWith("; did you mean name?"));
   EXPECT_THAT(ErrorOf("mode=SINC"), EndsWith("; did you mean SYNC?"));
   EXPECT_THAT(ErrorOf("nothing_like_it=4"), Not(HasSubstr("did you mean")));
 }
@@ -87,9 +87,9 @@ TEST_F(SetFieldTest, RefusesWhatIsNotAValueOfTheField) {
   ::testing::internal::CaptureStderr();
   ErrorOf("seed=seven");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "the status says it all";
-  EXPECT_THAT(ErrorOf("tables[name=nobody].l2=1"), HasSubstr("no element of tables"));
-  EXPECT_THAT(ErrorOf("tables[9].l2=1"), HasSubstr("there are 2 elements"));
-  EXPECT_THAT(ErrorOf("tables.l2=1"), HasSubstr("name an element in brackets"));
+  EXPECT_THAT(ErrorOf("tables[name=nobody].reserve_rows=1"), HasSubstr("no element of tables"));
+  EXPECT_THAT(ErrorOf("tables[9].reserve_rows=1"), HasSubstr("there are 2 elements"));
+  EXPECT_THAT(ErrorOf("tables.reserve_rows=1"), HasSubstr("name an element in brackets"));
   EXPECT_THAT(ErrorOf("seed.x=1"), HasSubstr("not a message"));
 }
 

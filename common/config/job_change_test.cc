@@ -45,9 +45,12 @@ TEST(JobChange, TakesWhatSaysHowManyProcessesThereAreAndHowFarAStepGoes) {
                           "dense_optimizer.l2=0.1",
                           "tables[0].segments[0].optimizer.learning_rate=0.5",
                           "tables[0].segments[0].optimizer.adagrad.epsilon=0.5",
-                          "tables[0].weight_bound=1",
-                          "tables[0].l2=0.1",
-                          "tables[0].gradient_clip_norm=2",
+                          "tables[0].segments[0].weight_bound=1",
+                          "tables[0].segments[0].l2=0.1",
+                          "tables[0].segments[0].gradient_clip_norm=2",
+                          "tables[0].segments[0].cow_clip.floor=0.5",
+                          "dense_optimizer.learning_rate_schedule.warmup_steps=5",
+                          "tables[0].learning_rate_schedule.step.every_steps=5",
                           "tables[0].reserve_rows=9",
                           "tables[0].learning_rate_schedule.warmup_steps=5"}) {
     EXPECT_EQ(RefusalOf({set}), "") << set;
@@ -71,6 +74,7 @@ TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
            {"data.features[1].id_space=x", "data.features[1].id_space: cannot change from absent"},
            {"tables[0].segments[0].dim=2", "tables[0].segments[0].dim: cannot change from 1 to 2"},
            {"tables[0].segments[0].optimizer.adam=", "optimizer.adagrad: cannot change from "},
+           {"tables[0].segments[0].l2_mode=TOUCHED", "l2_mode: cannot change from OCCURRENCE to"},
            {"tables[0].segments[0].initializer.constant.value=1", "would begin otherwise"},
            {"model.layers[0].inputs=C1.linear", "model.layers[0].inputs: cannot change from [\"*."},
            {"dense_optimizer.sgd=", "dense_optimizer.sgd: cannot change from absent to present: "},
@@ -78,6 +82,17 @@ TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
            {"name=x", "name: cannot change from \"small\" to \"x\": it belongs to the run"},
        }) {
     EXPECT_THAT(RefusalOf({set}), HasSubstr(why)) << set;
+  }
+}
+
+TEST(JobChange, RefusesAConstantThatMakesRowsLonger) {
+  JobConfig job = SmallJob();
+  job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_rmsprop();
+  const std::string rmsprop = "tables[0].segments[0].optimizer.rmsprop.";
+  EXPECT_TRUE(ChangedJob(job, {rmsprop + "rho=0.5"}).ok());
+  for (const char* set : {"momentum=0.5", "centred=true"}) {
+    EXPECT_THAT(ChangedJob(job, {rmsprop + set}).status().message(),
+                HasSubstr("it is the shape of the rows in the cut"));
   }
 }
 
@@ -107,6 +122,7 @@ TEST(JobChange, AReproducibleRunKeepsWhatItsBitsDependOn) {
   for (const auto& [set, field] : std::vector<std::pair<std::string, std::string>>{
            {"nn_worker.replicas=3", "nn_worker.replicas: cannot change from 1 to 3: the run is"},
            {"nn_worker.compute_threads=2", "nn_worker.compute_threads: cannot change from 1 to 2"},
+           {"nn_worker.precision=BF16", "nn_worker.precision: cannot change from F32 to BF16"},
            {"embedding_ps.wire_dtype=F16", "embedding_ps.wire_dtype: cannot change from F32 to F1"},
            {"embedding_worker.wire_dtype=BF16", "embedding_worker.wire_dtype: cannot change"}}) {
     EXPECT_THAT(RefusalOf({set}, job), AllOf(HasSubstr(field), HasSubstr("reproducible"))) << set;

@@ -99,6 +99,7 @@ void MakeSectionsPresent(JobConfig* job) {
   if (job->dense_optimizer().kind_case() == DenseOptimizerConfig::KIND_NOT_SET) {
     job->mutable_dense_optimizer()->mutable_adam();
   }
+  job->mutable_dense_optimizer()->mutable_learning_rate_schedule();
   job->mutable_evaluation();
   job->mutable_checkpoint();
   job->mutable_data_loader();

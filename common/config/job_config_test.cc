@@ -104,7 +104,7 @@ TEST_F(JobConfigTest, TheFingerprintIgnoresPathsAndNoticesAllElse) {
   moved.set_data_root("/else");
   EXPECT_EQ(JobFingerprint(moved), JobFingerprint(*job));
   JobConfig other = *job;
-  other.mutable_tables(0)->set_l2(0.5f);
+  other.mutable_tables(0)->mutable_segments(0)->set_l2(0.5f);
   EXPECT_NE(JobFingerprint(other), JobFingerprint(*job));
   JobConfig without_default = *job;
   without_default.clear_seed();

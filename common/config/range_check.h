@@ -1,11 +1,12 @@
-// Test support: values on both sides of every border of tables and optimizers, to compare what the
-// validator and the factories say of them.
+// Test support: values on both sides of every border of numeric fields, to compare what the validator
+// and the factories say of them. table_borders.h has those of tables.
 
 #ifndef SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
 #define SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@ struct BorderCase {
   std::string field;  // below the message, in the language of SetField
   std::vector<std::string> good;
   std::vector<std::string> bad;
+  std::vector<std::string> with = {};  // assignments below the message that the good values need
 };
 
 inline BorderCase Positive(const std::string& field) {
@@ -32,46 +34,55 @@ inline BorderCase Decay(const std::string& field) {
   return {field, {"0", "0.999999"}, {"-1e-30", "1", "nan"}};
 }
 
-// Of DenseOptimizerConfig.
-inline std::vector<BorderCase> DenseOptimizerBorders() {
-  return {Positive("learning_rate"),
-          Positive("adagrad.epsilon"),
-          NotNegative("adagrad.initial_accumulator"),
-          Decay("adam.beta1"),
-          Decay("adam.beta2"),
-          Positive("adam.epsilon"),
-          NotNegative("l2"),
-          {"warmup_steps", {"0", "1152921504606846976"}, {"-1", "1152921504606846977"}}};
+inline BorderCase Share(const std::string& field, const std::string& with) {
+  return {field, {"0", "1"}, {"-1e-30", "1.001", "nan"}, {with}};
+}
+inline BorderCase Steps(const std::string& field, int least, std::vector<std::string> with = {}) {
+  return {field,
+          {absl::StrCat(least), "1152921504606846976"},
+          {absl::StrCat(least - 1), "1152921504606846977"},
+          std::move(with)};
 }
 
-// Of a TableConfig with one segment.
-inline std::vector<BorderCase> TableBorders() {
-  const std::string optimizer = "segments[0].optimizer.";
-  const std::string initializer = "segments[0].initializer.";
-  return {
-      {"id", {"0", "65535"}, {"65536", "4294967295"}},
-      {"segments[0].dim", {"1", "4096"}, {"0", "-1", "4097", "65536"}},
-      Finite(initializer + "constant.value"),
-      {initializer + "uniform.low", {"-1", "0.01"}, {"0.02", "-inf", "inf", "nan"}},
-      {initializer + "uniform.high", {"-0.01", "1"}, {"-0.02", "-inf", "inf", "nan"}},
-      Finite(initializer + "normal.mean"),
-      NotNegative(initializer + "normal.stddev"),
-      Positive(optimizer + "learning_rate"),
-      NotNegative(optimizer + "adagrad.initial_accumulator"),
-      Positive(optimizer + "adagrad.epsilon"),
-      NotNegative(optimizer + "rowwise_adagrad.initial_accumulator"),
-      Positive(optimizer + "rowwise_adagrad.epsilon"),
-      Decay(optimizer + "adam.beta1"),
-      Decay(optimizer + "adam.beta2"),
-      Positive(optimizer + "adam.epsilon"),
-      {"learning_rate_schedule.warmup_steps",
-       {"0", "1152921504606846976"},
-       {"-1", "1152921504606846977"}},
-      NotNegative("l2"),
-      NotNegative("gradient_clip_norm"),
-      NotNegative("weight_bound"),
-      {"reserve_rows", {"0", "1099511627776"}, {"-1", "1099511627777"}},
-  };
+// Of a LearningRateSchedule at `path`.
+inline std::vector<BorderCase> ScheduleBorders(const std::string& path) {
+  const std::string step = path + ".step.";
+  const std::string exponential = path + ".exponential.";
+  const std::string polynomial = path + ".polynomial.";
+  const std::string cosine = path + ".cosine.";
+  const std::string cool_down = path + ".cool_down.";
+  BorderCase power = Positive(polynomial + "power");
+  power.with = {polynomial + "decay_steps=1"};
+  return {Steps(path + ".warmup_steps", 0),
+          Steps(step + "every_steps", 1),
+          Share(step + "factor", step + "every_steps=1"),
+          Steps(exponential + "decay_steps", 1),
+          Share(exponential + "factor", exponential + "decay_steps=1"),
+          Steps(polynomial + "start_step", 0, {polynomial + "decay_steps=1"}),
+          Steps(polynomial + "decay_steps", 1),
+          power,
+          Share(polynomial + "end_factor", polynomial + "decay_steps=1"),
+          Steps(cosine + "start_step", 0, {cosine + "decay_steps=1"}),
+          Steps(cosine + "decay_steps", 1),
+          Share(cosine + "end_factor", cosine + "decay_steps=1"),
+          Steps(cool_down + "total_steps", 1),
+          Share(cool_down + "share", cool_down + "total_steps=1"),
+          Share(cool_down + "end_factor", cool_down + "total_steps=1")};
+}
+
+// Of DenseOptimizerConfig.
+inline std::vector<BorderCase> DenseOptimizerBorders() {
+  std::vector<BorderCase> borders = {Positive("learning_rate"),
+                                     Positive("adagrad.epsilon"),
+                                     NotNegative("adagrad.initial_accumulator"),
+                                     Decay("adam.beta1"),
+                                     Decay("adam.beta2"),
+                                     Positive("adam.epsilon"),
+                                     NotNegative("l2")};
+  for (BorderCase& border : ScheduleBorders("learning_rate_schedule")) {
+    borders.push_back(std::move(border));
+  }
+  return borders;
 }
 
 // The paths of all numeric fields of a message and of the messages below it, to find those that

@@ -7,7 +7,68 @@ namespace {
 
 constexpr int kMaxDim = 4096;
 
+void CheckSegmentLimits(const TableConfig& table, const SegmentConfig& segment,
+                        const std::string& path, Problems* problems) {
+  problems->NotNegative(path + "l2", segment.l2());
+  problems->NotNegative(path + "gradient_clip_norm", segment.gradient_clip_norm());
+  problems->NotNegative(path + "weight_bound", segment.weight_bound());
+  if (!segment.has_cow_clip()) return;
+  problems->NotNegative(path + "cow_clip.ratio", segment.cow_clip().ratio());
+  problems->Positive(path + "cow_clip.floor", segment.cow_clip().floor());
+  if (segment.gradient_clip_norm() > 0) {
+    problems->Add(path + "gradient_clip_norm",
+                  absl::StrCat("must be 0 with cow_clip, got ", segment.gradient_clip_norm()));
+  }
+  // Its limit is for the mean over the batch.
+  if (table.normalisation() != GLOBAL_BATCH) {
+    problems->Add(path + "cow_clip", absl::StrCat("needs normalisation GLOBAL_BATCH, got ",
+                                                  Normalisation_Name(table.normalisation())));
+  }
+}
+
+void CheckSteps(const std::string& path, int64_t steps, int64_t least, Problems* problems) {
+  problems->Range<int64_t>(path, steps, least, kMaxSteps);
+}
+
+void CheckFactor(const std::string& path, double factor, Problems* problems) {
+  problems->Range<double>(path, factor, 0, 1);
+}
+
 }  // namespace
+
+void CheckSchedule(const LearningRateSchedule& schedule, const std::string& prefix,
+                   Problems* problems) {
+  CheckSteps(prefix + "warmup_steps", schedule.warmup_steps(), 0, problems);
+  switch (schedule.kind_case()) {
+    case LearningRateSchedule::kStep:
+      CheckSteps(prefix + "step.every_steps", schedule.step().every_steps(), 1, problems);
+      CheckFactor(prefix + "step.factor", schedule.step().factor(), problems);
+      break;
+    case LearningRateSchedule::kExponential:
+      CheckSteps(prefix + "exponential.decay_steps", schedule.exponential().decay_steps(), 1,
+                 problems);
+      CheckFactor(prefix + "exponential.factor", schedule.exponential().factor(), problems);
+      break;
+    case LearningRateSchedule::kPolynomial:
+      CheckSteps(prefix + "polynomial.start_step", schedule.polynomial().start_step(), 0, problems);
+      CheckSteps(prefix + "polynomial.decay_steps", schedule.polynomial().decay_steps(), 1,
+                 problems);
+      problems->Positive(prefix + "polynomial.power", schedule.polynomial().power());
+      CheckFactor(prefix + "polynomial.end_factor", schedule.polynomial().end_factor(), problems);
+      break;
+    case LearningRateSchedule::kCosine:
+      CheckSteps(prefix + "cosine.start_step", schedule.cosine().start_step(), 0, problems);
+      CheckSteps(prefix + "cosine.decay_steps", schedule.cosine().decay_steps(), 1, problems);
+      CheckFactor(prefix + "cosine.end_factor", schedule.cosine().end_factor(), problems);
+      break;
+    case LearningRateSchedule::KIND_NOT_SET:
+      break;
+  }
+  if (!schedule.has_cool_down()) return;
+  CheckSteps(prefix + "cool_down.total_steps", schedule.cool_down().total_steps(), 1, problems);
+  CheckFactor(prefix + "cool_down.share", schedule.cool_down().share(), problems);
+  CheckFactor(prefix + "cool_down.end_factor", schedule.cool_down().end_factor(), problems);
+}
 
 void CheckTable(const TableConfig& table, const std::string& prefix, Problems* problems) {
   problems->Range<uint32_t>(prefix + "id", table.id(), 0, 65535);
@@ -18,12 +79,9 @@ void CheckTable(const TableConfig& table, const std::string& prefix, Problems* p
     problems->Range(path + "dim", segment.dim(), 1, kMaxDim);
     CheckInitializer(segment.initializer(), path + "initializer.", problems);
     CheckSparseOptimizer(segment.optimizer(), path + "optimizer.", problems);
+    CheckSegmentLimits(table, segment, path, problems);
   }
-  problems->Range<int64_t>(prefix + "learning_rate_schedule.warmup_steps",
-                           table.learning_rate_schedule().warmup_steps(), 0, kMaxSteps);
-  problems->NotNegative(prefix + "l2", table.l2());
-  problems->NotNegative(prefix + "gradient_clip_norm", table.gradient_clip_norm());
-  problems->NotNegative(prefix + "weight_bound", table.weight_bound());
+  CheckSchedule(table.learning_rate_schedule(), prefix + "learning_rate_schedule.", problems);
   problems->Range<int64_t>(prefix + "reserve_rows", table.reserve_rows(), 0, int64_t{1} << 40);
 }
 
@@ -53,6 +111,27 @@ void CheckInitializer(const InitializerConfig& initializer, const std::string& p
   }
 }
 
+namespace {
+
+template <typename Adam>
+void CheckAdamConstants(const Adam& adam, const std::string& prefix, Problems* problems) {
+  problems->Decay(prefix + "beta1", adam.beta1());
+  problems->Decay(prefix + "beta2", adam.beta2());
+  problems->Positive(prefix + "epsilon", adam.epsilon());
+}
+
+void CheckMomentum(const SparseOptimizerConfig::Momentum& momentum, const std::string& prefix,
+                   Problems* problems) {
+  problems->Decay(prefix + "mu", momentum.mu());
+  problems->Decay(prefix + "dampening", momentum.dampening());
+  if (momentum.dampening() > 0 && momentum.form() == SparseOptimizerConfig::Momentum::RATE_INSIDE) {
+    problems->Add(prefix + "dampening", absl::StrCat("needs form RATE_OUTSIDE, got ",
+                                                     momentum.dampening(), " with RATE_INSIDE"));
+  }
+}
+
+}  // namespace
+
 // An epsilon must be positive here and below: with 0, the first gradient that is zero would divide
 // 0 by 0.
 void CheckSparseOptimizer(const SparseOptimizerConfig& optimizer, const std::string& prefix,
@@ -70,9 +149,48 @@ void CheckSparseOptimizer(const SparseOptimizerConfig& optimizer, const std::str
       problems->Positive(prefix + "rowwise_adagrad.epsilon", optimizer.rowwise_adagrad().epsilon());
       break;
     case SparseOptimizerConfig::kAdam:
-      problems->Decay(prefix + "adam.beta1", optimizer.adam().beta1());
-      problems->Decay(prefix + "adam.beta2", optimizer.adam().beta2());
-      problems->Positive(prefix + "adam.epsilon", optimizer.adam().epsilon());
+      CheckAdamConstants(optimizer.adam(), prefix + "adam.", problems);
+      break;
+    case SparseOptimizerConfig::kMomentum:
+      CheckMomentum(optimizer.momentum(), prefix + "momentum.", problems);
+      break;
+    case SparseOptimizerConfig::kNesterov:
+      problems->Decay(prefix + "nesterov.mu", optimizer.nesterov().mu());
+      break;
+    case SparseOptimizerConfig::kSgdL1:
+      problems->NotNegative(prefix + "sgd_l1.l1", optimizer.sgd_l1().l1());
+      break;
+    case SparseOptimizerConfig::kDecayedAdagrad:
+      problems->NotNegative(prefix + "decayed_adagrad.initial_accumulator",
+                            optimizer.decayed_adagrad().initial_accumulator());
+      problems->Positive(prefix + "decayed_adagrad.epsilon", optimizer.decayed_adagrad().epsilon());
+      problems->Decay(prefix + "decayed_adagrad.decay", optimizer.decayed_adagrad().decay());
+      break;
+    case SparseOptimizerConfig::kRmsprop:
+      problems->Decay(prefix + "rmsprop.rho", optimizer.rmsprop().rho());
+      problems->Positive(prefix + "rmsprop.epsilon", optimizer.rmsprop().epsilon());
+      problems->Decay(prefix + "rmsprop.momentum", optimizer.rmsprop().momentum());
+      break;
+    case SparseOptimizerConfig::kAdadelta:
+      problems->Decay(prefix + "adadelta.rho", optimizer.adadelta().rho());
+      problems->Positive(prefix + "adadelta.epsilon", optimizer.adadelta().epsilon());
+      break;
+    case SparseOptimizerConfig::kAmsgrad:
+      CheckAdamConstants(optimizer.amsgrad(), prefix + "amsgrad.", problems);
+      break;
+    case SparseOptimizerConfig::kAdamw:
+      CheckAdamConstants(optimizer.adamw(), prefix + "adamw.", problems);
+      problems->NotNegative(prefix + "adamw.weight_decay", optimizer.adamw().weight_decay());
+      break;
+    case SparseOptimizerConfig::kFtrl:
+      problems->Positive(prefix + "ftrl.beta", optimizer.ftrl().beta());
+      problems->NotNegative(prefix + "ftrl.lambda1", optimizer.ftrl().lambda1());
+      problems->NotNegative(prefix + "ftrl.lambda2", optimizer.ftrl().lambda2());
+      problems->NotNegative(prefix + "ftrl.initial_accumulator",
+                            optimizer.ftrl().initial_accumulator());
+      break;
+    case SparseOptimizerConfig::kFtml:
+      CheckAdamConstants(optimizer.ftml(), prefix + "ftml.", problems);
       break;
     case SparseOptimizerConfig::kSgd:
     case SparseOptimizerConfig::KIND_NOT_SET:
@@ -84,7 +202,7 @@ void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::strin
                          Problems* problems) {
   problems->Positive(prefix + "learning_rate", optimizer.learning_rate());
   problems->NotNegative(prefix + "l2", optimizer.l2());
-  problems->Range<int64_t>(prefix + "warmup_steps", optimizer.warmup_steps(), 0, kMaxSteps);
+  CheckSchedule(optimizer.learning_rate_schedule(), prefix + "learning_rate_schedule.", problems);
   switch (optimizer.kind_case()) {
     case DenseOptimizerConfig::kAdagrad:
       problems->NotNegative(prefix + "adagrad.initial_accumulator",

@@ -17,6 +17,7 @@
 #include "common/config/problems.h"
 #include "proto/job.pb.h"
 #include "proto/model.pb.h"
+#include "proto/schedule.pb.h"
 #include "proto/table.pb.h"
 
 namespace satrap {
@@ -30,6 +31,8 @@ void CheckInitializer(const InitializerConfig& initializer, const std::string& p
                       Problems* problems);
 void CheckSparseOptimizer(const SparseOptimizerConfig& optimizer, const std::string& prefix,
                           Problems* problems);
+void CheckSchedule(const LearningRateSchedule& schedule, const std::string& prefix,
+                   Problems* problems);
 void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::string& prefix,
                          Problems* problems);
 void CheckCheckpoint(const CheckpointConfig& checkpoint, const std::string& prefix,

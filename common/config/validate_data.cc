@@ -34,9 +34,22 @@ std::vector<std::string> FormatNames() {
   return names;
 }
 
-// The columns of `csv` or `record`, at `columns_path`.
+void ValidateNumericLabel(const ColumnConfig& column, const std::string& path, Problems* problems) {
+  if (column.kind() != ColumnConfig::LABEL) {
+    problems->Add(path + ".numeric_label", absl::StrCat("is for columns of kind LABEL, got ",
+                                                        ColumnConfig::Kind_Name(column.kind())));
+  }
+  if (column.vocabulary_size() + column.positive_values_size() + column.negative_values_size() >
+      0) {
+    problems->Add(path + ".numeric_label",
+                  "excludes vocabulary, positive_values and negative_values");
+  }
+}
+
+// The columns of `csv` or `record`, at `columns_path`. `tasks`: the model names its tasks, each with
+// its label.
 void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
-                     const std::string& columns_path, Problems* problems) {
+                     const std::string& columns_path, bool tasks, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<int, int> count_of_kind;
   for (int i = 0; i < columns.size(); ++i) {
@@ -59,10 +72,13 @@ void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& col
           absl::StrCat(path, ".value_separator"),
           absl::StrCat("must be one byte or empty, got '", column.value_separator(), "'"));
     }
+    if (column.numeric_label()) ValidateNumericLabel(column, path, problems);
   }
-  if (count_of_kind[ColumnConfig::LABEL] != 1) {
+  const int labels = count_of_kind[ColumnConfig::LABEL];
+  if (tasks ? labels == 0 : labels != 1) {
     problems->Add(columns_path,
-                  absl::StrCat("need exactly one LABEL, got ", count_of_kind[ColumnConfig::LABEL]));
+                  absl::StrCat(tasks ? "need a LABEL, got " : "need exactly one LABEL, got ",
+                               labels, labels > 1 ? "; model.tasks can name more" : ""));
   }
   // A record has one of each, so a second column would silently replace the first.
   for (const auto kind : {ColumnConfig::WEIGHT, ColumnConfig::GROUP, ColumnConfig::TIME}) {
@@ -72,7 +88,7 @@ void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& col
   }
 }
 
-void ValidateCsv(const CsvFormat& csv, Problems* problems) {
+void ValidateCsv(const CsvFormat& csv, bool tasks, Problems* problems) {
   if (csv.separator().size() != 1) {
     problems->Add("data.csv.separator",
                   absl::StrCat("must be one byte, got '", csv.separator(), "'"));
@@ -90,12 +106,12 @@ void ValidateCsv(const CsvFormat& csv, Problems* problems) {
                       : "needs data.csv.quotes: true, which is not the default of files "
                         "separated by tabs");
   }
-  ValidateColumns(csv.columns(), "data.csv.columns", problems);
+  ValidateColumns(csv.columns(), "data.csv.columns", tasks, problems);
 }
 
 // A Record has numbers and bytes where a line has text, so what says how text is read has no meaning.
-void ValidateRecord(const RecordFormat& record, Problems* problems) {
-  ValidateColumns(record.columns(), "data.record.columns", problems);
+void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) {
+  ValidateColumns(record.columns(), "data.record.columns", tasks, problems);
   for (int i = 0; i < record.columns_size(); ++i) {
     const ColumnConfig& column = record.columns(i);
     const std::pair<const char*, int> of_text[] = {
@@ -180,12 +196,34 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
   }
 }
 
+// A cross is one id, made of one id of each column.
+void ValidateCross(const FeatureConfig& feature, const std::string& path,
+                   const ColumnNames& columns, Problems* problems) {
+  const std::string field = absl::StrCat(path, ".cross_columns");
+  problems->Range(absl::StrCat(field, " (how many)"), feature.cross_columns_size(), 2, 16);
+  for (const std::string& column : feature.cross_columns()) {
+    if (!Contains(columns.ids, column)) {
+      problems->Add(field,
+                    absl::StrCat("no id column '", column, "'; there are ", FewNames(columns.ids)));
+    } else if (Contains(columns.lists, column)) {
+      problems->Add(field, absl::StrCat("column '", column,
+                                        "' may have several ids; a cross takes one of each"));
+    }
+  }
+  if (feature.has_column() || feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
+    problems->Add(path,
+                  "has cross_columns, so it takes neither column nor bucketize nor criteo_x4");
+  }
+}
+
 void ValidateFeature(const FeatureConfig& feature, const std::string& path,
                      const ColumnNames& columns, Problems* problems) {
   // Ids made from numbers, by buckets or rounding, come from a numeric column.
   const bool numeric = feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET;
   const std::vector<std::string>& names = numeric ? columns.numerics : columns.ids;
-  if (!Contains(names, ColumnOf(feature))) {
+  if (feature.cross_columns_size() > 0) {
+    ValidateCross(feature, path, columns, problems);
+  } else if (!Contains(names, ColumnOf(feature))) {
     problems->Add(path, absl::StrCat("no ", numeric ? "numeric" : "id", " column '",
                                      ColumnOf(feature), "'; there are ", FewNames(names)));
   }
@@ -257,6 +295,7 @@ void AddDeclared(const google::protobuf::RepeatedPtrField<ColumnConfig>& declare
     if (column.kind() == ColumnConfig::ID || column.kind() == ColumnConfig::MULTI_ID) {
       columns->ids.push_back(column.name());
     }
+    if (column.kind() == ColumnConfig::MULTI_ID) columns->lists.push_back(column.name());
   }
 }
 
@@ -294,9 +333,11 @@ ColumnNames ColumnsOf(const DataConfig& data) {
       break;
     case DataConfig::kLibsvm:
       columns.ids.push_back("features");
+      columns.lists = columns.ids;
       break;
     case DataConfig::kLibffm:
       for (int i = 0; i < data.libffm().num_fields(); ++i) columns.ids.push_back(absl::StrCat(i));
+      columns.lists = columns.ids;
       break;
     case DataConfig::kSynthetic:
       for (int i = 1; i <= data.synthetic().numeric_features(); ++i) {
@@ -325,11 +366,12 @@ void ValidateData(const JobConfig& job, Problems* problems) {
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }
-  if (data.has_csv()) ValidateCsv(data.csv(), problems);
+  const bool tasks = job.model().tasks_size() > 0;
+  if (data.has_csv()) ValidateCsv(data.csv(), tasks, problems);
   if (data.has_libffm()) {
     problems->Range("data.libffm.num_fields", data.libffm().num_fields(), 1, 65536);
   }
-  if (data.has_record()) ValidateRecord(data.record(), problems);
+  if (data.has_record()) ValidateRecord(data.record(), tasks, problems);
   if (data.has_synthetic()) ValidateSynthetic(data.synthetic(), problems);
   ValidateSources(job, problems);
   ValidateKafka(job, problems);

@@ -131,7 +131,7 @@ TEST(ValidateData, ACsvRecordHasOneLabelAndAtMostOneWeightGroupAndTime) {
   EXPECT_EQ(ProblemsOf(CsvJob(), {"data.csv.columns[0].kind=IGNORE"}),
             "data.csv.columns: need exactly one LABEL, got 0");
   EXPECT_EQ(ProblemsOf(CsvJobWithColumn("name: 'z' kind: LABEL")),
-            "data.csv.columns: need exactly one LABEL, got 2");
+            "data.csv.columns: need exactly one LABEL, got 2; model.tasks can name more");
   for (const char* kind : {"WEIGHT", "GROUP", "TIME"}) {
     JobConfig job = CsvJobWithColumn(absl::StrCat("name: 'a' kind: ", kind).c_str());
     EXPECT_EQ(ProblemsOf(job), "");
@@ -299,6 +299,27 @@ TEST(ColumnsOf, AreThoseOfTheFormat) {
   EXPECT_EQ(columns("synthetic { numeric_features: 1 }").numerics,
             (std::vector<std::string>{"I1"}));
   EXPECT_TRUE(columns("").ids.empty());
+}
+
+TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
+  const auto problems = [](const char* fields) {
+    JobConfig job = CsvJobWithColumn("name: 'item' kind: ID");
+    CHECK_OK(ParseText(absl::StrCat("name: 'cross' table: 'ids' ", fields), "feature",
+                       job.mutable_data()->add_features()));
+    return ProblemsOf(job);
+  };
+  const std::string field = "data.features[1].cross_columns";
+  EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'item'"), "");
+  EXPECT_EQ(problems("cross_columns: 'user'"), field + " (how many): must be in [2, 16], got 1");
+  EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'age'"),
+            field + ": no id column 'age'; there are user, tags, item");
+  EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'tags'"),
+            field + ": column 'tags' may have several ids; a cross takes one of each");
+  for (const char* other : {"column: 'user'", "criteo_x4 {}"}) {
+    EXPECT_EQ(problems(absl::StrCat("cross_columns: 'user' cross_columns: 'item' ", other).c_str()),
+              "data.features[1]: has cross_columns, so it takes neither column nor bucketize nor "
+              "criteo_x4");
+  }
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include "common/config/validate_job.h"
 
+#include <cmath>
+#include <string>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/ranges.h"
+#include "common/config/tasks.h"
 
 namespace satrap {
 namespace {
@@ -23,6 +27,37 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   problems->Range("nn_worker.compute_threads", job.nn_worker().compute_threads(), 1, 256);
   problems->Range("nn_worker.threads", job.nn_worker().threads(), 1, 256);
   problems->Range("nn_worker.idle_step_ms", job.nn_worker().idle_step_ms(), 1, 4000);
+}
+
+void ValidatePrecision(const JobConfig& job, Problems* problems) {
+  const NnWorkerConfig& nn_worker = job.nn_worker();
+  const std::string precision = NnWorkerConfig::Precision_Name(nn_worker.precision());
+  if (nn_worker.precision() == NnWorkerConfig::TF32) {
+    problems->Add("nn_worker.precision",
+                  "must be F32, BF16 or F16 on a CPU, got TF32, which is a format of GPUs");
+  }
+  if (nn_worker.precision() != NnWorkerConfig::F16) {
+    if (nn_worker.has_loss_scale()) {
+      problems->Add("nn_worker.loss_scale",
+                    absl::StrCat("is for nn_worker.precision F16 only, got ", precision));
+    }
+    return;
+  }
+  int exponent;
+  const double initial = nn_worker.loss_scale().initial();
+  if (!(initial >= 1 && initial <= 16777216) || std::frexp(initial, &exponent) != 0.5) {
+    problems->Add("nn_worker.loss_scale.initial",
+                  absl::StrCat("must be a power of two in [1, 16777216], got ", initial));
+  }
+  problems->Range<int64_t>("nn_worker.loss_scale.growth_steps",
+                           nn_worker.loss_scale().growth_steps(), 1, 1000000000);
+  // Its gradient does not come from the loss, so taking out the loss scale would change it.
+  for (int i = 0; i < job.model().layers_size(); ++i) {
+    if (!job.model().layers(i).has_tally()) continue;
+    problems->Add(absl::StrCat("model.layers[", i, "].tally"),
+                  "its gradient would not survive the loss scale of nn_worker.precision F16: use "
+                  "F32 or BF16");
+  }
 }
 
 void ValidateModes(const JobConfig& job, Problems* problems) {
@@ -81,6 +116,22 @@ void ValidateRecovery(const JobConfig& job, Problems* problems) {
   }
 }
 
+void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
+  if (!job.has_batch_scaling()) return;
+  const BatchScalingConfig& scaling = job.batch_scaling();
+  problems->Range("batch_scaling.base_batch_size", scaling.base_batch_size(), 1, 1 << 22);
+  problems->Range<int64_t>("batch_scaling.dense_warmup_samples", scaling.dense_warmup_samples(), 0,
+                           kMaxSteps);
+  if (scaling.dense_warmup_samples() > 0 &&
+      job.dense_optimizer().learning_rate_schedule().warmup_steps() > 0) {
+    problems->Add(
+        "batch_scaling.dense_warmup_samples",
+        absl::StrCat("must be 0 with dense_optimizer.learning_rate_schedule.warmup_steps, "
+                     "got ",
+                     scaling.dense_warmup_samples()));
+  }
+}
+
 // Only what can be seen without building the network, which checks inputs and shapes.
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
@@ -107,10 +158,13 @@ absl::Status ValidateJob(const JobConfig& job) {
   ValidateModes(job, &problems);
   ValidateRecovery(job, &problems);
   ValidateRoles(job, &problems);
+  ValidatePrecision(job, &problems);
   ValidateData(job, &problems);
   ValidateTables(job, &problems);
   ValidateModel(job, &problems);
+  ValidateTasks(job, &problems);
   CheckDenseOptimizer(job.dense_optimizer(), "dense_optimizer.", &problems);
+  ValidateBatchScaling(job, &problems);
   if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
     problems.Add("init_from", "is needed to evaluate or predict");
   }

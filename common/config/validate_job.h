@@ -29,6 +29,7 @@ void ValidateTables(const JobConfig& job, Problems* problems);
 // may read, with the broker's time.
 struct ColumnNames {
   std::vector<std::string> ids;
+  std::vector<std::string> lists;  // those of ids that may have several in a record
   std::vector<std::string> numerics;
 };
 ColumnNames ColumnsOf(const DataConfig& data);

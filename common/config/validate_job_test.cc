@@ -7,11 +7,11 @@ namespace {
 
 TEST(ValidateJob, ReportsAllProblemsInTheOrderOfItsSections) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"epochs=0", "nn_worker.threads=0", "data.split_rows=0",
-                                    "tables[0].l2=-1", "dense_optimizer.l2=-1"}),
+                                    "tables[0].segments[0].l2=-1", "dense_optimizer.l2=-1"}),
             "epochs: must be in [1, 1000000], got 0\n"
             "nn_worker.threads: must be in [1, 256], got 0\n"
             "data.split_rows: must be in [1, 4294967296], got 0\n"
-            "tables[0].l2: must be finite and not negative, got -1\n"
+            "tables[0].segments[0].l2: must be finite and not negative, got -1\n"
             "dense_optimizer.l2: must be finite and not negative, got -1");
   EXPECT_EQ(ProblemsOf(SmallJob()), "");
 }
@@ -31,6 +31,36 @@ TEST(ValidateJob, BoundsTheRolesSections) {
   ExpectRange(job, "nn_worker.compute_threads", 1, 256);
   ExpectRange(job, "nn_worker.threads", 1, 256);
   ExpectRange(job, "nn_worker.idle_step_ms", 1, 4000);
+}
+
+TEST(ValidateJob, TakesThePrecisionsThatACpuHas) {
+  for (const char* precision : {"F32", "BF16", "F16"}) {
+    EXPECT_EQ(ProblemsOf(SmallJob(), {absl::StrCat("nn_worker.precision=", precision)}), "");
+  }
+  EXPECT_EQ(
+      ProblemsOf(SmallJob(), {"nn_worker.precision=TF32"}),
+      "nn_worker.precision: must be F32, BF16 or F16 on a CPU, got TF32, which is a format of "
+      "GPUs");
+}
+
+TEST(ValidateJob, ALossScaleIsAPowerOfTwoAndForF16) {
+  JobConfig job = SmallJob();
+  EXPECT_EQ(ProblemsOf(job, {"nn_worker.precision=BF16", "nn_worker.loss_scale.initial=1024"}),
+            "nn_worker.loss_scale: is for nn_worker.precision F16 only, got BF16");
+  job.mutable_nn_worker()->set_precision(NnWorkerConfig::F16);
+  ExpectValues(job, "nn_worker.loss_scale.initial", {"1", "1024", "16777216"},
+               {"0.5", "3", "2.5e+08", "nan", "-2"}, "a power of two in [1, 16777216]");
+  ExpectRange(job, "nn_worker.loss_scale.growth_steps", 1, 1000000000);
+  EXPECT_EQ(ProblemsOf(job, {"nn_worker.loss_scale.dynamic=false"}), "");
+}
+
+TEST(ValidateJob, ATallyHasNoLossScale) {
+  JobConfig job = SmallJob();
+  job.mutable_model()->mutable_layers(0)->mutable_tally();
+  EXPECT_EQ(ProblemsOf(job, {"nn_worker.precision=BF16"}), "");
+  EXPECT_EQ(ProblemsOf(job, {"nn_worker.precision=F16"}),
+            "model.layers[0].tally: its gradient would not survive the loss scale of "
+            "nn_worker.precision F16: use F32 or BF16");
 }
 
 TEST(ValidateJob, BoundsTheJobsOwnFields) {
@@ -117,7 +147,7 @@ TEST(ValidateJob, BoundsTheConstantsOfTheDenseOptimizer) {
   const JobConfig job = SmallJob();
   ExpectPositive(job, "dense_optimizer.learning_rate");
   ExpectNotNegative(job, "dense_optimizer.l2");
-  ExpectRange(job, "dense_optimizer.warmup_steps", 0, int64_t{1} << 60);
+  ExpectRange(job, "dense_optimizer.learning_rate_schedule.warmup_steps", 0, int64_t{1} << 60);
   ExpectNotNegative(job, "dense_optimizer.adagrad.initial_accumulator");
   ExpectPositive(job, "dense_optimizer.adagrad.epsilon");
   ExpectDecay(job, "dense_optimizer.adam.beta1");

@@ -47,9 +47,6 @@ TEST(ValidateTables, BoundsDims) { ExpectRange(SmallJob(), "tables[0].segments[0
 
 TEST(ValidateTables, BoundsTheConstantsOfTheTable) {
   const JobConfig job = SmallJob();
-  ExpectNotNegative(job, "tables[0].l2");
-  ExpectNotNegative(job, "tables[0].gradient_clip_norm");
-  ExpectNotNegative(job, "tables[0].weight_bound");
   ExpectRange(job, "tables[0].reserve_rows", 0, int64_t{1} << 40);
   ExpectRange(job, "tables[0].learning_rate_schedule.warmup_steps", 0, int64_t{1} << 60);
 }
@@ -78,6 +75,38 @@ TEST(ValidateTables, AUniformInitializerEndsWhereItBeginsOrAbove) {
             path + ": low must not be above high, got 0.5 and 0.25");
 }
 
+TEST(ValidateTables, BoundsTheLimitsOfASegment) {
+  const JobConfig job = SmallJob();
+  const std::string path = "tables[0].segments[0].";
+  ExpectNotNegative(job, path + "l2");
+  ExpectNotNegative(job, path + "gradient_clip_norm");
+  ExpectNotNegative(job, path + "weight_bound");
+  ExpectNotNegative(job, path + "cow_clip.ratio");
+  ExpectPositive(job, path + "cow_clip.floor");
+}
+
+TEST(ValidateTables, CowClipStandsAloneAndNeedsMeans) {
+  const JobConfig job = SmallJob();
+  const std::string path = "tables[0].segments[0].";
+  EXPECT_EQ(ProblemsOf(job, {path + "cow_clip=", path + "gradient_clip_norm=2"}),
+            path + "gradient_clip_norm: must be 0 with cow_clip, got 2");
+  EXPECT_EQ(ProblemsOf(job, {path + "cow_clip=", "tables[0].normalisation=NONE"}),
+            path + "cow_clip: needs normalisation GLOBAL_BATCH, got NONE");
+}
+
+TEST(ValidateTables, BoundsSchedules) {
+  const JobConfig job = SmallJob();
+  const std::string path = "tables[0].learning_rate_schedule.";
+  for (const char* steps : {"step.every_steps", "exponential.decay_steps", "polynomial.decay_steps",
+                            "cosine.decay_steps", "cool_down.total_steps"}) {
+    ExpectRange(job, path + steps, 1, int64_t{1} << 60);
+  }
+  EXPECT_EQ(ProblemsOf(job, {path + "cool_down.share=0.2"}),
+            path + "cool_down.total_steps: must be in [1, 1152921504606846976], got 0");
+  EXPECT_EQ(ProblemsOf(job, {path + "cosine.decay_steps=5", path + "cosine.end_factor=1.5"}),
+            path + "cosine.end_factor: must be in [0, 1], got 1.5");
+}
+
 TEST(ValidateTables, BoundsTheConstantsOfOptimizers) {
   const JobConfig job = SmallJob();
   const std::string path = "tables[0].segments[0].optimizer.";
@@ -90,6 +119,20 @@ TEST(ValidateTables, BoundsTheConstantsOfOptimizers) {
   ExpectDecay(job, path + "adam.beta2");
   ExpectPositive(job, path + "adam.epsilon");
   EXPECT_EQ(ProblemsOf(job, {path + "sgd="}), "");
+  ExpectDecay(job, path + "momentum.mu");
+  EXPECT_EQ(ProblemsOf(job, {path + "momentum.dampening=0.5"}),
+            path + "momentum.dampening: needs form RATE_OUTSIDE, got 0.5 with RATE_INSIDE");
+  ExpectDecay(job, path + "nesterov.mu");
+  ExpectNotNegative(job, path + "sgd_l1.l1");
+  ExpectDecay(job, path + "decayed_adagrad.decay");
+  ExpectDecay(job, path + "rmsprop.rho");
+  ExpectDecay(job, path + "rmsprop.momentum");
+  ExpectDecay(job, path + "adadelta.rho");
+  ExpectDecay(job, path + "amsgrad.beta2");
+  ExpectNotNegative(job, path + "adamw.weight_decay");
+  ExpectPositive(job, path + "ftrl.beta");
+  ExpectNotNegative(job, path + "ftrl.lambda1");
+  ExpectDecay(job, path + "ftml.beta1");
 }
 
 }  // namespace

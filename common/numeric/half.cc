@@ -106,6 +106,30 @@ SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count)
   return saturated;
 }
 
+// The bits of a float's absolute value order as the values do, so integers compare.
+SATRAP_VECTORIZE_SAME_BITS uint32_t LargestFiniteBits(const float* values, size_t count) {
+  uint32_t largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, values + i, sizeof(bits));
+    bits &= 0x7fffffff;
+    bits = bits < 0x7f800000 ? bits : 0;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
+SATRAP_VECTORIZE_SAME_BITS size_t CountUnderflowed(const float* from, const uint16_t* to,
+                                                   size_t count) {
+  size_t underflowed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, from + i, sizeof(bits));
+    underflowed += (bits & 0x7fffffff) != 0 && (to[i] & 0x7fff) == 0 ? 1 : 0;
+  }
+  return underflowed;
+}
+
 }  // namespace
 
 uint16_t F16FromF32(float value) {
@@ -179,6 +203,15 @@ void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to) {
 
 size_t SaturateF16(absl::Span<uint16_t> values) {
   return SaturateValues(values.data(), values.size());
+}
+
+float LargestFiniteMagnitude(absl::Span<const float> values) {
+  return FloatOf(LargestFiniteBits(values.data(), values.size()));
+}
+
+size_t CountUnderflowedF16(absl::Span<const float> from, absl::Span<const uint16_t> to) {
+  CHECK(from.size() == to.size()) << from.size() << " and " << to.size();
+  return CountUnderflowed(from.data(), to.data(), from.size());
 }
 
 }  // namespace satrap

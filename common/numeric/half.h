@@ -35,6 +35,13 @@ void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
 // infinities of the input: a caller that must tell them apart looks at the input.
 size_t SaturateF16(absl::Span<uint16_t> values);
 
+// The largest absolute value of those that are finite; 0 if none is.
+float LargestFiniteMagnitude(absl::Span<const float> values);
+
+// How many values are not 0 in `from` and 0 in `to`, which holds them as F16: they were too small.
+// REQUIRES: from.size() == to.size()
+size_t CountUnderflowedF16(absl::Span<const float> from, absl::Span<const uint16_t> to);
+
 }  // namespace satrap
 
 #endif  // SATRAP_COMMON_NUMERIC_HALF_H_

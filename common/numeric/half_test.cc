@@ -155,6 +155,24 @@ TEST(HalfTest, GivesTheSameBitsWithFlushToZero) {
   }
 }
 
+TEST(HalfTest, TheLargestFiniteMagnitudeIgnoresSignsAndWhatIsNotFinite) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  std::vector<float> values(70, 1.0f);
+  values[3] = kInf;
+  values[40] = std::numeric_limits<float>::quiet_NaN();
+  values[69] = -2.5f;
+  EXPECT_EQ(LargestFiniteMagnitude(values), 2.5f);
+  EXPECT_EQ(LargestFiniteMagnitude(std::vector<float>{-kInf, -0.0f}), 0);
+  EXPECT_EQ(LargestFiniteMagnitude({}), 0);
+}
+
+TEST(HalfTest, CountsTheValuesThatAreTooSmallForAnF16) {
+  const std::vector<float> values = {0, -0.0f, 1, 0x1p-24f, 0x1p-25f, -0x1p-30f, 1e-38f};
+  std::vector<uint16_t> halves(values.size());
+  F16FromF32(values, absl::MakeSpan(halves));
+  EXPECT_EQ(CountUnderflowedF16(values, halves), 3u);
+}
+
 TEST(HalfTest, BulkKeepsShortSpansInBounds) {
   for (size_t count = 0; count < 40; ++count) {
     std::vector<float> values(count, 1.5f);

@@ -138,12 +138,15 @@ std::string RoleRuntime::AddressOf(Role role, int index) const {
   return "";
 }
 
-rpc::Channel* RoleRuntime::ChannelTo(Role role, int index) {
+rpc::Channel* RoleRuntime::ChannelTo(Role role, int index,
+                                     std::shared_ptr<BufferAllocator> allocator) {
   const std::string address = AddressOf(role, index);
   MutexLock lock(&rep_->mutex);
   std::unique_ptr<rpc::GrpcChannel>& channel = rep_->channels[MemberName(role, index)];
   if (channel == nullptr) {
-    auto created = rpc::GrpcChannel::Create(address, rep_->endpoint_options);
+    rpc::EndpointOptions options = rep_->endpoint_options;
+    options.payload_allocator = std::move(allocator);
+    auto created = rpc::GrpcChannel::Create(address, options);
     CHECK(created.ok()) << MemberName(role, index) << " at '" << address
                         << "': " << created.status().ToString();
     channel = *std::move(created);

@@ -120,8 +120,8 @@ class RoleRuntime {
 
   // The member's address (flags.advertise of that process). REQUIRES: after Join; the job has it
   std::string AddressOf(Role role, int index) const;
-  // A connection, owned by the runtime, to a member that serves. REQUIRES: as AddressOf
-  rpc::Channel* ChannelTo(Role role, int index);
+  // A connection to a member, owned by the runtime. The first call's `allocator` is EndpointOptions'.
+  rpc::Channel* ChannelTo(Role role, int index, std::shared_ptr<BufferAllocator> allocator = {});
   // For LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();
   CoordinatorClient* coordinator();  // for blocking calls: the rendezvous of collectives

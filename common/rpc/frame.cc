@@ -88,13 +88,14 @@ class SliceReader {
   size_t offset_ = 0;
 };
 
-absl::Status ReadField(uint8_t tag, SliceReader* reader, Message* message) {
+absl::Status ReadField(uint8_t tag, const std::shared_ptr<BufferAllocator>& allocator,
+                       SliceReader* reader, Message* message) {
   ASSIGN_OR_RETURN(const size_t size_bytes, reader->ReadLength());
   if (tag == kHeaderTag) {
     message->header.resize(size_bytes);
     reader->Read(size_bytes, message->header.data());
   } else {
-    message->payload = Buffer(size_bytes);
+    message->payload = Buffer(size_bytes, allocator);
     reader->Read(size_bytes, message->payload.mutable_data());
   }
   return absl::OkStatus();
@@ -136,7 +137,8 @@ std::string EncodeFramePrefix(const Method& method, const Message& message) {
 }
 
 absl::StatusOr<Message> DecodeFrame(const Method& method,
-                                    absl::Span<const absl::string_view> slices) {
+                                    absl::Span<const absl::string_view> slices,
+                                    const std::shared_ptr<BufferAllocator>& allocator) {
   SliceReader reader(slices);
   Message message;
   if (!method.bulk) {
@@ -155,7 +157,7 @@ absl::StatusOr<Message> DecodeFrame(const Method& method,
       return absl::InvalidArgumentError("frame has a field twice or its header after its payload");
     }
     last_tag = tag;
-    RETURN_IF_ERROR(ReadField(tag, &reader, &message));
+    RETURN_IF_ERROR(ReadField(tag, allocator, &reader, &message));
   }
   return message;
 }

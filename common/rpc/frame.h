@@ -14,12 +14,14 @@
 #define SATRAP_COMMON_RPC_FRAME_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/buffer.h"
 #include "common/rpc/rpc.h"
 
 namespace satrap::rpc {
@@ -38,11 +40,12 @@ absl::Status FrameTooLarge(absl::string_view kind, const Method& method, absl::s
 std::string EncodeFramePrefix(const Method& method, const Message& message);
 
 // The message in the concatenated bytes of `slices`, which may be cut anywhere and need no
-// alignment. The payload is copied once, into a Buffer of its own. INVALID_ARGUMENT if the bytes
-// are not a frame of the method. A length is compared with the bytes that are there before anything
-// is allocated for it.
+// alignment. The payload is copied once, into a Buffer of its own, of `allocator` unless that is
+// null. INVALID_ARGUMENT if the bytes are not a frame of the method. A length is compared with the
+// bytes that are there before anything is allocated for it.
 absl::StatusOr<Message> DecodeFrame(const Method& method,
-                                    absl::Span<const absl::string_view> slices);
+                                    absl::Span<const absl::string_view> slices,
+                                    const std::shared_ptr<BufferAllocator>& allocator = nullptr);
 
 }  // namespace satrap::rpc
 

@@ -20,8 +20,10 @@ struct GrpcChannel::Rep {
   // One call; deletes itself when its callback has returned.
   class UnaryCall;
 
-  Rep(std::shared_ptr<grpc::Channel> channel, int64_t max_message_bytes)
-      : stub(std::move(channel)), max_message_bytes(max_message_bytes) {}
+  Rep(std::shared_ptr<grpc::Channel> channel, const EndpointOptions& options)
+      : stub(std::move(channel)),
+        max_message_bytes(options.max_message_bytes),
+        payload_allocator(options.payload_allocator) {}
 
   // False, and it is not added, once the channel is closing.
   bool Add(UnaryCall* call) {
@@ -44,6 +46,7 @@ struct GrpcChannel::Rep {
 
   grpc::GenericStub stub;
   const int64_t max_message_bytes;
+  const std::shared_ptr<BufferAllocator> payload_allocator;
   Mutex mutex;
   CondVar all_left;
   bool closing GUARDED_BY(mutex) = false;
@@ -103,7 +106,7 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
       return answer_begun_ && absl::IsDeadlineExceeded(error) ? MarkAnswerBegun(std::move(error))
                                                               : error;
     }
-    absl::StatusOr<Message> message = FromByteBuffer(method_, answer_);
+    absl::StatusOr<Message> message = FromByteBuffer(method_, answer_, rep_->payload_allocator);
     if (!message.ok()) {
       return absl::InternalError(
           absl::StrCat("answer to ", method_.path, " is malformed: ", message.status().message()));
@@ -124,7 +127,7 @@ absl::StatusOr<std::unique_ptr<GrpcChannel>> GrpcChannel::Create(const std::stri
                                                                  const EndpointOptions& options) {
   ASSIGN_OR_RETURN(auto channel, NewChannel(address, options));
   return std::unique_ptr<GrpcChannel>(
-      new GrpcChannel(std::make_unique<Rep>(std::move(channel), options.max_message_bytes)));
+      new GrpcChannel(std::make_unique<Rep>(std::move(channel), options)));
 }
 
 GrpcChannel::GrpcChannel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}

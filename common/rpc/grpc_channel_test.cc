@@ -7,7 +7,9 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -96,6 +98,29 @@ TEST_F(GrpcChannelTest, ARequestOverTheLimitIsNotSentAndTheErrorNamesCallBytesAn
               AllOf(HasSubstr("request of /satrap.Test/Echo"), HasSubstr("100001"),
                     HasSubstr("max_message_bytes"), HasSubstr("global_batch_size")));
   EXPECT_EQ(handler_.calls(), 1);
+}
+
+class CountingAllocator final : public BufferAllocator {
+ public:
+  uint8_t* Allocate(size_t size_bytes) override {
+    allocated += size_bytes;
+    return static_cast<uint8_t*>(::operator new(size_bytes, std::align_val_t(kBufferAlignment)));
+  }
+  void Free(uint8_t* data, size_t) override {
+    ::operator delete(data, std::align_val_t(kBufferAlignment));
+  }
+  std::atomic<size_t> allocated{0};
+};
+
+TEST_F(GrpcChannelTest, ThePayloadsOfAnswersLieWhereTheChannelIsTold) {
+  const auto allocator = std::make_shared<CountingAllocator>();
+  EndpointOptions options;
+  options.payload_allocator = allocator;
+  channel_ = *GrpcChannel::Create(server_->address(), options);
+  const auto answer = Call(kEcho, 1000);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_GT(answer->payload.size(), 0u);
+  EXPECT_EQ(allocator->allocated, answer->payload.size());
 }
 
 // The pages of the buffer are never touched, so it takes no memory.

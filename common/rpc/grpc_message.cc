@@ -32,7 +32,8 @@ grpc::ByteBuffer ToByteBuffer(const Method& method, const Message& message) {
   return grpc::ByteBuffer(slices, 2);
 }
 
-absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes) {
+absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes,
+                                       const std::shared_ptr<BufferAllocator>& allocator) {
   std::vector<grpc::Slice> slices;
   if (const grpc::Status status = bytes.Dump(&slices); !status.ok()) {
     return absl::InvalidArgumentError("message cannot be read: " + status.error_message());
@@ -41,7 +42,7 @@ absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuf
   for (const grpc::Slice& slice : slices) {
     views.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
-  return DecodeFrame(method, views);
+  return DecodeFrame(method, views, allocator);
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {

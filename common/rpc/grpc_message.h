@@ -8,8 +8,11 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/status.h>
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/buffer.h"
 #include "common/rpc/rpc.h"
 
 namespace satrap::rpc {
@@ -17,8 +20,10 @@ namespace satrap::rpc {
 // The message as a frame. Its payload is referenced, not copied, until gRPC has sent it.
 grpc::ByteBuffer ToByteBuffer(const Method& method, const Message& message);
 
-// INVALID_ARGUMENT if `bytes` is not a frame of the method.
-absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes);
+// Its payload has bytes of `allocator` unless that is null. INVALID_ARGUMENT if `bytes` is not a
+// frame of the method.
+absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes,
+                                       const std::shared_ptr<BufferAllocator>& allocator = nullptr);
 
 // Status codes have the same numbers in gRPC and Abseil. A long text is cut to what gRPC can carry.
 grpc::Status ToGrpcStatus(const absl::Status& status);

@@ -15,6 +15,8 @@
 // A receiver gets each array by SectionView or WireView. These never read outside the payload,
 // whatever the peer sent: a section that lies outside it, is misaligned, or has a size other than
 // its counts imply is INVALID_ARGUMENT.
+// The values of an F16 section are scaled by a power of two that the section states: the largest is
+// in [2^14, 2^15). That is exact but for values under 2^-28 of the largest.
 //
 // Not thread-safe. Different threads may fill different sections.
 
@@ -51,14 +53,18 @@ class PayloadBuilder {
   // Bytes of the payload with the sections reserved so far.
   size_t size_bytes() const { return size_bytes_; }
 
-  // Makes the payload. Bytes of sections are uninitialised, those between them zero. REQUIRES: once
-  void Allocate();
+  // Makes the payload, with bytes of `allocator` unless that is null. Bytes of sections are
+  // uninitialised, those between them zero. REQUIRES: once
+  void Allocate(std::shared_ptr<BufferAllocator> allocator = nullptr);
 
   // The section's values, to be written. REQUIRES: after Allocate; `section` came from Reserve.
   template <typename T>
   absl::Span<T> Fill(const Section& section) {
     return payload_.MutableView<T>(section.offset_bytes(), section.size_bytes() / sizeof(T));
   }
+
+  // Writes as many values as were reserved, and their scale to `*section`. REQUIRES: as Fill
+  void Encode(absl::Span<const float> values, WireDtype dtype, Section* section);
 
   // The payload, with all sections filled. The builder is used up. REQUIRES: after Allocate
   Buffer Take();
@@ -96,21 +102,48 @@ struct WireValues {
   WireDtype dtype = F32;
   size_t count = 0;
   const uint8_t* bytes = nullptr;
+  int scale_exponent = 0;  // F16: the values are those of `bytes` times 2^scale_exponent
 
   // Values [from, from + n). REQUIRES: within count
   WireValues Subrange(size_t from, size_t n) const;
 };
 
-// The `count` values of a section of `dtype`. Errors as CheckedSection.
+// The range of Section.scale_exponent: what f32 values need, and where 2^e and 2^-e are normal.
+constexpr int kLeastScaleExponent = -100;
+constexpr int kLargestScaleExponent = 113;
+
+// The `count` values of a section of `dtype`. Errors as CheckedSection; so is a scale out of range.
 absl::StatusOr<WireValues> WireView(const Buffer& payload, const Section& section, WireDtype dtype,
                                     uint64_t count, absl::string_view field);
+
+// The scale of an F16 section of values whose largest finite magnitude is `largest`. The least one
+// for 0, so the scale of several arrays in one section is the largest of theirs.
+int ScaleExponentOf(float largest);
+// For `values` in a section of `to_dtype`: 0 unless that is F16; their own scale if they are F16.
+int ScaleExponentFor(const WireValues& values, WireDtype to_dtype);
+void SetScale(WireDtype dtype, int scale_exponent, Section* section);
+
+// What F16 could not hold. Both are 0 for other dtypes.
+struct WireLosses {
+  uint64_t saturated = 0;    // infinite or too large for the scale: the largest one was written
+  uint64_t underflowed = 0;  // not 0, but too small: 0 was written
+
+  void Add(const WireLosses& other) {
+    saturated += other.saturated;
+    underflowed += other.underflowed;
+  }
+};
 
 // To f32: exact. REQUIRES: to.size() == from.count
 void DecodeWire(const WireValues& from, absl::Span<float> to);
 // From f32: rounded to nearest, ties to even. `to` has room for from.size() values of `dtype`.
-void EncodeWire(absl::Span<const float> from, WireDtype dtype, uint8_t* to);
-// Between any two dtypes. Equal dtypes copy the bits.
-void ConvertWire(const WireValues& from, WireDtype to_dtype, uint8_t* to);
+// REQUIRES, here and below: scale_exponent is 0 unless the new dtype is F16
+void EncodeWire(absl::Span<const float> from, WireDtype dtype, int scale_exponent, uint8_t* to);
+// Between any two dtypes. Equal dtypes and scales copy the bits.
+void ConvertWire(const WireValues& from, WireDtype to_dtype, int scale_exponent, uint8_t* to);
+// As ConvertWire for gradients, of which no infinity may come out.
+WireLosses ConvertGradients(const WireValues& from, WireDtype to_dtype, int scale_exponent,
+                            uint8_t* to);
 
 }  // namespace satrap::rpc
 

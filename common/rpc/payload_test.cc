@@ -1,5 +1,6 @@
 #include "common/rpc/payload.h"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -23,7 +24,7 @@ TEST(PayloadBuilder, WhatIsFilledInIsReadBack) {
   builder.Fill<uint64_t>(keys)[2] = 77;
   builder.Fill<uint8_t>(flags)[4] = 9;
   const std::vector<float> floats = {1.5f, -2.f};
-  EncodeWire(floats, BF16, builder.Fill<uint8_t>(values).data());
+  builder.Encode(floats, BF16, &values);
   const Buffer payload = builder.Take();
 
   EXPECT_EQ((*SectionView<uint64_t>(payload, keys, 3, "keys"))[2], 77u);
@@ -96,27 +97,144 @@ TEST(SectionView, RefusesAMisalignedOffset) {
   EXPECT_FALSE(SectionView<uint8_t>(payload, MakeSection(8, 8), 8, "x").ok());
 }
 
+// What arrives of `values` in a section of `dtype`.
+std::vector<float> SentAs(WireDtype dtype, const std::vector<float>& values, Section* section) {
+  PayloadBuilder builder;
+  builder.Reserve(dtype, values.size(), section);
+  builder.Allocate();
+  builder.Encode(values, dtype, section);
+  const Buffer payload = builder.Take();
+  std::vector<float> decoded(values.size());
+  const auto view = WireView(payload, *section, dtype, values.size(), "values");
+  EXPECT_TRUE(view.ok()) << view.status();
+  if (view.ok()) DecodeWire(*view, absl::MakeSpan(decoded));
+  return decoded;
+}
+
+TEST(PayloadBuilder, AnF16SectionHoldsValuesOfAnySize) {
+  for (int exponent = -80; exponent <= 127; ++exponent) {
+    // 1,025 steps of 2^-10: what needs all 11 bits of an F16.
+    const float unit = std::ldexp(1.0f, exponent);
+    const std::vector<float> values = {unit, 0x1.ffcp0f * unit, -0x1.008p0f * unit, 0};
+    Section section;
+    EXPECT_EQ(SentAs(F16, values, &section), values) << exponent;
+    // The largest is just below the end of the range, so nothing is nearer to it than needed.
+    EXPECT_EQ(section.scale_exponent(), exponent - 14);
+  }
+}
+
+TEST(PayloadBuilder, OnlyF16SectionsHaveAScale) {
+  for (const WireDtype dtype : {F32, BF16}) {
+    Section section;
+    EXPECT_THAT(SentAs(dtype, {1e20f, -3e-9f}, &section)[0], testing::FloatNear(1e20f, 1e18f));
+    EXPECT_FALSE(section.has_scale_exponent());
+  }
+  Section zeros;
+  EXPECT_THAT(SentAs(F16, {0, 0}, &zeros), ElementsAre(0, 0));
+  EXPECT_EQ(zeros.scale_exponent(), kLeastScaleExponent);
+}
+
+TEST(PayloadBuilder, WhatIsNotFiniteStaysSoAndDoesNotSpoilTheScale) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  Section section;
+  const std::vector<float> values = SentAs(F16, {1e-6f, -kInf, NAN}, &section);
+  EXPECT_THAT(values[0], testing::FloatNear(1e-6f, 1e-9f));
+  EXPECT_EQ(values[1], -kInf);
+  EXPECT_TRUE(std::isnan(values[2]));
+}
+
+TEST(WireView, RefusesAScaleOutOfRangeOrOfOtherValuesThanF16) {
+  const Buffer payload(64);
+  Section section = MakeSection(0, 4);
+  for (const int good : {kLeastScaleExponent, 0, kLargestScaleExponent}) {
+    section.set_scale_exponent(good);
+    EXPECT_TRUE(WireView(payload, section, F16, 2, "x").ok()) << good;
+  }
+  section.set_scale_exponent(kLargestScaleExponent + 1);
+  EXPECT_EQ(WireView(payload, section, F16, 2, "x").status().message(),
+            "x: scale_exponent must be in [-100, 113], got 114");
+  section.set_scale_exponent(kLeastScaleExponent - 1);
+  EXPECT_FALSE(WireView(payload, section, F16, 2, "x").ok());
+  section.set_scale_exponent(3);
+  EXPECT_EQ(WireView(payload, section, BF16, 2, "x").status().message(),
+            "x: scale_exponent is 3 in a section that is not F16");
+  EXPECT_FALSE(WireView(payload, section, F32, 1, "x").ok());
+  EXPECT_FALSE(SectionView<uint32_t>(payload, section, 1, "x").ok());
+}
+
 TEST(ConvertWire, GoesBetweenAnyTwoTypes) {
   std::vector<float> floats(3000);
   for (size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(i % 256) - 100;
   for (WireDtype from : {F32, F16, BF16}) {
     for (WireDtype to : {F32, F16, BF16}) {
       std::vector<uint8_t> a(floats.size() * 4), b(floats.size() * 4);
-      EncodeWire(floats, from, a.data());
-      ConvertWire(WireValues{from, floats.size(), a.data()}, to, b.data());
-      std::vector<float> back(floats.size());
-      DecodeWire(WireValues{to, floats.size(), b.data()}, absl::MakeSpan(back));
-      EXPECT_EQ(back, floats) << from << " to " << to;
+      const int from_scale = from == F16 ? -5 : 0;
+      EncodeWire(floats, from, from_scale, a.data());
+      const WireValues values{from, floats.size(), a.data(), from_scale};
+      for (const int scale : {-5, 0, 3}) {
+        if (to != F16 && scale != 0) continue;
+        ConvertWire(values, to, scale, b.data());
+        std::vector<float> back(floats.size());
+        DecodeWire(WireValues{to, floats.size(), b.data(), scale}, absl::MakeSpan(back));
+        EXPECT_EQ(back, floats) << from << " to " << to << " scale " << scale;
+      }
     }
+  }
+}
+
+TEST(ConvertWire, AnF16KeepsItsScaleAndBitsAsTheScaleThatIsChosenForIt) {
+  const std::vector<uint16_t> bits = {0x3c00, 0x0001};
+  const WireValues values{F16, 2, reinterpret_cast<const uint8_t*>(bits.data()), 40};
+  EXPECT_EQ(ScaleExponentFor(values, F16), 40);
+  EXPECT_EQ(ScaleExponentFor(values, BF16), 0);
+  std::vector<uint16_t> copy(2);
+  ConvertWire(values, F16, 40, reinterpret_cast<uint8_t*>(copy.data()));
+  EXPECT_EQ(copy, bits);
+}
+
+// The losses of `values` on their way to F16, at the scale that suits them or without any.
+WireLosses LossesOf(const std::vector<float>& values, bool scaled) {
+  const WireValues view{F32, values.size(), reinterpret_cast<const uint8_t*>(values.data())};
+  std::vector<uint8_t> bytes(values.size() * 2);
+  return ConvertGradients(view, F16, scaled ? ScaleExponentFor(view, F16) : 0, bytes.data());
+}
+
+TEST(ConvertGradients, TheScaleSavesWhatAnF16CannotHold) {
+  // The gradients of a mean over 64 K samples, and sums over a large part.
+  const std::vector<float> small = {1e-8f, -3e-9f, 2e-10f, 0}, large = {7e4f, -1e9f, 3.0f};
+  EXPECT_EQ(LossesOf(small, /*scaled=*/false).underflowed, 3u);
+  EXPECT_EQ(LossesOf(small, /*scaled=*/true).underflowed, 0u);
+  EXPECT_EQ(LossesOf(large, /*scaled=*/false).saturated, 2u);
+  EXPECT_EQ(LossesOf(large, /*scaled=*/true).saturated, 0u);
+}
+
+TEST(ConvertGradients, CountsWhatNoScaleCanSave) {
+  EXPECT_EQ(LossesOf({1, 0x1p-38f, 0x1p-41f, -0x1p-60f}, /*scaled=*/true).underflowed, 2u);
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const WireLosses infinite = LossesOf({1, kInf, -kInf}, /*scaled=*/true);
+  EXPECT_EQ(infinite.saturated, 2u);
+  EXPECT_EQ(infinite.underflowed, 0u);
+}
+
+TEST(ConvertGradients, OtherDtypesLoseNothing) {
+  const std::vector<float> values = {1e-30f, 1e30f};
+  for (const WireDtype dtype : {F32, BF16}) {
+    std::vector<uint8_t> bytes(8);
+    const WireLosses losses = ConvertGradients(
+        {F32, 2, reinterpret_cast<const uint8_t*>(values.data())}, dtype, 0, bytes.data());
+    EXPECT_EQ(losses.saturated + losses.underflowed, 0u);
+    std::vector<float> back(2);
+    DecodeWire({dtype, 2, bytes.data()}, absl::MakeSpan(back));
+    EXPECT_THAT(back[0], testing::FloatNear(1e-30f, 1e-32f));
   }
 }
 
 TEST(WireValues, ASubrangeBeginsAtItsValue) {
   const std::vector<float> floats = {1, 2, 3, 4};
   std::vector<uint8_t> bytes(8);
-  EncodeWire(floats, F16, bytes.data());
+  EncodeWire(floats, F16, 2, bytes.data());
   std::vector<float> back(2);
-  DecodeWire(WireValues{F16, 4, bytes.data()}.Subrange(1, 2), absl::MakeSpan(back));
+  DecodeWire(WireValues{F16, 4, bytes.data(), 2}.Subrange(1, 2), absl::MakeSpan(back));
   EXPECT_THAT(back, ElementsAre(2.f, 3.f));
 }
 

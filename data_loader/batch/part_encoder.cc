@@ -8,6 +8,7 @@
 #include "common/config/job_config.h"
 #include "common/rpc/payload.h"
 #include "data_loader/batch/provenance.h"
+#include "data_loader/transform/feature_cross.h"
 
 namespace satrap {
 namespace {
@@ -18,29 +19,40 @@ constexpr size_t kTileRows = 64;
 
 }  // namespace
 
-PartEncoder::PartEncoder(const DataConfig& data) : schema_(SchemaOf(data)) {
-  for (const FeatureConfig& config : data.features()) {
-    const std::string& column = ColumnOf(config);
-    const bool skip = config.missing() == FeatureConfig::SKIP;
-    Feature feature{Feature::kId, 0, false, 0};
-    int index;
-    if (config.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
-      index = schema_.IndexOfNumeric(column);
-      feature.kind = skip ? Feature::kNumericOrNone : Feature::kNumeric;
-      feature.to_id = to_ids_.size();
-      to_ids_.emplace_back(config);
-    } else if (schema_.IndexOfIdList(column) >= 0) {
-      index = schema_.IndexOfIdList(column);
-      feature.kind = Feature::kList;
-      feature.weighted = schema_.weighted[static_cast<size_t>(index)];
-    } else {
-      index = schema_.IndexOfId(column);
-      feature.kind = skip ? Feature::kIdOrNone : Feature::kId;
+PartEncoder::Feature PartEncoder::FeatureOf(const FeatureConfig& config) {
+  const bool skip = config.missing() == FeatureConfig::SKIP;
+  Feature feature{Feature::kId, 0, false, 0, {}};
+  if (config.cross_columns_size() > 0) {
+    feature.kind = skip ? Feature::kCrossOrNone : Feature::kCross;
+    for (const std::string& column : config.cross_columns()) {
+      const int index = schema_.IndexOfId(column);
+      CHECK(index >= 0) << "feature " << config.name() << " crosses no column " << column;
+      feature.crossed.push_back(static_cast<size_t>(index));
     }
-    CHECK(index >= 0) << "feature " << config.name() << " reads no column " << column;
-    feature.column = static_cast<size_t>(index);
-    features_.push_back(feature);
+    return feature;
   }
+  const std::string& column = ColumnOf(config);
+  int index;
+  if (config.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
+    index = schema_.IndexOfNumeric(column);
+    feature.kind = skip ? Feature::kNumericOrNone : Feature::kNumeric;
+    feature.to_id = to_ids_.size();
+    to_ids_.emplace_back(config);
+  } else if (schema_.IndexOfIdList(column) >= 0) {
+    index = schema_.IndexOfIdList(column);
+    feature.kind = Feature::kList;
+    feature.weighted = schema_.weighted[static_cast<size_t>(index)];
+  } else {
+    index = schema_.IndexOfId(column);
+    feature.kind = skip ? Feature::kIdOrNone : Feature::kId;
+  }
+  CHECK(index >= 0) << "feature " << config.name() << " reads no column " << column;
+  feature.column = static_cast<size_t>(index);
+  return feature;
+}
+
+PartEncoder::PartEncoder(const DataConfig& data) : schema_(SchemaOf(data)) {
+  for (const FeatureConfig& config : data.features()) features_.push_back(FeatureOf(config));
   for (const NumericConfig& config : data.numerics()) {
     const int index = schema_.IndexOfNumeric(ColumnOf(config));
     CHECK(index >= 0) << "numeric " << config.name() << " reads no column";
@@ -54,16 +66,34 @@ uint64_t PartEncoder::NumericId(const Feature& feature, const Row& row, bool* mi
   return *missing ? kMissingId : to_ids_[feature.to_id].Apply(x);
 }
 
-// Ids of the feature in all rows. kId and kNumeric have exactly one in each.
+uint64_t PartEncoder::CrossIdOf(const Feature& feature, const Row& row) {
+  const uint64_t* ids = row.block->ids(row.row);
+  uint64_t crossed[kMaxCrossColumns];
+  for (size_t i = 0; i < feature.crossed.size(); ++i) crossed[i] = ids[feature.crossed[i]];
+  return CrossId(absl::MakeSpan(crossed, feature.crossed.size()));
+}
+
+bool PartEncoder::CrossMisses(const Feature& feature, const Row& row) {
+  for (const size_t column : feature.crossed) {
+    if (row.block->IsMissing(row.row, column)) return true;
+  }
+  return false;
+}
+
+// Ids of the feature in all rows. kId, kNumeric and kCross have exactly one in each.
 size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
   size_t count = 0;
   for (const Row& row : rows) {
     switch (feature.kind) {
       case Feature::kId:
       case Feature::kNumeric:
+      case Feature::kCross:
         return rows.size();
       case Feature::kIdOrNone:
         count += row.block->IsMissing(row.row, feature.column) ? 0 : 1;
+        break;
+      case Feature::kCrossOrNone:
+        count += CrossMisses(feature, row) ? 0 : 1;
         break;
       case Feature::kNumericOrNone:
         count += std::isnan(row.block->numerics(row.row)[feature.column]) ? 0 : 1;
@@ -98,6 +128,8 @@ void PartEncoder::FillSingleIds(const Rows& rows,
       } else if (feature.kind == Feature::kNumeric) {
         bool missing;
         for (size_t i = from; i < to; ++i) out[i] = NumericId(feature, rows[i], &missing);
+      } else if (feature.kind == Feature::kCross) {
+        for (size_t i = from; i < to; ++i) out[i] = CrossIdOf(feature, rows[i]);
       }
     }
   }
@@ -120,6 +152,8 @@ void PartEncoder::FillJagged(const Feature& feature, const Rows& rows, absl::Spa
     } else if (feature.kind == Feature::kIdOrNone) {
       if (row.block->IsMissing(row.row, feature.column)) continue;
       ids[count++] = row.block->ids(row.row)[feature.column];
+    } else if (feature.kind == Feature::kCrossOrNone) {
+      if (!CrossMisses(feature, row)) ids[count++] = CrossIdOf(feature, row);
     } else {
       bool missing;
       const uint64_t id = NumericId(feature, row, &missing);
@@ -128,6 +162,32 @@ void PartEncoder::FillJagged(const Feature& feature, const Rows& rows, absl::Spa
   }
   offsets[rows.size()] = static_cast<uint32_t>(count);
   CHECK(count == ids.size());
+}
+
+bool PartEncoder::MissesLabels(const Rows& rows) const {
+  // A record with one label has it.
+  if (schema_.labels.size() == 1) return false;
+  for (const Row& row : rows) {
+    const float* labels = row.block->labels(row.row);
+    for (size_t t = 0; t < schema_.labels.size(); ++t) {
+      if (std::isnan(labels[t])) return true;
+    }
+  }
+  return false;
+}
+
+// A missing label is sent as 0, which no reader of the mask looks at.
+void PartEncoder::FillLabels(const Rows& rows, absl::Span<float> labels,
+                             absl::Span<uint8_t> mask) const {
+  size_t at = 0;
+  for (const Row& row : rows) {
+    const float* of_row = row.block->labels(row.row);
+    for (size_t t = 0; t < schema_.labels.size(); ++t, ++at) {
+      const bool known = !std::isnan(of_row[t]);
+      labels[at] = known ? of_row[t] : 0.0f;
+      if (!mask.empty()) mask[at] = known ? 1 : 0;
+    }
+  }
 }
 
 Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sample) const {
@@ -145,7 +205,8 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   description->set_samples(static_cast<uint32_t>(samples));
   description->set_first_sample(first_sample);
   description->set_numerics(static_cast<uint32_t>(dense_.size()));
-  description->set_tasks(1);
+  const size_t tasks = schema_.labels.size();
+  description->set_tasks(static_cast<uint32_t>(tasks));
 
   // The payload is laid out first: every section is reserved with its final size, then all memory
   // is allocated at once and filled in place. CountIds must therefore agree with FillJagged.
@@ -153,14 +214,18 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   for (const Feature& feature : features_) {
     FeatureIds* ids = part.header.add_features();
     const size_t count = CountIds(feature, rows);
-    const bool jagged = feature.kind != Feature::kId && feature.kind != Feature::kNumeric;
+    const bool jagged = feature.kind != Feature::kId && feature.kind != Feature::kNumeric &&
+                        feature.kind != Feature::kCross;
     ids->set_num_ids(count);
     builder.Reserve<uint64_t>(count, ids->mutable_ids());
     if (jagged) builder.Reserve<uint32_t>(samples + 1, ids->mutable_offsets());
     if (feature.weighted) builder.Reserve<float>(count, ids->mutable_weights());
   }
   builder.Reserve<float>(samples * dense_.size(), description->mutable_numeric_values());
-  builder.Reserve<float>(samples, description->mutable_labels());
+  builder.Reserve<float>(samples * tasks, description->mutable_labels());
+  if (MissesLabels(rows)) {
+    builder.Reserve<uint8_t>(samples * tasks, description->mutable_label_mask());
+  }
   if (schema_.has_weight) builder.Reserve<float>(samples, description->mutable_weights());
   if (schema_.has_group) builder.Reserve<uint64_t>(samples, description->mutable_groups());
   if (schema_.has_time) builder.Reserve<int64_t>(samples, description->mutable_times());
@@ -178,14 +243,19 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   }
   FillSingleIds(rows, single_ids);
   float* dense = builder.Fill<float>(description->numeric_values()).data();
-  float* labels = builder.Fill<float>(description->labels()).data();
+  const absl::Span<float> labels = builder.Fill<float>(description->labels());
   for (size_t i = 0; i < samples; ++i) {
     const Row& row = rows[i];
     const size_t ahead = std::min(samples - 1, i + 16);
     __builtin_prefetch(rows[ahead].block->numerics(rows[ahead].row));
     const float* numerics = row.block->numerics(row.row);
     for (const Dense& column : dense_) *dense++ = column.transform.Apply(numerics[column.column]);
-    *labels++ = row.block->label(row.row);
+    if (tasks == 1) labels[i] = row.block->label(row.row);
+  }
+  if (tasks > 1) {
+    absl::Span<uint8_t> mask;
+    if (description->has_label_mask()) mask = builder.Fill<uint8_t>(description->label_mask());
+    FillLabels(rows, labels, mask);
   }
   if (schema_.has_weight) {
     float* weights = builder.Fill<float>(description->weights()).data();

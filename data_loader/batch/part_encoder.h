@@ -1,6 +1,6 @@
 // A PartEncoder writes records of blocks as the payload of a PutBatch: the ids of each feature, the
-// numerics, the labels, and weights, groups and times if the format has them. Each value is copied
-// once, from the block to the buffer that is sent.
+// numerics, the labels, a mask if the part misses some, and weights, groups and times if the format
+// has them. Each value is copied once, from the block to the buffer that is sent.
 //
 // Thread-safe: const and without state of its own.
 
@@ -32,11 +32,12 @@ class PartEncoder {
 
  private:
   struct Feature {
-    enum Kind { kId, kIdOrNone, kList, kNumeric, kNumericOrNone };
+    enum Kind { kId, kIdOrNone, kList, kNumeric, kNumericOrNone, kCross, kCrossOrNone };
     Kind kind;
     size_t column;
     bool weighted;
-    size_t to_id;  // kNumeric, kNumericOrNone: index in to_ids_
+    size_t to_id;                 // kNumeric, kNumericOrNone: index in to_ids_
+    std::vector<size_t> crossed;  // kCross, kCrossOrNone: the columns
   };
   struct Dense {
     size_t column;
@@ -49,12 +50,19 @@ class PartEncoder {
   };
   using Rows = std::vector<Row>;
 
+  Feature FeatureOf(const FeatureConfig& config);
   size_t CountIds(const Feature& feature, const Rows& rows) const;
   void PrefetchIds(const Row& row) const;
   void FillSingleIds(const Rows& rows, absl::Span<const absl::Span<uint64_t>> ids) const;
   void FillJagged(const Feature& feature, const Rows& rows, absl::Span<uint64_t> ids,
                   absl::Span<uint32_t> offsets, absl::Span<float> values) const;
+  bool MissesLabels(const Rows& rows) const;
+  // `mask` is empty if all labels are known.
+  void FillLabels(const Rows& rows, absl::Span<float> labels, absl::Span<uint8_t> mask) const;
   uint64_t NumericId(const Feature& feature, const Row& row, bool* missing) const;
+  static uint64_t CrossIdOf(const Feature& feature, const Row& row);
+  // Whether one of the columns is missing.
+  static bool CrossMisses(const Feature& feature, const Row& row);
 
   const RecordSchema schema_;
   std::vector<Feature> features_;

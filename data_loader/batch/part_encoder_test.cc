@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/rpc/payload.h"
+#include "data_loader/transform/feature_cross.h"
 
 namespace satrap {
 namespace {
@@ -102,6 +103,39 @@ TEST(PartEncoderTest, WritesEveryKindOfFeature) {
   EXPECT_EQ(Values<int64_t>(part, description.times(), 3), (std::vector<int64_t>{-4, -2, -1}));
 }
 
+TEST(PartEncoderTest, ACrossIsOneIdForACombination) {
+  DataConfig data = Data();
+  data.clear_features();
+  data.mutable_csv()->mutable_columns(2)->set_kind(ColumnConfig::ID);  // "n": a second id
+  data.clear_numerics();
+  for (const auto missing : {FeatureConfig::AS_ID, FeatureConfig::SKIP}) {
+    FeatureConfig* feature = data.add_features();
+    feature->add_cross_columns("n");
+    feature->add_cross_columns("a");
+    feature->set_missing(missing);
+  }
+  auto block = std::make_shared<Block>(SchemaOf(data));
+  for (uint64_t i = 0; i < 3; ++i) {
+    block->records.BeginRow();
+    block->records.row_ids()[0] = 100 + i;
+    block->records.row_ids()[1] = 7;
+    if (i == 1) block->records.SetMissing(1);
+    block->records.CommitRow();
+  }
+  KeepOrder(block.get());
+  const std::vector<BlockRange> ranges = {{block, 0, 3}};
+  const Part part = PartEncoder(data).Encode(ranges, 0);
+  const uint64_t first = CrossId({7, 100}), second = CrossId({kMissingId, 101});
+  const uint64_t third = CrossId({7, 102});
+  EXPECT_FALSE(part.header.features(0).has_offsets()) << "exactly one id a sample";
+  EXPECT_EQ(Values<uint64_t>(part, part.header.features(0).ids(), 3),
+            (std::vector<uint64_t>{first, second, third}));
+  EXPECT_EQ(Values<uint64_t>(part, part.header.features(1).ids(), 2),
+            (std::vector<uint64_t>{first, third}));
+  EXPECT_EQ(Values<uint32_t>(part, part.header.features(1).offsets(), 4),
+            (std::vector<uint32_t>{0, 1, 1, 2}));
+}
+
 TEST(PartEncoderTest, SaysWhereItsRecordsComeFrom) {
   const PartEncoder encoder(Data());
   const std::shared_ptr<Block> block = MakeBlock(6);
@@ -133,6 +167,40 @@ TEST(PartEncoderTest, TilesDoNotShowInLongParts) {
   const Part part = encoder.Encode(ranges, 0);
   const auto ids = Values<uint64_t>(part, part.header.features(0).ids(), 150);
   for (uint64_t i = 0; i < 150; ++i) EXPECT_EQ(ids[i], i % 3 == 2 ? kMissingId : 100 + i);
+}
+
+// Records with two labels; the second of every third is missing.
+Part EncodeTwoLabels(bool missing) {
+  DataConfig data;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(csv { columns { name: "n" kind: NUMERIC } columns { name: "a" kind: LABEL }
+               columns { name: "b" kind: LABEL numeric_label: true } }
+         numerics { name: "n" })",
+      &data));
+  auto block = std::make_shared<Block>(SchemaOf(data));
+  for (int i = 0; i < 7; ++i) {
+    block->records.BeginRow();
+    block->records.row_numerics()[0] = 0;
+    block->records.row_labels()[0] = static_cast<float>(i % 2);
+    block->records.row_labels()[1] = missing && i % 3 == 0 ? kMissingLabel : 10.0f + i;
+    block->records.CommitRow();
+  }
+  KeepOrder(block.get());
+  return PartEncoder(data).Encode({{block, 1, 5}}, 0);
+}
+
+TEST(PartEncoderTest, WritesTheLabelsOfAllTasksAndAMaskOfThoseThatAreMissing) {
+  const Part part = EncodeTwoLabels(/*missing=*/true);
+  const PartDescription& description = part.header.part();
+  EXPECT_EQ(description.tasks(), 2u);
+  EXPECT_EQ(Values<float>(part, description.labels(), 8),
+            (std::vector<float>{1, 11, 0, 12, 1, 0, 0, 14}));
+  EXPECT_EQ(Values<uint8_t>(part, description.label_mask(), 8),
+            (std::vector<uint8_t>{1, 1, 1, 1, 1, 0, 1, 1}));
+}
+
+TEST(PartEncoderTest, WritesNoMaskIfAllLabelsAreKnown) {
+  EXPECT_FALSE(EncodeTwoLabels(/*missing=*/false).header.part().has_label_mask());
 }
 
 }  // namespace

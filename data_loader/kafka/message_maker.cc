@@ -44,7 +44,8 @@ void RecordOfRow(const RecordSchema& schema, const RecordBlock& block, size_t ro
     for (const float value : block.list_values(row, i)) list->add_values(value);
   }
   for (size_t i = 0; i < schema.numerics.size(); ++i) record->add_numerics(block.numerics(row)[i]);
-  record->add_labels(block.label(row));
+  const float* const labels = block.labels(row);
+  for (size_t i = 0; i < schema.labels.size(); ++i) record->add_labels(labels[i]);
   if (schema.has_weight) record->set_weight(block.weight(row));
   if (schema.has_group) record->set_group(block.group(row));
   if (schema.has_time) record->set_time(block.time(row));

@@ -31,6 +31,7 @@ struct Column {
   absl::flat_hash_set<std::string> missing_values;
   std::vector<std::string> positive_values;
   std::vector<std::string> negative_values;
+  bool numeric_label = false;
   bool has_vocabulary = false;
   absl::flat_hash_map<std::string, uint64_t> vocabulary;
 
@@ -73,6 +74,7 @@ Column MakeColumn(const ColumnConfig& config, Stream stream) {
   column.missing_values.insert(config.missing_values().begin(), config.missing_values().end());
   column.positive_values = ValuesOr(config.positive_values(), "1");
   column.negative_values = ValuesOr(config.negative_values(), "0");
+  column.numeric_label = config.numeric_label();
   column.has_vocabulary = config.vocabulary_size() > 0;
   const bool test = stream == TEST_STREAM && config.test_vocabulary_size() > 0;
   uint64_t position = 0;
@@ -114,12 +116,13 @@ class CsvParser final : public Parser {
         quotes_(QuotesOf(format)),
         multiline_(format.multiline()),
         rules_{separator_, trim_, format.comment_prefix()} {
-    size_t ids = 0, lists = 0, numerics = 0;
+    size_t ids = 0, lists = 0, numerics = 0, labels = 0;
     for (const ColumnConfig& config : format.columns()) {
       Column column = MakeColumn(config, stream);
       if (column.kind == ColumnConfig::ID) column.index = ids++;
       if (column.kind == ColumnConfig::MULTI_ID) column.index = lists++;
       if (column.kind == ColumnConfig::NUMERIC) column.index = numerics++;
+      if (column.kind == ColumnConfig::LABEL) column.index = labels++;
       columns_.push_back(std::move(column));
     }
   }
@@ -152,6 +155,12 @@ class CsvParser final : public Parser {
 
  private:
   const char* ParseRow(absl::string_view line, RecordBlock* block) override {
+    const char* reason = ParseFields(line, block);
+    if (reason == nullptr && !block->KnowsALabel()) return "no label is known";
+    return reason;
+  }
+
+  const char* ParseFields(absl::string_view line, RecordBlock* block) {
     if (std::memchr(line.data(), 0, line.size()) != nullptr) return "a NUL byte";
     const char* at = line.data();
     const char* end = at + line.size();
@@ -181,7 +190,7 @@ class CsvParser final : public Parser {
     return at != end && *at == '"';
   }
 
-  // The rest of ParseRow, from column `first` on, the first that is quoted.
+  // The rest of ParseFields, from column `first` on, the first that is quoted.
   const char* ParseQuotedFields(absl::string_view rest, size_t first, RecordBlock* block) {
     QuotedFields fields(rest, &rules_, &scratch_);
     for (size_t i = first; i < columns_.size(); ++i) {
@@ -245,9 +254,13 @@ class CsvParser final : public Parser {
                                                : "a numeric column does not hold a number";
       }
       case ColumnConfig::LABEL: {
+        float* label = block->row_labels() + column.index;
+        if (column.numeric_label || column.has_vocabulary) return ParseLabel(column, field, label);
         const bool positive = Contains(column.positive_values, field);
-        if (!positive && !Contains(column.negative_values, field)) return "an unknown label";
-        block->set_label(positive ? 1.0f : 0.0f);
+        *label = positive ? 1.0f : 0.0f;
+        if (positive || Contains(column.negative_values, field)) return nullptr;
+        if (!column.IsMissing(field)) return "an unknown label";
+        *label = kMissingLabel;
         return nullptr;
       }
       case ColumnConfig::WEIGHT: {
@@ -267,6 +280,21 @@ class CsvParser final : public Parser {
         return nullptr;
       }
     }
+    return nullptr;
+  }
+
+  // A number or a class.
+  static const char* ParseLabel(const Column& column, absl::string_view field, float* label) {
+    if (column.IsMissing(field)) {
+      *label = kMissingLabel;
+      return nullptr;
+    }
+    if (column.numeric_label) {
+      return ParseNumber(field, true, label) ? nullptr : "a numeric label is not a number";
+    }
+    uint64_t position;
+    if (!column.IdOf(field, &position)) return "an unknown label";
+    *label = static_cast<float>(position);
     return nullptr;
   }
 

@@ -110,6 +110,24 @@ TEST(CsvParserTest, NumbersThatAreNoneAreBadButMissingOnesAreNot) {
   EXPECT_EQ(csv.Parse("1,1,1,"), kBad);
 }
 
+TEST(CsvParserTest, SeveralLabelsMayBeClassesNumbersOrMissing) {
+  Csv csv(R"(columns { name: "click" kind: LABEL missing_values: "?" }
+             columns { name: "rating" kind: LABEL numeric_label: true }
+             columns { name: "kind" kind: LABEL vocabulary: "a" vocabulary: "b" })");
+  ASSERT_EQ(csv.Parse("1,-2.5,b"), kRecord);
+  EXPECT_EQ(csv.block.labels(0)[0], 1.0f);
+  EXPECT_EQ(csv.block.labels(0)[1], -2.5f);
+  EXPECT_EQ(csv.block.labels(0)[2], 1.0f);
+  ASSERT_EQ(csv.Parse("?,,a"), kRecord);
+  EXPECT_TRUE(std::isnan(csv.block.labels(1)[0]) && std::isnan(csv.block.labels(1)[1]));
+  EXPECT_EQ(csv.block.labels(1)[2], 0.0f);
+  ASSERT_EQ(csv.Parse("0,,"), kRecord);
+  EXPECT_EQ(csv.Parse("2,1,a"), kBad);
+  EXPECT_EQ(csv.Parse("1,x,a"), kBad);
+  EXPECT_EQ(csv.Parse("1,1,c"), kBad) << "a class that the vocabulary does not have";
+  EXPECT_EQ(csv.Parse("?,,"), kBad) << "a record of which no label is known teaches nothing";
+}
+
 TEST(CsvParserTest, IdsOfAListMayCarryValues) {
   Csv csv(R"(columns { name: "y" kind: LABEL }
              columns { name: "tags" kind: MULTI_ID separator: " " value_separator: ":" })");

@@ -22,10 +22,14 @@ std::vector<std::string> Numbered(absl::string_view prefix, int first, int count
 
 RecordSchema SchemaOfColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns) {
   RecordSchema schema;
+  schema.labels.clear();
   for (const ColumnConfig& column : columns) {
     switch (column.kind()) {
       case ColumnConfig::IGNORE:
+        break;
       case ColumnConfig::LABEL:
+        schema.labels.push_back(column.name());
+        schema.numeric_labels.push_back(column.numeric_label());
         break;
       case ColumnConfig::ID:
         schema.ids.push_back(column.name());
@@ -110,6 +114,7 @@ RecordSchema TextSchemaOf(const DataConfig& data) {
 RecordBlock::RecordBlock(const RecordSchema& schema)
     : num_ids_(schema.ids.size()),
       num_numerics_(schema.numerics.size()),
+      num_labels_(schema.labels.size()),
       mask_words_((schema.ids.size() + 63) / 64),
       has_message_columns_(schema.message_ids + schema.message_numerics > 0),
       lists_(schema.id_lists.size()),
@@ -130,7 +135,7 @@ void RecordBlock::Grow() {
   ids_.resize(capacity_ * num_ids_);
   missing_.resize(capacity_ * mask_words_);
   numerics_.resize(capacity_ * num_numerics_);
-  labels_.resize(capacity_);
+  labels_.resize(capacity_ * num_labels_);
   weights_.resize(capacity_);
   groups_.resize(capacity_);
   times_.resize(capacity_);

@@ -12,45 +12,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "proto/data.pb.h"
+#include "data_loader/parser/record_schema.h"
 
 namespace satrap {
 
 // A missing numeric: no format accepts NaN as a number.
 inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
 
+// A missing label, likewise. A record has at least one label that is known.
+inline constexpr float kMissingLabel = kMissingNumeric;
+
 // The id of a missing value where FeatureConfig.missing is AS_ID: the XXH64 of the empty string.
 inline constexpr uint64_t kMissingId = 0xef46db3751d8e999ULL;
-
-// The columns of a format, grouped by kind. A column's index is its position within its kind. Columns
-// that are taken from the message that holds a record, and not from its text, are the last ones.
-struct RecordSchema {
-  std::vector<std::string> ids;       // exactly one id, or missing
-  std::vector<std::string> id_lists;  // any number of ids
-  std::vector<bool> weighted;         // of id_lists: ids have values
-  std::vector<std::string> numerics;
-  bool has_weight = false;
-  bool has_group = false;
-  bool has_time = false;
-  size_t message_ids = 0, message_numerics = 0;  // columns of messages among ids and numerics
-
-  // -1 if there is no such column.
-  int IndexOfId(absl::string_view name) const;
-  int IndexOfIdList(absl::string_view name) const;
-  int IndexOfNumeric(absl::string_view name) const;
-};
-
-// All columns of the job's records: those of TextSchemaOf, and those that its topics take from
-// messages. With topics every record has a time. REQUIRES: the format is set and valid
-RecordSchema SchemaOf(const DataConfig& data);
-// The columns of a line or of a Record, which parsers write. REQUIRES: as SchemaOf
-RecordSchema TextSchemaOf(const DataConfig& data);
 
 class RecordBlock {
  public:
@@ -66,8 +43,8 @@ class RecordBlock {
   void set_message_time(int64_t time) { message_time_ = time; }
 
   // --- the row under construction ---
-  // Makes room for it. Ids and numerics of the text are unspecified and not missing, lists are empty,
-  // the weight is 1, the group 0, the time the message's.
+  // Makes room for it. Ids, numerics and labels of the text are unspecified and not missing, lists are
+  // empty, the weight is 1, the group 0, the time the message's.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;
@@ -88,7 +65,16 @@ class RecordBlock {
     list.ids.push_back(id);
     if (list.weighted) list.values.push_back(value);
   }
-  void set_label(float label) { labels_[rows_] = label; }
+  float* row_labels() { return labels_.data() + rows_ * num_labels_; }
+  // Of formats with one label.
+  void set_label(float label) { row_labels()[0] = label; }
+  bool KnowsALabel() const {
+    for (size_t i = 0; i < num_labels_; ++i) {
+      const float label = labels_[rows_ * num_labels_ + i];
+      if (label == label) return true;
+    }
+    return false;
+  }
   void set_weight(float weight) { weights_[rows_] = weight; }
   void set_group(uint64_t group) { groups_[rows_] = group; }
   void set_time(int64_t time) { times_[rows_] = time; }
@@ -110,7 +96,9 @@ class RecordBlock {
   absl::Span<const uint64_t> list_ids(size_t row, size_t column) const;
   // Empty if the column is not weighted.
   absl::Span<const float> list_values(size_t row, size_t column) const;
-  float label(size_t row) const { return labels_[row]; }
+  // NaN if missing.
+  const float* labels(size_t row) const { return labels_.data() + row * num_labels_; }
+  float label(size_t row) const { return labels(row)[0]; }
   float weight(size_t row) const { return weights_[row]; }
   uint64_t group(size_t row) const { return groups_[row]; }
   int64_t time(size_t row) const { return times_[row]; }
@@ -128,6 +116,7 @@ class RecordBlock {
 
   const size_t num_ids_;
   const size_t num_numerics_;
+  const size_t num_labels_;
   const size_t mask_words_;
   const bool has_message_columns_;
   size_t rows_ = 0;
@@ -135,7 +124,7 @@ class RecordBlock {
   std::vector<uint64_t> ids_;      // [capacity, num_ids]
   std::vector<uint64_t> missing_;  // bits, [capacity, mask_words]
   std::vector<float> numerics_;    // [capacity, num_numerics]
-  std::vector<float> labels_;
+  std::vector<float> labels_;      // [capacity, num_labels]
   std::vector<float> weights_;
   std::vector<uint64_t> groups_;
   std::vector<int64_t> times_;

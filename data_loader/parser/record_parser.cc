@@ -84,10 +84,7 @@ class RecordParser final : public Parser {
       // Every NaN becomes the one that means missing.
       numerics[i] = std::isnan(value) ? kMissingNumeric : value;
     }
-    if (record_.labels_size() != 1) return "not one label";
-    const float label = record_.labels(0);
-    if (label != 0 && label != 1) return "an unknown label";
-    block->set_label(label);
+    if (const char* reason = TakeLabels(block); reason != nullptr) return reason;
     if (schema_.has_weight) {
       const float weight = record_.weight();
       if (!std::isfinite(weight) || weight < 0) return "a weight that is negative or not finite";
@@ -96,6 +93,23 @@ class RecordParser final : public Parser {
     if (schema_.has_group) block->set_group(record_.group());
     if (schema_.has_time && record_.has_time()) block->set_time(record_.time());
     return nullptr;
+  }
+
+  const char* TakeLabels(RecordBlock* block) {
+    if (static_cast<size_t>(record_.labels_size()) != schema_.labels.size()) {
+      return "another number of labels";
+    }
+    for (int i = 0; i < record_.labels_size(); ++i) {
+      const float label = record_.labels(i);
+      const size_t column = static_cast<size_t>(i);
+      const bool any = column < schema_.numeric_labels.size() && schema_.numeric_labels[column];
+      if (std::isinf(label) || (!any && label != 0 && label != 1 && !std::isnan(label))) {
+        return "an unknown label";
+      }
+      // Every NaN becomes the one that means missing.
+      block->row_labels()[column] = std::isnan(label) ? kMissingLabel : label;
+    }
+    return block->KnowsALabel() ? nullptr : "no label is known";
   }
 
   const RecordSchema schema_;

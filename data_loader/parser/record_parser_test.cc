@@ -137,15 +137,15 @@ TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->clear_values(); }),
             "another number of values than of ids in a list");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_numerics(); }), "another number of numerics");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }), "not one label");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_labels(0); }), "not one label");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }), "another number of labels");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_labels(0); }), "another number of labels");
   EXPECT_EQ(block_.rows(), 0u);
 }
 
 TEST_F(RecordParserTest, NumbersOutsideTheirRangeAreBad) {
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, 0.5f); }), "an unknown label");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, kNan); }), "an unknown label");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, kNan); }), "no label is known");
   EXPECT_EQ(ReasonAfter([=](Record* r) { r->set_numerics(0, -inf); }),
             "a numeric that is infinite");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->set_values(0, kNan); }),
@@ -155,6 +155,28 @@ TEST_F(RecordParserTest, NumbersOutsideTheirRangeAreBad) {
               "a weight that is negative or not finite");
   }
   EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, 0); }), "good");
+}
+
+TEST(RecordParserLabelsTest, EachLabelColumnHasOneAndNanIsMissing) {
+  RecordSchema schema;
+  schema.labels = {"click", "rating"};
+  schema.numeric_labels = {false, true};
+  const std::unique_ptr<Parser> parser = NewRecordParser(schema);
+  RecordBlock block(schema);
+  const auto reason_of = [&](float click, float rating) {
+    Record record;
+    record.add_labels(click);
+    record.add_labels(rating);
+    const ParseResult result = parser->Parse(record.SerializeAsString(), &block);
+    return std::string(result.kind == ParseResult::kBad ? result.reason : "good");
+  };
+  EXPECT_EQ(reason_of(1, -2.5f), "good");
+  EXPECT_EQ(block.labels(0)[1], -2.5f);
+  EXPECT_EQ(reason_of(kNan, 3), "good");
+  EXPECT_TRUE(std::isnan(block.labels(1)[0]));
+  EXPECT_EQ(reason_of(kNan, kNan), "no label is known");
+  EXPECT_EQ(reason_of(.5f, 3), "an unknown label");
+  EXPECT_EQ(reason_of(1, std::numeric_limits<float>::infinity()), "an unknown label");
 }
 
 TEST_F(RecordParserTest, TheExampleOfTheDocumentationReadsAsItSays) {

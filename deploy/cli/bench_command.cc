@@ -47,6 +47,7 @@ std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine&
   std::vector<std::string> sets = {
       absl::StrCat("embedding_worker.wire_dtype=", options.wire),
       absl::StrCat("embedding_ps.wire_dtype=", options.wire),
+      absl::StrCat("nn_worker.precision=", options.precision),
       absl::StrCat("model.layers[name=deep].mlp.units=", options.mlp),
   };
   if (!options.from_file.empty()) {
@@ -119,6 +120,7 @@ void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
   json.Field("first_loss", meter.first_loss());
   json.Field("last_loss", meter.last_loss());
   json.StringField("wire", options.wire);
+  json.StringField("precision", options.precision);
   json.StringField("mlp", options.mlp);
   json.StringField("from_file", options.from_file);
   json.StringField("from_topic", options.from_topic);

@@ -42,6 +42,7 @@ absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& f
                      : name == "--warmup_seconds" ? &options.warmup_seconds
                                                   : nullptr;
     std::string* text = name == "--wire"         ? &options.wire
+                        : name == "--precision"  ? &options.precision
                         : name == "--mlp"        ? &options.mlp
                         : name == "--from_file"  ? &options.from_file
                         : name == "--from_topic" ? &options.from_topic
@@ -50,10 +51,11 @@ absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& f
     if (text != nullptr && !value.empty()) {
       *text = value;
     } else if (number == nullptr || !absl::SimpleAtod(value, number) || *number < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "bench deepfm does not take ", flag,
-          "; it takes --seconds=N, --warmup_seconds=N, --wire=f32|f16|bf16, --mlp=400,400,400, "
-          "--from_file=FILE, --from_topic=TOPIC, --brokers=HOST:PORT"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("bench deepfm does not take ", flag,
+                       "; it takes --seconds=N, --warmup_seconds=N, --wire=f32|f16|bf16, "
+                       "--precision=f32|f16|bf16, --mlp=400,400,400, --from_file=FILE, "
+                       "--from_topic=TOPIC, --brokers=HOST:PORT"));
     }
   }
   if (options.from_topic.empty() != options.brokers.empty() ||
@@ -61,7 +63,9 @@ absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& f
     return absl::InvalidArgumentError(
         "bench deepfm takes --from_topic and --brokers together, and not with --from_file");
   }
-  for (char& c : options.wire) c = absl::ascii_toupper(c);
+  for (std::string* dtype : {&options.wire, &options.precision}) {
+    for (char& c : *dtype) c = absl::ascii_toupper(c);
+  }
   return options;
 }
 

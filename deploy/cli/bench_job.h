@@ -27,6 +27,7 @@ struct DeepFmOptions {
   double seconds = 20;
   double warmup_seconds = 10;
   std::string wire = "F32";
+  std::string precision = "F32";  // of the NN worker
   std::string mlp = "400,400,400";
   std::string from_file;
   std::string from_topic;

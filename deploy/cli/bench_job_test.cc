@@ -56,11 +56,13 @@ TEST(ParseNumberFlags, TakesKnownNumbersOnly) {
 TEST(ParseDeepFmFlags, TakesOneSourceOfData) {
   EXPECT_TRUE(ParseDeepFmFlags({}).ok());
   EXPECT_TRUE(ParseDeepFmFlags({"--from_file=day.tsv"}).ok());
-  const auto topic = ParseDeepFmFlags({"--from_topic=clicks", "--brokers=b:1", "--wire=bf16"});
+  const auto topic =
+      ParseDeepFmFlags({"--from_topic=clicks", "--brokers=b:1", "--wire=bf16", "--precision=f16"});
   ASSERT_TRUE(topic.ok()) << topic.status();
   EXPECT_EQ(topic->from_topic, "clicks");
   EXPECT_EQ(topic->brokers, "b:1");
   EXPECT_EQ(topic->wire, "BF16");
+  EXPECT_EQ(topic->precision, "F16");
   const std::vector<std::vector<std::string>> refused = {
       {"--from_topic=clicks"},
       {"--brokers=b:1"},

@@ -81,6 +81,7 @@ constexpr CommandInfo kCommands[] = {
      "Runs a benchmark and prints one JSON line. NAME is table, rpc, parse, kafka, graph, plan,\n"
      "deepfm, recovery or cuts. Flags of\n"
      "deepfm    --seconds N, --warmup_seconds N, --wire f32|f16|bf16, --mlp 400,400,400,\n"
+     "          --precision f32|f16|bf16,\n"
      "          --from_file FILE (Criteo TSV) or --from_topic T --brokers HOST:PORT, --set\n"
      "kafka     --lines_per_message N, --queue_mib N, --rows N, --rounds N: a topic beside a "
      "file\n"
@@ -90,6 +91,14 @@ constexpr CommandInfo kCommands[] = {
      "cuts      --rows N, --pairs N, --every_seconds N, --seconds N, --warmup_seconds N, --set: "
      "what\n"
      "          cuts cost"},
+    {"models", Command::kModels, 0, 0, "", "",
+     "Lists the models of the zoo, which a job takes by `model { zoo: \"NAME\" }`."},
+    {"model", Command::kModel, 1, 1, "NAME | JOB", "rows features numerics dim dot set",
+     "Shows a model of the zoo or of a job: its layers with shapes, parameters and FLOPs a "
+     "sample,\n"
+     "and its graph. A model of the zoo is shown with Criteo's shape, 26 features of dim 16 and "
+     "13\n"
+     "numerics, if the flags say no other."},
     {"produce", Command::kProduce, 0, 64, "FILE... --topic T --brokers HOST:PORT", "*",
      "Writes the lines of files, or a synthetic click log, to a Kafka topic."},
     {"topics", Command::kTopics, 0, 64, "[RUN | TOPIC... --brokers HOST:PORT]", "*",
@@ -118,6 +127,11 @@ constexpr std::pair<const char*, const char*> kFlagHelp[] = {
     {"undisturbed",
      "--undisturbed N      before that, train the job N times without a kill, and compare the\n"
      "                     test AUC with theirs"},
+    {"rows", "--rows N             count the parameters of tables of N rows each"},
+    {"features", "--features N         id features of the data that a zoo model is shown with"},
+    {"numerics", "--numerics N         numerics of that data"},
+    {"dim", "--dim N              values of an embedding"},
+    {"dot", "--dot FILE           write the graph there in DOT, for Graphviz"},
     {"output", "--output FILE        write the probabilities there"},
 };
 
@@ -179,6 +193,15 @@ absl::Status CheckSet(const CommandInfo& info, const std::string& set) {
   return absl::OkStatus();
 }
 
+// Takes the value of --`flag` if that is the flag's name.
+absl::Status TakeCount(const std::string& name, const std::string& value, const char* flag,
+                       int64_t least, int64_t most, int64_t* to) {
+  if (name != flag) return absl::OkStatus();
+  if (absl::SimpleAtoi(value, to) && *to >= least && *to <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " ", value, " is not a whole number in [", least, ", ", most, "]"));
+}
+
 absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& args, size_t* i,
                       CommandLine* line) {
   const std::string& typed = args[*i];
@@ -235,6 +258,12 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
   if (name == "minutes" && (!absl::SimpleAtod(value, &line->minutes) || !(line->minutes > 0))) {
     return absl::InvalidArgumentError(absl::StrCat("--minutes ", value, " is not a number > 0"));
   }
+  // The bounds keep products of them within 64 bits.
+  RETURN_IF_ERROR(TakeCount(name, value, "rows", 1, int64_t{1} << 40, &line->rows));
+  RETURN_IF_ERROR(TakeCount(name, value, "features", 1, 10000, &line->features));
+  RETURN_IF_ERROR(TakeCount(name, value, "numerics", 0, 10000, &line->numerics));
+  RETURN_IF_ERROR(TakeCount(name, value, "dim", 1, 10000, &line->dim));
+  if (name == "dot") line->dot = value;
   if (name == "seed" && !absl::SimpleAtoi(value, &line->seed)) {
     return absl::InvalidArgumentError(absl::StrCat("--seed ", value, " is not a number >= 0"));
   }

@@ -32,7 +32,9 @@ enum class Command {
   kChaos,
   kBench,
   kProduce,
-  kTopics
+  kTopics,
+  kModels,
+  kModel
 };
 
 struct CommandLine {
@@ -55,6 +57,11 @@ struct CommandLine {
   bool kafka = false;                    // --kafka (demo)
   double rate = 20000;                   // --rate N (demo --kafka)
   double minutes = 0;                    // --minutes N (demo --kafka); 0: until all is trained
+  int64_t rows = 0;                      // --rows N (model); 0: tables are not counted
+  int64_t features = -1;                 // --features N (model); -1: as ExampleData has it
+  int64_t numerics = -1;                 // --numerics N (model); -1 likewise
+  int64_t dim = -1;                      // --dim N (model); -1 likewise
+  std::string dot;                       // --dot FILE (model)
 };
 
 // `args` does not include the program's name. INVALID_ARGUMENT says in one line what is wrong and

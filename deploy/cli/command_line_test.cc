@@ -38,6 +38,24 @@ TEST(ParseCommandLine, CommandsOfKafkaTakeTheirArgumentsAsTyped) {
   EXPECT_EQ(ParseCommandLine({"topics", "--help"})->command_name, "topics");
 }
 
+TEST(ParseCommandLine, AModelIsShownWithTheShapeOfItsData) {
+  const auto line = ParseCommandLine({"model", "dcnv2", "--rows=5389", "--features", "10",
+                                      "--numerics=0", "--dim=10", "--dot=g.dot"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->command, Command::kModel);
+  EXPECT_EQ(line->rows, 5389);
+  EXPECT_EQ(line->features, 10);
+  EXPECT_EQ(line->numerics, 0);
+  EXPECT_EQ(line->dim, 10);
+  EXPECT_EQ(line->dot, "g.dot");
+  EXPECT_EQ(ParseCommandLine({"models"})->command, Command::kModels);
+  EXPECT_EQ(ErrorOf({"model", "fm", "--rows=many"}),
+            "--rows many is not a whole number in [1, 1099511627776]");
+  EXPECT_EQ(ErrorOf({"model", "fm", "--features=0"}),
+            "--features 0 is not a whole number in [1, 10000]");
+  EXPECT_EQ(ErrorOf({"model"}), "usage: satrap model NAME | JOB");
+}
+
 TEST(ParseCommandLine, UnderstandsATraining) {
   const auto line = ParseCommandLine({"--install_dir=/opt/satrap", "train", "demo", "--set",
                                       "seed=7", "--set=mode=SYNC", "--report", "out.json",

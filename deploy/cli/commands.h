@@ -25,6 +25,8 @@ int VerifyCutCommand(const CommandLine& line);
 int ChaosCommand(const CommandLine& line);
 int BenchCommand(const CommandLine& line);
 int KafkaDemoCommand(const CommandLine& line);  // demo --kafka
+int ModelsCommand(const CommandLine& line);
+int ModelCommand(const CommandLine& line);
 int RunTopicsCommand(const CommandLine& line);  // topics, also without a run
 
 }  // namespace satrap

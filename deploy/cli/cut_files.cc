@@ -17,6 +17,7 @@
 #include "common/numeric/crc32c.h"
 #include "deploy/launcher/cut_check.h"
 #include "deploy/report/run_report.h"
+#include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
 namespace {
@@ -210,9 +211,9 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
   if (job != nullptr) absl::StrAppend(&text, ", ", KindName(job->dense_optimizer()));
   absl::StrAppend(&text, "\n");
   if (position.has_best()) {
-    absl::StrAppendFormat(&text, "best         step %s (%s): AUC %.5f, logloss %.5f\n",
+    absl::StrAppendFormat(&text, "best         step %s (%s): %s\n",
                           CountText(position.best().step()), position.best().cut(),
-                          position.best().values().auc(), position.best().values().logloss());
+                          MetricsText(position.best().values()));
   }
   absl::StrAppend(&text, LedgerText(manifest.ledger()));
   return text;

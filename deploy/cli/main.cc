@@ -59,6 +59,10 @@ int Main(const std::vector<std::string>& args) {
     }
     case Command::kTopics:
       return RunTopicsCommand(*line);
+    case Command::kModels:
+      return ModelsCommand(*line);
+    case Command::kModel:
+      return ModelCommand(*line);
   }
   return 1;
 }

@@ -13,6 +13,7 @@
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/config/batch_scaling.h"
 #include "common/thread/clock.h"
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/synthetic/bayes_auc.h"
@@ -123,6 +124,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   RETURN_IF_ERROR(CheckOutputsWritable(line));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
   fprintf(stderr, "satrap: job '%s' runs in %s\n", job.name().c_str(), folder.path().c_str());
+  const std::string scaling = BatchScalingText(job);
+  if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
   ASSIGN_OR_RETURN(const std::unique_ptr<Launcher> launcher,
                    Launcher::Start(job, folder, programs_dir, options));
   // What an earlier life failed of is not the state of this one, also if this one is killed.

@@ -12,6 +12,7 @@
 #include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_report.h"
+#include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
 namespace {
@@ -102,7 +103,7 @@ std::string RestartsText(const Restarts& restarts) {
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", CountText(result.samples()), " samples in ",
                                   CountText(result.steps()), " steps");
-  if (result.has_test()) absl::StrAppendFormat(&text, "; test AUC %.5f", result.test().auc());
+  if (result.has_test()) absl::StrAppend(&text, "; test ", MetricsText(result.test()));
   if (!result.model_dir().empty()) absl::StrAppend(&text, "; the model is ", result.model_dir());
   return text + "\n";
 }

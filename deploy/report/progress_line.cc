@@ -66,7 +66,14 @@ std::string ProgressText(const StatusAnswer& status) {
                           train.staleness_max());
   }
   if (train.has_last_valid()) {
-    absl::StrAppendFormat(&text, " | valid auc %.4f", train.last_valid().auc());
+    const MetricValues& valid = train.last_valid();
+    if (valid.has_auc()) {
+      absl::StrAppendFormat(&text, " | valid auc %.4f", valid.auc());
+    } else if (valid.has_rmse()) {
+      absl::StrAppendFormat(&text, " | valid rmse %.4f", valid.rmse());
+    } else {
+      absl::StrAppendFormat(&text, " | valid logloss %.4f", valid.logloss());
+    }
   }
   if (status.topics().has_lag_messages()) {
     absl::StrAppend(&text, " | lag ", CountText(status.topics().lag_messages()));

@@ -7,8 +7,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "common/checkpoint/run_log.h"
+#include "common/config/batch_scaling.h"
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
+#include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
 namespace {
@@ -20,14 +22,28 @@ double SamplesPerSecond(const RunResult& result) {
                                     : 0;
 }
 
+void WriteFields(const MetricValues& values, JsonWriter* json) {
+  json->Field("samples", values.samples());
+  VisitMetrics(
+      values, [json](const char* name, double value) { json->Field(name, value); },
+      [json](const char* name, uint64_t value) { json->Field(name, value); });
+}
+
 void WriteMetrics(absl::string_view key, const MetricValues& values, JsonWriter* json) {
   json->Key(key);
   json->BeginObject();
-  json->Field("samples", values.samples());
-  json->Field("auc", values.auc());
-  json->Field("logloss", values.logloss());
-  json->Field("normalised_entropy", values.normalised_entropy());
-  json->Field("calibration", values.calibration());
+  WriteFields(values, json);
+  if (values.tasks_size() > 0) {
+    json->Key("tasks");
+    json->BeginObject();
+    for (const TaskMetricValues& task : values.tasks()) {
+      json->Key(task.name());
+      json->BeginObject();
+      WriteFields(task.values(), json);
+      json->EndObject();
+    }
+    json->EndObject();
+  }
   json->EndObject();
 }
 
@@ -50,10 +66,16 @@ void WriteTables(const RunResult& result, JsonWriter* json) {
   json->Field("bytes", bytes);
 }
 
-std::string MetricsText(const MetricValues& values) {
-  return absl::StrFormat("AUC %.5f, logloss %.5f, NE %.4f, calibration %.4f (%s samples)",
-                         values.auc(), values.logloss(), values.normalised_entropy(),
-                         values.calibration(), CountText(values.samples()));
+// One line, and one more for each task if the job names several.
+std::string LinesOf(const MetricValues& values) {
+  std::string lines =
+      absl::StrCat(MetricsText(values), " (", CountText(values.samples()), " samples)");
+  if (values.tasks_size() < 2) return lines;
+  for (const TaskMetricValues& task : values.tasks()) {
+    absl::StrAppend(&lines, "\n  ", task.name(), ": ", MetricsText(task.values()), " (",
+                    CountText(task.values().samples()), " samples)");
+  }
+  return lines;
 }
 
 // Derived from the job, because rank 0's last progress may be older than its result. Only of a
@@ -68,7 +90,7 @@ Validation ValidationOf(const JobConfig& job, uint64_t steps, bool any) {
 }
 
 std::string ValidationText(const RunReport& report) {
-  if (report.result.has_valid()) return MetricsText(report.result.valid());
+  if (report.result.has_valid()) return LinesOf(report.result.valid());
   switch (report.validation) {
     case Validation::kNoData:
       return "none: the job has no validation data";
@@ -126,6 +148,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     }
   }
   report.reproducible = job.reproducible();
+  report.batch_scaling = BatchScalingText(job);
   report.run_dir = job.run_dir();
   return report;
 }
@@ -143,9 +166,14 @@ std::string ReportJson(const RunReport& report) {
   json.Field("samples_per_second", SamplesPerSecond(result));
   if (result.has_valid()) WriteMetrics("valid", result.valid(), &json);
   if (result.has_test()) WriteMetrics("test", result.test(), &json);
+  if (result.has_tail_calibration()) {
+    json.Field("tail_calibration", result.tail_calibration());
+    json.Field("tail_calibration_samples", result.tail_calibration_samples());
+  }
   if (report.bayes_auc.has_value()) json.Field("bayes_auc", *report.bayes_auc);
   json.Field("quarantined", report.quarantined);
   json.Field("empty_lines", report.empty_lines);
+  if (!report.batch_scaling.empty()) json.StringField("batch_scaling", report.batch_scaling);
   json.Field("generations", report.generations);
   json.Key("restarts");
   json.BeginArray();
@@ -189,6 +217,9 @@ std::string ReportText(const RunReport& report) {
   } else {
     absl::StrAppendFormat(&text, "whole run    %s\n", DurationText(report.wall_seconds));
   }
+  if (!report.batch_scaling.empty()) {
+    absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
+  }
   if (!report.restarts.empty()) {
     absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),
                           report.restarts.back().cause());
@@ -196,7 +227,14 @@ std::string ReportText(const RunReport& report) {
   if (report.action == JobConfig::TRAIN) {
     absl::StrAppend(&text, "validation   ", ValidationText(report), "\n");
   }
-  if (result.has_test()) absl::StrAppend(&text, "test         ", MetricsText(result.test()), "\n");
+  if (result.has_test()) absl::StrAppend(&text, "test         ", LinesOf(result.test()), "\n");
+  if (result.has_tail_calibration()) {
+    absl::StrAppendFormat(
+        &text,
+        "calibration  %.4f, of the last %s samples of rank 0 before it trained on "
+        "them\n",
+        result.tail_calibration(), CountText(result.tail_calibration_samples()));
+  }
   if (report.bayes_auc.has_value()) {
     absl::StrAppendFormat(&text, "Bayes        AUC %.5f, the most that any model can reach here\n",
                           *report.bayes_auc);

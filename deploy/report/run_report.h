@@ -40,6 +40,7 @@ struct RunReport {
   uint64_t resumes = 0;           // generations that began with `satrap resume`
   uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
+  std::string batch_scaling;  // BatchScalingText of the job
   std::string run_dir;
 };
 
@@ -51,7 +52,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   and done again), wall_seconds (of the command that finished the run), samples_per_second
 //   (samples by train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
-//   empty_lines, generations, restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
+//   empty_lines, batch_scaling (of a job that has it: the effective rates as text), generations, restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
 //   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 

@@ -93,6 +93,41 @@ TEST(RunReport, SaysOnlyWhatWasMeasured) {
   EXPECT_THAT(ReportText(report), HasSubstr("Bayes        AUC 0.83000"));
 }
 
+TEST(RunReport, EachTaskHasItsOwnMetrics) {
+  RunReport report = TrainedReport();
+  MetricValues* test = report.result.mutable_test();
+  for (const char* name : {"ctr", "rating"}) test->add_tasks()->set_name(name);
+  test->mutable_tasks(0)->mutable_values()->set_auc(.75);
+  MetricValues* rating = test->mutable_tasks(1)->mutable_values();
+  rating->set_samples(1234);
+  rating->set_rmse(.5);
+  rating->set_mae(.25);
+  rating->set_gauc_by_samples(.625);
+  rating->set_gauc_groups(12);
+  EXPECT_THAT(ReportJson(report),
+              HasSubstr(R"("tasks":{"ctr":{"samples":0,"auc":0.75},"rating":{"samples":1234,)"
+                        R"("mae":0.25,"rmse":0.5,"gauc_by_samples":0.625,"gauc_groups":12}}})"));
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("test         AUC 0.81250, logloss 0.50000 (100 samples)\n"
+                        "  ctr: AUC 0.75000 (0 samples)\n"
+                        "  rating: RMSE 0.50000, MAE 0.25000, GAUC by samples "
+                        "0.62500 (12 groups) (1,234 samples)\n"));
+}
+
+TEST(RunReport, TheCalibrationIsThatBeforeTraining) {
+  RunReport report = TrainedReport();
+  report.result.mutable_test()->set_calibration(.875);
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("calibration")));
+  EXPECT_THAT(ReportJson(report), Not(HasSubstr("tail_calibration")));
+  report.result.set_tail_calibration(1.0625);
+  report.result.set_tail_calibration_samples(100000);
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("calibration  1.0625, of the last 100,000 samples of rank "
+                        "0 before it trained on them\n"));
+  EXPECT_THAT(ReportJson(report),
+              HasSubstr(R"("tail_calibration":1.0625,"tail_calibration_samples":100000,)"));
+}
+
 TEST(RunReport, ShowsTheDigestOfAReproducibleRun) {
   RunReport report = TrainedReport();
   report.result.set_model_digest(0xabc);
@@ -169,6 +204,16 @@ TEST(RunReport, ReadsWellForPeople) {
   EXPECT_EQ(DurationText(200), "3 min 20 s");
   EXPECT_EQ(DurationText(3720), "1 h 02 min");
   EXPECT_EQ(UtcText(1777627800999), "2026-05-01T09:30:00Z");
+}
+
+TEST(RunReport, TellsTheRatesThatTheBatchWasScaledTo) {
+  JobConfig job;
+  job.set_global_batch_size(64);
+  EXPECT_THAT(ReportText(MakeRunReport(job, StatusAnswer(), 1)), Not(HasSubstr("scaled")));
+  job.mutable_batch_scaling()->set_base_batch_size(16);
+  const RunReport report = MakeRunReport(job, StatusAnswer(), 1);
+  EXPECT_THAT(ReportText(report), HasSubstr("scaled       batch 64 is 4 x 16, rule NO_SCALING:"));
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("batch_scaling":"batch 64 is 4 x 16)"));
 }
 
 TEST(RunReport, OnlyAFailureMakesARestart) {

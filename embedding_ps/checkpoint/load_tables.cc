@@ -22,7 +22,7 @@ absl::Status CheckSavedTable(const CheckpointManifest& manifest, const Embedding
     if (saved.fingerprint() != TableFingerprint(table.config())) {
       return absl::FailedPreconditionError(
           absl::StrCat("table ", table.config().name(), " (id ", saved.id(), ") in ", directory,
-                       " has segments, dims or optimizers that differ from this job's"));
+                       " has segments, dims, optimizers or l2_mode that differ from this job's"));
     }
     if (!saved.has_rows()) return absl::OkStatus();
     // Ranges without rows have no file, so only the sum shows that one is not listed.

@@ -16,9 +16,11 @@ namespace satrap {
 // Takes 100 steps of `optimizer` on a row of `dim` values with random gradients and learning rates,
 // and the same steps of `reference`, a callable (learning_rate, gradient, values, state) over
 // double and std::vector<double>. Expects values within 2e-6 of each other after each step. The
-// state of the reference starts as InitState sets it.
+// state of the reference starts as InitState sets it. With `constant_rate` all steps have this
+// learning rate.
 template <typename Reference>
-void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference reference) {
+void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference reference,
+                            absl::optional<float> constant_rate = absl::nullopt) {
   SplitMix64 random(17);
   std::vector<float> gradient(dim), values(dim), state(optimizer.StateSize(dim));
   for (float& value : values) value = static_cast<float>(random.NextDouble() - 0.5);
@@ -30,7 +32,8 @@ void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference
     if (step % 10 == 3) gradient[0] = 0;
     StepContext context;
     context.step = step;
-    context.learning_rate = static_cast<float>(0.01 + 0.01 * random.NextDouble());
+    context.learning_rate =
+        constant_rate.value_or(static_cast<float>(0.01 + 0.01 * random.NextDouble()));
     optimizer.Step(context, gradient, absl::MakeSpan(values), absl::MakeSpan(state));
     reference(static_cast<double>(context.learning_rate),
               std::vector<double>(gradient.begin(), gradient.end()), wanted, wanted_state);
@@ -38,6 +41,22 @@ void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference
       ASSERT_NEAR(values[i], wanted[i], 2e-6) << "value " << i << " after step " << step;
     }
   }
+}
+
+// One step of one value.
+inline void StepOne(const SparseOptimizer& optimizer, int64_t step, float learning_rate,
+                    float gradient, float* value, std::vector<float>* state) {
+  StepContext context;
+  context.step = step;
+  context.learning_rate = learning_rate;
+  optimizer.Step(context, {gradient}, absl::MakeSpan(value, 1), absl::MakeSpan(*state));
+}
+
+// The state of a row of one value that was just created.
+inline std::vector<float> NewState(const SparseOptimizer& optimizer) {
+  std::vector<float> state(optimizer.StateSize(1));
+  optimizer.InitState(absl::MakeSpan(state));
+  return state;
 }
 
 inline std::unique_ptr<const SparseOptimizer> OptimizerOf(const SparseOptimizerConfig& config) {

@@ -2,10 +2,20 @@
 
 #include "common/base/status_macros.h"
 #include "common/config/ranges.h"
+#include "embedding_ps/optimizer/adadelta.h"
 #include "embedding_ps/optimizer/adagrad.h"
 #include "embedding_ps/optimizer/adam.h"
+#include "embedding_ps/optimizer/adamw.h"
+#include "embedding_ps/optimizer/amsgrad.h"
+#include "embedding_ps/optimizer/decayed_adagrad.h"
+#include "embedding_ps/optimizer/ftml.h"
+#include "embedding_ps/optimizer/ftrl.h"
+#include "embedding_ps/optimizer/momentum.h"
+#include "embedding_ps/optimizer/nesterov.h"
+#include "embedding_ps/optimizer/rmsprop.h"
 #include "embedding_ps/optimizer/rowwise_adagrad.h"
 #include "embedding_ps/optimizer/sgd.h"
+#include "embedding_ps/optimizer/sgd_l1.h"
 
 namespace satrap {
 
@@ -24,6 +34,26 @@ absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
       return NewRowwiseAdagrad(config.rowwise_adagrad());
     case SparseOptimizerConfig::kAdam:
       return NewAdam(config.adam());
+    case SparseOptimizerConfig::kMomentum:
+      return NewMomentum(config.momentum());
+    case SparseOptimizerConfig::kNesterov:
+      return NewNesterov(config.nesterov());
+    case SparseOptimizerConfig::kSgdL1:
+      return NewSgdL1(config.sgd_l1());
+    case SparseOptimizerConfig::kDecayedAdagrad:
+      return NewDecayedAdagrad(config.decayed_adagrad());
+    case SparseOptimizerConfig::kRmsprop:
+      return NewRmsprop(config.rmsprop());
+    case SparseOptimizerConfig::kAdadelta:
+      return NewAdadelta(config.adadelta());
+    case SparseOptimizerConfig::kAmsgrad:
+      return NewAmsgrad(config.amsgrad());
+    case SparseOptimizerConfig::kAdamw:
+      return NewAdamw(config.adamw());
+    case SparseOptimizerConfig::kFtrl:
+      return NewFtrl(config.ftrl());
+    case SparseOptimizerConfig::kFtml:
+      return NewFtml(config.ftml());
     case SparseOptimizerConfig::KIND_NOT_SET:
       return NewAdagrad(SparseOptimizerConfig::Adagrad::default_instance());
   }

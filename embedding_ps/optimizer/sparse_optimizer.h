@@ -25,6 +25,8 @@ struct StepContext {
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
   float learning_rate_factor = 1;     // of the push, on top of the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
+  double part_share = 1;              // of the step that the update is: 1 in sync; in hybrid the
+                                      // part's weight divided by the normalizer
 
   // Filled in by RowUpdater for each key and segment.
   float learning_rate = 0;                // scheduled, and multiplied by learning_rate_factor
@@ -37,7 +39,8 @@ class SparseOptimizer {
   virtual ~SparseOptimizer() = default;
 
   // Number of floats kept beside `dim` values. Constant for the life of the object. Saved rows hold
-  // the state, so the kind of optimizer is part of the table fingerprint.
+  // the state, so the kind of optimizer, and any constant that changes this number, is part of the
+  // table fingerprint (common/checkpoint/manifest.h).
   virtual int StateSize(int dim) const = 0;
 
   // Whether the rule is element-wise: the step of value i depends only on the context, gradient[i],

@@ -52,6 +52,8 @@ class EmbeddingTable {
   const RowLayout& layout() const { return updater_.layout(); }
   // Whether Update needs sample counts.
   bool needs_sample_counts() const { return updater_.needs_sample_counts(); }
+  // Whether it reads StepContext.part_share.
+  bool needs_part_share() const { return updater_.needs_part_share(); }
 
   // Copies the values of `keys` (any order, repeats allowed) to `values`, [keys.size(),
   // num_values]: row i belongs to keys[i]. `mode` says what an absent row reads as. Never changes

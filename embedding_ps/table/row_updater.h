@@ -16,6 +16,7 @@
 #include "embedding_ps/initializer/initializer.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
+#include "embedding_ps/table/segment_rule.h"
 #include "proto/table.pb.h"
 
 namespace satrap {
@@ -28,13 +29,13 @@ class RowUpdater {
    public:
     // `update`: the fields of the update; the others are overwritten for each key and segment.
     Step(const RowUpdater& updater, const StepContext& update);
-    // Applies the step of `gradient` [num_values], a sum over samples, to `row`: normalise, L2,
-    // clip, optimizer of each segment, weight bound.
+    // Applies the step of `gradient` [num_values], a sum over samples, to `row`: each segment's
+    // rule (segment_rule.h) and optimizer.
     // REQUIRES: sample_count is known if needs_sample_counts()
     void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
 
    private:
-    const float* Normalise(const float* gradient, const float* row);
+    void Prepare(const float* gradient, float* row);
 
     const RowUpdater& updater_;
     StepContext context_;
@@ -49,8 +50,10 @@ class RowUpdater {
       SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
 
   const RowLayout& layout() const { return layout_; }
-  // Whether the optimizer of a segment needs the sample count of each key.
+  // Whether a segment's rule or optimizer needs the sample count of each key.
   bool needs_sample_counts() const { return needs_sample_counts_; }
+  // Whether a segment's rule needs StepContext.part_share.
+  bool needs_part_share() const { return needs_part_share_; }
 
   // Writes the initial values [num_values] of the row of `key`.
   void InitValues(uint64_t key, float* values) const;
@@ -61,13 +64,20 @@ class RowUpdater {
   struct SegmentPolicy {
     Initializer initializer;
     std::unique_ptr<const SparseOptimizer> optimizer;
+    SegmentRule rule;
+    int optimizer_state_size;  // the first floats of the segment's state; the L2 step follows
   };
   // Neighbouring segments that are stepped by one call: one segment, or several with the same
-  // element-wise optimizer.
+  // element-wise optimizer and rule.
   struct FusedSegments {
     const SparseOptimizer* optimizer;
+    const SegmentRule* rule;
+    bool has_bound;  // of the rule, at hand for the many tables without
     float learning_rate;
-    RowLayout::Segment at;
+    int value_offset;
+    int dim;
+    int state_offset;
+    int optimizer_state_size;
   };
   RowUpdater() = default;
   void FuseSegments(const TableConfig& config);
@@ -76,11 +86,10 @@ class RowUpdater {
   std::vector<SegmentPolicy> segments_;
   std::vector<FusedSegments> fused_;
   bool needs_sample_counts_ = false;
-  int64_t warmup_steps_ = 0;
-  bool normalises_ = true;
-  float l2_ = 0;
-  float gradient_clip_norm_ = 0;
-  float weight_bound_ = 0;
+  bool needs_part_share_ = false;
+  LearningRateSchedule schedule_;
+  bool normalises_ = true;       // divides by the step's normalizer
+  bool only_normalises_ = true;  // and no rule does more
 };
 
 }  // namespace satrap

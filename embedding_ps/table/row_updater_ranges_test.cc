@@ -1,5 +1,6 @@
 #include "common/config/field_path.h"
 #include "common/config/range_check.h"
+#include "common/config/table_borders.h"
 #include "common/config/validation_check.h"
 #include "embedding_ps/table/row_updater.h"
 #include "gtest/gtest.h"
@@ -12,17 +13,19 @@ TEST(RowUpdaterRangesTest, EveryNumericFieldOfATableHasItsBordersTested) {
 }
 
 TEST(RowUpdaterRangesTest, ValidatorAndTableAgreeOnTheBordersOfEveryField) {
-  const auto expect = [](const std::string& field, const std::string& value, bool legal) {
+  const auto expect = [](const BorderCase& border, const std::string& value, bool legal) {
+    const std::string& field = border.field;
     JobConfig job = SmallJob();
     TableConfig* table = job.mutable_tables(0);
+    for (const std::string& with : border.with) ASSERT_TRUE(SetField(with, table).ok()) << with;
     ASSERT_TRUE(SetField(absl::StrCat(field, "=", value), table).ok()) << field;
     EXPECT_EQ(ProblemsOf(job) == "", legal) << field << " " << value;
     const absl::Status status = RowUpdater::Create(*table, 1).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
   for (const BorderCase& border : TableBorders()) {
-    for (const std::string& value : border.good) expect(border.field, value, true);
-    for (const std::string& value : border.bad) expect(border.field, value, false);
+    for (const std::string& value : border.good) expect(border, value, true);
+    for (const std::string& value : border.bad) expect(border, value, false);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "embedding_ps/table/row_updater.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -57,36 +58,61 @@ TEST(RowUpdaterTest, LearningRateFactorOfThePushScalesTheStep) {
   EXPECT_EQ(Stepped(TwoSegments(), context, {1, 2, 4}), (std::vector<float>{0.5f, 0, 0}));
 }
 
-TEST(RowUpdaterTest, L2IsAddedToTheNormalisedGradient) {
+TEST(RowUpdaterTest, L2IsOfASegment) {
   TableConfig config = TwoSegments();
-  config.set_l2(0.5f);
+  config.mutable_segments(0)->set_l2(0.5f);
+  config.mutable_segments(0)->set_l2_mode(SegmentConfig::TOUCHED);
   StepContext context;
   context.normalizer = 2;
-  EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f}));
+  EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 1, 1}))
+      << "the last float is the number of the step";
+  config.mutable_segments(1)->set_l2(1);
+  // Held by one sample of a batch of two.
+  EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f, 1}));
 }
 
-TEST(RowUpdaterTest, ClipScalesTheNormOverAllSegmentsDown) {
+TEST(RowUpdaterTest, ClipIsOfASegment) {
   TableConfig config = TwoSegments();
-  config.set_gradient_clip_norm(1);
-  // Norm 4: divided by 4.
-  const std::vector<float> row = Stepped(config, StepContext(), {2, 2, std::sqrt(8.0f)});
-  EXPECT_FLOAT_EQ(row[0], 0.5f);
-  EXPECT_FLOAT_EQ(row[1], 0.5f);
-  EXPECT_FLOAT_EQ(row[2], 1 - 0.5f * std::sqrt(8.0f) / 4);
-  // Norm below 1: as it is.
+  config.mutable_segments(0)->set_gradient_clip_norm(2.5f);
+  // Norm 5: halved.
+  EXPECT_EQ(Stepped(config, StepContext(), {3, 4, 100}), (std::vector<float>{-0.5f, -1, -49}));
+  // Norm below 2.5: as it is.
   EXPECT_EQ(Stepped(config, StepContext(), {0.5f, 0, 0}), (std::vector<float>{0.5f, 1, 1}));
+}
+
+TEST(RowUpdaterTest, CowClipIsOfASegment) {
+  TableConfig config = TwoSegments();
+  for (SegmentConfig& segment : *config.mutable_segments()) {
+    segment.mutable_initializer()->mutable_constant()->set_value(0);
+  }
+  config.mutable_segments(0)->mutable_cow_clip()->set_floor(2.5f);
+  EXPECT_EQ(Stepped(config, StepContext(), {3, 4, 100}), (std::vector<float>{-1.5f, -2, -50}));
 }
 
 TEST(RowUpdaterTest, WeightBoundHoldsAfterTheStep) {
   TableConfig config = TwoSegments();
-  config.set_weight_bound(2);
-  EXPECT_EQ(Stepped(config, StepContext(), {9, -9, 0}), (std::vector<float>{-2, 2, 1}));
+  config.mutable_segments(0)->set_weight_bound(2);
+  EXPECT_EQ(Stepped(config, StepContext(), {9, -9, 9}), (std::vector<float>{-2, 2, -3.5f}));
 }
 
 TEST(RowUpdaterTest, WeightBoundDoesNotHideNan) {
   TableConfig config = TwoSegments();
-  config.set_weight_bound(2);
+  config.mutable_segments(0)->set_weight_bound(2);
   EXPECT_TRUE(std::isnan(Stepped(config, StepContext(), {NAN, 0, 0})[0]));
+}
+
+TEST(RowUpdaterTest, SaysWhatAnUpdateMustTell) {
+  TableConfig config = TwoSegments();
+  const auto needs = [&] {
+    const auto updater = RowUpdater::Create(config, 1);
+    return std::pair(updater->needs_sample_counts(), updater->needs_part_share());
+  };
+  EXPECT_EQ(needs(), std::pair(false, false));
+  config.mutable_segments(1)->set_l2(0.5f);
+  EXPECT_EQ(needs(), std::pair(true, false));
+  config = TwoSegments();
+  config.mutable_segments(0)->set_gradient_clip_norm(1);
+  EXPECT_EQ(needs(), std::pair(false, true));
 }
 
 TEST(RowUpdaterTest, WarmupGrowsLinearlyToTheBaseRate) {
@@ -100,11 +126,24 @@ TEST(RowUpdaterTest, WarmupGrowsLinearlyToTheBaseRate) {
   }
 }
 
-// Neighbouring segments with one optimizer may be stepped by one call: the result is the same.
+TEST(RowUpdaterTest, TheScheduleIsThatOfTheTable) {
+  TableConfig config = TwoSegments();
+  LearningRateSchedule* schedule = config.mutable_learning_rate_schedule();
+  schedule->mutable_step()->set_every_steps(10);
+  schedule->mutable_step()->set_factor(0.5);
+  StepContext context;
+  context.step = 10;
+  EXPECT_EQ(Stepped(config, context, {1, 0, 1}), (std::vector<float>{0.5f, 1, 0.75f}));
+}
+
+// Neighbouring segments with one optimizer and rule may be stepped by one call: the result is the
+// same.
 TEST(RowUpdaterTest, ASegmentIsSteppedAsIfItWereAlone) {
-  const auto segment = [](int dim, float rate, bool adam) {
+  const auto segment = [](int dim, float rate, bool adam, float l2 = 0, float clip = 0) {
     SegmentConfig config;
     config.set_dim(dim);
+    config.set_l2(l2);
+    config.set_gradient_clip_norm(clip);
     config.mutable_initializer()->mutable_constant()->set_value(1);
     config.mutable_optimizer()->set_learning_rate(rate);
     if (adam) {
@@ -117,7 +156,9 @@ TEST(RowUpdaterTest, ASegmentIsSteppedAsIfItWereAlone) {
   TableConfig together;
   for (const SegmentConfig& config :
        {segment(1, 0.1f, false), segment(16, 0.1f, false), segment(3, 0.1f, false),
-        segment(2, 0.2f, false), segment(4, 0.1f, true), segment(5, 0.1f, true)}) {
+        segment(2, 0.2f, false), segment(4, 0.1f, true), segment(5, 0.1f, true),
+        segment(2, 0.1f, false, 0.5f), segment(3, 0.1f, false, 0.5f),
+        segment(2, 0.1f, false, 0, 0.125f), segment(3, 0.1f, false, 0, 0.125f)}) {
     *together.add_segments() = config;
   }
   const auto updater = RowUpdater::Create(together, 1);
@@ -157,9 +198,9 @@ TEST(RowUpdaterTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(RowUpdater::Create(config, 1).status().message(),
             "segments[1].optimizer.learning_rate: must be finite and positive, got -1");
   config = TwoSegments();
-  config.set_l2(-1);
+  config.mutable_segments(0)->set_l2(-1);
   EXPECT_EQ(RowUpdater::Create(config, 1).status().message(),
-            "l2: must be finite and not negative, got -1");
+            "segments[0].l2: must be finite and not negative, got -1");
   config = TwoSegments();
   config.mutable_segments(0)->set_dim(0);
   EXPECT_FALSE(RowUpdater::Create(config, 1).ok());

@@ -4,23 +4,26 @@
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
 // tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
-// overlap its inputs. How the host gets values in and out: device_memory.h. DeferredBackend, for
-// tests, enforces it.
+// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may stand for F32. How the host gets
+// values in and out: device_memory.h. DeferredBackend, for tests, enforces it.
 //
-// Order. Operations are enqueued and run one after another in call order, with the copies of
-// DeviceMemory; a call may return before its operation has run. Operations return no values: sums,
-// counts and flags are written to backend memory.
+// Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a call
+// may return before. They return no values: sums, counts and flags are written to backend memory.
+//
+// Control. What differs from step to step, and whether a step applies, is read from a StepControl
+// (step_control.h) in backend memory: `control`, U8 (1, sizeof(StepControl)).
 //
 // Determinism. An operation gives the same bits for the same arguments on one kind of device,
 // whatever the number of threads. Row i of a forward result depends on row i of the inputs alone,
-// not on how many rows there are. Sums over samples necessarily depend on which samples are summed
-// together, but never on timing.
+// not on how many rows there are. Sums depend on which samples are added up, but never on timing.
 //
 // Zero rows are legal everywhere: sums over them are 0.
-//
 // Errors. No operation returns one. A kernel that fails aborts the process: its results are lost.
 //
-// Thread-compatible: one thread at a time.
+// Threads: device_memory.h says what two may do at a time.
+//
+// Feature interactions are in interaction_operations.h, further losses in loss_operations.h, what
+// ends a step in step_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_H_
@@ -29,13 +32,19 @@
 
 #include "absl/types/span.h"
 #include "nn_worker/backend/device_memory.h"
+#include "nn_worker/backend/interaction_operations.h"
+#include "nn_worker/backend/loss_operations.h"
 #include "nn_worker/backend/operation_args.h"
 #include "nn_worker/backend/row_exchange_args.h"
+#include "nn_worker/backend/step_operations.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
 
-class Backend : public DeviceMemory {
+class Backend : public DeviceMemory,
+                public InteractionOperations,
+                public LossOperations,
+                public StepOperations {
  public:
   // F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;
@@ -100,14 +109,15 @@ class Backend : public DeviceMemory {
   virtual void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums,
                              Tensor grad_sums, GradientTarget dx) = 0;
   // mean, variance (unbiased where n > 1) := momentum * old + (1 - momentum) * batch; unchanged if
-  // n is 0.
-  virtual void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) = 0;
+  // n is 0 or the control does not apply.
+  virtual void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
+                                Tensor variance) = 0;
 
-  // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y), the gradient
-  // of a sum, not of a mean. All (n, 1); weights and mask may be empty, which means 1. A masked
-  // sample adds exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
-  virtual void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask,
-                             Tensor dlogits, Tensor sums) = 0;
+  // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = gradient_scale * weight * mask * (sigmoid(z) - y),
+  // the gradient of a sum, not of a mean. All (n, 1); weights and mask may be empty, which means 1. A
+  // masked sample adds exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
+  virtual void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights,
+                             Tensor mask, Tensor dlogits, Tensor sums) = 0;
 
   // Writes the segments and lengths of all features of a part, whatever their tables, from the rows
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
@@ -124,18 +134,6 @@ class Backend : public DeviceMemory {
 
   // count, F64 (1, 1), += the number of values of x that are infinite or NaN.
   virtual void CountNonFinite(Tensor x, Tensor count) = 0;
-
-  // w -= lr g.
-  virtual void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) = 0;
-  // a += g^2; w -= lr g / (sqrt(a) + epsilon).
-  virtual void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
-                           Tensor a) = 0;
-  // Kingma and Ba (2015), algorithm 1. `correction1` = 1 - beta1^t, `correction2` = 1 - beta2^t.
-  struct AdamArgs {
-    float beta1, beta2, epsilon, correction1, correction2;
-  };
-  virtual void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient,
-                        Tensor w, Tensor m, Tensor v) = 0;
 };
 
 }  // namespace satrap

@@ -374,7 +374,7 @@ TEST_P(BackendConformance, BatchNormIsTheReferences) {
     backend->BatchNorm(r.x, r.sums, 1e-5f, r.gamma, r.beta, r.stats, r.y);
     backend->BatchNormGradSums(r.x, r.stats, r.dy, r.grad_sums);
     backend->BatchNormGrad(r.x, r.stats, r.gamma, r.dy, r.sums, r.grad_sums, {r.dx, true});
-    backend->BatchNormRunning(r.sums, 0.9f, r.mean, r.variance);
+    backend->BatchNormRunning(ControlThatApplies(backend), r.sums, 0.9f, r.mean, r.variance);
     backend->BatchNormFixed(r.x, r.mean, r.variance, 1e-5f, r.gamma, r.beta, r.fixed);
   };
   const Run got{Random(n, cols, 1, 32),
@@ -414,7 +414,7 @@ TEST_P(BackendConformance, BatchNormIsTheReferences) {
 TEST_P(BackendConformance, MomentsOfNothingChangeNoStatistics) {
   const Tensor sums = New(1, 5, 0, DType::kF64), mean = Of({{1, 2}}), variance = Of({{3, 4}});
   backend_->Moments(New(0, 2), sums);
-  backend_->BatchNormRunning(sums, 0.9f, mean, variance);
+  backend_->BatchNormRunning(ControlThatApplies(backend_.get()), sums, 0.9f, mean, variance);
   EXPECT_EQ(Values(mean), (std::vector<float>{1, 2}));
   EXPECT_EQ(Values(variance), (std::vector<float>{3, 4}));
 }
@@ -423,7 +423,8 @@ TEST_P(BackendConformance, BceByHand) {
   // exp(200) is infinite in f32: a loss that is computed as written in textbooks would be NaN.
   const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
   const Tensor dz = New(4, 1), sums = New(1, 2, 0, DType::kF64);
-  backend_->BceWithLogits(z, y, Of({{1}, {3}, {1}, {1}}), Tensor(), dz, sums);
+  backend_->BceWithLogits(ControlThatApplies(backend_.get()), z, y, Of({{1}, {3}, {1}, {1}}),
+                          Tensor(), dz, sums);
   const double at_two = 2 + std::log1p(std::exp(-2.0));
   EXPECT_NEAR(Doubles(sums)[0], std::log(2.0) + 3 * at_two, 1e-6);
   EXPECT_EQ(Doubles(sums)[1], 6);
@@ -436,7 +437,8 @@ TEST_P(BackendConformance, BceByHand) {
 TEST_P(BackendConformance, AMaskedSampleAddsNothingWhateverItsLabel) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor dz = New(2, 1), sums = New(1, 2, 0, DType::kF64);
-  backend_->BceWithLogits(Of({{0}, {1}}), Of({{1}, {nan}}), Tensor(), Of({{1}, {0}}), dz, sums);
+  backend_->BceWithLogits(ControlThatApplies(backend_.get()), Of({{0}, {1}}), Of({{1}, {nan}}),
+                          Tensor(), Of({{1}, {0}}), dz, sums);
   EXPECT_EQ(Values(dz)[1], 0);
   EXPECT_EQ(Doubles(sums)[1], 1);
   EXPECT_NEAR(Doubles(sums)[0], std::log(2.0), 1e-7);

@@ -48,6 +48,9 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   LinearGradArgs Reference(const LinearGradArgs& args);
   std::vector<Tensor> References(const std::vector<Tensor>& xs);
 
+  // Of a step of one sample of weight 1, with learning rate 1 and nothing else. On either backend.
+  static Tensor ControlThatApplies(Backend* backend);
+
   // Of the exchange of rows (backend_conformance_rows.cc).
   Tensor Uints(const std::vector<uint32_t>& values);
   // Without segments.
@@ -64,6 +67,11 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
  private:
   std::vector<Tensor> gaps_;
 };
+
+// The same for the operations of interaction_operations.h and of loss_operations.h. Apart, because a
+// device may have no kernels for them yet.
+class InteractionConformance : public BackendConformance {};
+class LossConformance : public BackendConformance {};
 
 }  // namespace satrap
 

@@ -198,6 +198,12 @@ TEST_P(BackendConformance, OneRowASampleIsACopyOfItsColumns) {
     EXPECT_EQ(Values(gradients.Columns(segment.column, segment.width)), Values(segment.values));
   }
   EXPECT_EQ(Values(gradients.Columns(0, 1)), std::vector<float>(700, 0)) << "not read, no gradient";
+
+  // Where every column is read there is nothing to clear.
+  feature.segments = {{0, 4, New(700, 4)}, {4, 5, New(700, 5, 8)}};
+  backend_->GatherRows({feature});
+  backend_->ScatterGradients({feature}, {}, gradients);
+  EXPECT_EQ(Values(gradients), Values(rows));
 }
 
 TEST_P(BackendConformance, NoSamplesAndNoFeaturesGiveNoGradient) {

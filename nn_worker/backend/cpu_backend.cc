@@ -10,11 +10,16 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/backend/cpu_interaction.h"
 #include "nn_worker/backend/cpu_kernels.h"
+#include "nn_worker/backend/cpu_losses.h"
 #include "nn_worker/backend/cpu_matrix.h"
 #include "nn_worker/backend/cpu_row_exchange.h"
 #include "nn_worker/backend/cpu_sequence_pool.h"
+#include "nn_worker/backend/cpu_step.h"
 #include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/backend/host_backend.h"
 #include "nn_worker/backend/host_tensor.h"
 
 namespace satrap {
@@ -50,11 +55,11 @@ Tensor OneRow(const Tensor& tensor) { return tensor.Reshaped(1, tensor.size()); 
 
 int64_t Parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public CpuInteractionBackend {
  public:
   // `owned` may be null.
   CpuBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool)
-      : owned_pool_(std::move(owned)), pool_(*pool), matrix_(pool) {}
+      : CpuInteractionBackend(pool), owned_pool_(std::move(owned)), pool_(*pool), matrix_(pool) {}
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     const int64_t rounded = PaddedStride(DType::kU8, bytes);
@@ -64,6 +69,7 @@ class CpuBackend final : public Backend {
           absl::StrCat("dense network: no memory for ", rounded, " bytes"));
     }
     std::memset(memory, 0, rounded);
+    MutexLock lock(&allocations_mutex_);
     allocations_.emplace_back(memory);
     return memory;
   }
@@ -86,9 +92,6 @@ class CpuBackend final : public Backend {
       std::memcpy(host.data() + i * row_bytes, BytesOf(rows, i), row_bytes);
     }
   }
-  void Sync() override {}
-  void* HostView(void* device) override { return device; }
-  void* DeviceView(void* host) override { return host; }
 
   void Fill(Tensor y, float value) override {
     ForRows(y.rows, [&](int64_t b, int64_t e) { cpu::FillRows(y, value, b, e); });
@@ -199,12 +202,33 @@ class CpuBackend final : public Backend {
   }
   void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
                      GradientTarget dx) override;
-  void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) override;
+  void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
+                        Tensor variance) override;
 
-  void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
-                     Tensor sums) override {
+  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+                     Tensor dlogits, Tensor sums) override {
+    const float scale = ControlOf(control)->gradient_scale;
     PartialSums(logits.rows, 2, DoublesOf(sums), [&](int64_t b, int64_t e, double* partial) {
-      cpu::BceRows(logits, labels, weights, mask, dlogits, b, e, partial);
+      cpu::BceRows(scale, logits, labels, weights, mask, dlogits, b, e, partial);
+    });
+  }
+  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
+                    Tensor doutputs, Tensor sums) override {
+    const float scale = ControlOf(control)->gradient_scale;
+    PartialSums(outputs.rows, 2, DoublesOf(sums), [&](int64_t b, int64_t e, double* partial) {
+      cpu::SquaredErrorRows(scale, outputs, labels, weights, mask, doutputs, b, e, partial);
+    });
+  }
+  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
+                        Tensor sums) override {
+    cpu::PairwiseLogistic(ControlOf(control)->gradient_scale, scores, pairs, weights, dscores,
+                          DoublesOf(sums));
+  }
+  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
+                           Tensor mask, Tensor dlogits, Tensor sums) override {
+    const float scale = ControlOf(control)->gradient_scale;
+    PartialSums(logits.rows, 2, DoublesOf(sums), [&](int64_t b, int64_t e, double* partial) {
+      cpu::SoftmaxCrossEntropyRows(scale, logits, labels, weights, mask, dlogits, b, e, partial);
     });
   }
   void GatherRows(absl::Span<const FeatureExchange> features) override;
@@ -219,22 +243,26 @@ class CpuBackend final : public Backend {
     *DoublesOf(count) += found;
   }
 
-  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
-    ForValues(w, [&](int64_t at, int64_t n) {
-      cpu::SgdRange(step, FloatsOf(gradient) + at, FloatsOf(w) + at, n);
+  void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
+    CHECK(sums.cols == kNumStepSums) << sums.cols;
+    cpu::Decide(plan, FloatsOf(sums), ControlOf(control));
+  }
+  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
+    UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
+      cpu::SgdRange(step, l2, FloatsOf(gradient) + at, FloatsOf(w) + at, n);
     });
   }
-  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
+  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
-    ForValues(w, [&](int64_t at, int64_t n) {
-      cpu::AdagradRange(step, epsilon, FloatsOf(gradient) + at, FloatsOf(w) + at, FloatsOf(a) + at,
-                        n);
+    UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
+      cpu::AdagradRange(step, l2, epsilon, FloatsOf(gradient) + at, FloatsOf(w) + at,
+                        FloatsOf(a) + at, n);
     });
   }
-  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
-                Tensor m, Tensor v) override {
-    ForValues(w, [&](int64_t at, int64_t n) {
-      cpu::AdamRange(step, adam, FloatsOf(gradient) + at, FloatsOf(w) + at, FloatsOf(m) + at,
+  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
+                Tensor v) override {
+    UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
+      cpu::AdamRange(step, l2, adam, FloatsOf(gradient) + at, FloatsOf(w) + at, FloatsOf(m) + at,
                      FloatsOf(v) + at, n);
     });
   }
@@ -259,12 +287,16 @@ class CpuBackend final : public Backend {
       body(part * kPartRows, std::min(rows, (part + 1) * kPartRows));
     });
   }
+  // Calls body(control, begin, count) for pieces of w, unless the step changes nothing.
   // REQUIRES: w is one row
-  void ForValues(Tensor w, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  void UpdateValues(Tensor control, Tensor w,
+                    absl::FunctionRef<void(const StepControl&, int64_t, int64_t)> body) {
     CHECK(w.rows == 1);
+    const StepControl& step = *ControlOf(control);
+    if (step.apply == 0) return;
     pool_.Run(Parts(w.cols, kPartValues), [&](int64_t part, int) {
       const int64_t at = part * kPartValues;
-      body(at, std::min(kPartValues, w.cols - at));
+      body(step, at, std::min(kPartValues, w.cols - at));
     });
   }
   // total[c] = sum over parts of rows of what body(begin, end, partial) writes to partial[c].
@@ -291,7 +323,8 @@ class CpuBackend final : public Backend {
   CpuMatrix matrix_;
   AlignedScratch scratch_;
   AlignedScratch partials_;
-  std::vector<std::unique_ptr<void, Free>> allocations_;
+  Mutex allocations_mutex_;
+  std::vector<std::unique_ptr<void, Free>> allocations_ GUARDED_BY(allocations_mutex_);
 };
 
 void CpuBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
@@ -403,20 +436,33 @@ void CpuBackend::GatherRows(absl::Span<const FeatureExchange> features) {
   });
 }
 
+// Whether the gradients are assigned and not summed up, in every column, so that there is nothing to
+// clear: each segment of a row is read once.
+bool AssignsEveryValue(absl::Span<const FeatureExchange> features, const Tensor& gradients) {
+  if (features.size() != 1 || !features[0].one_row_a_sample) return false;
+  int64_t width = 0;
+  for (const RowSegment& segment : features[0].segments) width += segment.width;
+  return width == gradients.cols;
+}
+
 // The sums run on one thread: several samples add to the same row, and the order of these additions
 // must not depend on the number of threads.
 void CpuBackend::ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse&,
                                   Tensor gradients) {
   CHECK(!gradients.has_gaps());
-  float* const values = FloatsOf(gradients);
-  pool_.Run(Parts(gradients.size(), kClearValues), [&](int64_t part, int) {
-    const int64_t begin = part * kClearValues;
-    std::fill(values + begin, values + std::min(gradients.size(), begin + kClearValues), 0.0f);
-  });
+  if (!AssignsEveryValue(features, gradients)) {
+    float* const values = FloatsOf(gradients);
+    pool_.Run(Parts(gradients.size(), kClearValues), [&](int64_t part, int) {
+      const int64_t begin = part * kClearValues;
+      std::fill(values + begin, values + std::min(gradients.size(), begin + kClearValues), 0.0f);
+    });
+  }
   for (const FeatureExchange& feature : features) cpu::ScatterFeature(feature, gradients);
 }
 
-void CpuBackend::BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) {
+void CpuBackend::BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
+                                  Tensor variance) {
+  if (ControlOf(control)->apply == 0) return;
   const int64_t cols = mean.cols;
   const double* moments = DoublesOf(sums);
   const double n = moments[2 * cols];

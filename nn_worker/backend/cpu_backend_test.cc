@@ -9,11 +9,18 @@
 #include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/backend_conformance.h"
+#include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
+                         testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
+                                                         [] { return NewCpuBackend(3); }));
+INSTANTIATE_TEST_SUITE_P(Cpu, InteractionConformance,
+                         testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
+                                                         [] { return NewCpuBackend(3); }));
+INSTANTIATE_TEST_SUITE_P(Cpu, LossConformance,
                          testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
                                                          [] { return NewCpuBackend(3); }));
 
@@ -62,10 +69,16 @@ TEST(CpuBackendTest, AdamBringsTheMomentsOfADeadUnitToZero) {
   for (const int threads : {1, 3}) {
     const auto backend = NewCpuBackend(threads);
     std::vector<float> w(kCount, .5f), gradient(kCount, 1e-3f), m(kCount), v(kCount);
+    const Tensor control = AllocateControl(backend.get()).value();
+    const Tensor sums = AllocateTensor(backend.get(), DType::kF32, 1, kNumStepSums).value();
+    CopyIn(backend.get(), std::vector<float>{1, 1, 0}, sums);
+    StepPlan plan;
+    plan.learning_rate = .01f;
+    backend->DecideStep(plan, sums, control);
     const auto step = [&] {
-      backend->AdamStep({.01f, 1, 0}, {.9f, .999f, 1e-8f, 1, 1},
-                        TensorF32(gradient.data(), 1, kCount), TensorF32(w.data(), 1, kCount),
-                        TensorF32(m.data(), 1, kCount), TensorF32(v.data(), 1, kCount));
+      backend->AdamStep(control, 0, {.9f, .999f, 1e-8f}, TensorF32(gradient.data(), 1, kCount),
+                        TensorF32(w.data(), 1, kCount), TensorF32(m.data(), 1, kCount),
+                        TensorF32(v.data(), 1, kCount));
     };
     step();
     gradient.assign(kCount, 0);

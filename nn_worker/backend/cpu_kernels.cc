@@ -427,8 +427,8 @@ void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* 
   }
 }
 
-void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
-             int64_t begin, int64_t end, double* sums) {
+void BceRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+             Tensor dlogits, int64_t begin, int64_t end, double* sums) {
   // In double: a float32 sum over thousands of samples would lose digits that metrics show.
   double loss = 0;
   double total = 0;
@@ -443,7 +443,7 @@ void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor d
     const float y = *FloatsOf(labels, i);
     loss += weight * (std::max(z, 0.0f) - z * y + std::log1p(std::exp(-std::abs(z))));
     total += weight;
-    *FloatsOf(dlogits, i) = weight * (Sigmoid(z) - y);
+    *FloatsOf(dlogits, i) = gradient_scale * (weight * (Sigmoid(z) - y));
   }
   sums[0] = loss;
   sums[1] = total;
@@ -457,17 +457,19 @@ int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
 
 // The coefficients are copied to locals, in the three optimizers: through the references the compiler
 // would have to read them again after each write to w.
-SATRAP_VECTORIZE_FUSED void SgdRange(const UpdateCoefficients& step,
+SATRAP_VECTORIZE_FUSED void SgdRange(const StepControl& step, float l2,
                                      const float* __restrict gradient, float* __restrict w,
                                      int64_t count) {
-  const auto [lr, scale, l2] = step;
+  const float lr = step.learning_rate;
+  const float scale = step.scale;
   for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
 }
 
-SATRAP_VECTORIZE_FUSED void AdagradRange(const UpdateCoefficients& step, float epsilon,
+SATRAP_VECTORIZE_FUSED void AdagradRange(const StepControl& step, float l2, float epsilon,
                                          const float* __restrict gradient, float* __restrict w,
                                          float* __restrict a, int64_t count) {
-  const auto [lr, scale, l2] = step;
+  const float lr = step.learning_rate;
+  const float scale = step.scale;
   for (int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * scale + l2 * w[i];
     a[i] += g * g;
@@ -475,11 +477,14 @@ SATRAP_VECTORIZE_FUSED void AdagradRange(const UpdateCoefficients& step, float e
   }
 }
 
-SATRAP_VECTORIZE_FUSED void AdamRange(const UpdateCoefficients& step, const Backend::AdamArgs& adam,
+SATRAP_VECTORIZE_FUSED void AdamRange(const StepControl& step, float l2, const AdamArgs& adam,
                                       const float* __restrict gradient, float* __restrict w,
                                       float* __restrict m, float* __restrict v, int64_t count) {
-  const auto [lr, scale, l2] = step;
-  const auto [beta1, beta2, epsilon, correction1, correction2] = adam;
+  const float lr = step.learning_rate;
+  const float scale = step.scale;
+  const float correction1 = step.correction1;
+  const float correction2 = step.correction2;
+  const auto [beta1, beta2, epsilon] = adam;
   for (int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * scale + l2 * w[i];
     m[i] = beta1 * m[i] + (1 - beta1) * g;

@@ -60,14 +60,15 @@ void BatchNormGradRows(Tensor x, Tensor stats, const float* scale, const float* 
                        int64_t end);
 
 // sums[0] = sum weight * loss, sums[1] = sum weight.
-void BceRows(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
-             int64_t begin, int64_t end, double* sums);
+void BceRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+             Tensor dlogits, int64_t begin, int64_t end, double* sums);
 int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end);
 
-void SgdRange(const UpdateCoefficients& step, const float* gradient, float* w, int64_t count);
-void AdagradRange(const UpdateCoefficients& step, float epsilon, const float* gradient, float* w,
+// REQUIRES, of the three optimizers: the control applies
+void SgdRange(const StepControl& step, float l2, const float* gradient, float* w, int64_t count);
+void AdagradRange(const StepControl& step, float l2, float epsilon, const float* gradient, float* w,
                   float* a, int64_t count);
-void AdamRange(const UpdateCoefficients& step, const Backend::AdamArgs& adam, const float* gradient,
+void AdamRange(const StepControl& step, float l2, const AdamArgs& adam, const float* gradient,
                float* w, float* m, float* v, int64_t count);
 
 }  // namespace satrap::cpu

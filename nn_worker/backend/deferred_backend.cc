@@ -1,83 +1,59 @@
 #include "nn_worker/backend/deferred_backend.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
+#include "nn_worker/backend/deferred_lanes.h"
+#include "nn_worker/backend/deferred_memory.h"
 
 namespace satrap {
 namespace {
 
-// Access is set by page, so every allocation begins on one.
-constexpr int64_t kPageBytes = 4096;
-
-// Zeroed pages, mapped twice: at the address that the caller gets, closed to every access unless the
-// host has a view; and at another one, where the inner backend computes.
-class Pages {
- public:
-  explicit Pages(int64_t bytes)
-      : bytes_(bytes), mapped_((bytes + kPageBytes - 1) / kPageBytes * kPageBytes) {
-    const int file = memfd_create("deferred_backend", MFD_CLOEXEC);
-    CHECK(file >= 0 && ftruncate(file, mapped_) == 0);
-    outer_ = static_cast<char*>(mmap(nullptr, mapped_, PROT_NONE, MAP_SHARED, file, 0));
-    inner_ =
-        static_cast<char*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-    CHECK(outer_ != MAP_FAILED && inner_ != MAP_FAILED);
-    close(file);
-  }
-  ~Pages() {
-    munmap(outer_, mapped_);
-    munmap(inner_, mapped_);
-  }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-
-  char* outer() const { return outer_; }
-  // Where the inner backend finds `p`.
-  char* Inner(const void* p) const { return inner_ + (static_cast<const char*>(p) - outer_); }
-  // Whether [p, p + bytes) lies within what was asked for, where the caller sees it.
-  bool Hold(const void* p, int64_t bytes) const {
-    const char* begin = static_cast<const char*>(p);
-    return begin >= outer_ && begin < outer_ + bytes_ && bytes <= outer_ + bytes_ - begin;
-  }
-  void SetOpen(bool open) {
-    if (open == open_) return;
-    CHECK(mprotect(outer_, mapped_, open ? PROT_READ | PROT_WRITE : PROT_NONE) == 0);
-    open_ = open;
-  }
-
- private:
-  const int64_t bytes_;
-  const int64_t mapped_;
-  char* outer_;
-  char* inner_;
-  bool open_ = false;
-};
+using deferred::Lanes;
+using deferred::Pages;
+using deferred::PinnedMemory;
 
 using Tensors = std::vector<Tensor>;
 using Targets = std::vector<GradientTarget>;
 
-// Runs nothing before a Sync, the latest that the contract allows, and lets the host reach memory
-// only while a view is open. Code that reads a result too early gets a segmentation fault at that
-// line, on a CPU, and not wrong numbers on a GPU.
+struct DeferredEvent final : BackendEvent {
+  Lanes::Point point;
+  bool polled = false;  // since it was recorded
+};
+
+// Runs nothing before somebody waits for it, the latest that the contract allows, and lets the host
+// reach memory only while a view is open. Code that reads a result too early gets a segmentation fault
+// at that line, on a CPU, and not wrong numbers on a GPU.
 class DeferredBackend final : public Backend {
  public:
   DeferredBackend(std::unique_ptr<Backend> inner, HostAccess host_access)
       : inner_(std::move(inner)), host_access_(host_access) {}
+  ~DeferredBackend() override {
+    for (uint8_t* data : pinned_allocations_) pinned_->Free(data, 0);
+  }
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     // mmap refuses 0 bytes, which are legal here.
     auto pages = std::make_unique<Pages>(std::max<int64_t>(1, bytes));
-    void* const outer = pages->outer();
-    memory_[pages->outer()] = std::move(pages);
+    char* const outer = pages->outer();
+    MutexLock lock(&mutex_);
+    memory_[outer] = std::move(pages);
     return outer;
+  }
+  absl::StatusOr<void*> AllocatePinned(int64_t bytes) override {
+    uint8_t* const data = pinned_->Allocate(static_cast<size_t>(std::max<int64_t>(1, bytes)));
+    std::fill_n(data, bytes, uint8_t{0});
+    MutexLock lock(&mutex_);
+    pinned_allocations_.push_back(data);
+    return data;
+  }
+  std::shared_ptr<BufferAllocator> PinnedBuffers() override { return pinned_; }
+  bool IsPinned(const void* host, int64_t bytes) const override {
+    return pinned_->Holds(static_cast<const uint8_t*>(host), bytes);
   }
   // The values go along: the caller may reuse its array at once.
   void CopyIn(absl::Span<const uint8_t> host, Tensor device) override {
@@ -85,26 +61,58 @@ class DeferredBackend final : public Backend {
       inner_->CopyIn(values, device);
     });
   }
-  // The span stays the caller's: it is filled by the next Sync, and must live until then.
+  // The span stays the caller's: it is filled when somebody waits, and must live until then.
   void CopyOut(Tensor device, absl::Span<uint8_t> host) override {
     Defer([this, device = Inner(device), host] { inner_->CopyOut(device, host); });
   }
+  // Unlike CopyIn, it reads the host's memory when the copy runs.
+  void StartCopyIn(absl::Span<const uint8_t> pinned, Tensor device) override {
+    CheckPinned(pinned.data(), pinned.size(), device);
+    Enqueue(Lane::kCopiesIn,
+            [this, device = Inner(device), pinned] { inner_->CopyIn(pinned, device); });
+  }
+  void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) override {
+    CheckPinned(pinned.data(), pinned.size(), device);
+    Enqueue(Lane::kCopiesOut,
+            [this, device = Inner(device), pinned] { inner_->CopyOut(device, pinned); });
+  }
+  absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
+    return std::make_unique<DeferredEvent>();
+  }
+  void Record(Lane lane, BackendEvent* event) override {
+    MutexLock lock(&mutex_);
+    auto* const deferred = static_cast<DeferredEvent*>(event);
+    deferred->point = lanes_.End(lane);
+    deferred->polled = false;
+  }
+  void WaitFor(Lane lane, BackendEvent* event) override {
+    MutexLock lock(&mutex_);
+    lanes_.WaitFor(lane, static_cast<DeferredEvent*>(event)->point);
+  }
+  // Nothing has run at the first call, and what the event stands for at the second.
+  absl::StatusOr<bool> Poll(BackendEvent* event) override {
+    MutexLock lock(&mutex_);
+    auto* const deferred = static_cast<DeferredEvent*>(event);
+    if (lanes_.Reached(deferred->point)) return true;
+    if (!std::exchange(deferred->polled, true)) return false;
+    lanes_.RunTo(deferred->point);
+    return true;
+  }
   void* HostView(void* device) override {
     if (host_access_ == HostAccess::kNone) return nullptr;
-    CHECK(deferred_.empty()) << "HostView without a Sync before it";
+    MutexLock lock(&mutex_);
+    CHECK(lanes_.Empty(Lane::kOperations)) << "HostView without a Sync before it";
     // Only the one that was asked for: a neighbour that is reached by a wrong index stays closed.
-    Pages* const pages = PagesOf(device, 0);
-    pages->SetOpen(true);
-    views_.push_back(pages);
+    PagesOf(device, 0)->SetOpen(true);
     return device;
   }
   // Null for both kinds of access: a device that shows its memory need not see the host's.
   void* DeviceView(void*) override { return nullptr; }
   void Sync() override {
-    for (const std::function<void()>& operation : deferred_) operation();
+    MutexLock lock(&mutex_);
+    lanes_.RunAll();
     // An inner backend may defer, too.
     inner_->Sync();
-    deferred_.clear();
   }
 
   void Fill(Tensor y, float value) override {
@@ -163,6 +171,60 @@ class DeferredBackend final : public Backend {
     Defer([this, pooling, x = Inner(x), lengths = Inner(lengths), y = Inner(y), dy = Inner(dy),
            dx = Inner(dx)] { inner_->SequencePoolGrad(pooling, x, lengths, y, dy, dx); });
   }
+  void Scale(float factor, Tensor x, Tensor y, bool add) override {
+    Defer([this, factor, x = Inner(x), y = Inner(y), add] { inner_->Scale(factor, x, y, add); });
+  }
+  void Multiply(Tensor a, Tensor b, Tensor y, bool add) override {
+    Defer(
+        [this, a = Inner(a), b = Inner(b), y = Inner(y), add] { inner_->Multiply(a, b, y, add); });
+  }
+  void Transpose(Tensor x, int64_t width, Tensor y, bool add) override {
+    Defer([this, x = Inner(x), width, y = Inner(y), add] { inner_->Transpose(x, width, y, add); });
+  }
+  void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count, float scale,
+                      const SampleMatrices& y, bool add) override {
+    Defer([this, a = Inner(a), b = Inner(b), count, scale, y = Inner(y), add] {
+      inner_->BatchedProduct(a, b, count, scale, y, add);
+    });
+  }
+  void PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
+                Tensor y) override {
+    Defer([this, xs = Inner(xs), terms = std::vector<PairTerm>(terms.begin(), terms.end()), dim,
+           y = Inner(y)] { inner_->PairDots(xs, terms, dim, y); });
+  }
+  void PairDotsGrad(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
+                    Tensor dy, absl::Span<const GradientTarget> dxs) override {
+    Defer([this, xs = Inner(xs), terms = std::vector<PairTerm>(terms.begin(), terms.end()), dim,
+           dy = Inner(dy), dxs = Inner(dxs)] { inner_->PairDotsGrad(xs, terms, dim, dy, dxs); });
+  }
+  void BiInteraction(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
+    Defer([this, xs = Inner(xs), s = Inner(s), y = Inner(y)] { inner_->BiInteraction(xs, s, y); });
+  }
+  void BiInteractionGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
+                         absl::Span<const GradientTarget> dxs) override {
+    Defer([this, xs = Inner(xs), s = Inner(s), dy = Inner(dy), dxs = Inner(dxs)] {
+      inner_->BiInteractionGrad(xs, s, dy, dxs);
+    });
+  }
+  void Softmax(Tensor x, int64_t width, Tensor y) override {
+    Defer([this, x = Inner(x), width, y = Inner(y)] { inner_->Softmax(x, width, y); });
+  }
+  void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) override {
+    Defer([this, y = Inner(y), dy = Inner(dy), width, dx = Inner(dx)] {
+      inner_->SoftmaxGrad(y, dy, width, dx);
+    });
+  }
+  void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
+                 Tensor inverse) override {
+    Defer([this, kind, x = Inner(x), width, epsilon, y = Inner(y), inverse = Inner(inverse)] {
+      inner_->Normalize(kind, x, width, epsilon, y, inverse);
+    });
+  }
+  void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
+                     GradientTarget dx) override {
+    Defer([this, kind, y = Inner(y), inverse = Inner(inverse), dy = Inner(dy), width,
+           dx = Inner(dx)] { inner_->NormalizeGrad(kind, y, inverse, dy, width, dx); });
+  }
   void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
                bool add) override {
     Defer([this, x = Inner(x), key, first_sample, rate, y = Inner(y), add] {
@@ -195,16 +257,42 @@ class DeferredBackend final : public Backend {
            sums = Inner(sums), grad_sums = Inner(grad_sums),
            dx = Inner(dx)] { inner_->BatchNormGrad(x, stats, gamma, dy, sums, grad_sums, dx); });
   }
-  void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) override {
-    Defer([this, sums = Inner(sums), momentum, mean = Inner(mean), variance = Inner(variance)] {
-      inner_->BatchNormRunning(sums, momentum, mean, variance);
+  void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
+                        Tensor variance) override {
+    Defer([this, control = Inner(control), sums = Inner(sums), momentum, mean = Inner(mean),
+           variance = Inner(variance)] {
+      inner_->BatchNormRunning(control, sums, momentum, mean, variance);
     });
   }
-  void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
-                     Tensor sums) override {
-    Defer([this, logits = Inner(logits), labels = Inner(labels), weights = Inner(weights),
-           mask = Inner(mask), dlogits = Inner(dlogits), sums = Inner(sums)] {
-      inner_->BceWithLogits(logits, labels, weights, mask, dlogits, sums);
+  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+                     Tensor dlogits, Tensor sums) override {
+    Defer([this, control = Inner(control), logits = Inner(logits), labels = Inner(labels),
+           weights = Inner(weights), mask = Inner(mask), dlogits = Inner(dlogits),
+           sums = Inner(sums)] {
+      inner_->BceWithLogits(control, logits, labels, weights, mask, dlogits, sums);
+    });
+  }
+  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
+                    Tensor doutputs, Tensor sums) override {
+    Defer([this, control = Inner(control), outputs = Inner(outputs), labels = Inner(labels),
+           weights = Inner(weights), mask = Inner(mask), doutputs = Inner(doutputs),
+           sums = Inner(sums)] {
+      inner_->SquaredError(control, outputs, labels, weights, mask, doutputs, sums);
+    });
+  }
+  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
+                        Tensor sums) override {
+    Defer([this, control = Inner(control), scores = Inner(scores), pairs = Inner(pairs),
+           weights = Inner(weights), dscores = Inner(dscores), sums = Inner(sums)] {
+      inner_->PairwiseLogistic(control, scores, pairs, weights, dscores, sums);
+    });
+  }
+  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
+                           Tensor mask, Tensor dlogits, Tensor sums) override {
+    Defer([this, control = Inner(control), logits = Inner(logits), labels = Inner(labels),
+           weights = Inner(weights), mask = Inner(mask), dlogits = Inner(dlogits),
+           sums = Inner(sums)] {
+      inner_->SoftmaxCrossEntropy(control, logits, labels, weights, mask, dlogits, sums);
     });
   }
   void GatherRows(absl::Span<const FeatureExchange> features) override {
@@ -221,33 +309,42 @@ class DeferredBackend final : public Backend {
   void CountNonFinite(Tensor x, Tensor count) override {
     Defer([this, x = Inner(x), count = Inner(count)] { inner_->CountNonFinite(x, count); });
   }
-  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
-    Defer([this, step, gradient = Inner(gradient), w = Inner(w)] {
-      inner_->SgdStep(step, gradient, w);
+  void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
+    Defer([this, plan, sums = Inner(sums), control = Inner(control)] {
+      inner_->DecideStep(plan, sums, control);
     });
   }
-  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
+  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
+    Defer([this, control = Inner(control), l2, gradient = Inner(gradient), w = Inner(w)] {
+      inner_->SgdStep(control, l2, gradient, w);
+    });
+  }
+  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
-    Defer([this, step, epsilon, gradient = Inner(gradient), w = Inner(w), a = Inner(a)] {
-      inner_->AdagradStep(step, epsilon, gradient, w, a);
-    });
+    Defer([this, control = Inner(control), l2, epsilon, gradient = Inner(gradient), w = Inner(w),
+           a = Inner(a)] { inner_->AdagradStep(control, l2, epsilon, gradient, w, a); });
   }
-  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
-                Tensor m, Tensor v) override {
-    Defer([this, step, adam, gradient = Inner(gradient), w = Inner(w), m = Inner(m), v = Inner(v)] {
-      inner_->AdamStep(step, adam, gradient, w, m, v);
-    });
+  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
+                Tensor v) override {
+    Defer([this, control = Inner(control), l2, adam, gradient = Inner(gradient), w = Inner(w),
+           m = Inner(m), v = Inner(v)] { inner_->AdamStep(control, l2, adam, gradient, w, m, v); });
   }
 
  private:
-  void Defer(std::function<void()> operation) {
-    for (Pages* pages : views_) pages->SetOpen(false);  // a view ends with the next operation
-    views_.clear();
-    deferred_.push_back(std::move(operation));
+  void Enqueue(Lane lane, std::function<void()> entry) {
+    MutexLock lock(&mutex_);
+    lanes_.Enqueue(lane, std::move(entry));
+  }
+  void Defer(std::function<void()> operation) { Enqueue(Lane::kOperations, std::move(operation)); }
+
+  void CheckPinned(const uint8_t* host, size_t bytes, const Tensor& device) const {
+    CHECK(static_cast<int64_t>(bytes) == device.size_bytes() && !device.has_gaps()) << bytes;
+    CHECK(bytes == 0 || IsPinned(host, static_cast<int64_t>(bytes)))
+        << "a copy on a lane of its own, from or to memory that is not pinned";
   }
 
   // The allocation that holds [p, p + bytes).
-  Pages* PagesOf(const void* p, int64_t bytes) const {
+  Pages* PagesOf(const void* p, int64_t bytes) const REQUIRES(mutex_) {
     auto after = memory_.upper_bound(static_cast<char*>(const_cast<void*>(p)));
     CHECK(after != memory_.begin()) << "memory of another backend, or of the host";
     Pages* const pages = std::prev(after)->second.get();
@@ -260,7 +357,10 @@ class DeferredBackend final : public Backend {
     if (tensor.empty() || tensor.rows == 0 || tensor.cols == 0) return tensor;
     CHECK(tensor.cols <= tensor.stride || tensor.rows == 1);
     const int64_t values = (tensor.rows - 1) * tensor.stride + tensor.cols;
-    tensor.data = PagesOf(tensor.data, values * DTypeBytes(tensor.dtype))->Inner(tensor.data);
+    MutexLock lock(&mutex_);
+    Pages* const pages = PagesOf(tensor.data, values * DTypeBytes(tensor.dtype));
+    pages->SetOpen(false);  // a view ends here
+    tensor.data = pages->Inner(tensor.data);
     return tensor;
   }
   GradientTarget Inner(const GradientTarget& target) const {
@@ -288,6 +388,10 @@ class DeferredBackend final : public Backend {
     }
     return all;
   }
+  SampleMatrices Inner(SampleMatrices matrices) const {
+    matrices.tensor = Inner(matrices.tensor);
+    return matrices;
+  }
   LinearGradArgs Inner(LinearGradArgs args) const {
     for (Tensor* tensor :
          {&args.x, &args.w, &args.y, &args.dy, &args.dx.tensor, &args.dw, &args.db}) {
@@ -298,9 +402,15 @@ class DeferredBackend final : public Backend {
 
   const std::unique_ptr<Backend> inner_;
   const HostAccess host_access_;
-  std::map<char*, std::unique_ptr<Pages>> memory_;  // by the address that the caller sees
-  std::vector<Pages*> views_;
-  std::vector<std::function<void()>> deferred_;
+  const std::shared_ptr<PinnedMemory> pinned_ = std::make_shared<PinnedMemory>();
+
+  // Taken by every call, because a thread may copy in while another trains. Entries of lanes run
+  // under it; they call the inner backend only.
+  mutable Mutex mutex_;
+  // By the address that the caller sees.
+  std::map<char*, std::unique_ptr<Pages>> memory_ GUARDED_BY(mutex_);
+  std::vector<uint8_t*> pinned_allocations_ GUARDED_BY(mutex_);
+  Lanes lanes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

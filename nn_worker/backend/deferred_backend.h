@@ -1,8 +1,14 @@
-// A backend for tests that behaves as a device does: operations run no earlier than the next Sync,
-// and the host cannot reach the memory. Code that relies on more than the contract in backend.h
-// passes on a CPU and fails here:
+// A backend for tests that behaves as a device does: operations and copies run no earlier than
+// somebody waits for them, and the host cannot reach the memory. Code that relies on more than the
+// contract in backend.h passes on a CPU and fails here:
 //
-//   - reading a result before Sync gives the value from before the operation;
+//   - reading a result before Sync, or before the second Poll of an event behind the operation, gives
+//     the value from before the operation;
+//   - a copy on a lane of its own reads the host's memory when it runs, so what the host changes
+//     before it has waited goes along;
+//   - an operation that does not wait for a copy in which it needs, and a copy out that does not wait
+//     for the operation, see old values;
+//   - such a copy from or to memory that is not pinned fails a CHECK;
 //   - touching memory through a Tensor, rather than by a copy or HostView, ends the process with
 //     SIGSEGV, for what Allocate returns is closed to the host: the operations find the same memory
 //     at another address;
@@ -10,7 +16,7 @@
 //
 // The arithmetic is that of an inner backend, so results have its bits.
 //
-// Thread-compatible, as every Backend.
+// Threads: as every Backend.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEFERRED_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_DEFERRED_BACKEND_H_
@@ -23,7 +29,7 @@ namespace satrap {
 
 enum class HostAccess {
   kNone,      // HostView gives null, as a GPU's memory
-  kByViewing  // HostView opens the memory to the host until the next operation
+  kByViewing  // HostView opens an allocation to the host until the next operation on it
 };
 
 // `inner` computes in host memory.

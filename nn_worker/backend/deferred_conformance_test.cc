@@ -12,6 +12,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>(
         [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },
         [] { return NewDeferredBackend(NewCpuBackend(2), HostAccess::kNone); }));
+INSTANTIATE_TEST_SUITE_P(
+    Deferred, InteractionConformance,
+    testing::Values<BackendFactory>(
+        [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },
+        [] { return NewDeferredBackend(NewCpuBackend(2), HostAccess::kNone); }));
+INSTANTIATE_TEST_SUITE_P(
+    Deferred, LossConformance,
+    testing::Values<BackendFactory>(
+        [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },
+        [] { return NewDeferredBackend(NewCpuBackend(2), HostAccess::kNone); }));
 
 }  // namespace
 }  // namespace satrap

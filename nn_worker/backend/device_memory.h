@@ -1,28 +1,51 @@
 // The memory of a device, as its Backend (backend.h) owns it, and the ways in and out for the host:
 // copies, which every device has, and views, which spare the CPU its copies.
 //
-// Order. Copies are enqueued with the operations of the backend and run in call order; a call may
-// return before its copy has run. Host memory given to CopyIn may be reused when CopyIn returns;
-// host memory given to CopyOut is filled after the next Sync().
+// Lanes. What is enqueued runs in one of three lanes, and a call may return before it has run. A lane
+// runs in call order. Lanes run beside one another, except where WaitFor orders them.
+//
+// CopyIn and CopyOut go with the operations. Host memory given to CopyIn may be reused when CopyIn
+// returns; host memory given to CopyOut is filled once an event recorded after it has happened, or
+// after the next Sync(). StartCopyIn and StartCopyOut have lanes of their own, copy from and to pinned
+// memory only, and leave it in use until such an event.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
 // which saves copies. Views are optional: a caller that gets null copies instead. HostView and
 // DeviceView are the only way for code outside the backends to avoid a copy.
 //
-// Errors. Only Allocate can fail.
+// Errors. Only allocations and Poll can fail. An error of the device ends it: every later Poll
+// returns it.
 //
-// Thread-compatible: one thread at a time.
+// Threads. One thread at a time uses a lane. The allocations, NewEvent, IsPinned, DeviceView and Poll
+// are thread-safe, so that one thread can copy the next part in while another trains this one. Sync
+// and HostView belong to the thread of the operations.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_MEMORY_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_MEMORY_H_
 
 #include <cstdint>
+#include <memory>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/buffer.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
+
+enum class Lane {
+  kOperations,  // the operations of the backend, CopyIn, CopyOut
+  kCopiesIn,    // StartCopyIn
+  kCopiesOut    // StartCopyOut
+};
+
+// A point of a lane. Belongs to the backend that made it, and is destroyed before it.
+class BackendEvent {
+ public:
+  virtual ~BackendEvent() = default;
+};
 
 class DeviceMemory {
  public:
@@ -32,20 +55,49 @@ class DeviceMemory {
   // allocate at the start, or when a part is larger than all before it. RESOURCE_EXHAUSTED if there
   // is not enough memory.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
+  // The same of the host's memory, page-locked: what StartCopyIn and StartCopyOut take.
+  virtual absl::StatusOr<void*> AllocatePinned(int64_t bytes) = 0;
+  // Makes Buffers in pinned memory, so that a payload can be copied in from where it was received.
+  // Null if ordinary memory is as good.
+  virtual std::shared_ptr<BufferAllocator> PinnedBuffers() = 0;
+  // Whether [host, host + bytes) is memory of AllocatePinned or PinnedBuffers.
+  virtual bool IsPinned(const void* host, int64_t bytes) const = 0;
+
   // Copies of any dtype; tensor_copy.h has them with types. The rows of `host` have no gaps, those
   // of the tensor may. REQUIRES: host.size() == device.size_bytes()
   virtual void CopyIn(absl::Span<const uint8_t> host, Tensor device) = 0;
   virtual void CopyOut(Tensor device, absl::Span<uint8_t> host) = 0;
-  // Returns when every operation and copy so far has run.
+  // REQUIRES: as above; the host's memory is pinned, the tensor has no gaps
+  virtual void StartCopyIn(absl::Span<const uint8_t> pinned, Tensor device) = 0;
+  virtual void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() = 0;
+  // From now on `event` stands for this point of the lane: it has happened when everything that was
+  // enqueued there before has run.
+  virtual void Record(Lane lane, BackendEvent* event) = 0;
+  // What is enqueued in the lane from now on runs after `event`, as it was last recorded at the time
+  // of this call. An event that was never recorded has happened.
+  virtual void WaitFor(Lane lane, BackendEvent* event) = 0;
+  // Whether `event`, as it was last recorded, has happened. Does not wait.
+  virtual absl::StatusOr<bool> Poll(BackendEvent* event) = 0;
+  // Returns when everything so far has run, in all lanes. Cannot be ended early: the path of a step
+  // waits for events instead (AwaitEvent).
   virtual void Sync() = 0;
 
-  // Where the host reads and writes what lies at `device`; null if it cannot. The view may be used
-  // until the next operation is enqueued. REQUIRES: no operation since the last Sync
+  // Where the host reads and writes what lies at `device`; null if it cannot, and then always. The
+  // view may be used until an operation or copy is enqueued that is given memory of the same
+  // allocation. REQUIRES: no operation since the last Sync
   virtual void* HostView(void* device) = 0;
   // Where operations read and write what lies at `host`, for the `data` of a tensor; null if they
-  // cannot. The memory must stay, and the host must leave it alone, until the next Sync.
+  // cannot. The memory must stay, and the host must leave it alone, until they have run.
   virtual void* DeviceView(void* host) = 0;
 };
+
+// Polls until `event` has happened. DEADLINE_EXCEEDED after `timeout_ms`; CANCELLED as soon as
+// `aborted` returns true; the error of the device if it has failed. After DEADLINE_EXCEEDED and
+// CANCELLED the event may still happen, and may be waited for again.
+absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeout_ms,
+                        absl::FunctionRef<bool()> aborted);
 
 }  // namespace satrap
 

@@ -1,6 +1,6 @@
 // Which values dropout keeps: a function of (key, sample, column), the same on every backend. The
 // bits of a row are RandomBits(key, sample) of common/numeric/random.h; the column is mixed in by
-// one round of MurmurHash3's 32-bit finaliser (A. Appleby).
+// one round of MurmurHash3's 32-bit finaliser (A. Appleby). Kernels include this.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
 #define SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
@@ -15,7 +15,7 @@ inline uint32_t DropoutThreshold(float rate) {
 }
 
 // `low` and `high` are the halves of the row's bits.
-inline uint32_t DropoutBits(uint32_t low, uint32_t high, uint32_t column) {
+constexpr uint32_t DropoutBits(uint32_t low, uint32_t high, uint32_t column) {
   uint32_t x = low + column * 0x9e3779b9u;
   x ^= x >> 16;
   x *= 0x85ebca6bu;

@@ -1,6 +1,6 @@
-// The values of a tensor whose memory is the host's. Only backends that compute in host memory
-// include this (CpuBackend, ReferenceBackend, their loops and their own tests): tests/style checks
-// it. Everything else copies (tensor_copy.h), and so works on any backend.
+// The values of a tensor whose memory is the host's. Only code that computes in host memory
+// includes this (cpu_*.cc, reference_backend.cc and product_benchmark.cc in this folder):
+// tests/style checks it. Everything else copies (tensor_copy.h), and so works on any backend.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_HOST_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_HOST_TENSOR_H_
@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "common/base/check.h"
+#include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
@@ -28,6 +29,13 @@ inline double* DoublesOf(const Tensor& tensor, int64_t row = 0) {
 inline uint32_t* UintsOf(const Tensor& tensor, int64_t row = 0) {
   CHECK(tensor.dtype == DType::kU32);
   return static_cast<uint32_t*>(tensor.data) + row * tensor.stride;
+}
+
+// The control of a network.
+inline StepControl* ControlOf(const Tensor& control) {
+  CHECK(control.dtype == DType::kU8 && control.rows == 1 && control.cols == sizeof(StepControl))
+      << "not a StepControl";
+  return static_cast<StepControl*>(control.data);
 }
 
 // The bytes of a row, whatever its dtype.

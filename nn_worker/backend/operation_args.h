@@ -3,12 +3,10 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_
 #define SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_
 
+#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
-
-enum class Activation { kLinear, kRelu, kSigmoid, kTanh };
-enum class SequencePooling { kMean, kSum, kMax };
 
 // The arguments of LinearGrad; the shapes are those of Linear.
 struct LinearGradArgs {
@@ -22,13 +20,11 @@ struct LinearGradArgs {
   Tensor db;          // (1, out), or empty
 };
 
-// The coefficients of one optimizer operation. They follow from the configuration and the step of
-// the job (DenseStep, optimizer/dense_optimizer.h). The normalised gradient of docs/glossary.md is
-// g = gradient * scale + l2 * w.
-struct UpdateCoefficients {
-  float learning_rate = 0;
-  float scale = 1;  // 1 / the step's normalizer
-  float l2 = 0;
+// The constants of AdamStep; what depends on the step is in the control.
+struct AdamArgs {
+  float beta1 = 0;
+  float beta2 = 0;
+  float epsilon = 0;
 };
 
 }  // namespace satrap

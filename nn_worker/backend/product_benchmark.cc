@@ -20,6 +20,7 @@
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/host_tensor.h"
+#include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {
 namespace {
@@ -39,16 +40,16 @@ double BestSeconds(const std::function<void()>& body) {
 }
 
 Tensor Random(Backend* backend, int64_t rows, int64_t cols) {
-  const int64_t stride = (cols + 15) / 16 * 16;
-  auto memory = backend->Allocate(rows * stride * sizeof(float));
-  CHECK_OK(memory.status());
-  const Tensor x{DType::kF32, *memory, rows, cols, stride};
+  const auto x = AllocateTensor(backend, DType::kF32, rows, cols, PaddedStride(DType::kF32, cols));
+  CHECK_OK(x.status());
+  std::vector<float> values;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = 0; c < cols; ++c) {
-      FloatsOf(x, i)[c] = static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5);
+      values.push_back(static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5));
     }
   }
-  return x;
+  CopyIn(backend, values, *x);
+  return *x;
 }
 
 void Run(int threads, int64_t in, int64_t out) {

@@ -9,52 +9,32 @@
 
 #include "common/base/check.h"
 #include "common/numeric/random.h"
+#include "common/thread/mutex.h"
 #include "nn_worker/backend/dropout_mask.h"
+#include "nn_worker/backend/host_backend.h"
 #include "nn_worker/backend/host_tensor.h"
+#include "nn_worker/backend/reference_activation.h"
+#include "nn_worker/backend/reference_interaction.h"
+#include "nn_worker/backend/reference_losses.h"
 
 namespace satrap {
 namespace {
 
-double Apply(Activation activation, double x) {
-  switch (activation) {
-    case Activation::kLinear:
-      return x;
-    case Activation::kRelu:
-      return x < 0 ? 0 : x;
-    case Activation::kSigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Activation::kTanh:
-      return std::tanh(x);
-  }
-  return x;
-}
-
-// f'(x) from y = f(x), and not from x: of a layer only the outputs are kept for the backward pass.
-double Slope(Activation activation, double y) {
-  switch (activation) {
-    case Activation::kLinear:
-      return 1;
-    case Activation::kRelu:
-      return y > 0 ? 1 : 0;
-    case Activation::kSigmoid:
-      return y * (1 - y);
-    case Activation::kTanh:
-      return 1 - y * y;
-  }
-  return 1;
-}
+using reference::Apply;
+using reference::Slope;
 
 void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
   float* to = FloatsOf(target.tensor, row) + col;
   *to = static_cast<float>(target.add ? *to + value : value);
 }
 
-// The formulas of backend.h as they stand there, value by value and with sums in double, in a form that
-// a reader can compare with them. It shares no loop with CpuBackend, which is measured against it; only what
-// is a format (the bits of dropout) is the same code.
-class ReferenceBackend final : public Backend {
+// The formulas of backend.h as they stand there, value by value and with sums in double, in a form
+// that a reader can compare with them. It shares no loop with CpuBackend, which is measured against
+// it; only what is a format (the bits of dropout) is the same code.
+class ReferenceBackend final : public ReferenceInteractionBackend {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    MutexLock lock(&allocations_mutex_);
     // 64 bytes more than asked for, to begin at a multiple of 64.
     allocations_.emplace_back(new std::vector<double>((bytes + 71) / 8, 0.0));
     void* data = allocations_.back()->data();
@@ -75,9 +55,6 @@ class ReferenceBackend final : public Backend {
       std::copy_n(BytesOf(device, i) + c * size, size, &host[(i * device.cols + c) * size]);
     });
   }
-  void Sync() override {}
-  void* HostView(void* device) override { return device; }
-  void* DeviceView(void* host) override { return host; }
 
   void Fill(Tensor y, float value) override {
     ForEach(y, [&](int64_t i, int64_t c) {
@@ -287,7 +264,9 @@ class ReferenceBackend final : public Backend {
               (FloatsOf(dy, i)[c] - mean_dy - Xhat(x, stats, i, c) * mean_dy_xhat));
     });
   }
-  void BatchNormRunning(Tensor sums, float momentum, Tensor mean, Tensor variance) override {
+  void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
+                        Tensor variance) override {
+    if (ControlOf(control)->apply == 0) return;
     const double* s = DoublesOf(sums);
     const double n = s[2 * mean.cols];
     if (n == 0) return;  // no sample says anything of the distribution
@@ -300,21 +279,25 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  void BceWithLogits(Tensor logits, Tensor labels, Tensor weights, Tensor mask, Tensor dlogits,
-                     Tensor sums) override {
-    DoublesOf(sums)[0] = DoublesOf(sums)[1] = 0;
-    for (int64_t i = 0; i < logits.rows; ++i) {
-      *FloatsOf(dlogits, i) = 0;
-      // Left out, not multiplied by 0: a masked label may be NaN.
-      if (!mask.empty() && *FloatsOf(mask, i) == 0) continue;
-      const double weight = weights.empty() ? 1 : *FloatsOf(weights, i);
-      const double z = *FloatsOf(logits, i);
-      const double y = *FloatsOf(labels, i);
-      DoublesOf(sums)[0] +=
-          weight * (std::max(z, 0.0) - z * y + std::log1p(std::exp(-std::abs(z))));
-      DoublesOf(sums)[1] += weight;
-      *FloatsOf(dlogits, i) = static_cast<float>(weight * (Apply(Activation::kSigmoid, z) - y));
-    }
+  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+                     Tensor dlogits, Tensor sums) override {
+    reference::BceWithLogits(ControlOf(control)->gradient_scale, logits, labels, weights, mask,
+                             dlogits, sums);
+  }
+  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
+                    Tensor doutputs, Tensor sums) override {
+    reference::SquaredError(ControlOf(control)->gradient_scale, outputs, labels, weights, mask,
+                            doutputs, sums);
+  }
+  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
+                        Tensor sums) override {
+    reference::PairwiseLogistic(ControlOf(control)->gradient_scale, scores, pairs, weights, dscores,
+                                sums);
+  }
+  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
+                           Tensor mask, Tensor dlogits, Tensor sums) override {
+    reference::SoftmaxCrossEntropy(ControlOf(control)->gradient_scale, logits, labels, weights,
+                                   mask, dlogits, sums);
   }
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     for (const FeatureExchange& f : features) {
@@ -388,27 +371,61 @@ class ReferenceBackend final : public Backend {
     });
   }
 
-  void SgdStep(const UpdateCoefficients& step, Tensor gradient, Tensor w) override {
+  void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
+    const double samples = FloatsOf(sums)[kStepSamples];
+    const double weight = FloatsOf(sums)[kStepWeight];
+    const bool finite = FloatsOf(sums)[kStepNotFinite] == 0;
+    const GradientScaleRule& rule = plan.gradient_scale;
+    const StepControl before = *ControlOf(control);
+    StepControl after = before;
+    after.step = plan.step;
+    after.learning_rate = plan.learning_rate;
+    after.correction1 = plan.correction1;
+    after.correction2 = plan.correction2;
+    after.apply = weight > 0 && finite;
+    after.scale = 0;
+    if (weight > 0) {
+      const double missing = static_cast<double>(plan.global_batch_size) / samples;
+      const auto normalizer = static_cast<float>(weight * std::max(1.0, missing));
+      after.scale =
+          static_cast<float>(1.0 / (normalizer * static_cast<double>(before.gradient_scale)));
+      after.overflows += finite ? 0 : 1;
+    }
+    if (weight > 0 && rule.growth_steps > 0) {
+      const bool grows = finite && before.clean_steps + 1 == rule.growth_steps;
+      const float factor = !finite ? rule.backoff : grows ? rule.growth : 1;
+      after.gradient_scale = std::clamp(before.gradient_scale * factor, rule.least, rule.most);
+      after.clean_steps = finite && !grows ? before.clean_steps + 1 : 0;
+    }
+    *ControlOf(control) = after;
+  }
+  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
+    const StepControl& step = *ControlOf(control);
+    if (step.apply == 0) return;
     ForEach(w, [&](int64_t, int64_t c) {
-      FloatsOf(w)[c] -= step.learning_rate * ScaledGradient(step, gradient, w, c);
+      FloatsOf(w)[c] -= step.learning_rate * NormalisedGradient(step, l2, gradient, w, c);
     });
   }
-  void AdagradStep(const UpdateCoefficients& step, float epsilon, Tensor gradient, Tensor w,
+  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
                    Tensor a) override {
+    const StepControl& step = *ControlOf(control);
+    if (step.apply == 0) return;
     ForEach(w, [&](int64_t, int64_t c) {
-      const double g = ScaledGradient(step, gradient, w, c);
+      const double g = NormalisedGradient(step, l2, gradient, w, c);
       FloatsOf(a)[c] += g * g;
       FloatsOf(w)[c] -= step.learning_rate * g / (std::sqrt(FloatsOf(a)[c]) + epsilon);
     });
   }
-  void AdamStep(const UpdateCoefficients& step, const AdamArgs& adam, Tensor gradient, Tensor w,
-                Tensor m, Tensor v) override {
+  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
+                Tensor v) override {
+    const StepControl& step = *ControlOf(control);
+    if (step.apply == 0) return;
     ForEach(w, [&](int64_t, int64_t c) {
-      const double g = ScaledGradient(step, gradient, w, c);
+      const double g = NormalisedGradient(step, l2, gradient, w, c);
       FloatsOf(m)[c] = adam.beta1 * FloatsOf(m)[c] + (1 - adam.beta1) * g;
       FloatsOf(v)[c] = adam.beta2 * FloatsOf(v)[c] + (1 - adam.beta2) * g * g;
-      FloatsOf(w)[c] -= step.learning_rate * (FloatsOf(m)[c] / adam.correction1) /
-                        (std::sqrt(FloatsOf(v)[c] / adam.correction2) + adam.epsilon);
+      FloatsOf(w)[c] -= step.learning_rate * (FloatsOf(m)[c] / step.correction1) /
+                        (std::sqrt(FloatsOf(v)[c] / step.correction2) + adam.epsilon);
     });
   }
 
@@ -446,12 +463,13 @@ class ReferenceBackend final : public Backend {
   static float Xhat(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
     return (FloatsOf(x, i)[c] - FloatsOf(stats, 0)[c]) * FloatsOf(stats, 1)[c];
   }
-  static double ScaledGradient(const UpdateCoefficients& step, const Tensor& gradient,
-                               const Tensor& w, int64_t c) {
-    return FloatsOf(gradient)[c] * step.scale + step.l2 * FloatsOf(w)[c];
+  static double NormalisedGradient(const StepControl& step, double l2, const Tensor& gradient,
+                                   const Tensor& w, int64_t c) {
+    return FloatsOf(gradient)[c] * step.scale + l2 * FloatsOf(w)[c];
   }
 
-  std::vector<std::unique_ptr<std::vector<double>>> allocations_;
+  Mutex allocations_mutex_;
+  std::vector<std::unique_ptr<std::vector<double>>> allocations_ GUARDED_BY(allocations_mutex_);
 };
 
 }  // namespace

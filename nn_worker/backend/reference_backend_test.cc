@@ -8,6 +8,10 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Reference, BackendConformance,
                          testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
+INSTANTIATE_TEST_SUITE_P(Reference, InteractionConformance,
+                         testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
+INSTANTIATE_TEST_SUITE_P(Reference, LossConformance,
+                         testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
 
 }  // namespace
 }  // namespace satrap

@@ -76,4 +76,19 @@ absl::StatusOr<Tensor> AllocateTensor(Backend* backend, DType dtype, int64_t row
   return Tensor{dtype, data, rows, cols, stride};
 }
 
+absl::StatusOr<Tensor> AllocateControl(Backend* backend) {
+  ASSIGN_OR_RETURN(const Tensor control,
+                   AllocateTensor(backend, DType::kU8, 1, sizeof(StepControl)));
+  const StepControl initial;
+  backend->CopyIn({reinterpret_cast<const uint8_t*>(&initial), sizeof(initial)}, control);
+  return control;
+}
+
+StepControl ReadControl(Backend* backend, Tensor control) {
+  StepControl copy;
+  backend->CopyOut(control, {reinterpret_cast<uint8_t*>(&copy), sizeof(copy)});
+  backend->Sync();
+  return copy;
+}
+
 }  // namespace satrap

@@ -39,6 +39,11 @@ std::vector<double> ReadDoubles(Backend* backend, Tensor tensor);
 absl::StatusOr<Tensor> AllocateTensor(Backend* backend, DType dtype, int64_t rows, int64_t cols,
                                       int64_t stride = 0);
 
+// The control of a network, with the values that StepControl begins with; and a copy of one, which
+// waits for the backend.
+absl::StatusOr<Tensor> AllocateControl(Backend* backend);
+StepControl ReadControl(Backend* backend, Tensor control);
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_

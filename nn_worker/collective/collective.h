@@ -14,12 +14,13 @@
 // Errors. After any error, Abort included, the object is dead: every later call returns the same
 // status at once.
 //
-// Thread-compatible, except for Abort, which any thread may call at any time.
+// Thread-compatible, except for Abort and status, which any thread may call at any time.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_COLLECTIVE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,21 @@
 
 namespace satrap {
 
+// A sum under way (Collective::StartAllReduceSum). One thread at a time uses it.
+class PendingSum {
+ public:
+  // Waits until the sum has ended. Without the other ranks it ends by Abort only.
+  virtual ~PendingSum() = default;
+  // Whether it has ended. Does not wait.
+  virtual bool Ended() = 0;
+  // Returns the status of the sum when it has ended, at once from then on. DEADLINE_EXCEEDED after
+  // `timeout_ms`: the sum goes on, and may be waited for again.
+  virtual absl::Status Wait(int64_t timeout_ms) = 0;
+};
+
 class Collective {
  public:
+  // REQUIRES: no sum is under way
   virtual ~Collective() = default;
 
   virtual int rank() const = 0;
@@ -40,6 +54,10 @@ class Collective {
   // values[i] := sum over ranks of values[i]. On error `values` is unspecified.
   virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
+  // Begins AllReduceSum, with the same bits, and returns at once. `values` belong to the call until
+  // it has ended. REQUIRES: no other call of this object, besides Abort and status, before the caller
+  // has seen it end
+  virtual std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
   virtual absl::Status Broadcast(int root, absl::Span<char> bytes) = 0;
@@ -54,6 +72,9 @@ class Collective {
   // first stays. It ends the calls of this rank only: the others get an error of their own, or must
   // be aborted too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
+  // OK, or what the object died of. Whoever waits for something else in which the other ranks take
+  // part, such as a device's work, looks here.
+  virtual absl::Status status() = 0;
 };
 
 }  // namespace satrap

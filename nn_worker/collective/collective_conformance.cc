@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -52,6 +54,60 @@ TEST_P(CollectiveConformance, SumsInRankOrder) {
       });
     }
   }
+}
+
+constexpr int64_t kNoTimeout = std::numeric_limits<int64_t>::max();
+
+TEST_P(CollectiveConformance, AStartedSumHasTheBitsOfOneThatIsWaitedFor) {
+  for (const int size : {1, 2, 3}) {
+    for (const size_t count : {0u, 1u, 1000u, 100003u}) {
+      Spawn(size, [&](Collective* collective) {
+        for (int round = 0; round < 3; ++round) {
+          std::vector<float> started(count), waited(count);
+          for (size_t i = 0; i < count; ++i) {
+            started[i] = waited[i] = ValueOf(collective->rank(), i + round);
+          }
+          const auto sum = collective->StartAllReduceSum(absl::MakeSpan(started));
+          ASSERT_TRUE(sum->Wait(kNoTimeout).ok());
+          EXPECT_TRUE(sum->Ended());
+          ASSERT_TRUE(collective->AllReduceSum(absl::MakeSpan(waited)).ok());
+          ASSERT_EQ(started, waited) << size << " ranks";
+          EXPECT_TRUE(sum->Wait(0).ok()) << "at once from then on, whatever came after it";
+        }
+      });
+    }
+  }
+}
+
+TEST_P(CollectiveConformance, AStartedSumGoesOnAfterADeadline) {
+  std::atomic<bool> begin{false};
+  Spawn(2, [&](Collective* collective) {
+    std::vector<float> values(1000, 1);
+    if (collective->rank() == 1) {
+      while (!begin) std::this_thread::yield();
+      ASSERT_TRUE(collective->AllReduceSum(absl::MakeSpan(values)).ok());
+      return;
+    }
+    const auto sum = collective->StartAllReduceSum(absl::MakeSpan(values));
+    EXPECT_FALSE(sum->Ended());
+    EXPECT_EQ(sum->Wait(5).code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(sum->Wait(0).code(), absl::StatusCode::kDeadlineExceeded);
+    begin = true;
+    ASSERT_TRUE(sum->Wait(kNoTimeout).ok());
+    EXPECT_EQ(values, std::vector<float>(1000, 2));
+  });
+}
+
+TEST_P(CollectiveConformance, AbortEndsAStartedSum) {
+  const std::vector<std::unique_ptr<Collective>> ranks = GetParam()(2);
+  std::vector<float> values(1000, 1);
+  const auto sum = ranks[0]->StartAllReduceSum(absl::MakeSpan(values));
+  EXPECT_TRUE(ranks[0]->status().ok());
+  ranks[0]->Abort(absl::UnavailableError("rank 1 is lost"));
+  EXPECT_EQ(sum->Wait(kNoTimeout).message(), "rank 1 is lost");
+  EXPECT_EQ(ranks[0]->status().message(), "rank 1 is lost");
+  EXPECT_EQ(ranks[0]->StartAllReduceSum(absl::MakeSpan(values))->Wait(kNoTimeout).message(),
+            "rank 1 is lost");
 }
 
 TEST_P(CollectiveConformance, BroadcastsFromAnyRoot) {

@@ -16,6 +16,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/thread/mutex.h"
+#include "nn_worker/collective/sum_thread.h"
 
 namespace satrap {
 namespace {
@@ -75,6 +76,11 @@ class GlooCollective final : public Collective {
   absl::Status AllReduceSum(absl::Span<float> values) override { return Sum(values); }
   absl::Status AllReduceSum(absl::Span<double> values) override { return Sum(values); }
 
+  std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) override {
+    if (size() == 1) return EndedSum(status());
+    return sums_.Start(values);
+  }
+
   absl::Status Broadcast(int root, absl::Span<char> bytes) override {
     CHECK(root >= 0 && root < size());
     return Run([&] {
@@ -120,6 +126,10 @@ class GlooCollective final : public Collective {
       buffer->abortWaitSend();
     }
     if (!running_) context_->closeConnections();
+  }
+  absl::Status status() override {
+    MutexLock lock(&mutex_);
+    return status_;
   }
 
  private:
@@ -250,6 +260,8 @@ class GlooCollective final : public Collective {
   absl::Status status_ GUARDED_BY(mutex_);
   bool running_ GUARDED_BY(mutex_) = false;
   std::vector<UnboundBuffer*> waiting_ GUARDED_BY(mutex_);
+
+  SumThread sums_{[this](absl::Span<float> values) { return Sum(values); }};
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/thread/mutex.h"
+#include "nn_worker/collective/sum_thread.h"
 
 namespace satrap {
 namespace {
@@ -89,6 +90,11 @@ class LocalCollective final : public Collective {
   absl::Status AllReduceSum(absl::Span<float> values) override { return Sum(values, &floats_); }
   absl::Status AllReduceSum(absl::Span<double> values) override { return Sum(values, &doubles_); }
 
+  std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) override {
+    if (size() == 1) return EndedSum(point_->status());
+    return sums_.Start(values);
+  }
+
   absl::Status Broadcast(int root, absl::Span<char> bytes) override {
     CHECK(root >= 0 && root < size());
     if (size() == 1) return point_->status();
@@ -122,6 +128,7 @@ class LocalCollective final : public Collective {
   }
 
   void Abort(absl::Status status) override { point_->Abort(std::move(status)); }
+  absl::Status status() override { return point_->status(); }
 
  private:
   // Each rank sums all ranks' values in rank order into memory of its own and replaces its values
@@ -147,6 +154,7 @@ class LocalCollective final : public Collective {
   const int rank_;
   std::vector<float> floats_;
   std::vector<double> doubles_;
+  SumThread sums_{[this](absl::Span<float> values) { return Sum(values, &floats_); }};
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 // A Device owns an accelerator's memory and makes the streams that run kernels and copies on it. The
 // host reaches device memory by copies alone. Implementations: host/host_device.h, which runs kernels
-// on the CPU; one for CUDA is to follow.
+// on the CPU, and cuda/cuda_device.h. Matrix products are apart: products.h.
 //
-// Nothing here waits, except WaitForEvent, which polls: whoever waits can always be stopped.
+// WaitForEvent polls, so whoever waits for results can always be stopped. Two calls wait besides,
+// and cannot be: destroying a stream, for all that it has enqueued, and an enqueueing call while
+// the stream's queue is full, for the oldest operations.
 //
 // Thread-safe. Streams and events are thread-compatible. Memory, streams and events are destroyed
 // before their device.
@@ -20,8 +22,8 @@
 
 namespace satrap {
 
-// An allocation, freed with this object. REQUIRES, when it is destroyed: every operation enqueued on
-// the device has run
+// An allocation, freed with this object. REQUIRES, when it is destroyed: every operation enqueued
+// on the device has run
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -42,8 +44,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // Both: `bytes` bytes, aligned to 64, contents undefined. RESOURCE_EXHAUSTED if there is not enough
-  // memory. Callers allocate at the start, never during a step.
+  // Both: `bytes` bytes, aligned to 64, contents undefined. RESOURCE_EXHAUSTED if there is not
+  // enough memory. Callers allocate at the start, never during a step.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
   // Memory of the host, for copies.
   virtual absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) = 0;

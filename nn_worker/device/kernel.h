@@ -1,9 +1,9 @@
 // The language of kernels. A kernel is written once, in CUDA's dialect with the names below, in a
-// source that includes this header and no header of CUDA, and is compiled twice: by nvcc for a card,
-// and by the host's compiler for HostDevice (host/host_device.h), which runs it with the threads of a
-// block as fibers and checks what a card would not report. The two dialects define the same names in
-// two files called kernel_dialect.h, and the build chooses one by its include path. The host's is
-// host/kernel_dialect.h.
+// source that includes this header and no header of CUDA, and is compiled twice: by nvcc for a
+// card, and by the host's compiler for HostDevice (host/host_device.h), which runs it with the
+// threads of a block as fibers and checks what a card would not report. The two dialects define the
+// same names in two files called kernel_dialect.h, and the build chooses one by its include path.
+// The host's is host/kernel_dialect.h.
 //
 //   SATRAP_KERNEL void FillKernel(float* y, float value, int64_t count) {
 //     for (int64_t i = ThreadInGrid(); i < count; i += ThreadsInGrid()) y[i] = value;
@@ -20,19 +20,25 @@
 //   SyncThreads()                     every thread of the block reaches the same call
 //   SyncWarp(mask)                    likewise the lanes of the mask
 //   Shuffle(mask, value, lane)        `value` of a lane: of the given one, of the one `delta` above
-//   ShuffleDown(mask, value, delta)   (its own beyond lane 31), of lane ^ `bits`. T has at most 8
-//   ShuffleXor(mask, value, bits)     bytes. Undefined if the mask does not name that lane
+//   ShuffleDown(mask, value, delta)   (its own beyond lane 31), of lane ^ `bits`. Numbers of 4 or 8
+//   ShuffleXor(mask, value, bits)     bytes; 0 <= delta < 32. Undefined if the mask does not name
+//                                     that lane
 //   Ballot(mask, predicate)           uint32_t, bit i: the predicate of lane i
 //   Any(mask, p)  All(mask, p)        bool
-//   AtomicAdd(p, v)                   int32_t, uint32_t, uint64_t, float. All atomics are relaxed and
-//   AtomicMax(p, v)                   int32_t, uint32_t. return the value before
+//   AtomicAdd(p, v)                   int32_t, uint32_t, uint64_t, float. All atomics are relaxed
+//   AtomicMax(p, v)                   int32_t, uint32_t. and return the value before
 //   AtomicCas(p, expected, value)     uint32_t, uint64_t
 //   ToFloat(x)  FromFloat<T>(f)       float, Half, Bf16, double. To 16 bits: to nearest, ties to
 //                                     even; a NaN stays a NaN, its payload is the device's
 //   Exp Log1p Sqrt Tanh Abs Min Max Fma    of float and double; not the approximate ones
-//   LoadVec<N>(p)  StoreVec(p, v)     one access of N values (Vec, vec.h); p is aligned to all of it
+//   LoadVec<N>(p)  StoreVec(p, v)     one access of N values (Vec, vec.h); p is aligned to it
 //
 // A mask names exactly the lanes that take part, and each of them passes the same mask.
+//
+// Kernels may call constexpr functions of headers that are not for kernels alone (dropout_mask.h):
+// nvcc needs --expt-relaxed-constexpr. Subnormal f32 values count as 0, as on the CPU's backend:
+// nvcc needs
+// -ftz=true (docs/gpu.md).
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNEL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNEL_H_
@@ -48,8 +54,8 @@ namespace satrap {
 inline constexpr int kWarpSize = 32;
 inline constexpr uint32_t kFullMask = 0xffffffffu;
 
-// The number of this thread among all threads of the grid, for one-dimensional launches, and how many
-// there are.
+// The number of this thread among all threads of the grid, for one-dimensional launches, and how
+// many there are.
 SATRAP_DEVICE inline int64_t ThreadInGrid() {
   return static_cast<int64_t>(BlockIndex().x) * BlockSize().x + ThreadIndex().x;
 }

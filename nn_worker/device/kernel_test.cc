@@ -186,6 +186,19 @@ TEST_P(KernelTest, MathFunctionsAreTheExactOnes) {
   for (int i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(got[i], expected[i]) << i;
 }
 
+SATRAP_KERNEL void SubnormalKernel(const float* x, float* y) {
+  y[0] = x[0] * x[1];  // a subnormal result
+  y[1] = x[2] * x[3];  // a subnormal operand
+}
+
+// As on the CPU's backend, and on a card with -ftz=true.
+TEST_P(KernelTest, SubnormalValuesCountAsZero) {
+  float* const y = device_.Room<float>(2);
+  Launch<SubnormalKernel>(device_.stream(), {1}, {1}, 0,
+                          device_.Put(std::vector<float>{1e-25f, 1e-15f, 1e-40f, 1e20f}), y);
+  EXPECT_EQ(device_.Get(y, 2), (std::vector<float>{0, 0}));
+}
+
 template <typename T>
 SATRAP_KERNEL void VecKernel(const T* x, T* y, int64_t count) {
   constexpr int kN = kVecLanes<T>;

@@ -1,14 +1,14 @@
-// A Stream runs operations on a device, one after another in the order of the calls. An operation is
-// enqueued: the call returns before it has run. Operations of different streams run in any order,
-// except where WaitFor orders them. Kernel sources include this header, so it knows only the standard
-// library's integers.
+// A Stream runs operations on a device, one after another in the order of the calls. An operation
+// is enqueued: the call returns before it has run, and waits for earlier ones only if the queue is
+// full. Operations of different streams run in any order, except where WaitFor orders them. Kernel
+// sources include this header, so it knows only the standard library's integers.
 //
-// Memory. `device` and `pinned` pointers lie within an allocation of the stream's device (device.h).
-// What an operation reads must not change, and what it writes must not be read, until it has run;
-// an Event recorded after it tells when.
+// Memory. `device` and `pinned` pointers lie within an allocation of the stream's device
+// (device.h). What an operation reads must not change, and what it writes must not be read, until
+// it has run; an Event recorded after it tells when.
 //
-// Errors. A call that breaks a contract fails a CHECK. An error of the device itself ends the device:
-// every later wait returns it.
+// Errors. A call that breaks a contract fails a CHECK. An error of the device itself ends the
+// device: every later wait returns it.
 //
 // Thread-compatible: one thread at a time uses a stream, and all streams and events are destroyed
 // before their device.
@@ -42,7 +42,7 @@ struct KernelLaunch {
 
 class Stream {
  public:
-  // Runs what is still enqueued.
+  // Runs what is still enqueued, and waits for it.
   virtual ~Stream() = default;
 
   // REQUIRES, for the copies: `bytes` >= 0, and no overlap of source and target. Of 0 bytes, the
@@ -50,15 +50,15 @@ class Stream {
   virtual void CopyIn(const void* pinned, void* device, int64_t bytes) = 0;
   virtual void CopyOut(const void* device, void* pinned, int64_t bytes) = 0;
   virtual void CopyWithin(const void* from, void* to, int64_t bytes) = 0;  // device to device
-  // REQUIRES: no extent of grid or block is 0; at most 1024 threads in a block, and 64 in z; at most
-  // 65535 blocks in y and in z; at most 48 KiB of shared memory
+  // REQUIRES: no extent of grid or block is 0; at most 1024 threads in a block, and 64 in z; at
+  // most 65535 blocks in y and in z; at most 48 KiB of shared memory
   virtual void Launch(const KernelLaunch& launch) = 0;
 
-  // From now on `event` stands for this point of the stream: it has happened when everything that was
-  // enqueued here before has run.
+  // From now on `event` stands for this point of the stream: it has happened when everything that
+  // was enqueued here before has run.
   virtual void Record(Event* event) = 0;
-  // What is enqueued here from now on runs after `event`, as it was last recorded at the time of this
-  // call. An event that was never recorded has happened.
+  // What is enqueued here from now on runs after `event`, as it was last recorded at the time of
+  // this call. An event that was never recorded has happened.
   virtual void WaitFor(Event* event) = 0;
 };
 

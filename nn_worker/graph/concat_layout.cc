@@ -91,7 +91,9 @@ void LayInputsWithinConcats(Graph* graph) {
       column += ShapeSize(tensor.shape);
       // An input that is given twice would need two places.
       const bool once = std::count(concat.inputs.begin(), concat.inputs.end(), input) == 1;
-      if (tensor.within >= 0 || !once) continue;
+      const bool same_dtype = tensor.dtype == graph->tensors[concat.outputs[0]].dtype;
+      // The loss assigns the gradient of an output before the concatenation's is assigned.
+      if (tensor.within >= 0 || !once || !same_dtype || graph->IsOutput(input)) continue;
       bool possible = true;
       for (const int other : tensor.consumers) {
         possible &=

@@ -2,8 +2,9 @@
 //
 // A tensor lies within at most one concatenation, and in one place there. Every other reader of the
 // tensor must run before the concatenation: its Backward then comes after, and adds to the gradient
-// that is already there. Where that would make a cycle, the tensor keeps memory of its own and is
-// copied.
+// that is already there. Where that would make a cycle, and where the tensor is of another dtype, it
+// keeps memory of its own and is copied; so does an output, whose gradient the loss assigns before any
+// Backward.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_CONCAT_LAYOUT_H_
 #define SATRAP_NN_WORKER_GRAPH_CONCAT_LAYOUT_H_
@@ -16,7 +17,7 @@
 namespace satrap {
 
 // Sets `within` of the tensors of `graph` and puts its nodes into an order that allows it.
-// REQUIRES: the nodes are in topological order, shapes are inferred
+// REQUIRES: the nodes are in topological order, shapes and dtypes are set
 void LayInputsWithinConcats(Graph* graph);
 
 // An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]; where

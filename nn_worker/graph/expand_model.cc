@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/graph/task_losses.h"
 
 namespace satrap {
 namespace {
@@ -23,10 +24,19 @@ absl::Status CheckName(const std::string& name) {
   return absl::OkStatus();
 }
 
-// The layers of one mlp, each reading the one before.
-class MlpExpansion {
+// More layers than this are a typing error.
+constexpr int kMostLayers = 64;
+
+// Whether the layer stands for several.
+bool IsComposite(const LayerConfig& layer) {
+  return layer.has_mlp() || layer.has_cross() || layer.has_cross_v2() || layer.has_attention();
+}
+
+// The layers of one composite, each reading the one before.
+class Expansion {
  public:
-  explicit MlpExpansion(const LayerConfig& layer) : name_(layer.name()) {
+  // REQUIRES: CheckComposite has found no mistake
+  explicit Expansion(const LayerConfig& layer) : name_(layer.name()) {
     if (layer.inputs_size() == 1) {
       last_ = layer.inputs(0);
     } else {
@@ -35,13 +45,10 @@ class MlpExpansion {
       *concat->mutable_inputs() = layer.inputs();
       concat->mutable_concat();
     }
-    const MlpConfig& mlp = layer.mlp();
-    for (int i = 0; i < mlp.units_size(); ++i) AppendBlock(mlp, i);
-    if (mlp.output_units() != 0) {
-      LinearConfig* output = Append("output")->mutable_linear();
-      output->set_units(mlp.output_units());
-      output->set_initializer(mlp.initializer());
-    }
+    if (layer.has_mlp()) AppendMlp(layer.mlp());
+    if (layer.has_cross()) AppendCross(layer.cross().layers(), layer);
+    if (layer.has_cross_v2()) AppendCross(layer.cross_v2().layers(), layer);
+    if (layer.has_attention()) AppendAttention(layer.attention());
   }
 
   const std::vector<LayerConfig>& layers() const { return layers_; }
@@ -54,6 +61,15 @@ class MlpExpansion {
     last_ = layer.name();
     layers_.push_back(std::move(layer));
     return &layers_.back();
+  }
+
+  void AppendMlp(const MlpConfig& mlp) {
+    for (int i = 0; i < mlp.units_size(); ++i) AppendBlock(mlp, i);
+    if (mlp.output_units() != 0) {
+      LinearConfig* output = Append("output")->mutable_linear();
+      output->set_units(mlp.output_units());
+      output->set_initializer(mlp.initializer());
+    }
   }
 
   void AppendBlock(const MlpConfig& mlp, int i) {
@@ -73,10 +89,62 @@ class MlpExpansion {
     }
   }
 
+  // Each layer of either kind reads x_0 and the one before, which is x_0 itself at first.
+  void AppendCross(int count, const LayerConfig& layer) {
+    const std::string first = last_;
+    for (int i = 0; i < count; ++i) {
+      LayerConfig* cross = Append(absl::StrCat("cross_", i));
+      const std::string before = cross->inputs(0);
+      cross->set_inputs(0, first);
+      cross->add_inputs(before);
+      if (layer.has_cross()) {
+        cross->mutable_cross()->set_layers(1);
+      } else {
+        *cross->mutable_cross_v2() = layer.cross_v2();
+        cross->mutable_cross_v2()->set_layers(1);
+      }
+    }
+  }
+
+  void AppendAttention(const AttentionConfig& attention) {
+    for (int i = 0; i < attention.layers(); ++i) {
+      AttentionConfig* one = Append(absl::StrCat("attention_", i))->mutable_attention();
+      *one = attention;
+      one->set_layers(1);
+      one->set_layer_norm(false);
+      if (attention.layer_norm()) Append(absl::StrCat("layer_norm_", i))->mutable_layer_norm();
+      Append(absl::StrCat("activation_", i))->mutable_activation();
+    }
+  }
+
   const std::string name_;
   std::string last_;
   std::vector<LayerConfig> layers_;
 };
+
+absl::Status CheckComposite(const LayerConfig& layer) {
+  std::string wrong;
+  int count = 1;
+  if (layer.has_mlp() && layer.mlp().units().empty() && layer.mlp().output_units() == 0) {
+    wrong = "(mlp): no units";
+  } else if (layer.has_cross()) {
+    count = layer.cross().layers();
+  } else if (layer.has_cross_v2()) {
+    count = layer.cross_v2().layers();
+  } else if (layer.has_attention()) {
+    count = layer.attention().layers();
+    // It would make one long vector of several inputs, and vectors of one are what it needs.
+    if (layer.inputs_size() != 1) {
+      wrong = absl::StrCat("(attention): takes one input, as stack makes it, got ",
+                           layer.inputs_size());
+    }
+  }
+  if (count < 1 || count > kMostLayers) {
+    wrong = absl::StrCat("(layers): must be in [1, ", kMostLayers, "], got ", count);
+  }
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("model: layer \"", layer.name(), "\" ", wrong));
+}
 
 // The inputs of `layer` with "*.SEGMENT" expanded.
 absl::Status ExpandInputs(const GraphInputs& inputs, LayerConfig* layer) {
@@ -117,26 +185,29 @@ absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphI
           absl::StrCat("model: two layers are named \"", layer.name(), "\""));
     }
     RETURN_IF_ERROR(ExpandInputs(inputs, &layer));
-    if (!layer.has_mlp()) {
+    if (!IsComposite(layer)) {
       expanded.layers.push_back(std::move(layer));
       continue;
     }
-    if (layer.mlp().units().empty() && layer.mlp().output_units() == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model: layer \"", layer.name(), "\" (mlp): no units"));
-    }
-    const MlpExpansion mlp(layer);
-    last_of[layer.name()] = mlp.layers().back().name();
-    expanded.layers.insert(expanded.layers.end(), mlp.layers().begin(), mlp.layers().end());
+    RETURN_IF_ERROR(CheckComposite(layer));
+    const Expansion expansion(layer);
+    last_of[layer.name()] = expansion.layers().back().name();
+    expanded.layers.insert(expanded.layers.end(), expansion.layers().begin(),
+                           expansion.layers().end());
   }
-  const auto resolve = [&last_of](const std::string& name) {
-    const auto found = last_of.find(name);
-    return found == last_of.end() ? name : found->second;
+  const auto resolve = [&](const std::string& name) {
+    // "LAYER:0" is the layer's own name. A graph input may end in ":0", too.
+    const std::string stripped(absl::StripSuffix(name, ":0"));
+    const std::string& layer = names.contains(stripped) ? stripped : name;
+    const auto found = last_of.find(layer);
+    return found == last_of.end() ? layer : found->second;
   };
   for (LayerConfig& layer : expanded.layers) {
     for (std::string& input : *layer.mutable_inputs()) input = resolve(input);
   }
-  expanded.output = resolve(model.output());
+  for (const TaskOutput& task : TaskOutputsOf(model)) {
+    expanded.outputs.push_back(resolve(task.output));
+  }
   return expanded;
 }
 

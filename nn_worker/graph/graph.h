@@ -7,6 +7,7 @@
 #ifndef SATRAP_NN_WORKER_GRAPH_GRAPH_H_
 #define SATRAP_NN_WORKER_GRAPH_GRAPH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +25,9 @@ struct GraphTensor {
   int producer = -1;           // node; -1: a graph input
   std::vector<int> consumers;  // nodes, once for each time it is read
   bool needs_gradient = false;
+  // Of its values and their gradients. One value a sample (logits, what is added to them, lengths of
+  // sequences) is always F32.
+  DType dtype = DType::kF32;
   // The output of a concatenation that this tensor lies within, and its first column there; -1 if
   // it has memory of its own.
   int within = -1;
@@ -39,12 +43,16 @@ struct GraphNode {
 };
 
 struct Graph {
+  bool IsOutput(int tensor) const {
+    return std::find(outputs.begin(), outputs.end(), tensor) != outputs.end();
+  }
+
   std::vector<GraphNode> nodes;  // in the order of Forward
   // [0]: "numeric"; then GraphInputs.segments, then the lengths of its sequences; then outputs of
   // layers.
   std::vector<GraphTensor> tensors;
   int num_inputs = 0;
-  int output = -1;  // tensor of the logits
+  std::vector<int> outputs;  // tensors, by task
 };
 
 }  // namespace satrap

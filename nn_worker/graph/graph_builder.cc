@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "nn_worker/graph/concat_layout.h"
 #include "nn_worker/graph/expand_model.h"
+#include "nn_worker/graph/task_losses.h"
 #include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 
@@ -24,14 +25,23 @@ std::string KindName(const LayerConfig& config) {
 
 class GraphBuilder {
  public:
-  absl::StatusOr<Graph> Build(const ModelConfig& model, const GraphInputs& inputs) {
+  absl::StatusOr<Graph> Build(const ModelConfig& model, const GraphInputs& inputs, DType dtype) {
     ASSIGN_OR_RETURN(const ExpandedModel expanded, ExpandModel(model, inputs));
     RETURN_IF_ERROR(AddInputs(inputs));
     RETURN_IF_ERROR(AddNodes(expanded));
     // A layer's shapes follow from those of the layers it reads, so the order comes first.
     RETURN_IF_ERROR(Sort());
     RETURN_IF_ERROR(InferShapes());
-    RETURN_IF_ERROR(CheckOutput(expanded.output));
+    const std::vector<TaskOutput> tasks = TaskOutputsOf(model);
+    for (size_t t = 0; t < tasks.size(); ++t) {
+      RETURN_IF_ERROR(AddOutput(expanded.outputs[t], tasks[t].loss));
+    }
+    RETURN_IF_ERROR(CheckNodesAreRead());
+    for (GraphTensor& tensor : graph_.tensors) {
+      if (ShapeSize(tensor.shape) > 1) tensor.dtype = dtype;
+    }
+    // Losses read and write F32.
+    for (const int output : graph_.outputs) graph_.tensors[output].dtype = DType::kF32;
     LayInputsWithinConcats(&graph_);
     return std::move(graph_);
   }
@@ -149,6 +159,7 @@ class GraphBuilder {
       if (!outputs.ok()) return Error(node, outputs.status().message());
       CHECK(outputs->size() == node.outputs.size());
       needs_gradient |= !node.layer->parameters().empty();
+      needs_gradient &= !node.layer->stops_gradient();
       for (size_t o = 0; o < outputs->size(); ++o) {
         GraphTensor& tensor = graph_.tensors[node.outputs[o]];
         tensor.shape = (*outputs)[o];
@@ -158,29 +169,34 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  absl::Status CheckOutput(const std::string& output) {
+  // An output may be read by layers, too: its gradient is the sum of theirs and that of the loss.
+  absl::Status AddOutput(const std::string& output, TaskConfig::Loss loss) {
     const auto found = by_name_.find(output);
     if (found == by_name_.end() || graph_.tensors[found->second].producer < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("model: output \"", output, "\" is not a layer"));
     }
-    graph_.output = found->second;
-    const GraphTensor& logits = graph_.tensors[graph_.output];
-    if (logits.shape != SampleShape{1}) {
+    const SampleShape& shape = graph_.tensors[found->second].shape;
+    if (loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
+      if (shape.size() != 1 || shape[0] < 2) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "model: output \"", output, "\" must be [classes], at least 2, is ", ShapeText(shape)));
+      }
+    } else if (shape != SampleShape{1}) {
       return absl::InvalidArgumentError(
-          absl::StrCat("model: output \"", output, "\" must be [1], is ", ShapeText(logits.shape)));
+          absl::StrCat("model: output \"", output, "\" must be [1], is ", ShapeText(shape)));
     }
+    graph_.outputs.push_back(found->second);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNodesAreRead() const {
     for (const GraphNode& node : graph_.nodes) {
       const bool read = std::any_of(node.outputs.begin(), node.outputs.end(), [this](int tensor) {
-        return tensor == graph_.output || !graph_.tensors[tensor].consumers.empty();
+        return graph_.IsOutput(tensor) || !graph_.tensors[tensor].consumers.empty();
       });
       // It would cost time and train nothing; most likely a name is misspelt where it is read.
       if (!read) return Error(node, "is read by no layer and is not the output");
-    }
-    // The loss assigns the output's gradient, and a consumer's would have to be added to it.
-    if (!logits.consumers.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model: output \"", output, "\" is read by a layer"));
     }
     return absl::OkStatus();
   }
@@ -206,8 +222,8 @@ class GraphBuilder {
 
 }  // namespace
 
-absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs) {
-  return GraphBuilder().Build(model, inputs);
+absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs, DType dtype) {
+  return GraphBuilder().Build(model, inputs, dtype);
 }
 
 }  // namespace satrap

@@ -58,7 +58,7 @@ TEST(GraphBuilderTest, ExpandsStarsAndMlps) {
   EXPECT_EQ(Named(*graph, "deep/concat").shape, (SampleShape{11}));
   EXPECT_EQ(Named(*graph, "deep/linear_1").shape, (SampleShape{6}));
   EXPECT_EQ(Named(*graph, "deep/output").shape, (SampleShape{1}));
-  EXPECT_EQ(graph->tensors[graph->output].name, "logit");
+  EXPECT_EQ(graph->tensors[graph->outputs[0]].name, "logit");
   EXPECT_EQ(Named(*graph, "user.embedding").consumers.size(), 2u);
 }
 
@@ -197,9 +197,72 @@ TEST(GraphBuilderTest, TheOutputIsOneLogit) {
   EXPECT_EQ(ErrorOf(""), "model: has no layers");
 }
 
+constexpr char kTwoTowers[] = R"(
+    layers { name: "shared" inputs: "numeric" linear { units: 3 } }
+    layers { name: "a" inputs: "shared" linear { units: 1 } }
+    layers { name: "b" inputs: [ "shared", "a" ] mlp { units: 2 output_units: 4 } } )";
+
+TEST(GraphBuilderTest, EachTaskHasAnOutputWhichLayersMayRead) {
+  const auto graph = Build(std::string(kTwoTowers) + R"(
+    tasks { name: "x" output: "a" }
+    tasks { name: "y" output: "b" loss: SOFTMAX_CROSS_ENTROPY })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->outputs.size(), 2u);
+  EXPECT_EQ(graph->tensors[graph->outputs[0]].name, "a");
+  EXPECT_EQ(graph->tensors[graph->outputs[1]].name, "b/output");
+  // The loss assigns its gradient, so it may not lie within that of the concatenation.
+  EXPECT_LT(graph->tensors[graph->outputs[0]].within, 0);
+}
+
+TEST(GraphBuilderTest, AnOutputHasTheShapeOfItsLoss) {
+  EXPECT_EQ(ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "a" }
+                                                 tasks { name: "y" output: "b" loss: MSE })"),
+            "model: output \"b/output\" must be [1], is [4]");
+  EXPECT_EQ(ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "b"
+                                                         loss: SOFTMAX_CROSS_ENTROPY }
+                                                 tasks { name: "y" output: "a"
+                                                         loss: SOFTMAX_CROSS_ENTROPY })"),
+            "model: output \"a\" must be [classes], at least 2, is [1]");
+}
+
 TEST(GraphBuilderTest, AStarThatFitsNothingIsAnError) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "*.wide" sum {} })"),
             "model: layer \"logit\": input \"*.wide\": no feature has that segment");
+}
+
+TEST(GraphBuilderTest, EveryOutputOfALayerHasAName) {
+  const auto graph = Build(R"(
+    layers { name: "parts" inputs: "numeric" slice { ranges { size: 1 } ranges { begin: 1 size: 2 } } }
+    layers { name: "logit" inputs: "parts:0" inputs: "parts:1" sum {} })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Named(*graph, "parts").shape, (SampleShape{1}));
+  EXPECT_EQ(Named(*graph, "parts:1").shape, (SampleShape{2}));
+  EXPECT_EQ(ErrorOf(R"(
+    layers { name: "parts" inputs: "numeric" slice { ranges { size: 1 } } }
+    layers { name: "logit" inputs: "parts" inputs: "parts:1" sum {} })"),
+            "model: layer \"logit\" (sum of parts, parts:1): reads \"parts:1\", which is neither a "
+            "layer nor a graph input");
+}
+
+TEST(GraphBuilderTest, NoGradientIsWantedBeforeAStop) {
+  const auto graph = Build(R"(
+    layers { name: "stop" inputs: "user.linear" stop_gradient {} }
+    layers { name: "logit" inputs: "stop" inputs: "item.linear" sum {} })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_FALSE(Named(*graph, "stop").needs_gradient);
+  EXPECT_TRUE(Named(*graph, "logit").needs_gradient);
+}
+
+TEST(GraphBuilderTest, AStackAndItsFlatteningLieInOnePlace) {
+  const auto graph = Build(R"(
+    layers { name: "fields" inputs: "*.embedding" stack {} }
+    layers { name: "pairs" inputs: "fields" inner_product {} }
+    layers { name: "flat" inputs: "fields" flatten {} }
+    layers { name: "logit" inputs: "pairs" inputs: "flat" sum {} })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Named(*graph, "fields").shape, (SampleShape{2, 4}));
+  EXPECT_EQ(graph->tensors[Named(*graph, "item.embedding").within].name, "fields");
+  EXPECT_EQ(graph->tensors[Named(*graph, "fields").within].name, "flat");
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "nn_worker/graph/network.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -17,12 +19,15 @@
 namespace satrap {
 namespace {
 
+// Ranks wait for one another as long as it takes; Abort of the collective ends a wait.
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
 // A node with its tensors, made once. Only their number of rows changes from pass to pass.
 struct BoundNode {
   Layer* layer = nullptr;
   std::vector<Tensor> xs, ys, dys;
   std::vector<GradientTarget> dxs;
-  std::vector<Tensor> unread_dys;  // gradients of outputs that nobody reads: set to zero
+  std::vector<Tensor> unread_dys;  // gradients that no layer makes: set to zero
   bool needs_backward = false;
 };
 
@@ -36,14 +41,17 @@ void SetRows(int64_t rows, BoundNode* node) {
 }  // namespace
 
 struct Network::Rep {
-  explicit Rep(const NetworkOptions& options) : options(options), backend(options.backend) {}
+  explicit Rep(const NetworkOptions& options)
+      : options(options), backend(options.backend), gradient_scale(options.gradient_scale) {}
 
   absl::Status Allocate();
   absl::Status BindLayers();
   void BindNodes();
   void SetInitialValues();
+  // Rounds the parameters anew. After every change of them.
+  void RefreshCopies();
 
-  Tensor Logits() const { return memory.values[graph.output].FirstRows(samples); }
+  Tensor Output(int task) const { return memory.values[graph.outputs[task]].FirstRows(samples); }
   // Filled by the next Sync.
   NamedArray Fetch(const FlatArray& array, const std::string& name, const Tensor& buffer) const {
     NamedArray out{name, array.spec.rows, array.spec.cols, {}};
@@ -74,20 +82,26 @@ struct Network::Rep {
 
   FlatLayout parameter_layout;
   FlatLayout state_layout;
-  Tensor parameters, states;  // (1, size)
-  Tensor gradients;           // (1, size); room for kExtraSums lies behind it
-  std::vector<Tensor> slots;  // (1, size) each
+  Tensor parameters, states;   // (1, size)
+  std::vector<Tensor> copies;  // in 16 bits, by array of parameter_layout; empty: has none
+  Tensor gradients;            // (1, size)
+  std::vector<Tensor> slots;   // (1, size) each
 
-  Tensor labels, weights, mask;  // (max_samples, 1)
-  Tensor packed_logits;          // (max_samples, 1), without the gaps that Logits() may have
-  Tensor loss_sums;              // F64 (1, 2)
-  Tensor non_finite;             // F64 (1, 1)
+  Tensor control;                // of the last Step, and the next one's gradient scale
+  GradientScale gradient_scale;  // what the control says of it
+  Tensor step_sums;              // (1, kNumStepSums)
+  absl::optional<TaskLosses> losses;
+  std::vector<Tensor> packed_outputs;  // by task (max_samples, outputs), without gaps
+  Tensor non_finite;                   // F64 (1, 1)
 
-  // What AllReduce adds up if the host cannot reach the gradients; otherwise empty.
-  std::vector<float> host_reduction;
+  // What the collective adds up if the host cannot reach the gradients, in pinned memory; else empty.
+  absl::Span<float> host_gradients;
+  std::unique_ptr<BackendEvent> copied_out;
 
   int64_t samples = 0;
   PassContext pass;
+
+  std::unique_ptr<PendingSum> reduction;  // last: it ends before what it adds up is gone
 };
 
 absl::Status Network::Rep::Allocate() {
@@ -97,18 +111,33 @@ absl::Status Network::Rep::Allocate() {
   slot_names = optimizer->slot_names();
   const int64_t size = parameter_layout.size;
   ASSIGN_OR_RETURN(parameters, AllocateTensor(backend, DType::kF32, 1, size));
-  ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size + kExtraSums));
-  gradients = gradients.Columns(0, size);
+  ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size));
+  ASSIGN_OR_RETURN(copies, AllocateCopies(parameter_layout, options.dtype, backend));
+  ASSIGN_OR_RETURN(copied_out, backend->NewEvent());
+  backend->Sync();
+  if (backend->HostView(gradients.data) == nullptr) {
+    ASSIGN_OR_RETURN(void* const pinned, backend->AllocatePinned(gradients.size_bytes()));
+    host_gradients = absl::MakeSpan(static_cast<float*>(pinned), size);
+  }
   ASSIGN_OR_RETURN(states, AllocateTensor(backend, DType::kF32, 1, state_layout.size));
   ASSIGN_OR_RETURN(const Tensor all_slots,
                    AllocateTensor(backend, DType::kF32, slot_names.size(), size));
   for (size_t slot = 0; slot < slot_names.size(); ++slot) slots.push_back(all_slots.Rows(slot, 1));
-  for (Tensor* column : {&labels, &weights, &mask, &packed_logits}) {
-    ASSIGN_OR_RETURN(*column, AllocateTensor(backend, DType::kF32, options.max_samples, 1));
+  ASSIGN_OR_RETURN(losses,
+                   TaskLosses::Create(TaskOutputsOf(options.model), options.max_samples, backend));
+  for (const int output : graph.outputs) {
+    ASSIGN_OR_RETURN(const Tensor packed, AllocateTensor(backend, DType::kF32, options.max_samples,
+                                                         memory.values[output].cols));
+    packed_outputs.push_back(packed);
   }
-  ASSIGN_OR_RETURN(const Tensor sums, AllocateTensor(backend, DType::kF64, 1, 3));
-  loss_sums = sums.Columns(0, 2);
-  non_finite = sums.Columns(2, 1);
+  ASSIGN_OR_RETURN(control, AllocateControl(backend));
+  StepControl first;
+  first.gradient_scale = gradient_scale.scale;
+  first.clean_steps = gradient_scale.clean_steps;
+  CopyIn(backend, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&first), sizeof(first)),
+         control);
+  ASSIGN_OR_RETURN(step_sums, AllocateTensor(backend, DType::kF32, 1, kNumStepSums));
+  ASSIGN_OR_RETURN(non_finite, AllocateTensor(backend, DType::kF64, 1, 1));
   return absl::OkStatus();
 }
 
@@ -124,12 +153,21 @@ void Network::Rep::SetInitialValues() {
   }
 }
 
+void Network::Rep::RefreshCopies() {
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (copies[i].empty()) continue;
+    backend->Copy(ViewOf(parameter_layout.arrays[i], parameters), copies[i], /*add=*/false);
+  }
+}
+
 absl::Status Network::Rep::BindLayers() {
   std::vector<std::vector<Tensor>> values(graph.nodes.size()), sums(graph.nodes.size()),
-      kept(graph.nodes.size());
-  for (const FlatArray& array : parameter_layout.arrays) {
+      rounded(graph.nodes.size()), kept(graph.nodes.size());
+  for (size_t i = 0; i < parameter_layout.arrays.size(); ++i) {
+    const FlatArray& array = parameter_layout.arrays[i];
     values[array.node].push_back(ViewOf(array, parameters));
     sums[array.node].push_back(ViewOf(array, gradients));
+    rounded[array.node].push_back(copies[i]);
   }
   for (const FlatArray& array : state_layout.arrays) {
     kept[array.node].push_back(ViewOf(array, states));
@@ -140,37 +178,41 @@ absl::Status Network::Rep::BindLayers() {
     binding.collective = options.collective;
     binding.max_samples = options.max_samples;
     binding.seed = LayerSeed(options.seed, graph.nodes[node].name);
+    binding.control = control;
     binding.parameters = values[node];
     binding.gradients = sums[node];
     binding.states = kept[node];
+    binding.copies = rounded[node];
     RETURN_IF_ERROR(graph.nodes[node].layer->Bind(binding));
   }
   return absl::OkStatus();
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
-// gradient, later ones add. A tensor within a concatenation has its gradient in the concatenation's
-// own; there the concatenation must be the first to reach it, as concat_layout.h makes sure, and
-// has nothing to do.
+// gradient, later ones add. To an output the loss comes first. A tensor within a concatenation has
+// its gradient in the concatenation's own; there the concatenation must be the first to reach it, as
+// concat_layout.h makes sure, and has nothing to do.
 void Network::Rep::BindNodes() {
   std::vector<bool> has_gradient(graph.tensors.size(), false);
+  for (const int output : graph.outputs) has_gradient[output] = true;
   nodes.resize(graph.nodes.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const GraphNode& node = graph.nodes[i];
     BoundNode& bound = nodes[i];
     bound.layer = node.layer.get();
-    for (const int t : node.inputs) {
-      bound.xs.push_back(memory.values[t]);
-      bound.dxs.push_back({memory.gradients[t], has_gradient[t]});
-      has_gradient[t] = true;
-    }
     for (const int t : node.outputs) {
       bound.ys.push_back(memory.values[t]);
       bound.dys.push_back(memory.gradients[t]);
       bound.needs_backward |= graph.tensors[t].needs_gradient;
-      if (graph.tensors[t].consumers.empty() && t != graph.output) {
+      // Nobody reads it, or only layers that pass no gradient on.
+      if (graph.tensors[t].needs_gradient && !has_gradient[t] && !graph.IsOutput(t)) {
         bound.unread_dys.push_back(memory.gradients[t]);
       }
+    }
+    for (const int t : node.inputs) {
+      bound.xs.push_back(memory.values[t]);
+      bound.dxs.push_back({memory.gradients[t], has_gradient[t]});
+      if (bound.needs_backward) has_gradient[t] = true;
     }
   }
 }
@@ -182,10 +224,11 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& o
   CHECK(options.backend != nullptr && options.collective != nullptr);
   CHECK(options.max_samples > 0) << options.max_samples;
   auto rep = std::make_unique<Rep>(options);
-  ASSIGN_OR_RETURN(rep->graph, BuildGraph(options.model, options.inputs));
+  ASSIGN_OR_RETURN(rep->graph, BuildGraph(options.model, options.inputs, options.dtype));
   ASSIGN_OR_RETURN(rep->optimizer, NewDenseOptimizer(options.optimizer));
   RETURN_IF_ERROR(rep->Allocate());
   rep->SetInitialValues();
+  rep->RefreshCopies();
   RETURN_IF_ERROR(rep->BindLayers());
   rep->BindNodes();
   return std::unique_ptr<Network>(new Network(std::move(rep)));
@@ -216,34 +259,35 @@ absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   return absl::OkStatus();
 }
 
-std::vector<float> Network::ReadLogits() {
+std::vector<float> Network::ReadLogits(int task) {
   // Logits lie a cache line apart, and a device copies a column of single values slowly.
-  const Tensor packed = rep_->packed_logits.FirstRows(rep_->samples);
-  rep_->backend->Copy(rep_->Logits(), packed, /*add=*/false);
+  const Tensor packed = rep_->packed_outputs[task].FirstRows(rep_->samples);
+  rep_->backend->Copy(rep_->Output(task), packed, /*add=*/false);
   return ReadFloats(rep_->backend, packed);
 }
 
+int Network::num_tasks() const { return static_cast<int>(rep_->graph.outputs.size()); }
+
+int64_t Network::num_outputs(int task) const { return rep_->packed_outputs[task].cols; }
+
 void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weights,
                    absl::Span<const float> mask) {
-  Rep& rep = *rep_;
-  const auto copy_in = [&rep](absl::Span<const float> host, Tensor device) -> Tensor {
-    CHECK(static_cast<int64_t>(host.size()) == rep.samples) << host.size();
-    CopyIn(rep.backend, host, device.FirstRows(rep.samples));
-    return device.FirstRows(rep.samples);
-  };
-  const Tensor labels_in = copy_in(labels, rep.labels);
-  const Tensor weights_in = weights.empty() ? Tensor() : copy_in(weights, rep.weights);
-  const Tensor mask_in = mask.empty() ? Tensor() : copy_in(mask, rep.mask);
-  Tensor dlogits = rep.memory.gradients[rep.graph.output];
-  CHECK(!dlogits.empty()) << "nothing of the model can be trained";
-  rep.backend->BceWithLogits(rep.Logits(), labels_in, weights_in, mask_in,
-                             dlogits.FirstRows(rep.samples), rep.loss_sums);
+  const LossTargets targets = {labels, weights, mask, {}};
+  Loss(absl::MakeConstSpan(&targets, 1));
 }
 
-LossSums Network::ReadLoss() {
-  const std::vector<double> sums = ReadDoubles(rep_->backend, rep_->loss_sums);
-  return {sums[0], sums[1]};
+void Network::Loss(absl::Span<const LossTargets> targets) {
+  std::vector<Tensor> outputs, gradients;
+  for (int t = 0; t < num_tasks(); ++t) {
+    outputs.push_back(rep_->Output(t));
+    const Tensor gradient = rep_->memory.gradients[rep_->graph.outputs[t]];
+    CHECK(!gradient.empty()) << "nothing that output " << t << " reads can be trained";
+    gradients.push_back(gradient.FirstRows(rep_->samples));
+  }
+  rep_->losses->Compute(rep_->control, targets, outputs, gradients);
 }
+
+LossSums Network::ReadLoss() { return rep_->losses->Read(); }
 
 absl::Status Network::Backward() {
   CHECK(rep_->pass.training) << "Backward of an evaluation";
@@ -266,37 +310,65 @@ int64_t Network::CountNonFiniteGradients() {
   return static_cast<int64_t>(ReadDoubles(backend, rep_->non_finite)[0]);
 }
 
-absl::Status Network::AllReduce(absl::Span<float> sums) {
-  CHECK(sums.size() <= kExtraSums) << sums.size();
+// In place where the host can reach the gradients; otherwise there and back.
+absl::Status Network::StartReduce() {
   Rep& rep = *rep_;
-  const int64_t size = rep.parameter_layout.size;
-  // In place where the host can reach the gradients; otherwise there and back.
-  rep.backend->Sync();
-  float* host = static_cast<float*>(rep.backend->HostView(rep.gradients.data));
-  const bool copied = host == nullptr;
-  if (copied) {
-    rep.host_reduction.resize(size + kExtraSums);
-    host = rep.host_reduction.data();
-    CopyOut(rep.backend, rep.gradients, absl::MakeSpan(host, size));
+  CHECK(rep.reduction == nullptr) << "the gradients are being reduced";
+  Collective* const collective = rep.options.collective;
+  absl::Span<float> host = rep.host_gradients;
+  if (host.empty()) {
     rep.backend->Sync();
+    host = absl::MakeSpan(static_cast<float*>(rep.backend->HostView(rep.gradients.data)),
+                          rep.parameter_layout.size);
+  } else {
+    CopyOut(rep.backend, rep.gradients, host);
+    rep.backend->Record(Lane::kOperations, rep.copied_out.get());
+    RETURN_IF_ERROR(AwaitEvent(rep.backend, rep.copied_out.get(), kForever,
+                               [&] { return !collective->status().ok(); }));
   }
-  // There is room for the sums behind the gradients, so that one allreduce carries both.
-  std::copy(sums.begin(), sums.end(), host + size);
-  RETURN_IF_ERROR(rep.options.collective->AllReduceSum(absl::MakeSpan(host, size + sums.size())));
-  std::copy_n(host + size, sums.size(), sums.begin());
-  if (copied) CopyIn(rep.backend, absl::MakeSpan(host, size), rep.gradients);
+  rep.reduction = collective->StartAllReduceSum(host);
+  return absl::OkStatus();
+}
+
+absl::Status Network::FinishReduce() {
+  Rep& rep = *rep_;
+  CHECK(rep.reduction != nullptr) << "no reduction was started";
+  RETURN_IF_ERROR(rep.reduction->Wait(kForever));
+  rep.reduction.reset();
+  if (!rep.host_gradients.empty()) CopyIn(rep.backend, rep.host_gradients, rep.gradients);
   return absl::OkStatus();
 }
 
 Tensor Network::gradients() const { return rep_->gradients; }
 Tensor Network::parameters() const { return rep_->parameters; }
 
-absl::Status Network::Step(const DenseStep& step) {
-  rep_->optimizer->Step(rep_->backend, step.step, CoefficientsOf(rep_->options.optimizer, step),
-                        rep_->gradients, rep_->parameters, rep_->slots);
-  for (BoundNode& node : rep_->nodes) RETURN_IF_ERROR(node.layer->EndStep());
+absl::Status Network::Step(const DenseStep& step, const StepTotals& totals) {
+  Rep& rep = *rep_;
+  float sums[kNumStepSums];
+  sums[kStepSamples] = totals.samples;
+  sums[kStepWeight] = totals.weight;
+  sums[kStepNotFinite] = totals.not_finite;
+  CopyIn(rep.backend, sums, rep.step_sums);
+  const DenseOptimizerConfig& config = rep.options.optimizer;
+  StepPlan plan = PlanOf(config, *rep.optimizer, step);
+  plan.gradient_scale = rep.gradient_scale.rule;
+  rep.backend->DecideStep(plan, rep.step_sums, rep.control);
+  rep.optimizer->Step(rep.backend, rep.control, config.l2(), rep.gradients, rep.parameters,
+                      rep.slots);
+  rep.RefreshCopies();
+  for (BoundNode& node : rep.nodes) RETURN_IF_ERROR(node.layer->EndStep());
+  // A scale that never moves is known without a wait.
+  if (rep.gradient_scale.moves()) {
+    const StepControl decided = ReadControl();
+    rep.gradient_scale.scale = decided.gradient_scale;
+    rep.gradient_scale.clean_steps = decided.clean_steps;
+  }
   return absl::OkStatus();
 }
+
+const GradientScale& Network::gradient_scale() const { return rep_->gradient_scale; }
+
+StepControl Network::ReadControl() { return satrap::ReadControl(rep_->backend, rep_->control); }
 
 int64_t Network::num_parameters() const {
   int64_t count = 0;
@@ -372,6 +444,7 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
         absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not have"));
   }
   for (const auto& [array, to] : copies) CopyIn(rep_->backend, array->values, to);
+  rep_->RefreshCopies();
   return absl::OkStatus();
 }
 

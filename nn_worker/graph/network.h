@@ -6,11 +6,16 @@
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
 //                                                reads
 //     Forward(samples, pass)
-//     Loss(labels, weights, mask)                dlogits are a sum over samples, not a mean
+//     Loss(targets of each task)                 dlogits are a sum over samples, not a mean
 //     Backward()
-//     read input_gradient(i)                     sums too: scatter them to the rows
-//     AllReduce(sums)                            the parameter gradients, and sums of the caller
-//     Step(dense_step)                           or nothing if the step does not count
+//     StartReduce()                              the parameter gradients, over all ranks
+//     read input_gradient(i)                     sums too: scatter them to the rows, meanwhile
+//     FinishReduce()                             then the caller reduces the totals
+//     Step(dense_step, totals)                   changes nothing unless it counts and is finite
+//
+// Precision. With a dtype of 16 bits, values of samples and their gradients have it, and products
+// multiply a copy of the weights that is rounded after each step. All else, and what is saved, stays
+// F32 or F64.
 //
 // Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
 // allocates them and all workspace, for `max_samples`. Parameters begin at multiples of a cache
@@ -35,33 +40,16 @@
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/dense_checkpoint.h"
-#include "nn_worker/graph/graph_inputs.h"
+#include "nn_worker/graph/loss_scale.h"
+#include "nn_worker/graph/network_options.h"
+#include "nn_worker/graph/task_losses.h"
 #include "nn_worker/layer/layer.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
-#include "proto/model.pb.h"
 
 namespace satrap {
 
-struct NetworkOptions {
-  ModelConfig model;  // with its layers, not only the name of a zoo file
-  GraphInputs inputs;
-  DenseOptimizerConfig optimizer;
-  uint64_t seed = 1;
-  int64_t max_samples = 0;           // of one part
-  Backend* backend = nullptr;        // outlives the network
-  Collective* collective = nullptr;  // of the ranks; outlives the network
-};
-
-struct LossSums {
-  double loss = 0;    // sum of weight * loss
-  double weight = 0;  // sum of weight; of samples that are not masked
-};
-
 class Network {
  public:
-  // The most sums that AllReduce takes besides the gradients.
-  static constexpr int kExtraSums = 8;
-
   // INVALID_ARGUMENT for a model that does not fit its inputs (graph_builder.h) or an optimizer out
   // of range; RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkOptions& options);
@@ -78,42 +66,51 @@ class Network {
   // (max_samples, values of one sample), valid after Backward for the rows of the part. Empty for
   // "numeric", for lengths and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
-  // What the views are memory of.
-  Backend* backend() const;
+  Backend* backend() const;  // what the views are memory of
 
-  // Computes the logits of rows [0, samples) of the inputs. An evaluation uses no collective, takes
+  // Computes the outputs of rows [0, samples) of the inputs. An evaluation uses no collective, takes
   // batch norm's running statistics and drops nothing; a row's logit then depends on that row
   // alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
-  // A copy of the last Forward's logits, one a sample. Waits for the backend.
-  std::vector<float> ReadLogits();
+  // Tasks, and the values a sample that the output of one has.
+  int num_tasks() const;
+  int64_t num_outputs(int task) const;
+  // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
+  std::vector<float> ReadLogits(int task = 0);
 
-  // Enqueues the loss and its gradient. Empty weights or an empty mask mean all 1. A mask of 0
-  // leaves a sample out. REQUIRES: a Forward; labels.size() == samples, weights and mask likewise
-  // unless empty
+  // Enqueues the losses of all tasks and their gradients. REQUIRES: a Forward; targets.size() ==
+  // num_tasks(); labels.size() == samples, the others likewise unless empty
+  void Loss(absl::Span<const LossTargets> targets);
+  // The same of a network with one task.
   void Loss(absl::Span<const float> labels, absl::Span<const float> weights,
             absl::Span<const float> mask);
-  // Of the last Loss, over this rank's part. Waits for the backend.
+  // Of the last Loss, over all tasks and this rank's part. Waits for the backend.
   LossSums ReadLoss();
 
   // REQUIRES: a training Forward and its Loss. An error is the collective's.
   absl::Status Backward();
-  // Gradients of parameters (before the reduction: this rank's; after: all ranks') and of inputs
-  // that are not finite. Waits for the backend.
+  // Begins to add up the parameter gradients over all ranks, in place. Waits for the backend. Until
+  // FinishReduce the collective has no other call, and nothing else touches gradients(). An error is
+  // the collective's, or the device's. The destructor waits for the sum.
+  absl::Status StartReduce();
+  // Waits for the sums. An error is the collective's. REQUIRES: StartReduce
+  absl::Status FinishReduce();
+  // Gradients of parameters (before the reduction: this rank's; after: all ranks', which finds sums
+  // that are too large as well) and of inputs that are not finite. Waits for the backend.
   int64_t CountNonFiniteGradients();
-
-  // Adds up the gradients and `sums` over all ranks, in place and in one allreduce: every rank
-  // calls it with the same number of sums. Waits for the backend. An error is the collective's.
-  // REQUIRES: sums.size() <= kExtraSums
-  absl::Status AllReduce(absl::Span<float> sums);
 
   // For tests and tools: the whole flat buffers, (1, values), gaps included.
   Tensor gradients() const;
   Tensor parameters() const;
 
-  // Applies one optimizer step with the reduced gradients; running statistics follow. Every rank
-  // calls it, with equal arguments, or none. An error is the collective's.
-  absl::Status Step(const DenseStep& step);
+  // Ends the step: if it counts and is finite, one optimizer step, and running statistics follow.
+  // Every rank calls it in every step, with equal arguments. An error is the collective's.
+  absl::Status Step(const DenseStep& step, const StepTotals& totals);
+  // What the last Step decided. Waits for the backend.
+  StepControl ReadControl();
+  // What Loss multiplies the gradients by, as the last Step has left it. All gradients of samples and
+  // of parameters carry it until Step takes it out again.
+  const GradientScale& gradient_scale() const;
 
   // Trainable values, without gaps: what papers count.
   int64_t num_parameters() const;

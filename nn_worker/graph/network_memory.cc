@@ -11,13 +11,37 @@
 namespace satrap {
 namespace {
 
-absl::StatusOr<Tensor> AllocateBlock(int64_t rows, int64_t cols, Backend* backend) {
-  return AllocateTensor(backend, DType::kF32, rows, cols, PaddedStride(DType::kF32, cols));
+absl::StatusOr<Tensor> AllocateBlock(DType dtype, int64_t rows, int64_t cols, Backend* backend) {
+  return AllocateTensor(backend, dtype, rows, cols, PaddedStride(dtype, cols));
 }
 
 bool IsFreeInput(const Graph& graph, int tensor) {
   return tensor < graph.num_inputs && graph.tensors[tensor].within < 0 &&
          !graph.tensors[tensor].consumers.empty();
+}
+
+// The graph inputs of `dtype` that lie outside any concatenation, in one block.
+absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_samples,
+                                Backend* backend, ActivationMemory* memory) {
+  std::vector<int> inputs;
+  int64_t all_cols = 0;
+  for (int t = 0; t < graph.num_inputs; ++t) {
+    if (!IsFreeInput(graph, t) || graph.tensors[t].dtype != dtype) continue;
+    inputs.push_back(t);
+    all_cols += ShapeSize(graph.tensors[t].shape);
+  }
+  if (inputs.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Tensor values, AllocateBlock(dtype, max_samples, all_cols, backend));
+  ASSIGN_OR_RETURN(const Tensor gradients, AllocateBlock(dtype, max_samples, all_cols, backend));
+  if (all_cols > 0) memory->input_gradient_blocks.push_back(gradients);
+  int64_t column = 0;
+  for (const int t : inputs) {
+    const int64_t cols = ShapeSize(graph.tensors[t].shape);
+    memory->values[t] = values.Columns(column, cols);
+    if (graph.tensors[t].needs_gradient) memory->gradients[t] = gradients.Columns(column, cols);
+    column += cols;
+  }
+  return absl::OkStatus();
 }
 
 void Append(int node, const std::string& layer, ParameterSpec spec, FlatLayout* layout) {
@@ -40,27 +64,16 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
   memory.values.resize(count);
   memory.gradients.resize(count);
 
-  int64_t input_cols = 0;
-  for (int t = 0; t < graph.num_inputs; ++t) {
-    if (IsFreeInput(graph, t)) input_cols += ShapeSize(graph.tensors[t].shape);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    RETURN_IF_ERROR(AllocateFreeInputs(graph, dtype, max_samples, backend, &memory));
   }
-  ASSIGN_OR_RETURN(const Tensor inputs, AllocateBlock(max_samples, input_cols, backend));
-  ASSIGN_OR_RETURN(const Tensor input_gradients, AllocateBlock(max_samples, input_cols, backend));
-  if (input_cols > 0) memory.input_gradient_blocks.push_back(input_gradients);
-
-  int64_t column = 0;
-  for (int t = 0; t < count; ++t) {
+  for (int t = graph.num_inputs; t < count; ++t) {
     const GraphTensor& tensor = graph.tensors[t];
+    if (tensor.within >= 0) continue;
     const int64_t cols = ShapeSize(tensor.shape);
-    if (IsFreeInput(graph, t)) {
-      memory.values[t] = inputs.Columns(column, cols);
-      if (tensor.needs_gradient) memory.gradients[t] = input_gradients.Columns(column, cols);
-      column += cols;
-    } else if (t >= graph.num_inputs && tensor.within < 0) {
-      ASSIGN_OR_RETURN(memory.values[t], AllocateBlock(max_samples, cols, backend));
-      if (!tensor.needs_gradient) continue;
-      ASSIGN_OR_RETURN(memory.gradients[t], AllocateBlock(max_samples, cols, backend));
-    }
+    ASSIGN_OR_RETURN(memory.values[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
+    if (!tensor.needs_gradient) continue;
+    ASSIGN_OR_RETURN(memory.gradients[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
   }
 
   // A concatenation may itself lie within another, so its own place is found first.
@@ -111,6 +124,18 @@ FlatLayout LayoutStates(const Graph& graph) {
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer) {
   return buffer.Columns(array.begin, array.spec.rows * array.spec.cols)
       .Reshaped(array.spec.rows, array.spec.cols);
+}
+
+absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
+                                                   Backend* backend) {
+  std::vector<Tensor> copies(layout.arrays.size());
+  if (DTypeBytes(dtype) != 2) return copies;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const ParameterSpec& spec = layout.arrays[i].spec;
+    if (!spec.in_products) continue;
+    ASSIGN_OR_RETURN(copies[i], AllocateBlock(dtype, spec.rows, spec.cols, backend));
+  }
+  return copies;
 }
 
 }  // namespace satrap

@@ -2,9 +2,10 @@
 //
 //   activations  One block for each tensor, its rows padded to a multiple of a cache line. A tensor
 //                that lies within a concatenation is a range of columns of that block. Graph inputs
-//                outside any concatenation share one block. Gradients likewise.
-//   parameters   One flat buffer each for the values, the gradients (and the caller's extra sums),
-//                every optimizer slot, and the states.
+//                outside any concatenation share one block for each dtype. Gradients likewise.
+//   parameters   One flat buffer each for the values, the gradients, every optimizer slot, and the
+//                states. All F32; a network that computes in 16 bits has copies of some of them, with
+//                padded rows.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
@@ -46,6 +47,11 @@ FlatLayout LayoutStates(const Graph& graph);
 
 // (rows, cols) of `array` within its flat buffer, which is one row.
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
+
+// For each array of `layout` memory of `dtype` for a copy, rows padded, if it is a factor of
+// products (ParameterSpec) and `dtype` has 16 bits; otherwise an empty tensor.
+absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
+                                                   Backend* backend);
 
 }  // namespace satrap
 

@@ -42,6 +42,21 @@ constexpr char kBatchNorm[] = R"(
   layers { name: "linear" inputs: "*.linear" sum {} }
   layers { name: "logit" inputs: "deep" inputs: "linear" add {} })";
 
+// Tasks with one layer in common. Other layers read the outputs of two of them.
+constexpr char kTasks[] = R"(
+  layers { name: "shared" inputs: "*.embedding" inputs: "numeric"
+           mlp { units: 9 activation: TANH output_units: 6 } }
+  layers { name: "click" inputs: "shared" linear { units: 1 } }
+  layers { name: "kind" inputs: "shared" linear { units: 3 } }
+  layers { name: "linear" inputs: "*.linear" sum {} }
+  layers { name: "rating" inputs: [ "click", "linear" ] add {} }
+  layers { name: "joined" inputs: [ "kind", "click" ]
+           mlp { units: 2 activation: TANH output_units: 1 } }
+  tasks { name: "click" output: "click" }
+  tasks { name: "kind" output: "kind" loss: SOFTMAX_CROSS_ENTROPY weight: 0.5 }
+  tasks { name: "rating" output: "rating" loss: MSE weight: 2 }
+  tasks { name: "joined" output: "joined" })";
+
 NetworkOptions Options(const std::string& model, Backend* backend, Collective* collective) {
   NetworkOptions options;
   CHECK(google::protobuf::TextFormat::ParseFromString(model, &options.model)) << model;
@@ -103,28 +118,75 @@ class Rank {
   absl::Status ForwardBackward(int64_t step, int64_t begin, int64_t count) {
     if (absl::Status s = network_->Forward(count, PassContext::Training(step, begin)); !s.ok())
       return s;
-    network_->Loss(labels_, weights_, {});
+    if (network_->num_tasks() == 1 && groups_.empty()) {
+      network_->Loss(labels_, weights_, {});
+    } else {
+      network_->Loss(Targets(begin));
+    }
     return network_->Backward();
   }
   void Train(int64_t step, int64_t begin, int64_t count) {
     Fill(step, begin, count);
     CHECK_OK(ForwardBackward(step, begin, count));
     float weight = static_cast<float>(network_->ReadLoss().weight);
-    CHECK_OK(network_->AllReduce(absl::MakeSpan(&weight, 1)));
-    CHECK_OK(network_->Step({step, weight, 1}));
+    CHECK_OK(network_->StartReduce());
+    CHECK_OK(network_->FinishReduce());
+    CHECK_OK(collective_->AllReduceSum(absl::MakeSpan(&weight, 1)));
+    CHECK_OK(network_->Step({step}, {1, weight, 0}));
+  }
+  // Gives every sample a group from here on.
+  void SetGroups(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) groups_.push_back(static_cast<uint64_t>(i % 4));
   }
   std::vector<float> Weights() { return ReadFloats(backend(), network_->parameters()); }
 
  private:
+  // Each task but the first leaves out some samples; no task counts samples 3, 15, 27, ...
+  std::vector<LossTargets> Targets(int64_t begin) {
+    masks_.assign(network_->num_tasks(), std::vector<float>(labels_.size(), 1.0f));
+    std::vector<LossTargets> targets;
+    for (int t = 0; t < network_->num_tasks(); ++t) {
+      for (size_t i = 0; i < labels_.size(); ++i) {
+        const int64_t sample = begin + static_cast<int64_t>(i);
+        if (sample % 12 == 3 || (t > 0 && sample % 5 == t)) masks_[t][i] = 0;
+      }
+      targets.push_back({labels_, weights_, masks_[t], groups_});
+    }
+    return targets;
+  }
+
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Collective> collective_;
   std::unique_ptr<Network> network_;
   std::vector<float> labels_, weights_;
+  std::vector<std::vector<float>> masks_;  // by task
+  std::vector<uint64_t> groups_;
 };
 
-TEST(NetworkTest, GradientsAreThoseOfTheLoss) {
+// Trains `steps` steps of 120 samples, cut into `parts`, one a rank; gives the weights of each
+// rank.
+std::vector<std::vector<float>> TrainInParts(const std::string& model,
+                                             const std::vector<int64_t>& parts, int64_t steps) {
+  auto collectives = NewLocalCollectives(static_cast<int>(parts.size()));
+  std::vector<std::vector<float>> weights(parts.size());
+  std::vector<std::thread> threads;
+  int64_t begin = 0;
+  for (size_t r = 0; r < parts.size(); ++r) {
+    threads.emplace_back([&, r, begin] {
+      Rank rank(model, std::move(collectives[r]));
+      for (int64_t step = 0; step < steps; ++step) rank.Train(step, begin, parts[r]);
+      weights[r] = rank.Weights();
+    });
+    begin += parts[r];
+  }
+  for (std::thread& thread : threads) thread.join();
+  return weights;
+}
+
+void ExpectGradientsOfTheLoss(const std::string& model, int64_t groups = 0) {
   constexpr int64_t kSamples = 70;
-  Rank rank(kSmooth);
+  Rank rank(model);
+  if (groups > 0) rank.SetGroups(groups);
   rank.Fill(0, 0, kSamples);
   ASSERT_TRUE(rank.ForwardBackward(0, 0, kSamples).ok());
   const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());
@@ -160,6 +222,33 @@ TEST(NetworkTest, GradientsAreThoseOfTheLoss) {
   }
 }
 
+TEST(NetworkTest, GradientsAreThoseOfTheLoss) { ExpectGradientsOfTheLoss(kSmooth); }
+
+TEST(NetworkTest, GradientsOfAllTasksAddUp) { ExpectGradientsOfTheLoss(kTasks); }
+
+TEST(NetworkTest, GradientsOfPairsAreThoseOfTheLoss) {
+  const std::string pairs = std::string(kSmooth) + "tasks { name: 'r' loss: BPR weight: 0.5 }";
+  ExpectGradientsOfTheLoss(pairs, /*groups=*/70);
+}
+
+TEST(NetworkTest, TheWeightOfAStepIsThatOfTheSamplesThatATaskCounts) {
+  Rank rank(kTasks);
+  rank.Fill(0, 0, 60);
+  ASSERT_TRUE(rank.ForwardBackward(0, 0, 60).ok());
+  double weight = 0;
+  for (int64_t i = 0; i < 60; ++i) {
+    if (i % 12 != 3) weight += static_cast<double>(1 + RandomBits(8, 0, i) % 2);
+  }
+  EXPECT_EQ(rank->ReadLoss().weight, weight);
+  EXPECT_EQ(rank->num_outputs(1), 3);
+  EXPECT_EQ(rank->ReadLogits(1).size(), 180u);
+}
+
+TEST(NetworkTest, OneTaskOfItsOwnIsTheModelWithoutTasks) {
+  const std::string named = std::string(kSmooth) + "tasks { name: 'click' }";
+  EXPECT_EQ(TrainInParts(named, {60, 60}, 10), TrainInParts(kSmooth, {60, 60}, 10));
+}
+
 TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   Rank rank(kSmooth);
   EXPECT_TRUE(rank->input_view(5).empty());
@@ -168,28 +257,45 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// Trains `steps` steps of 120 samples, cut into `parts`, one a rank; gives the weights of each
-// rank.
-std::vector<std::vector<float>> TrainInParts(const std::string& model,
-                                             const std::vector<int64_t>& parts, int64_t steps) {
-  auto collectives = NewLocalCollectives(static_cast<int>(parts.size()));
-  std::vector<std::vector<float>> weights(parts.size());
-  std::vector<std::thread> threads;
-  int64_t begin = 0;
-  for (size_t r = 0; r < parts.size(); ++r) {
-    threads.emplace_back([&, r, begin] {
-      Rank rank(model, std::move(collectives[r]));
-      for (int64_t step = 0; step < steps; ++step) rank.Train(step, begin, parts[r]);
-      weights[r] = rank.Weights();
-    });
-    begin += parts[r];
+// user.embedding is read by the fm and by a stop, item.embedding only by a stop; and the mlp's input
+// is trained by nobody, since what reads it is behind a stop.
+TEST(NetworkTest, NothingIsTrainedThroughAStop) {
+  const std::string fm = R"(
+    layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }
+    layers { name: "linear" inputs: "*.linear" sum {} })";
+  Rank rank(fm + R"(
+    layers { name: "user_stop" inputs: "user.embedding" stop_gradient {} }
+    layers { name: "item_deep" inputs: "item.embedding" linear { units: 2 } }
+    layers { name: "item_stop" inputs: "item_deep" stop_gradient {} }
+    layers { name: "deep" inputs: "user_stop" inputs: "item_stop" mlp { units: 3 output_units: 1 } }
+    layers { name: "logit" inputs: "fm" inputs: "linear" inputs: "deep" add {} })");
+  rank.Fill(0, 0, 5);
+  for (int round = 0; round < 2; ++round) {
+    // What the memory holds from before must not be added to.
+    rank.backend()->Fill(rank->input_gradient(1), 7);
+    rank.backend()->Fill(rank->gradients(), 7);
+    ASSERT_TRUE(rank.ForwardBackward(0, 0, 5).ok());
   }
-  for (std::thread& thread : threads) thread.join();
-  return weights;
+  EXPECT_EQ(ReadFloats(rank.backend(), rank->input_gradient(3).FirstRows(5)),
+            std::vector<float>(20, 0));
+  const std::vector<float> dlogit =
+      ReadFloats(rank.backend(), rank->input_gradient(2).FirstRows(5));
+  const std::vector<float> user = ReadFloats(rank.backend(), rank->input_view(1).FirstRows(5));
+  const std::vector<float> got = ReadFloats(rank.backend(), rank->input_gradient(1).FirstRows(5));
+  for (size_t c = 0; c < got.size(); ++c) {
+    // Of fm(u, u) = u . u the gradient is 2 u.
+    EXPECT_NEAR(got[c], 2 * user[c] * dlogit[c / 4], 1e-5) << c;
+  }
+  // The weights before the stop stay as they are, those behind it are trained.
+  const std::vector<std::string> names = rank->parameter_names();
+  ASSERT_EQ(names[0], "item_deep.weight");
+  const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());
+  for (int c = 0; c < 8; ++c) EXPECT_EQ(gradients[c], 0) << c;
+  EXPECT_NE(gradients[32], 0) << "deep/linear_0.weight";
 }
 
 TEST(NetworkTest, UnequalPartsAreOneMachine) {
-  for (const char* model : {kSmooth, kBatchNorm}) {
+  for (const char* model : {kSmooth, kBatchNorm, kTasks}) {
     const std::vector<float> whole = TrainInParts(model, {120}, 100)[0];
     for (const std::vector<int64_t>& parts :
          {std::vector<int64_t>{60, 60}, std::vector<int64_t>{1, 90, 0, 29}}) {
@@ -237,6 +343,29 @@ TEST(NetworkTest, ABackendThatRunsOperationsLaterGivesTheSameBits) {
   }
 }
 
+// Each rank's gradient is finite, but their sum is not.
+TEST(NetworkTest, AReducedGradientThatIsTooLargeIsNotFinite) {
+  auto collectives = NewLocalCollectives(2);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      Rank rank(kSmooth, std::move(collectives[r]));
+      rank.Fill(0, 0, 10);
+      CHECK_OK(rank.ForwardBackward(0, 0, 10));
+      SetValueAt(rank.backend(), rank->gradients(), 0, 0, 3e38f);
+      EXPECT_EQ(rank->CountNonFiniteGradients(), 0);
+      ASSERT_TRUE(rank->StartReduce().ok());
+      ASSERT_TRUE(rank->FinishReduce().ok());
+      EXPECT_EQ(rank->CountNonFiniteGradients(), 1);
+      const std::vector<float> before = rank.Weights();
+      ASSERT_TRUE(rank->Step({0}, {20, 20, 2}).ok());
+      EXPECT_EQ(rank.Weights(), before);
+      EXPECT_EQ(rank->ReadControl().overflows, 1u);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(NetworkTest, TrainingLowersTheLoss) {
   Rank rank(kBatchNorm);
   rank.Train(0, 0, 100);
@@ -244,7 +373,7 @@ TEST(NetworkTest, TrainingLowersTheLoss) {
   for (int64_t step = 1; step < 60; ++step) {
     rank.Fill(0, 0, 100);  // the same samples
     ASSERT_TRUE(rank.ForwardBackward(step, 0, 100).ok());
-    ASSERT_TRUE(rank->Step({step, 150, 1}).ok());
+    ASSERT_TRUE(rank->Step({step}, {1, 150, 0}).ok());
   }
   EXPECT_LT(rank->ReadLoss().loss, 0.8 * first);
 }
@@ -349,7 +478,7 @@ TEST(NetworkTest, WorksWithoutNumerics) {
   ASSERT_TRUE((*network)->Forward(2, PassContext::Training(0, 0)).ok());
   (*network)->Loss({1, 0}, {}, {});
   ASSERT_TRUE((*network)->Backward().ok());
-  ASSERT_TRUE((*network)->Step({0, 2, 1}).ok());
+  ASSERT_TRUE((*network)->Step({0}, {1, 2, 0}).ok());
 }
 
 TEST(NetworkTest, RefusesAModelThatDoesNotFit) {

@@ -30,6 +30,7 @@ class BatchNormLayer final : public Layer {
   absl::Status Bind(const LayerBinding& binding) override {
     backend_ = binding.backend;
     collective_ = binding.collective;
+    control_ = binding.control;
     gamma_ = binding.parameters[0];
     beta_ = binding.parameters[1];
     gamma_gradient_ = binding.gradients[0];
@@ -71,8 +72,9 @@ class BatchNormLayer final : public Layer {
   }
 
   absl::Status EndStep() override {
+    // Also in a step that changes nothing: only the control knows, and the other ranks wait here.
     if (!global()) RETURN_IF_ERROR(Reduce(sums_));
-    backend_->BatchNormRunning(sums_, config_.momentum(), mean_, variance_);
+    backend_->BatchNormRunning(control_, sums_, config_.momentum(), mean_, variance_);
     return absl::OkStatus();
   }
 
@@ -92,6 +94,7 @@ class BatchNormLayer final : public Layer {
   int64_t dim_ = 0;
   Backend* backend_ = nullptr;
   Collective* collective_ = nullptr;
+  Tensor control_;
   Tensor gamma_, beta_, gamma_gradient_, beta_gradient_, mean_, variance_;
   Tensor stats_;  // of the last training pass: mean, 1 / std
   Tensor sums_;   // of the last training pass, as Backend::Moments

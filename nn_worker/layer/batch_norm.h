@@ -6,8 +6,9 @@
 // (GLOBAL). GLOBAL adds up its sums over all ranks, forward and backward, so parts of any size,
 // even empty ones, give what one machine would compute from the global batch. Evaluation uses the
 // running statistics. In both scopes these follow the global batch, each sample with the same
-// weight, and they change in EndStep only, so a step that does not count leaves them alone. LOCAL
-// adds up its sums over the ranks there; GLOBAL already has them.
+// weight, and they change in EndStep only, if the control applies: a step that does not count or is
+// not finite leaves them alone. LOCAL adds up its sums over the ranks there, in every step; GLOBAL
+// already has them.
 
 #ifndef SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_
 #define SATRAP_NN_WORKER_LAYER_BATCH_NORM_H_

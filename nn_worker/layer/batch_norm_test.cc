@@ -98,7 +98,10 @@ TEST_P(BatchNormLayerTest, RunningStatisticsMoveOnlyWhenTheStepCounts) {
   tester.Set(tester.inputs()[0], 0, 0, 1);
   tester.Set(tester.inputs()[0], 1, 0, 3);
   ASSERT_TRUE(tester.Forward().ok());
+  tester.DecideStep(false);
+  ASSERT_TRUE(tester.layer()->EndStep().ok());
   EXPECT_EQ(tester.Get(tester.states()[0]), 0);
+  tester.DecideStep(true);
   ASSERT_TRUE(tester.layer()->EndStep().ok());
   EXPECT_FLOAT_EQ(tester.Get(tester.states()[0]), 1);    // 0.5 * 0 + 0.5 * 2
   EXPECT_FLOAT_EQ(tester.Get(tester.states()[1]), 1.5);  // 0.5 * 1 + 0.5 * 2, unbiased

@@ -4,7 +4,7 @@
 //
 // Life: NewLayer (layer_factory.h); Infer once, with the shapes of its inputs; then parameters()
 // and states() say what it needs; Bind once; then Forward, and after a training Forward at most one
-// Backward; EndStep after a step that counted.
+// Backward; EndStep at the end of every step.
 //
 // Memory. Parameters, their gradients and the states lie in the network's flat buffers; a layer
 // gets views. What it needs between Forward and Backward it reads again from x and y, which stay
@@ -15,6 +15,9 @@
 // order of the inputs: the same tensor may be given twice. The layer may overwrite dy. A dx never
 // overlaps an x, a y or the dy, with one exception: the dx of a layer whose output holds its inputs
 // (inputs_within_output) may be the matching columns of dy.
+//
+// Dtypes. xs, ys and their gradients may be F32, F16 or BF16, one beside another; parameters,
+// gradients of parameters, states and what a layer allocates for itself are F32 or F64.
 //
 // Zero samples are legal. A layer that uses the collective makes the same calls then, or the other
 // ranks would wait for it.
@@ -47,6 +50,9 @@ struct ParameterSpec {
   int64_t cols = 1;
   Initial initial = Initial::kConstant;
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
+  // A factor of the layer's products. In a network that computes in 16 bits the layer gets a copy of
+  // it in 16 bits, rounded after each step.
+  bool in_products = false;
 };
 
 // Values that belong to a model but have no gradient, such as running statistics. One row.
@@ -61,10 +67,14 @@ struct LayerBinding {
   Collective* collective = nullptr;  // outlives the layer
   int64_t max_samples = 0;
   uint64_t seed = 0;  // of this layer
+  Tensor control;     // of the network (Backend::DecideStep), for EndStep
   // In the order of parameters() and states(); rows without gaps.
   absl::Span<const Tensor> parameters;
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
+  // In the order of parameters(), rows may have gaps; empty tensors for those that have no copy. No
+  // elements at all: there are no copies.
+  absl::Span<const Tensor> copies;
 };
 
 // What a layer knows of the pass that it computes.
@@ -94,6 +104,14 @@ class Layer {
   // True if each row of output 0 is the rows of the inputs, one after another. The graph may then
   // place the inputs within it, so that there is nothing to copy.
   virtual bool inputs_within_output() const { return false; }
+  // True if no gradient flows from the output to the inputs. Backward is then not called.
+  virtual bool stops_gradient() const { return false; }
+  // Multiplications and additions of the products in Forward, for one sample. Called after Infer.
+  virtual int64_t ForwardFlops() const {
+    int64_t values = 0;
+    for (const ParameterSpec& spec : parameters()) values += spec.rows * spec.cols;
+    return 2 * values;
+  }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
@@ -105,7 +123,8 @@ class Layer {
   virtual absl::Status Backward(const PassContext& pass, absl::Span<const Tensor> xs,
                                 absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
                                 absl::Span<const GradientTarget> dxs) = 0;
-  // The step of the last training pass changed the parameters: states may follow.
+  // The step of the last training pass is decided: states follow if the control applies. Every rank
+  // calls it, whether it applies or not, as the host need not know. An error is the collective's.
   virtual absl::Status EndStep() { return absl::OkStatus(); }
 };
 

@@ -2,13 +2,32 @@
 
 #include "nn_worker/layer/activation.h"
 #include "nn_worker/layer/add.h"
+#include "nn_worker/layer/attention.h"
 #include "nn_worker/layer/batch_norm.h"
+#include "nn_worker/layer/bi_interaction.h"
 #include "nn_worker/layer/bias.h"
+#include "nn_worker/layer/cin.h"
 #include "nn_worker/layer/concat.h"
+#include "nn_worker/layer/cross.h"
+#include "nn_worker/layer/cross_v2.h"
+#include "nn_worker/layer/dot_interaction.h"
 #include "nn_worker/layer/dropout.h"
+#include "nn_worker/layer/field_aware_interaction.h"
+#include "nn_worker/layer/flatten.h"
 #include "nn_worker/layer/fm.h"
+#include "nn_worker/layer/fwfm.h"
+#include "nn_worker/layer/inner_product.h"
+#include "nn_worker/layer/l2_normalize.h"
+#include "nn_worker/layer/layer_norm.h"
 #include "nn_worker/layer/linear.h"
+#include "nn_worker/layer/multiply.h"
+#include "nn_worker/layer/numeric_embedding.h"
+#include "nn_worker/layer/scale.h"
 #include "nn_worker/layer/sequence_pool.h"
+#include "nn_worker/layer/slice.h"
+#include "nn_worker/layer/softmax.h"
+#include "nn_worker/layer/stack.h"
+#include "nn_worker/layer/stop_gradient.h"
 #include "nn_worker/layer/sum.h"
 #include "nn_worker/layer/tally.h"
 
@@ -38,6 +57,44 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config) {
       return NewSequencePoolLayer(config.sequence_pool());
     case LayerConfig::kTally:
       return NewTallyLayer(config.tally());
+    case LayerConfig::kAttention:
+      return NewAttentionLayer(config.attention());
+    case LayerConfig::kBiInteraction:
+      return NewBiInteractionLayer();
+    case LayerConfig::kCin:
+      return NewCinLayer(config.cin());
+    case LayerConfig::kCross:
+      return NewCrossLayer(config.cross());
+    case LayerConfig::kCrossV2:
+      return NewCrossV2Layer(config.cross_v2());
+    case LayerConfig::kDotInteraction:
+      return NewDotInteractionLayer();
+    case LayerConfig::kFieldAwareInteraction:
+      return NewFieldAwareInteractionLayer();
+    case LayerConfig::kFlatten:
+      return NewFlattenLayer();
+    case LayerConfig::kFwfm:
+      return NewFwfmLayer();
+    case LayerConfig::kInnerProduct:
+      return NewInnerProductLayer();
+    case LayerConfig::kL2Normalize:
+      return NewL2NormalizeLayer(config.l2_normalize());
+    case LayerConfig::kLayerNorm:
+      return NewLayerNormLayer(config.layer_norm());
+    case LayerConfig::kMultiply:
+      return NewMultiplyLayer();
+    case LayerConfig::kNumericEmbedding:
+      return NewNumericEmbeddingLayer(config.numeric_embedding());
+    case LayerConfig::kScale:
+      return NewScaleLayer(config.scale());
+    case LayerConfig::kSlice:
+      return NewSliceLayer(config.slice());
+    case LayerConfig::kSoftmax:
+      return NewSoftmaxLayer();
+    case LayerConfig::kStack:
+      return NewStackLayer();
+    case LayerConfig::kStopGradient:
+      return NewStopGradientLayer();
     case LayerConfig::kMlp:
       return absl::InvalidArgumentError("mlp is a composite: the graph expands it");
     case LayerConfig::KIND_NOT_SET:

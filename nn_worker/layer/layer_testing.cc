@@ -8,6 +8,8 @@
 #include "google/protobuf/text_format.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/host_device_backend.h"
+#include "nn_worker/backend/reference_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/tensor_testing.h"
 #include "nn_worker/layer/layer_factory.h"
@@ -15,13 +17,32 @@
 
 namespace satrap {
 
-std::vector<LayerBackend> LayerBackends() {
+std::vector<LayerBackend> HostLayerBackends() {
   return {{"Cpu", [] { return NewCpuBackend(1); }},
+          {"Reference", [] { return NewReferenceBackend(); }},
           {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }}};
+}
+
+std::vector<LayerBackend> LayerBackends() {
+  std::vector<LayerBackend> backends = HostLayerBackends();
+  backends.push_back({"HostDevice", [] {
+                        HostDeviceOptions options;
+                        options.order = {host::ExecutionOrder::kSeeded, 1};
+                        return NewHostDeviceBackend(options);
+                      }});
+  return backends;
 }
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info) {
   return info.param.name;
+}
+
+std::string RefusalOf(const std::string& config, const std::vector<SampleShape>& inputs) {
+  LayerConfig parsed;
+  CHECK(google::protobuf::TextFormat::ParseFromString(config, &parsed)) << config;
+  const auto layer = NewLayer(parsed);
+  if (!layer.ok()) return std::string(layer.status().message());
+  return std::string((*layer)->Infer(inputs).status().message());
 }
 
 LayerTest::LayerTest() : backend_(GetParam().make()), collectives_(NewLocalCollectives(1)) {}
@@ -29,6 +50,27 @@ LayerTest::LayerTest() : backend_(GetParam().make()), collectives_(NewLocalColle
 LayerTester LayerTest::Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                               int64_t samples) {
   return LayerTester(backend_.get(), collectives_[0].get(), config, inputs, samples);
+}
+
+void LayerTest::ExpectGradientsFit(const std::string& config,
+                                   const std::vector<SampleShape>& inputs, double tolerance) {
+  for (const int64_t samples : {7, 1, 0}) {
+    LayerTester tester = Tester(config, inputs, samples);
+    for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
+    EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
+    // Once more, on top of what is there: twice the gradient.
+    std::vector<std::vector<float>> once;
+    for (const Tensor& dx : tester.input_gradients()) once.push_back(tester.Values(dx));
+    ASSERT_TRUE(tester.Forward().ok());
+    ASSERT_TRUE(tester.Backward(/*add=*/true).ok());
+    for (size_t i = 0; i < once.size(); ++i) {
+      const std::vector<float> twice = tester.Values(tester.input_gradients()[i]);
+      for (size_t c = 0; c < twice.size(); ++c) {
+        ASSERT_NEAR(twice[c], 2 * once[i][c], 1e-5 * (1 + std::abs(once[i][c])))
+            << config << ", " << samples << " samples, input " << i << ", value " << c;
+      }
+    }
+  }
 }
 
 LayerTester::LayerTester(Backend* backend, Collective* collective, const std::string& config,
@@ -62,7 +104,13 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
     states_.push_back(NewTensor(1, spec.cols, 0));
     backend_->Fill(states_.back(), spec.initial);
   }
+  const auto control = AllocateControl(backend_);
+  CHECK_OK(control.status());
+  control_ = *control;
+  sums_ = NewTensor(1, kNumStepSums, 0);
+  DecideStep(true);
   LayerBinding binding;
+  binding.control = control_;
   binding.backend = backend;
   binding.collective = collective;
   binding.max_samples = samples;
@@ -71,6 +119,11 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
   binding.gradients = gradients_;
   binding.states = states_;
   CHECK_OK(layer_->Bind(binding));
+}
+
+void LayerTester::DecideStep(bool applies) {
+  CopyIn(backend_, std::vector<float>{1, applies ? 1.0f : 0.0f, 0}, sums_);
+  backend_->DecideStep(StepPlan(), sums_, control_);
 }
 
 Tensor LayerTester::NewTensor(int64_t rows, int64_t cols, int64_t gap) {
@@ -97,6 +150,10 @@ void LayerTester::Set(const Tensor& tensor, int64_t row, int64_t col, float valu
 }
 std::vector<float> LayerTester::Values(const Tensor& tensor) const {
   return ReadFloats(backend_, tensor);
+}
+
+void LayerTester::SetValues(const Tensor& tensor, const std::vector<float>& values) {
+  CopyIn(backend_, values, tensor);
 }
 
 absl::Status LayerTester::Forward() { return layer_->Forward(pass, xs_, ys_); }

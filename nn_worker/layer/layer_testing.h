@@ -35,12 +35,16 @@ class LayerTester {
   std::vector<Tensor>& parameter_gradients() { return gradients_; }
   std::vector<Tensor>& states() { return states_; }
   std::vector<Tensor>& output_weights() { return weights_; }
+  // Sums of a step that applies, or of one without weight, for the next EndStep. At first it applies.
+  void DecideStep(bool applies);
   PassContext pass;  // training, step 3, first sample 10
 
   // Single values, and all of a tensor, of any of these. They wait for the backend.
   float Get(const Tensor& tensor, int64_t row = 0, int64_t col = 0) const;
   void Set(const Tensor& tensor, int64_t row, int64_t col, float value);
   std::vector<float> Values(const Tensor& tensor) const;
+  // All of a tensor, row by row.
+  void SetValues(const Tensor& tensor, const std::vector<float>& values);
 
   absl::Status Forward();
   // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
@@ -58,15 +62,22 @@ class LayerTester {
 
   Backend* const backend_;
   std::unique_ptr<Layer> layer_;
+  Tensor control_, sums_;
   std::vector<Tensor> xs_, ys_, dxs_, dys_, weights_, parameters_, gradients_, states_;
 };
 
-// The backends that every layer is tested on: the CPU's, and one that behaves as a device does.
+// The backends that every layer is tested on: the CPU's, the reference, one that behaves as a device
+// does, and the kernels of a device on the CPU. A layer whose operations have no kernels is tested on
+// HostLayerBackends, all but the last.
 struct LayerBackend {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
 };
 std::vector<LayerBackend> LayerBackends();
+std::vector<LayerBackend> HostLayerBackends();
+
+// Why NewLayer, or else Infer, refuses: the message; empty if neither does.
+std::string RefusalOf(const std::string& config, const std::vector<SampleShape>& inputs);
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info);
 
@@ -79,6 +90,10 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   LayerTest();
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
+  // Expects gradients as those of LargestGradientError for several samples, one and none, assigned
+  // and added.
+  void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
+                          double tolerance);
   // Another backend of the same kind.
   std::unique_ptr<Backend> NewBackend() const { return GetParam().make(); }
 

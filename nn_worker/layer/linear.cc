@@ -29,7 +29,8 @@ class LinearLayer final : public Layer {
 
   absl::Status Bind(const LayerBinding& binding) override {
     backend_ = binding.backend;
-    weight_ = binding.parameters[0];
+    const bool has_copy = !binding.copies.empty() && !binding.copies[0].empty();
+    weight_ = has_copy ? binding.copies[0] : binding.parameters[0];
     weight_gradient_ = binding.gradients[0];
     if (config_.bias()) {
       bias_ = binding.parameters[1];
@@ -64,6 +65,7 @@ class LinearLayer final : public Layer {
   // Glorot and Bengio (2010): variance 2 / (in + out), as a normal or a uniform distribution.
   ParameterSpec Weight() const {
     ParameterSpec spec{"weight", in_, config_.units()};
+    spec.in_products = true;
     const double fan = static_cast<double>(in_ + config_.units());
     switch (config_.initializer()) {
       case LinearConfig::XAVIER_NORMAL:

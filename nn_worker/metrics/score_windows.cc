@@ -72,7 +72,6 @@ void ScoreWindows::MoveDataWindow(uint64_t steps, const Part& part) {
 // Exponentials and logarithms are computed once for both kinds of windows.
 void ScoreWindows::AddScores(const Part& part, bool in_data_time) {
   const bool in_samples = window_samples_ > 0;
-  if (!in_samples && !in_data_time) return;
   LogLoss losses;
   for (size_t i = 0; i < part.logits.size(); ++i) {
     const float logit = part.logits[i];
@@ -84,6 +83,9 @@ void ScoreWindows::AddScores(const Part& part, bool in_data_time) {
   }
   if (in_samples) by_samples_.losses.Merge(losses);
   if (in_data_time) by_data_time_.losses.Merge(losses);
+  double sums[LogLoss::kSums];
+  losses.Sums(absl::MakeSpan(sums));
+  tail_.Add(static_cast<uint64_t>(sums[0]), sums[2], sums[4]);
 }
 
 void ScoreWindows::End(uint64_t steps, Scores* scores, ScoreWindow window) {

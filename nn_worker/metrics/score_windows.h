@@ -28,6 +28,7 @@
 #include "absl/types/span.h"
 #include "nn_worker/metrics/log_loss.h"
 #include "nn_worker/metrics/score_histogram.h"
+#include "nn_worker/metrics/tail_calibration.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -68,6 +69,9 @@ class ScoreWindows {
   // A step counted, the `steps`-th, of `samples` samples over all ranks.
   void AddStep(uint64_t steps, uint64_t samples, const Part& part);
 
+  // Of all samples that were added, whatever their windows.
+  TailCalibration::Value Tail() const { return tail_.Compute(); }
+
  private:
   struct Scores {
     ScoreHistogram histogram;
@@ -90,6 +94,7 @@ class ScoreWindows {
   uint32_t epoch_ = 0;                   // of the newest part in it
   int older_in_a_row_ = 0;               // parts
   Scores by_data_time_;
+  TailCalibration tail_;
 };
 
 }  // namespace satrap

@@ -176,5 +176,19 @@ TEST_F(ScoreWindowsTest, AreNotMadeWithoutALength) {
   EXPECT_TRUE(ended_.empty());
 }
 
+TEST_F(ScoreWindowsTest, TheTailIsOfAllSamplesWhateverTheWindows) {
+  ScoreWindows windows(Config(0, 0), 0, Sink());
+  for (int step = 0; step < 1000; ++step) {
+    // All logits are 0, so each prediction is one half. The last steps have fewer positives.
+    const std::vector<float> logits(4, 0.0f);
+    const std::vector<float> labels = {1, step < 880 ? 1.0f : 0.0f, 0, 0};
+    windows.AddStep(step + 1, 8, {logits, labels, {}, {}, {}, 0});
+  }
+  EXPECT_DOUBLE_EQ(windows.Tail().calibration, 2);
+  EXPECT_GE(windows.Tail().samples, 400u) << "a tenth of those that this rank has scored";
+  EXPECT_LE(windows.Tail().samples, 470u);
+  EXPECT_TRUE(ended_.empty());
+}
+
 }  // namespace
 }  // namespace satrap

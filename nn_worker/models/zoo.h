@@ -4,12 +4,14 @@
 #ifndef SATRAP_NN_WORKER_MODELS_ZOO_H_
 #define SATRAP_NN_WORKER_MODELS_ZOO_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nn_worker/graph/graph_inputs.h"
 #include "proto/model.pb.h"
 
 namespace satrap {
@@ -20,9 +22,24 @@ std::vector<std::string> ZooNames();
 // NOT_FOUND, listing the models that exist.
 absl::StatusOr<ModelConfig> ZooModel(absl::string_view name);
 
+// The comment at the top of the file, indented by two blanks. REQUIRES: there is such a model
+std::string ZooComment(absl::string_view name);
+
 // Replaces the layers and the output of a model that names a zoo file and has no layers of its own;
 // else does nothing. The result is what a resolved job holds. NOT_FOUND as above.
 absl::Status ResolveZoo(ModelConfig* model);
+
+// The shape of the data that a model is shown with where there is no job.
+struct ExampleData {
+  int64_t features = 26;  // the default is Criteo's shape
+  int64_t numerics = 13;
+  int64_t dim = 16;
+};
+
+// Inputs that fit a model: each segment that it names, of the features that it names or, where it
+// reads "*.SEGMENT", of `data.features` features f1, f2, ... The segments `linear` have 1 value,
+// `field_aware` one vector of `dim` for each other feature, all others `dim`.
+GraphInputs ExampleInputs(const ModelConfig& model, const ExampleData& data);
 
 }  // namespace satrap
 

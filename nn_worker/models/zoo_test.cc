@@ -1,42 +1,69 @@
 #include "nn_worker/models/zoo.h"
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/tensor_testing.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 
 namespace satrap {
 namespace {
 
+// A zoo model over example inputs, trained for two steps.
+class ExampleNetwork {
+ public:
+  ExampleNetwork(const ModelConfig& model, const ExampleData& data,
+                 std::unique_ptr<Backend> backend = NewCpuBackend(1))
+      : backend_(std::move(backend)), collectives_(NewLocalCollectives(1)) {
+    NetworkOptions options;
+    options.model = model;
+    options.inputs = ExampleInputs(model, data);
+    options.max_samples = kSamples;
+    options.backend = backend_.get();
+    options.collective = collectives_[0].get();
+    auto network = Network::Create(options);
+    CHECK_OK(network.status());
+    network_ = std::move(*network);
+  }
+
+  Backend* backend() { return backend_.get(); }
+  Network* operator->() { return network_.get(); }
+
+  // The loss of a training pass over what the inputs hold; the gradients are then those of it.
+  double Loss() {
+    CHECK_OK(network_->Forward(kSamples, PassContext::Training(0, 0)));
+    network_->Loss({1, 0, 1}, {}, {});
+    CHECK_OK(network_->Backward());
+    return network_->ReadLoss().loss;
+  }
+
+  static constexpr int64_t kSamples = 3;
+
+ private:
+  const std::unique_ptr<Backend> backend_;
+  const std::vector<std::unique_ptr<Collective>> collectives_;
+  std::unique_ptr<Network> network_;
+};
+
 // The trainable values of a zoo model over `features` features of embeddings of `dim`.
 int64_t DenseParameters(const std::string& name, int features, int64_t dim, int64_t numerics) {
-  const auto backend = NewCpuBackend(1);
-  const auto collectives = NewLocalCollectives(1);
-  NetworkOptions options;
   auto model = ZooModel(name);
   CHECK_OK(model.status());
-  options.model = *model;
-  options.inputs.numeric_width = numerics;
-  for (int f = 0; f < features; ++f) {
-    options.inputs.segments.push_back({"f" + std::to_string(f), "embedding", dim, 0});
-    options.inputs.segments.push_back({"f" + std::to_string(f), "linear", 1, 0});
-  }
-  options.max_samples = 3;
-  options.backend = backend.get();
-  options.collective = collectives[0].get();
-  auto network = Network::Create(options);
-  CHECK_OK(network.status());
+  ExampleNetwork network(*model, {features, numerics, dim});
   for (int64_t step = 0; step < 2; ++step) {
-    CHECK_OK((*network)->Forward(3, PassContext::Training(step, 0)));
-    (*network)->Loss({1, 0, 1}, {}, {});
-    CHECK_OK((*network)->Backward());
-    CHECK_OK((*network)->Step({step, 3, 1}));
+    network.Loss();
+    CHECK_OK(network->Step({step}, {1, 3, 0}));
   }
-  return (*network)->num_parameters();
+  return network->num_parameters();
 }
 
 // The dense part of M(i), three layers of 400 over i inputs, as counted in the logs of BARS.
@@ -45,10 +72,30 @@ int64_t Mlp(int64_t inputs) { return inputs * 400 + 400 + 2 * (400 * 400 + 400);
 // Frappe: 10 fields of dim 10 and 5,389 rows; the published counts hold the rows too.
 constexpr int64_t kRows = 5389;
 
+// The values of all rows: of every segment that the model reads of a feature.
+int64_t RowValues(const std::string& name, int features, int64_t dim) {
+  int64_t values = 0;
+  for (const FeatureSegment& segment :
+       ExampleInputs(*ZooModel(name), {features, 0, dim}).segments) {
+    if (segment.feature == "f1") values += segment.dim;
+  }
+  return kRows * values;
+}
+
+// All of them equal the counts in the logs of BARS.
 TEST(ZooTest, HasThePublishedParameterCountsOnFrappe) {
-  EXPECT_EQ(kRows + DenseParameters("lr", 10, 10, 0), 5390);
-  EXPECT_EQ(kRows * 11 + DenseParameters("fm", 10, 10, 0), 59280);
-  EXPECT_EQ(kRows * 11 + DenseParameters("deepfm_bn", 10, 10, 0), 423280);
+  const std::vector<std::pair<std::string, int64_t>> published = {
+      {"lr", 5390},           {"fm", 59280},
+      {"ffm", 490400},        {"nfm", 384880},
+      {"pnn", 433491},        {"crossnet", 55191},
+      {"crossnet_v2", 94391}, {"wide_deep_bn", 423280},
+      {"deepfm_bn", 423280},  {"dcn", 418591},
+      {"dcnv2", 458391},      {"xdeepfm", 429809},
+      {"autoint", 306051},    {"autoint_plus", 622180},
+      {"fwfm", 107826}};
+  for (const auto& [name, count] : published) {
+    EXPECT_EQ(RowValues(name, 10, 10) + DenseParameters(name, 10, 10, 0), count) << name;
+  }
   EXPECT_EQ(DenseParameters("deepfm", 10, 10, 0), Mlp(100) + 401);
   EXPECT_EQ(DenseParameters("wide_deep", 10, 10, 0), Mlp(100) + 401);
 }
@@ -66,7 +113,61 @@ TEST(ZooTest, AdultIsPersias) {
 
 TEST(ZooTest, EveryModelTrains) {
   for (const std::string& name : ZooNames()) {
-    EXPECT_GT(DenseParameters(name, 3, 4, 2), 0) << name;
+    EXPECT_GT(DenseParameters(name, 3, 16, 2), 0) << name;
+  }
+}
+
+// Of a model, smaller and smooth: differences of the loss are then its gradients.
+ModelConfig Smooth(const std::string& name) {
+  ModelConfig model = *ZooModel(name);
+  for (LayerConfig& layer : *model.mutable_layers()) {
+    if (!layer.has_mlp()) continue;
+    MlpConfig* mlp = layer.mutable_mlp();
+    mlp->set_activation(ActivationConfig::TANH);
+    mlp->set_dropout(0);
+    mlp->clear_batch_norm();  // of three samples it bends too much for differences
+    for (int i = 0; i < mlp->units_size(); ++i) {
+      // The last of DLRM's bottom MLP and of the towers must fit embeddings.
+      if (i + 1 < mlp->units_size() || mlp->output_units() > 0) mlp->set_units(i, 5);
+    }
+  }
+  return model;
+}
+
+TEST(ZooTest, GradientsOfInputsAreThoseOfTheLoss) {
+  for (const std::string& name : ZooNames()) {
+    // Attention has a ReLU behind it, and adult_persia layers of batch norm: the tests of their
+    // layers compare gradients.
+    if (name == "autoint" || name == "autoint_plus" || name == "adult_persia") continue;
+    ExampleNetwork network(Smooth(name), {3, 2, 16});
+    Backend* const backend = network.backend();
+    for (int input = 0; input < network->num_inputs(); ++input) {
+      const Tensor view = network->input_view(input);
+      if (view.empty()) continue;
+      for (int64_t i = 0; i < view.rows; ++i) {
+        for (int64_t c = 0; c < view.cols; ++c) {
+          SetValueAt(backend, view, i, c,
+                     static_cast<float>(UniformDouble(RandomBits(input, i, c)) - .5));
+        }
+      }
+    }
+    for (int input = 1; input < network->num_inputs(); ++input) {
+      if (network->input_view(input).empty()) continue;
+      network.Loss();
+      const std::vector<float> gradients = ReadFloats(backend, network->input_gradient(input));
+      const Tensor view = network->input_view(input);
+      for (int64_t c = 0; c < std::min<int64_t>(3, view.cols); ++c) {
+        constexpr float kDelta = 1.0f / 64;
+        const float kept = ValueAt(backend, view, 1, c);
+        SetValueAt(backend, view, 1, c, kept + kDelta);
+        const double above = network.Loss();
+        SetValueAt(backend, view, 1, c, kept - kDelta);
+        const double below = network.Loss();
+        SetValueAt(backend, view, 1, c, kept);
+        EXPECT_NEAR(gradients[view.cols + c], (above - below) / (2 * kDelta), 3e-3)
+            << name << ", input " << input << ", column " << c;
+      }
+    }
   }
 }
 
@@ -82,8 +183,9 @@ TEST(ZooTest, ResolvesANameAndLeavesLayersAlone) {
   ModelConfig unknown;
   unknown.set_zoo("dfm");
   EXPECT_EQ(ResolveZoo(&unknown).message(),
-            "model.zoo: no model \"dfm\"; there are adult_persia, deepfm, deepfm_bn, fm, lr, "
-            "wide_deep");
+            "model.zoo: no model \"dfm\"; there are adult_persia, autoint, autoint_plus, crossnet, "
+            "crossnet_v2, dcn, dcnv2, deepfm, deepfm_bn, dlrm, ffm, fm, fwfm, lr, nfm, pnn, svd, "
+            "two_tower, wide_deep, wide_deep_bn, xdeepfm, youtubednn");
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ class Adagrad final : public DenseOptimizer {
 
   std::vector<std::string> slot_names() const override { return {"adagrad.a"}; }
   float initial_value(int) const override { return config_.initial_accumulator(); }
-  void Step(Backend* backend, int64_t, const UpdateCoefficients& coefficients, Tensor gradient,
-            Tensor w, absl::Span<const Tensor> slots) const override {
+  void Step(Backend* backend, Tensor control, float l2, Tensor gradient, Tensor w,
+            absl::Span<const Tensor> slots) const override {
     CHECK(slots.size() == 1);
-    backend->AdagradStep(coefficients, config_.epsilon(), gradient, w, slots[0]);
+    backend->AdagradStep(control, l2, config_.epsilon(), gradient, w, slots[0]);
   }
 
  private:

@@ -13,17 +13,16 @@ class Adam final : public DenseOptimizer {
 
   std::vector<std::string> slot_names() const override { return {"adam.m", "adam.v"}; }
   float initial_value(int) const override { return 0; }
-  void Step(Backend* backend, int64_t step, const UpdateCoefficients& coefficients, Tensor gradient,
-            Tensor w, absl::Span<const Tensor> slots) const override {
-    CHECK(slots.size() == 2);
+  BiasCorrections corrections(int64_t step) const override {
     const double t = static_cast<double>(step) + 1;
-    Backend::AdamArgs args;
-    args.beta1 = config_.beta1();
-    args.beta2 = config_.beta2();
-    args.epsilon = config_.epsilon();
-    args.correction1 = static_cast<float>(1 - std::pow(static_cast<double>(args.beta1), t));
-    args.correction2 = static_cast<float>(1 - std::pow(static_cast<double>(args.beta2), t));
-    backend->AdamStep(coefficients, args, gradient, w, slots[0], slots[1]);
+    return {static_cast<float>(1 - std::pow(static_cast<double>(config_.beta1()), t)),
+            static_cast<float>(1 - std::pow(static_cast<double>(config_.beta2()), t))};
+  }
+  void Step(Backend* backend, Tensor control, float l2, Tensor gradient, Tensor w,
+            absl::Span<const Tensor> slots) const override {
+    CHECK(slots.size() == 2);
+    const AdamArgs args = {config_.beta1(), config_.beta2(), config_.epsilon()};
+    backend->AdamStep(control, l2, args, gradient, w, slots[0], slots[1]);
   }
 
  private:

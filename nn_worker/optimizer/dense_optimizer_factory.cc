@@ -1,9 +1,7 @@
 #include "nn_worker/optimizer/dense_optimizer_factory.h"
 
-#include <algorithm>
-
-#include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/learning_rate_schedule.h"
 #include "common/config/ranges.h"
 #include "nn_worker/optimizer/adagrad.h"
 #include "nn_worker/optimizer/adam.h"
@@ -28,17 +26,18 @@ absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
   return absl::InvalidArgumentError("dense_optimizer: unknown kind");
 }
 
-UpdateCoefficients CoefficientsOf(const DenseOptimizerConfig& config, const DenseStep& step) {
-  CHECK(step.normalizer > 0) << step.normalizer;
-  double rate = config.learning_rate();
-  if (config.warmup_steps() > 0) {
-    rate *= std::min(1.0, static_cast<double>(step.step + 1) / config.warmup_steps());
-  }
-  UpdateCoefficients coefficients;
-  coefficients.learning_rate = static_cast<float>(rate * step.learning_rate_factor);
-  coefficients.scale = static_cast<float>(1.0 / step.normalizer);
-  coefficients.l2 = config.l2();
-  return coefficients;
+StepPlan PlanOf(const DenseOptimizerConfig& config, const DenseOptimizer& optimizer,
+                const DenseStep& step) {
+  const double rate =
+      config.learning_rate() * LearningRateFactor(config.learning_rate_schedule(), step.step);
+  const BiasCorrections corrections = optimizer.corrections(step.step);
+  StepPlan plan;
+  plan.step = static_cast<uint64_t>(step.step);
+  plan.learning_rate = static_cast<float>(rate * step.learning_rate_factor);
+  plan.correction1 = corrections.first;
+  plan.correction2 = corrections.second;
+  plan.global_batch_size = step.global_batch_size;
+  return plan;
 }
 
 }  // namespace satrap

@@ -17,8 +17,10 @@ namespace satrap {
 absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
     const DenseOptimizerConfig& config);
 
-// base * min(1, (step + 1) / warmup_steps) * factor, and 1 / normalizer.
-UpdateCoefficients CoefficientsOf(const DenseOptimizerConfig& config, const DenseStep& step);
+// The learning rate is base * the schedule's factor * the step's; the corrections are those of
+// `optimizer`.
+StepPlan PlanOf(const DenseOptimizerConfig& config, const DenseOptimizer& optimizer,
+                const DenseStep& step);
 
 }  // namespace satrap
 

@@ -33,9 +33,8 @@ class ScalarReference {
 
   double Step(int64_t step, double gradient_sum, double weight, double factor) {
     double lr = config_.learning_rate() * factor;
-    if (config_.warmup_steps() > 0 && step + 1 < config_.warmup_steps()) {
-      lr *= (step + 1.0) / config_.warmup_steps();
-    }
+    const auto warmup_steps = config_.learning_rate_schedule().warmup_steps();
+    if (step + 1 < warmup_steps) lr *= (step + 1.0) / static_cast<double>(warmup_steps);
     const double g = gradient_sum / weight + config_.l2() * w_;
     if (config_.has_sgd()) {
       w_ -= lr * g;
@@ -63,10 +62,12 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   constexpr int64_t kCount = 37;
   const auto backend = NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone);
   for (const char* text :
-       {"learning_rate: 0.1 sgd {}", "learning_rate: 0.05 sgd {} l2: 0.01 warmup_steps: 30",
+       {"learning_rate: 0.1 sgd {}",
+        "learning_rate: 0.05 sgd {} l2: 0.01 learning_rate_schedule { warmup_steps: 30 }",
         "learning_rate: 0.1 adagrad { initial_accumulator: 0.1 }",
         "learning_rate: 0.01 adagrad { epsilon: 1e-3 } l2: 0.02", "learning_rate: 0.01 adam {}",
-        "adam { beta1: 0.5 beta2: 0.9 epsilon: 1e-4 } warmup_steps: 10", ""}) {
+        "adam { beta1: 0.5 beta2: 0.9 epsilon: 1e-4 } learning_rate_schedule { warmup_steps: 10 }",
+        ""}) {
     const DenseOptimizerConfig config = Parse(text);
     const auto optimizer = NewDenseOptimizer(config);
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
@@ -75,6 +76,8 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
       return AllocateTensor(backend.get(), DType::kF32, 1, kCount).value();
     };
     const Tensor weights = new_tensor(), gradients = new_tensor();
+    const Tensor sums = AllocateTensor(backend.get(), DType::kF32, 1, kNumStepSums).value();
+    const Tensor control = AllocateControl(backend.get()).value();
     std::vector<Tensor> slots;
     for (size_t s = 0; s < (*optimizer)->slot_names().size(); ++s) {
       slots.push_back(new_tensor());
@@ -87,17 +90,19 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
     }
     CopyIn(backend.get(), w, weights);
     for (int64_t step = 0; step < 100; ++step) {
-      DenseStep dense{step, 64.0 + static_cast<double>(step), step % 2 == 0 ? 1.0 : 0.25};
+      const DenseStep dense{step, 1, step % 2 == 0 ? 1.0 : 0.25};
+      const float weight = 64.0f + static_cast<float>(step);
       for (int64_t i = 0; i < kCount; ++i) {
         gradient[i] = static_cast<float>(100 * (UniformDouble(RandomBits(2, step, i)) - 0.5));
       }
       CopyIn(backend.get(), gradient, gradients);
-      (*optimizer)
-          ->Step(backend.get(), step, CoefficientsOf(config, dense), gradients, weights, slots);
+      CopyIn(backend.get(), std::vector<float>{1, weight, 0}, sums);
+      backend->DecideStep(PlanOf(config, **optimizer, dense), sums, control);
+      (*optimizer)->Step(backend.get(), control, config.l2(), gradients, weights, slots);
       w = ReadFloats(backend.get(), weights);
       for (int64_t i = 0; i < kCount; ++i) {
         const double want =
-            references[i].Step(step, gradient[i], dense.normalizer, dense.learning_rate_factor);
+            references[i].Step(step, gradient[i], weight, dense.learning_rate_factor);
         ASSERT_NEAR(w[i], want, 2e-5 * (1 + std::abs(want))) << text << " step " << step;
       }
     }
@@ -119,26 +124,32 @@ TEST(DenseOptimizerFactoryTest, EveryNumericFieldHasItsBordersTested) {
 }
 
 TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
-  const auto expect = [](const std::string& field, const std::string& value, bool legal) {
+  const auto expect = [](const BorderCase& border, const std::string& value, bool legal) {
+    const std::string& field = border.field;
     JobConfig job = SmallJob();
     DenseOptimizerConfig* config = job.mutable_dense_optimizer();
+    for (const std::string& with : border.with) ASSERT_TRUE(SetField(with, config).ok()) << with;
     ASSERT_TRUE(SetField(absl::StrCat(field, "=", value), config).ok()) << field;
     EXPECT_EQ(ProblemsOf(job).empty(), legal) << field << " " << value;
     const absl::Status status = NewDenseOptimizer(*config).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
   for (const BorderCase& border : DenseOptimizerBorders()) {
-    for (const std::string& value : border.good) expect(border.field, value, true);
-    for (const std::string& value : border.bad) expect(border.field, value, false);
+    for (const std::string& value : border.good) expect(border, value, true);
+    for (const std::string& value : border.bad) expect(border, value, false);
   }
 }
 
 TEST(DenseOptimizerFactoryTest, WarmsUpLinearly) {
-  const DenseOptimizerConfig config = Parse("learning_rate: 0.5 warmup_steps: 4");
-  EXPECT_FLOAT_EQ(CoefficientsOf(config, {0, 8, 1}).learning_rate, 0.125f);
-  EXPECT_FLOAT_EQ(CoefficientsOf(config, {3, 8, 1}).learning_rate, 0.5f);
-  EXPECT_FLOAT_EQ(CoefficientsOf(config, {100, 8, 0.1}).learning_rate, 0.05f);
-  EXPECT_FLOAT_EQ(CoefficientsOf(config, {0, 8, 1}).scale, 0.125f);
+  const DenseOptimizerConfig config =
+      Parse("learning_rate: 0.5 learning_rate_schedule { warmup_steps: 4 }");
+  const auto optimizer = NewDenseOptimizer(config);
+  const auto rate = [&](int64_t step, double factor) {
+    return PlanOf(config, **optimizer, {step, 8, factor}).learning_rate;
+  };
+  EXPECT_FLOAT_EQ(rate(0, 1), 0.125f);
+  EXPECT_FLOAT_EQ(rate(3, 1), 0.5f);
+  EXPECT_FLOAT_EQ(rate(100, 0.1), 0.05f);
 }
 
 }  // namespace

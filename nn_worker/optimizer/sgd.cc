@@ -7,9 +7,9 @@ class Sgd final : public DenseOptimizer {
  public:
   std::vector<std::string> slot_names() const override { return {}; }
   float initial_value(int) const override { return 0; }
-  void Step(Backend* backend, int64_t, const UpdateCoefficients& coefficients, Tensor gradient,
-            Tensor w, absl::Span<const Tensor>) const override {
-    backend->SgdStep(coefficients, gradient, w);
+  void Step(Backend* backend, Tensor control, float l2, Tensor gradient, Tensor w,
+            absl::Span<const Tensor>) const override {
+    backend->SgdStep(control, l2, gradient, w);
   }
 };
 

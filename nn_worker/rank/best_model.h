@@ -1,10 +1,13 @@
 // Which validation was the best so far, and whether to stop because none has been better for long.
 //
-// A pure function of the values offered, so all ranks decide alike from the same metrics. NaN (a
+// A pure function of the values offered, those of the task that evaluation.task names, so all ranks
+// decide alike from the same metrics. NaN (a
 // validation set of one class, or of no samples) is never the best.
 
 #ifndef SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
+
+#include <limits>
 
 #include "absl/types/optional.h"
 #include "proto/control.pb.h"
@@ -18,10 +21,8 @@ class BestModel {
   explicit BestModel(const EvaluationConfig& config,
                      const absl::optional<MetricValues>& best = absl::nullopt, int without_best = 0)
       : metric_(config.metric()), patience_(config.patience()), without_best_(without_best) {
-    if (best.has_value()) {
-      has_best_ = true;
-      best_ = ValueOf(*best);
-    }
+    if (best.has_value()) best_ = ValueOf(*best);
+    has_best_ = best.has_value() && best_ == best_;
   }
 
   // True if these values are the best so far: better than all before, or the first.
@@ -43,8 +44,24 @@ class BestModel {
   int without_best() const { return without_best_; }
 
  private:
+  // Higher is better. NaN if there is no such value, which may be of a cut that was judged otherwise.
   double ValueOf(const MetricValues& values) const {
-    return metric_ == AUC ? values.auc() : -values.logloss();
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    switch (metric_) {
+      case AUC:
+        return values.has_auc() ? values.auc() : none;
+      case GAUC:
+        return values.has_gauc_by_samples() ? values.gauc_by_samples() : none;
+      case LOGLOSS:
+        return values.has_logloss() ? -values.logloss() : none;
+      case MAE:
+        return values.has_mae() ? -values.mae() : none;
+      case MSE:
+        return values.has_mse() ? -values.mse() : none;
+      case RMSE:
+        return values.has_rmse() ? -values.rmse() : none;
+    }
+    return none;
   }
 
   const Metric metric_;

@@ -36,6 +36,32 @@ TEST(BestModelTest, ALowerLoglossIsBetter) {
   EXPECT_TRUE(best.Offer(Values(.1, .4)));
 }
 
+TEST(BestModelTest, EveryMetricHasItsDirection) {
+  for (const Metric metric : {GAUC, MAE, MSE, RMSE}) {
+    const bool higher = metric == GAUC;
+    const auto values = [metric](double value) {
+      MetricValues values = Values(value, value);
+      if (metric == GAUC) values.set_gauc_by_samples(value);
+      if (metric == MAE) values.set_mae(value);
+      if (metric == MSE) values.set_mse(value);
+      if (metric == RMSE) values.set_rmse(value);
+      return values;
+    };
+    BestModel best(Config(metric, 0));
+    EXPECT_TRUE(best.Offer(values(.5)));
+    EXPECT_EQ(best.Offer(values(.6)), higher) << Metric_Name(metric);
+    EXPECT_EQ(best.Offer(values(.4)), !higher) << Metric_Name(metric);
+  }
+}
+
+TEST(BestModelTest, AnyValueIsBetterThanOneThatTheCutDoesNotHave) {
+  BestModel best(Config(RMSE, 0), Values(.7, .5), /*without_best=*/1);
+  MetricValues values = Values(.1, .9);
+  EXPECT_FALSE(best.Offer(values)) << "nor do these have it";
+  values.set_rmse(3);
+  EXPECT_TRUE(best.Offer(values));
+}
+
 TEST(BestModelTest, GoesOnFromWhatACutSays) {
   BestModel best(Config(AUC, 2), Values(.7, .5), /*without_best=*/1);
   EXPECT_FALSE(best.out_of_patience());

@@ -72,6 +72,7 @@ struct FakeRecord {
   std::vector<EvaluationEvent> evaluations;  // of rank 0
   std::vector<std::string> phases;           // of rank 0
   std::vector<int> staleness;                // of the parts that rank 0 trained
+  int prepared_during_steps = 0;             // parts, while their rank trained another
 
   // The numbers of the steps that counted.
   std::vector<uint64_t> CountedSteps() const {

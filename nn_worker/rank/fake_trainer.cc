@@ -7,11 +7,39 @@
 #include "nn_worker/rank/fake_part.h"
 
 namespace satrap {
+namespace {
 
-void FakeTrainer::JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+struct FakePreparedPart final : PreparedPart {
+  FakePreparedPart(uint64_t number, PartInput input) : number(number), input(std::move(input)) {}
+  const uint64_t number;
+  PartInput input;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedPart> FakeTrainer::Prepare(PartInput part) {
+  CHECK(prepared_ - ended_ < kPreparedParts) << "too many parts are prepared";
+  if (joined_ > ended_) ++cluster_.record->prepared_during_steps;
+  return std::make_unique<FakePreparedPart>(prepared_++, std::move(part));
+}
+
+void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                            absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) {
-  auto joiner = std::make_shared<FakeAllreduce::Joiner>(
-      FakeAllreduce::Joiner{step, std::move(part), flags, std::move(done)});
+  auto joiner = std::make_shared<FakeAllreduce::Joiner>();
+  joiner->step = step;
+  joiner->flags = flags;
+  joiner->done = std::move(done);
+  if (part != nullptr) {
+    auto* const fake = static_cast<FakePreparedPart*>(part.get());
+    CHECK(fake->number == joined_) << "parts are joined in another order than they are prepared";
+    ++joined_;
+    joiner->part = std::move(fake->input);
+    joiner->done = [this,
+                    done = std::move(joiner->done)](absl::StatusOr<StepResult> result) mutable {
+      ++ended_;
+      done(std::move(result));
+    };
+  }
   cluster_.executor->PostAfter(cluster_.chance->DelayUs(), [this, joiner] {
     cluster_.allreduce->JoinStep(rank_, std::move(*joiner));
   });

@@ -1,10 +1,12 @@
 // The StepTrainer of a rank in a FakeCluster: no network, only what ranks do together. A CHECK fails
-// if a cut is begun after another model was restored.
+// if a cut is begun after another model was restored, if parts are not joined in the order in which
+// they are prepared, or if more are prepared than may be.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "common/testing/manual_executor.h"
@@ -36,7 +38,8 @@ class FakeTrainer final : public StepTrainer {
   };
   FakeTrainer(const Cluster& cluster, int rank) : cluster_(cluster), rank_(rank) {}
 
-  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+  std::unique_ptr<PreparedPart> Prepare(PartInput part) override;
+  void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
@@ -48,6 +51,9 @@ class FakeTrainer final : public StepTrainer {
  private:
   const Cluster cluster_;
   const int rank_;
+  uint64_t prepared_ = 0;  // parts, so far
+  uint64_t joined_ = 0;
+  uint64_t ended_ = 0;
 };
 
 }  // namespace satrap

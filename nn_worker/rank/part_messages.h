@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "common/base/buffer.h"
+#include "common/rpc/payload.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {
@@ -22,7 +23,8 @@ struct PartInput {
 struct PartGradients {
   PushGradientsHeader header;
   Buffer payload;
-  uint64_t saturated_values = 0;  // sums too large for an F16, sent as the largest one
+  uint64_t values = 0;     // in all sections
+  rpc::WireLosses losses;  // of those values
 };
 
 }  // namespace satrap

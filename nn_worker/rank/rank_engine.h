@@ -3,9 +3,9 @@
 // over. It begins where a cut says (RankOptions.position), or from nothing.
 // docs/consistency.md is the contract.
 //
-// Training. Every JoinStep of a StepTrainer is one allreduce over all ranks. A step whose global
+// Training. Every JoinStep of a StepTrainer tells all ranks the same sums. A step whose global
 // weight is 0 does not count: its parts are acknowledged instead of pushed, and the next step has
-// the same number. Every decision is a function of what an allreduce told all ranks alike, so all
+// the same number. Every decision is a function of what a step told all ranks alike, so all
 // ranks make it in the same step and need no barrier:
 //   - a stop is decided when a number of steps is reached (a validation is due, or max_steps), a
 //     rank raised its stop flag, or rank 0 raised the flag of a cut or of a validation by the clock.

@@ -90,6 +90,24 @@ TEST(RankEngineHybridTest, HoldsOnePartAtATimeUntilTheWarmUpOfStalenessIsOver) {
   EXPECT_EQ(*std::max_element(cluster.staleness.begin(), cluster.staleness.end()), 2);
 }
 
+TEST(RankEngineHybridTest, TheNextPartIsPreparedWhileAStepRuns) {
+  FakeCluster cluster(Hybrid(2, 3), 1);
+  cluster.PutEpoch(TRAIN_STREAM, 0, 40);
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  EXPECT_GT(cluster.prepared_during_steps, 0);
+}
+
+// With one permit a rank asks for the next part when the last one's push is answered.
+TEST(RankEngineSyncTest, NoPartIsThereToBePreparedWhileAStepRuns) {
+  FakeCluster cluster(Sync(2, 1), 1);
+  cluster.PutOrderedEpoch(0, {20});
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(20));
+  EXPECT_EQ(cluster.prepared_during_steps, 0);
+}
+
 TEST(RankEngineHybridTest, AStepOfWeightZeroIsAcknowledgedAndDoesNotCount) {
   FakeCluster cluster(Hybrid(1, 1), 1);
   cluster.Put(0, TrainPart(0, 4, 0));

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/rpc/payload.h"
 #include "nn_worker/rank/cut_plan.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
@@ -21,9 +22,12 @@ struct StepEvent {
   double weight = 0;
   double loss = 0;  // sum of weighted losses
   bool finite = true;
+  double loss_scale = 0;  // for the next step; 0: the job has none
   bool had_part = false;
-  int staleness = 0;              // of this rank's part
-  uint64_t saturated_values = 0;  // of this rank's gradients: PartGradients (part_messages.h)
+  int staleness = 0;  // of this rank's part
+  // Of this rank's embedding gradients: PartGradients (part_messages.h).
+  uint64_t gradient_values = 0;
+  rpc::WireLosses losses;
 };
 
 struct EvaluationEvent {

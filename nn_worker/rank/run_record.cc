@@ -3,16 +3,22 @@
 namespace satrap {
 namespace {
 
-absl::optional<MetricValues> BestValues(const RunPosition& position) {
+// The values of the task that is judged now, which may be another than at the cut.
+absl::optional<MetricValues> BestValues(const EvaluationConfig& evaluation,
+                                        const RunPosition& position) {
   if (!position.has_best()) return absl::nullopt;
-  return position.best().values();
+  const MetricValues& values = position.best().values();
+  for (const TaskMetricValues& task : values.tasks()) {
+    if (evaluation.task().empty() || evaluation.task() == task.name()) return task.values();
+  }
+  return values;
 }
 
 }  // namespace
 
 RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& position)
     : skipped_in_a_row_(position.skipped_steps_in_a_row()),
-      best_(evaluation, BestValues(position),
+      best_(evaluation, BestValues(evaluation, position),
             static_cast<int>(position.validations_without_best())),
       trained_us_(static_cast<int64_t>(position.train_seconds() * 1e6)) {
   if (position.has_validated_step()) validated_step_ = position.validated_step();
@@ -24,9 +30,12 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
   result_.set_samples(position.samples());
   result_.set_skipped_steps(position.skipped_steps());
   if (position.stopped_early()) result_.set_stopped_early(true);
+  if (position.has_loss_scale()) loss_scale_ = position.loss_scale();
 }
 
-void RunRecord::CountStep(uint64_t samples, bool finite) {
+void RunRecord::CountStep(uint64_t samples, bool finite,
+                          const absl::optional<LossScaleState>& loss_scale) {
+  loss_scale_ = loss_scale;
   result_.set_steps(result_.steps() + 1);
   result_.set_samples(result_.samples() + samples);
   if (!finite) result_.set_skipped_steps(result_.skipped_steps() + 1);
@@ -54,6 +63,7 @@ void RunRecord::FillPosition(RunPosition* position) const {
   position->set_skipped_steps(result_.skipped_steps());
   position->set_skipped_steps_in_a_row(skipped_in_a_row_);
   position->set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
+  if (loss_scale_.has_value()) *position->mutable_loss_scale() = *loss_scale_;
 }
 
 RunResult RunRecord::Result() const {

@@ -27,7 +27,9 @@ class RunRecord {
   uint64_t step() const { return result_.steps(); }
   // Of these, the last ones in a row that were not finite, and so changed no value.
   uint64_t skipped_in_a_row() const { return skipped_in_a_row_; }
-  void CountStep(uint64_t samples, bool finite);
+  // `loss_scale` is what the step has left.
+  void CountStep(uint64_t samples, bool finite,
+                 const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
   // Judges a validation of the present step. Returns whether it is the best so far.
   bool Validate(const MetricValues& values);
@@ -48,6 +50,7 @@ class RunRecord {
  private:
   RunResult result_;
   uint64_t skipped_in_a_row_;
+  absl::optional<LossScaleState> loss_scale_;
   absl::optional<uint64_t> validated_step_;
   BestModel best_;
   absl::optional<BestValidation> best_validation_;

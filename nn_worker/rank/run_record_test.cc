@@ -26,6 +26,8 @@ RunPosition FullPosition() {
   position.set_skipped_steps(5);
   position.set_skipped_steps_in_a_row(3);
   position.set_train_seconds(12.5);
+  position.mutable_loss_scale()->set_scale(1024);
+  position.mutable_loss_scale()->set_finite_steps(99);
   return position;
 }
 
@@ -33,6 +35,21 @@ TEST(RunRecordTest, GivesEveryFieldOfThePositionThatItBeganWith) {
   RunPosition position;
   RunRecord(EvaluationConfig(), FullPosition()).FillPosition(&position);
   EXPECT_EQ(position.ShortDebugString(), FullPosition().ShortDebugString());
+}
+
+TEST(RunRecordTest, ThePositionHasTheLossScaleThatTheLastStepLeft) {
+  RunRecord record(EvaluationConfig(), FullPosition());
+  LossScaleState halved;
+  halved.set_scale(512);
+  record.CountStep(7, /*finite=*/false, halved);
+  RunPosition position;
+  record.FillPosition(&position);
+  EXPECT_EQ(position.loss_scale().scale(), 512);
+  // The job was changed to another precision.
+  record.CountStep(7, /*finite=*/true);
+  RunPosition without;
+  record.FillPosition(&without);
+  EXPECT_FALSE(without.has_loss_scale());
 }
 
 TEST(RunRecordTest, TheResultIsThatOfAllGenerations) {
@@ -86,6 +103,18 @@ TEST(RunRecordTest, BestAndPatienceGoOnFromThePosition) {
   record.SetBestCut("cut_0002_000001");
   EXPECT_EQ(record.Result().model_dir(), "cut_0002_000001");
   EXPECT_EQ(record.Result().valid().auc(), .71);
+}
+
+TEST(RunRecordTest, TheBestIsThatOfTheTaskThatIsJudgedNow) {
+  RunPosition position = FullPosition();
+  MetricValues* best = position.mutable_best()->mutable_values();
+  for (const char* name : {"ctr", "cvr"}) best->add_tasks()->set_name(name);
+  *best->mutable_tasks(0)->mutable_values() = Values(.7);
+  *best->mutable_tasks(1)->mutable_values() = Values(.6);
+  EvaluationConfig evaluation;
+  EXPECT_FALSE(RunRecord(evaluation, position).Validate(Values(.65)));
+  evaluation.set_task("cvr");
+  EXPECT_TRUE(RunRecord(evaluation, position).Validate(Values(.65)));
 }
 
 TEST(RunRecordTest, WithoutAValidationTheModelIsThatOfTheLastStep) {

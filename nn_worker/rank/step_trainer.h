@@ -5,14 +5,16 @@
 // and the simulation.
 //
 // Methods are called on the engine's serial executor, one at a time: the next call comes after
-// `done` of the last. A call does not block; its `done` runs exactly once, on any thread, possibly
-// before the call returns. Methods marked collective are called by every rank in the same order,
-// and complete only when every rank has called them. A status that is not OK ends the run.
+// `done` of the last. Prepare alone may come in between. A call does not block; its `done` runs
+// exactly once, on any thread, possibly before the call returns. Methods marked collective are called
+// by every rank in the same order, and complete only when every rank has called them. A status that is
+// not OK ends the run.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_STEP_TRAINER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
@@ -22,10 +24,11 @@
 #include "nn_worker/rank/cut_plan.h"
 #include "nn_worker/rank/part_messages.h"
 #include "proto/control.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
-// What one rank contributes to a step's allreduce besides its gradients.
+// What one rank contributes to a step's sums besides its gradients.
 struct StepFlags {
   bool idle = false;        // it has no part, and gets none before a stop or the end of the epoch
   bool stop = false;        // it wants training to end
@@ -33,7 +36,7 @@ struct StepFlags {
   bool validation = false;  // one is due by the clock: rank 0 only
 };
 
-// The result of a step's allreduce: the same on every rank, except for `gradients`.
+// The result of a step, from the sums over all ranks: the same on every rank, except for `gradients`.
 struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
@@ -47,17 +50,34 @@ struct StepResult {
   bool cut = false;         // a cut is due
   bool validation = false;  // one is due by the clock
   float learning_rate_factor = 1;
+  absl::optional<LossScaleState> loss_scale;  // for the next step; not set if the job has none
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
+};
+
+// A part that a trainer was told to prepare. Only that trainer uses it; it may outlive the trainer.
+class PreparedPart {
+ public:
+  virtual ~PreparedPart() = default;
 };
 
 class StepTrainer {
  public:
+  // The most parts that are prepared and whose steps have not ended: the one of the running step, and
+  // the next one.
+  static constexpr int kPreparedParts = 2;
+
   virtual ~StepTrainer() = default;
 
-  // Collective. Trains step `step` (from 0): forward and backward of this rank's part, one
-  // allreduce, and one dense optimizer step if the global weight is positive and everything is
-  // finite. Without a part the rank joins with an empty batch.
-  virtual void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+  // Takes a part that a later JoinStep will train, and does beforehand what needs neither the network
+  // nor the other ranks. That may overlap with the running step, and with whatever else the rank
+  // waits for. An error of the part is JoinStep's. Not collective. REQUIRES: parts are joined in the
+  // order in which they are prepared; at most kPreparedParts
+  virtual std::unique_ptr<PreparedPart> Prepare(PartInput part) = 0;
+
+  // Collective. Trains step `step` (from 0): forward and backward of this rank's part, the reduction
+  // over all ranks, and one dense optimizer step if the global weight is positive and everything is
+  // finite. `part` may be null: the rank then joins with an empty batch.
+  virtual void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                         absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) = 0;
 
   // Adds a part of an evaluation pass to the pass's metrics. Not collective.

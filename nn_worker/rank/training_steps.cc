@@ -68,17 +68,36 @@ void TrainingSteps::Resume() {
 void TrainingSteps::OnPipelineChanged() {
   if (peers_.failure->failed() || !training_) return;
   pipeline_->RequestParts();
+  PrepareNext();
   MaybeJoin();
+}
+
+// Gives the trainer the next part as soon as it is held, also while a step runs: what can be done
+// beforehand then overlaps with that step, and with its wait for the other ranks.
+void TrainingSteps::PrepareNext() {
+  if (next_.has_value()) return;
+  absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
+  if (!part.has_value()) return;
+  const NextBatchAnswerHeader& header = part->input.header;
+  next_.emplace();
+  next_->part = {part->slot,
+                 part->worker,
+                 part->staleness,
+                 header.handle(),
+                 header.part().id().epoch(),
+                 header.part().provenance()};
+  next_->prepared = peers_.trainer->Prepare(std::move(part->input));
 }
 
 // Joins the next step if this rank has something to contribute: a part, or the news that it is
 // idle. One step runs at a time.
 void TrainingSteps::MaybeJoin() {
   if (peers_.failure->failed() || !training_ || joining_) return;
-  if (absl::optional<PartPipeline::TakenPart> part = pipeline_->Take(); part.has_value()) {
-    Join(std::move(part), /*idle=*/false);
+  if (next_.has_value()) {
+    Join(/*idle=*/false);
+    PrepareNext();
   } else if (pipeline_->no_more_requests() && pipeline_->empty()) {
-    Join(absl::nullopt, /*idle=*/true);
+    Join(/*idle=*/true);
   } else if (!options_.ordered) {
     JoinWithoutPartWhenDue();
   }
@@ -94,7 +113,7 @@ void TrainingSteps::JoinWithoutPartWhenDue() {
   const int64_t due_us = last_step_end_us_ + IdleStepUs();
   const int64_t left_us = due_us - executor_->NowUs();
   if (left_us <= 0) {
-    Join(absl::nullopt, /*idle=*/false);
+    Join(/*idle=*/false);
     return;
   }
   if (timer_us_.has_value() && *timer_us_ <= due_us) return;
@@ -114,26 +133,22 @@ void TrainingSteps::OnValidated() {
   validation_clock_.Start(peers_.record->step(), executor_->NowUs());
 }
 
-void TrainingSteps::Join(absl::optional<PartPipeline::TakenPart> part, bool idle) {
+// With the next part, if there is one.
+void TrainingSteps::Join(bool idle) {
   joining_ = true;
-  absl::optional<PartInput> input;
-  if (part.has_value()) {
-    const PartDescription& description = part->input.header.part();
-    joined_ = Joined{part->slot,
-                     part->worker,
-                     part->staleness,
-                     part->input.header.handle(),
-                     description.id().epoch(),
-                     description.provenance()};
-    input = std::move(part->input);
+  std::unique_ptr<PreparedPart> prepared;
+  if (next_.has_value()) {
+    joined_ = std::move(next_->part);
+    prepared = std::move(next_->prepared);
+    next_.reset();
   }
   const uint64_t step = peers_.record->step();
   StepFlags flags;
   flags.idle = idle;
   flags.stop = stop_requested_;
-  flags.cut = peers_.cuts->IsDue(step, /*counts=*/input.has_value());
+  flags.cut = peers_.cuts->IsDue(step, /*counts=*/prepared != nullptr);
   flags.validation = validation_clock_.IsDue(step, executor_->NowUs());
-  peers_.trainer->JoinStep(step, std::move(input), flags,
+  peers_.trainer->JoinStep(step, std::move(prepared), flags,
                            peers_.failure->WhenGood<StepResult>(
                                [this](StepResult result) { OnStepDone(std::move(result)); }));
 }
@@ -167,7 +182,7 @@ void TrainingSteps::OnStepDone(StepResult result) {
 }
 
 void TrainingSteps::CountStep(const StepResult& result) {
-  peers_.record->CountStep(result.samples, result.finite);
+  peers_.record->CountStep(result.samples, result.finite, result.loss_scale);
   const uint64_t step = peers_.record->step();
   FailIfTooManyAreSkipped();
   // All ranks count the same steps, so the warm-up of staleness ends at the same step everywhere.
@@ -188,7 +203,9 @@ void TrainingSteps::CountStep(const StepResult& result) {
   event.finite = result.finite;
   event.had_part = joined_.has_value();
   event.staleness = joined_.has_value() ? joined_->staleness : 0;
-  event.saturated_values = result.gradients.saturated_values;
+  if (result.loss_scale.has_value()) event.loss_scale = result.loss_scale->scale();
+  event.gradient_values = result.gradients.values;
+  event.losses = result.gradients.losses;
   peers_.observer->OnStep(event);
 }
 

@@ -67,7 +67,7 @@ class TrainingSteps {
   void FillPosition(RunPosition* position) const;
 
  private:
-  // The part of the running step.
+  // What the end of a part's step needs of it.
   struct Joined {
     uint64_t slot = 0;
     int worker = 0;
@@ -76,12 +76,18 @@ class TrainingSteps {
     uint32_t epoch = 0;
     RankCuts::Provenance provenance;
   };
+  // The part of the next step. The trainer prepares it while a step runs.
+  struct Next {
+    Joined part;
+    std::unique_ptr<PreparedPart> prepared;
+  };
 
   void OnPipelineChanged();
+  void PrepareNext();
   void MaybeJoin();
   void JoinWithoutPartWhenDue();
   int64_t IdleStepUs() const;
-  void Join(absl::optional<PartPipeline::TakenPart> part, bool idle);
+  void Join(bool idle);
   void OnStepDone(StepResult result);
   void CountStep(const StepResult& result);
   void FailIfTooManyAreSkipped();
@@ -101,7 +107,8 @@ class TrainingSteps {
   std::unique_ptr<PartPipeline> pipeline_;  // of the current epoch
   bool training_ = false;
   bool joining_ = false;
-  absl::optional<Joined> joined_;
+  absl::optional<Joined> joined_;  // the part of the running step
+  absl::optional<Next> next_;
   absl::optional<int64_t> timer_us_;  // when the earliest timer of MaybeJoin fires
   int steps_without_samples_ = 0;     // in a row
   bool stop_requested_ = false;

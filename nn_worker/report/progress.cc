@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nn_worker/metrics/metric_names.h"
 #include "nn_worker/report/json_number.h"
 
 namespace satrap {
@@ -13,6 +15,20 @@ namespace {
 // A window that is so many times as long as the one before has met a quiet time. (A slow step makes
 // all windows long.)
 constexpr int64_t kWindowsUntilQuiet = 5;
+
+// The fields of a line, without the braces around them.
+std::string MetricFields(const MetricValues& values) {
+  std::string fields = absl::StrCat("\"samples\":", values.samples());
+  VisitMetrics(
+      values,
+      [&fields](const char* name, double value) {
+        absl::StrAppend(&fields, ",\"", name, "\":", JsonNumber(value));
+      },
+      [&fields](const char* name, uint64_t value) {
+        absl::StrAppend(&fields, ",\"", name, "\":", value);
+      });
+  return fields;
+}
 
 }  // namespace
 
@@ -93,14 +109,17 @@ void Progress::OnEvaluation(const EvaluationEvent& event) {
     MutexLock lock(&mutex_);
     *progress_.mutable_last_valid() = event.values;
   }
-  const MetricValues& values = event.values;
-  std::string line = absl::StrCat(
-      "{\"event\":\"", valid ? "valid" : "test", "\",\"generation\":", generation_,
-      ",\"epoch\":", event.epoch, ",\"step\":", event.steps, ",\"samples\":", values.samples(),
-      ",\"auc\":", JsonNumber(values.auc()), ",\"logloss\":", JsonNumber(values.logloss()));
-  absl::StrAppend(&line, ",\"normalised_entropy\":", JsonNumber(values.normalised_entropy()),
-                  ",\"calibration\":", JsonNumber(values.calibration()),
-                  ",\"best\":", event.best ? "true" : "false", "}");
+  std::string line = absl::StrCat("{\"event\":\"", valid ? "valid" : "test",
+                                  "\",\"generation\":", generation_, ",\"epoch\":", event.epoch,
+                                  ",\"step\":", event.steps, ",", MetricFields(event.values));
+  if (event.values.tasks_size() > 0) {
+    const auto task_fields = [](std::string* out, const TaskMetricValues& task) {
+      absl::StrAppend(out, "\"", task.name(), "\":{", MetricFields(task.values()), "}");
+    };
+    absl::StrAppend(&line, ",\"tasks\":{", absl::StrJoin(event.values.tasks(), ",", task_fields),
+                    "}");
+  }
+  absl::StrAppend(&line, ",\"best\":", event.best ? "true" : "false", "}");
   write_line_(line);
 }
 

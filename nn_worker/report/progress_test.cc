@@ -105,8 +105,29 @@ TEST_F(ProgressTest, NanIsNullInALine) {
   progress_.OnEvaluation(event);
   EXPECT_EQ(lines_[0],
             "{\"event\":\"valid\",\"generation\":1,\"epoch\":0,\"step\":7,\"samples\":3,\"auc\":"
-            "null,\"logloss\":0.5,"
-            "\"normalised_entropy\":0,\"calibration\":0,\"best\":false}");
+            "null,\"logloss\":0.5,\"best\":false}");
+}
+
+TEST_F(ProgressTest, EachTaskHasItsOwnValuesInALine) {
+  EvaluationEvent event;
+  event.stream = TEST_STREAM;
+  event.values.set_samples(3);
+  event.values.set_auc(.75);
+  TaskMetricValues* ctr = event.values.add_tasks();
+  ctr->set_name("ctr");
+  ctr->mutable_values()->set_samples(3);
+  ctr->mutable_values()->set_auc(.75);
+  TaskMetricValues* rating = event.values.add_tasks();
+  rating->set_name("rating");
+  rating->mutable_values()->set_samples(2);
+  rating->mutable_values()->set_rmse(.5);
+  rating->mutable_values()->set_gauc_groups(4);
+  progress_.OnEvaluation(event);
+  EXPECT_EQ(
+      lines_[0],
+      "{\"event\":\"test\",\"generation\":1,\"epoch\":0,\"step\":0,\"samples\":3,\"auc\":0.75,"
+      "\"tasks\":{\"ctr\":{\"samples\":3,\"auc\":0.75},"
+      "\"rating\":{\"samples\":2,\"rmse\":0.5,\"gauc_groups\":4}},\"best\":false}");
 }
 
 TEST_F(ProgressTest, CountsGoOnFromTheCutAndLinesNameTheGeneration) {

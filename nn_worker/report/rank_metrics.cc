@@ -31,10 +31,16 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
       staleness_(registry->AddHistogram("satrap_staleness_parts",
                                         "Pushes of this rank that a lookup may miss",
                                         {0, 1, 2, 3, 4, 6, 8, 16})),
+      gradient_values_(registry->AddCounter("satrap_gradient_values_total",
+                                            "Values of embedding gradients sent by this rank")),
       saturated_values_(
           registry->AddCounter("satrap_saturated_values_total",
-                               "Values of gradients that were too large for an F16 on the wire")),
+                               "Of these, those that were too large for an F16 on the wire")),
+      underflowed_values_(registry->AddCounter(
+          "satrap_underflowed_values_total",
+          "Of these, those that were not 0 and became 0 as an F16 on the wire")),
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
+      loss_scale_(registry->AddGauge("satrap_loss_scale", "Loss scale of the next step; 0: none")),
       valid_auc_(registry->AddGauge("satrap_valid_auc", "AUC of the last validation")),
       cuts_begun_(registry->AddCounter("satrap_cuts_begun_total", "Cuts that were begun")),
       cuts_committed_(
@@ -68,7 +74,10 @@ void RankMetrics::OnStep(const StepEvent& event) {
   } else {
     skipped_steps_->Increment();
   }
-  saturated_values_->Increment(static_cast<double>(event.saturated_values));
+  loss_scale_->Set(event.loss_scale);
+  gradient_values_->Increment(static_cast<double>(event.gradient_values));
+  saturated_values_->Increment(static_cast<double>(event.losses.saturated));
+  underflowed_values_->Increment(static_cast<double>(event.losses.underflowed));
   if (event.had_part) staleness_->Observe(event.staleness);
   next_->OnStep(event);
 }
@@ -102,7 +111,7 @@ void RankMetrics::UpdateAges() {
 }
 
 void RankMetrics::OnEvaluation(const EvaluationEvent& event) {
-  if (event.stream == VALID_STREAM) valid_auc_->Set(event.values.auc());
+  if (event.stream == VALID_STREAM && event.values.has_auc()) valid_auc_->Set(event.values.auc());
   next_->OnEvaluation(event);
 }
 

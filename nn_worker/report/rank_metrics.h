@@ -1,5 +1,5 @@
 // The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness,
-// saturated gradients, the loss, the AUC of the last validation, and rank 0's of cuts. Called as
+// gradients that an F16 could not hold, the loss, the AUC of the last validation, and rank 0's of cuts. Called as
 // RankObserver says, and UpdateAges on any thread at any time.
 
 #ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
@@ -36,8 +36,11 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const samples_;
   prometheus::Counter* const skipped_steps_;
   prometheus::Histogram* const staleness_;
+  prometheus::Counter* const gradient_values_;
   prometheus::Counter* const saturated_values_;
+  prometheus::Counter* const underflowed_values_;
   prometheus::Gauge* const loss_;
+  prometheus::Gauge* const loss_scale_;
   prometheus::Gauge* const valid_auc_;
   prometheus::Counter* const cuts_begun_;
   prometheus::Counter* const cuts_committed_;

@@ -31,7 +31,9 @@ TEST(RankMetricsTest, CountsAndHandsOn) {
   step.loss = 25;
   step.had_part = true;
   step.staleness = 2;
-  step.saturated_values = 7;
+  step.loss_scale = 4096;
+  step.gradient_values = 1000;
+  step.losses = {7, 3};
   metrics.OnStep(step);
   step.finite = false;
   metrics.OnStep(step);
@@ -46,7 +48,10 @@ TEST(RankMetricsTest, CountsAndHandsOn) {
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_steps_total" + labels + "2")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_samples_total" + labels + "200")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_skipped_steps_total" + labels + "1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_loss_scale" + labels + "4096")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_gradient_values_total" + labels + "2000")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_saturated_values_total" + labels + "14")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_underflowed_values_total" + labels + "6")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_loss" + labels + "0.5")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_valid_auc" + labels + "0.75")) << text;
 }

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/numeric/half.h"
 #include "common/rpc/payload.h"
-#include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {
 namespace {
@@ -46,6 +47,14 @@ RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
   return RowPooling::kSum;
 }
 
+// Where the backend finds a part of the payload of `part`, which it finds at `payload`.
+Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void* host, size_t rows,
+                 size_t cols) {
+  uint8_t* const data = payload + (static_cast<const uint8_t*>(host) - part.payload.data());
+  const auto stride = static_cast<int64_t>(cols);
+  return {dtype, data, static_cast<int64_t>(rows), stride, stride};
+}
+
 // The segments of a feature whose view (of the network's inputs, or of their gradients) is not
 // empty, for all samples of a part.
 std::vector<RowSegment> SegmentsOf(const FeatureLayout& feature, size_t samples,
@@ -62,14 +71,13 @@ std::vector<RowSegment> SegmentsOf(const FeatureLayout& feature, size_t samples,
 
 }  // namespace
 
-EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool)
+EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool,
+                                     Collective* collective)
     : layout_(*layout),
       network_(network),
       backend_(network->backend()),
       pool_(pool),
-      features_(layout->features.size()),
-      decoded_(layout->tables.size() + layout->features.size()),
-      decoded_memory_(decoded_.size()) {
+      collective_(collective) {
   for (size_t t = 0; t < layout_.tables.size(); ++t) {
     if (!layout_.tables[t].sends_rows) continue;
     Sent sent;
@@ -89,164 +97,224 @@ EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network,
     sent.features = {static_cast<int>(f)};
     sent_.push_back(std::move(sent));
   }
+  for (Slot& slot : slots_) {
+    slot.decoded.resize(layout_.tables.size() + layout_.features.size());
+    slot.decoded_values = std::vector<HeldValues>(slot.decoded.size());
+    slot.features.resize(layout_.features.size());
+    slot.inverses = std::vector<Inverse>(sent_.size());
+  }
 }
 
-void EmbeddingExchange::ForBlocks(size_t count, absl::FunctionRef<void(size_t, size_t)> body) {
-  pool_->Run(static_cast<int64_t>((count + kBlockValues - 1) / kBlockValues),
-             [&](int64_t part, int) {
-               const size_t begin = static_cast<size_t>(part) * kBlockValues;
-               body(begin, std::min(count, begin + kBlockValues));
-             });
-}
-
-Tensor EmbeddingExchange::InPayload(DType dtype, const void* host, size_t rows, size_t cols) const {
-  uint8_t* const data = on_backend_ + (static_cast<const uint8_t*>(host) - payload_);
-  const auto stride = static_cast<int64_t>(cols);
-  return {dtype, data, static_cast<int64_t>(rows), stride, stride};
+void EmbeddingExchange::ForBlocks(size_t count, ForkJoinPool* pool,
+                                  absl::FunctionRef<void(size_t, size_t)> body) {
+  if (pool == nullptr) return body(0, count);
+  pool->Run(static_cast<int64_t>((count + kBlockValues - 1) / kBlockValues),
+            [&](int64_t part, int) {
+              const size_t begin = static_cast<size_t>(part) * kBlockValues;
+              body(begin, std::min(count, begin + kBlockValues));
+            });
 }
 
 absl::StatusOr<Tensor> EmbeddingExchange::RowsOf(const rpc::WireValues& values, size_t cols,
-                                                 size_t slot) {
+                                                 size_t index, ForkJoinPool* pool, Slot* slot) {
   const size_t rows = cols == 0 ? 0 : values.count / cols;
-  if (values.dtype == F32) return InPayload(DType::kF32, values.bytes, rows, cols);
-  std::vector<float>& decoded = decoded_[slot];
+  if (values.dtype == F32) {
+    return InPayload(slot->part, slot->payload, DType::kF32, values.bytes, rows, cols);
+  }
+  std::vector<float>& decoded = slot->decoded[index];
   if (decoded.size() < values.count) decoded.resize(values.count);
-  ForBlocks(values.count, [&](size_t begin, size_t end) {
+  ForBlocks(values.count, pool, [&](size_t begin, size_t end) {
     rpc::DecodeWire(values.Subrange(begin, end - begin),
                     absl::MakeSpan(decoded.data() + begin, end - begin));
   });
-  ASSIGN_OR_RETURN(void* const data,
-                   decoded_memory_[slot].Hold(backend_, BytesOf(decoded.data(), values.count)));
+  ASSIGN_OR_RETURN(void* const data, slot->decoded_values[index].Hold(
+                                         backend_, BytesOf(decoded.data(), values.count)));
   return TensorF32(data, static_cast<int64_t>(rows), static_cast<int64_t>(cols));
 }
 
-FeatureExchange EmbeddingExchange::IdsOf(size_t f, const PartView& part, const Tensor& rows) const {
+FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Slot& slot, const Tensor& rows) const {
   const FeatureLayout& feature = layout_.features[f];
-  const RowIndices& indices = part.features[f].indices;
+  const RowIndices& indices = slot.part.features[f].indices;
+  const auto in_payload = [&slot](DType dtype, const auto& values) {
+    return InPayload(slot.part, slot.payload, dtype, values.data(), 1, values.size());
+  };
   FeatureExchange result;
-  result.samples = static_cast<int64_t>(part.samples);
+  result.samples = static_cast<int64_t>(slot.part.samples);
   result.rows = rows;
   result.one_row_a_sample = feature.pooled_at_worker;
   if (feature.pooled_at_worker) return result;
   result.pooling = PoolingOf(feature.pooling);
   result.max_length = static_cast<int64_t>(feature.max_length);
-  result.ids = InPayload(DType::kU32, indices.rows.data(), 1, indices.rows.size());
-  if (!indices.offsets.empty()) {
-    result.offsets = InPayload(DType::kU32, indices.offsets.data(), 1, indices.offsets.size());
-  }
-  if (!indices.weights.empty()) {
-    result.weights = InPayload(DType::kF32, indices.weights.data(), 1, indices.weights.size());
-  }
+  result.ids = in_payload(DType::kU32, indices.rows);
+  if (!indices.offsets.empty()) result.offsets = in_payload(DType::kU32, indices.offsets);
+  if (!indices.weights.empty()) result.weights = in_payload(DType::kF32, indices.weights);
   return result;
 }
 
-// On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
-absl::Status EmbeddingExchange::WriteInputs(const PartView& part) {
-  payload_ = part.payload.data();
-  ASSIGN_OR_RETURN(void* const on_backend, payload_memory_.Hold(backend_, part.payload));
-  on_backend_ = static_cast<uint8_t*>(on_backend);
+absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Slot* slot) {
+  const PartView& part = slot->part;
+  const auto samples = static_cast<int64_t>(part.samples);
   std::vector<Tensor> rows(layout_.tables.size());
   for (size_t t = 0; t < rows.size(); ++t) {
     if (!layout_.tables[t].sends_rows) continue;
-    ASSIGN_OR_RETURN(rows[t], RowsOf(part.tables[t].values, layout_.tables[t].row_values, t));
+    ASSIGN_OR_RETURN(rows[t],
+                     RowsOf(part.tables[t].values, layout_.tables[t].row_values, t, pool, slot));
   }
-  const auto samples = static_cast<int64_t>(part.samples);
-  std::vector<FeatureExchange> gathers;
+  slot->gathers.clear();
   const Tensor numeric = network_->input_view(0);
   if (!numeric.empty() && layout_.numerics > 0) {
     FeatureExchange block;
     block.samples = samples;
-    block.rows = InPayload(DType::kF32, part.numeric.data(), part.samples, layout_.numerics);
+    block.rows = InPayload(part, slot->payload, DType::kF32, part.numeric.data(), part.samples,
+                           layout_.numerics);
     block.one_row_a_sample = true;
     block.segments = {{0, block.rows.cols, numeric.FirstRows(samples)}};
-    gathers.push_back(std::move(block));
+    slot->gathers.push_back(std::move(block));
   }
-  for (size_t f = 0; f < features_.size(); ++f) {
+  for (size_t f = 0; f < slot->features.size(); ++f) {
     const FeatureLayout& feature = layout_.features[f];
     Tensor of_feature = rows[feature.table];
     if (feature.pooled_at_worker) {
       ASSIGN_OR_RETURN(of_feature,
                        RowsOf(part.features[f].pooled, layout_.tables[feature.table].row_values,
-                              layout_.tables.size() + f));
+                              layout_.tables.size() + f, pool, slot));
     }
-    features_[f] = IdsOf(f, part, of_feature);
-    gathers.push_back(features_[f]);
-    gathers.back().segments = SegmentsOf(feature, part.samples, *network_, &Network::input_view);
+    slot->features[f] = IdsOf(f, *slot, of_feature);
+    slot->gathers.push_back(slot->features[f]);
+    FeatureExchange& gather = slot->gathers.back();
+    gather.segments = SegmentsOf(feature, part.samples, *network_, &Network::input_view);
     if (feature.length_input < 0) continue;
     const Tensor lengths = network_->input_view(feature.length_input);
-    if (!lengths.empty()) gathers.back().lengths = lengths.FirstRows(samples);
+    if (!lengths.empty()) gather.lengths = lengths.FirstRows(samples);
   }
-  backend_->GatherRows(gathers);
   return absl::OkStatus();
 }
 
 // Made on the host from the part's own ids, once for a part, and only for a backend that wants it.
-absl::StatusOr<RowInverse> EmbeddingExchange::InverseOf(const PartView& part, Sent* sent) {
-  if (!sent->by_row || !backend_->ScattersByRow()) return RowInverse();
-  std::vector<absl::Span<const uint32_t>> ids;
-  for (const int f : sent->features) ids.push_back(part.features[f].indices.rows);
-  InvertIds(ids, part.tables[sent->table].num_rows, &sent->inverse);
-  const auto hold = [&](const std::vector<uint32_t>& values,
-                        GrowingMemory* memory) -> absl::StatusOr<Tensor> {
-    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
-                                          values.size() * sizeof(uint32_t));
-    ASSIGN_OR_RETURN(void* const data, memory->Hold(backend_, bytes));
-    const auto count = static_cast<int64_t>(values.size());
-    return Tensor{DType::kU32, data, 1, count, count};
-  };
-  RowInverse inverse;
-  ASSIGN_OR_RETURN(inverse.starts, hold(sent->inverse.starts, &sent->starts));
-  ASSIGN_OR_RETURN(inverse.positions, hold(sent->inverse.positions, &sent->positions));
-  return inverse;
-}
-
-// `sums` is filled by the next Sync.
-absl::Status EmbeddingExchange::Scatter(const PartView& part, float* sums, Sent* sent) {
-  const size_t rows = sent->by_row ? part.tables[sent->table].num_rows : part.samples;
-  const size_t row_values = layout_.tables[sent->table].row_values;
-  Tensor to = TensorF32(backend_->DeviceView(sums), static_cast<int64_t>(rows),
-                        static_cast<int64_t>(row_values));
-  const bool copied = to.empty();
-  if (copied) {
-    ASSIGN_OR_RETURN(to.data, sent->memory.Get(backend_, to.size_bytes()));
+absl::Status EmbeddingExchange::Invert(Slot* slot) {
+  if (!backend_->ScattersByRow()) return absl::OkStatus();
+  for (size_t i = 0; i < sent_.size(); ++i) {
+    if (!sent_[i].by_row) continue;
+    Inverse& inverse = slot->inverses[i];
+    std::vector<absl::Span<const uint32_t>> ids;
+    for (const int f : sent_[i].features) ids.push_back(slot->part.features[f].indices.rows);
+    InvertIds(ids, slot->part.tables[sent_[i].table].num_rows, &inverse.host);
+    const auto hold = [&](const std::vector<uint32_t>& values,
+                          HeldValues* held) -> absl::StatusOr<Tensor> {
+      const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                            values.size() * sizeof(uint32_t));
+      ASSIGN_OR_RETURN(void* const data, held->Hold(backend_, bytes));
+      const auto count = static_cast<int64_t>(values.size());
+      return Tensor{DType::kU32, data, 1, count, count};
+    };
+    ASSIGN_OR_RETURN(inverse.on_backend.starts, hold(inverse.host.starts, &inverse.starts));
+    ASSIGN_OR_RETURN(inverse.on_backend.positions,
+                     hold(inverse.host.positions, &inverse.positions));
   }
-  std::vector<FeatureExchange> features;
-  for (const int f : sent->features) {
-    features.push_back(features_[f]);
-    features.back().segments =
-        SegmentsOf(layout_.features[f], part.samples, *network_, &Network::input_gradient);
-  }
-  ASSIGN_OR_RETURN(const RowInverse inverse, InverseOf(part, sent));
-  backend_->ScatterGradients(features, inverse, to);
-  if (copied) CopyOut(backend_, to, absl::MakeSpan(sums, rows * row_values));
   return absl::OkStatus();
 }
 
-uint64_t EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sums, uint8_t* to,
-                                   bool* finite) {
-  std::atomic<bool> all_finite{true};
-  std::atomic<uint64_t> saturated{0};
-  ForBlocks(sums.size(), [&](size_t begin, size_t end) {
-    uint8_t* const bytes = to + begin * rpc::WireValueBytes(dtype);
-    const absl::Span<float> block = sums.subspan(begin, end - begin);
-    // A sum over many samples may exceed an F16 although the model is sound, and would do so again
-    // in the next step, so it is sent as the largest F16. Only the f32 sum tells whether the model
-    // is broken.
-    if (dtype != F32) rpc::EncodeWire(block, dtype, bytes);
-    if (dtype == F16) {
-      if (!AllFinite(F32, reinterpret_cast<const uint8_t*>(block.data()), block.size())) {
-        all_finite.store(false);
-      }
-      saturated += SaturateF16(absl::MakeSpan(reinterpret_cast<uint16_t*>(bytes), block.size()));
-    } else if (!AllFinite(dtype, bytes, block.size())) {
-      all_finite.store(false);
-    }
-  });
-  if (!all_finite.load()) *finite = false;
-  return saturated.load();
+// On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
+absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoinPool* pool) {
+  CHECK(index >= 0 && index < kSlots) << index;
+  Slot& slot = slots_[index];
+  if (slot.copied == nullptr) {
+    ASSIGN_OR_RETURN(slot.copied, backend_->NewEvent());
+  }
+  slot.part = part;
+  ASSIGN_OR_RETURN(void* const payload, slot.payload_values.Hold(backend_, part.payload));
+  slot.payload = static_cast<uint8_t*>(payload);
+  RETURN_IF_ERROR(FindRows(pool, &slot));
+  RETURN_IF_ERROR(Invert(&slot));
+  backend_->Record(Lane::kCopiesIn, slot.copied.get());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(const PartView& part, bool* finite) {
+void EmbeddingExchange::WriteInputs(int slot) {
+  backend_->WaitFor(Lane::kOperations, slots_[slot].copied.get());
+  backend_->GatherRows(slots_[slot].gathers);
+}
+
+// `sums` is filled when copied_out_ has happened.
+absl::Status EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float> sums) {
+  Sent& sent = sent_[index];
+  const size_t rows = sent.by_row ? slot.part.tables[sent.table].num_rows : slot.part.samples;
+  const size_t row_values = layout_.tables[sent.table].row_values;
+  Tensor to = TensorF32(backend_->DeviceView(sums.data()), static_cast<int64_t>(rows),
+                        static_cast<int64_t>(row_values));
+  const bool copied = to.empty();
+  if (copied) {
+    ASSIGN_OR_RETURN(to.data, sent.memory.Get(backend_, to.size_bytes()));
+  }
+  std::vector<FeatureExchange> features;
+  for (const int f : sent.features) {
+    features.push_back(slot.features[f]);
+    features.back().segments =
+        SegmentsOf(layout_.features[f], slot.part.samples, *network_, &Network::input_gradient);
+  }
+  backend_->ScatterGradients(features, slot.inverses[index].on_backend, to);
+  backend_->Record(Lane::kOperations, scattered_.get());
+  backend_->WaitFor(Lane::kCopiesOut, scattered_.get());
+  if (copied) {
+    backend_->StartCopyOut(to,
+                           {reinterpret_cast<uint8_t*>(sums.data()), sums.size() * sizeof(float)});
+  }
+  return absl::OkStatus();
+}
+
+// The copies out wait for the operations, so this waits for both.
+absl::Status EmbeddingExchange::AwaitSums() {
+  backend_->Record(Lane::kCopiesOut, copied_out_.get());
+  return AwaitEvent(backend_, copied_out_.get(), std::numeric_limits<int64_t>::max(),
+                    [this] { return collective_ != nullptr && !collective_->status().ok(); });
+}
+
+rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sums, Section* section,
+                                          uint8_t* to, bool* finite) {
+  std::atomic<bool> all_finite{true};
+  // A power of two, so nothing is rounded.
+  if (const float scale = network_->gradient_scale().scale; scale != 1) {
+    ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) sums[i] /= scale;
+    });
+  }
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(sums.data());
+  const size_t blocks = (sums.size() + kBlockValues - 1) / kBlockValues;
+  int scale = 0;
+  if (dtype == F16) {
+    // The scale of the section is known when all blocks have been seen. It also hides what is
+    // infinite, so that is looked for before.
+    std::vector<float> largest(blocks);
+    ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
+      const absl::Span<const float> block = sums.subspan(begin, end - begin);
+      largest[begin / kBlockValues] = LargestFiniteMagnitude(block);
+      if (!AllFinite(F32, bytes + begin * sizeof(float), block.size())) all_finite.store(false);
+    });
+    scale = rpc::ScaleExponentOf(LargestFiniteMagnitude(largest));
+    rpc::SetScale(dtype, scale, section);
+  }
+  std::vector<rpc::WireLosses> losses(blocks);
+  ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
+    uint8_t* const encoded = to + begin * rpc::WireValueBytes(dtype);
+    if (dtype != F32) {
+      const rpc::WireValues block{F32, end - begin, bytes + begin * sizeof(float)};
+      losses[begin / kBlockValues] = rpc::ConvertGradients(block, dtype, scale, encoded);
+    }
+    if (dtype != F16 && !AllFinite(dtype, encoded, end - begin)) all_finite.store(false);
+  });
+  if (!all_finite.load()) *finite = false;
+  rpc::WireLosses total;
+  for (const rpc::WireLosses& of_block : losses) total.Add(of_block);
+  return total;
+}
+
+absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* finite) {
+  const Slot& slot = slots_[index];
+  const PartView& part = slot.part;
+  if (scattered_ == nullptr) {
+    ASSIGN_OR_RETURN(scattered_, backend_->NewEvent());
+    ASSIGN_OR_RETURN(copied_out_, backend_->NewEvent());
+  }
   PartGradients result;
   result.header.set_dtype(part.dtype);
   rpc::PayloadBuilder builder;
@@ -265,33 +333,38 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(const PartView& p
       builder.Reserve(part.dtype, part.samples * table.row_values, of_feature->mutable_gradients());
     }
   }
-  builder.Allocate();
+  builder.Allocate(backend_->PinnedBuffers());
 
   // f32 sums are made where they are sent from; others in scratch memory, and converted once. All
   // are enqueued before the one wait, so a device works on them without a pause.
-  std::vector<absl::Span<uint8_t>> sections;
+  std::vector<Section*> sections;
+  std::vector<absl::Span<uint8_t>> bytes;
   std::vector<absl::Span<float>> sums;
-  int tables = 0;
-  int features = 0;
-  for (Sent& sent : sent_) {
-    const Section& section = sent.by_row ? result.header.tables(tables++).gradients()
-                                         : result.header.features(features++).gradients();
-    sections.push_back(builder.Fill<uint8_t>(section));
-    const size_t count = sections.back().size() / rpc::WireValueBytes(part.dtype);
-    float* to = reinterpret_cast<float*>(sections.back().data());
-    if (part.dtype != F32) {
-      if (sent.host.size() < count) sent.host.resize(count);
-      to = sent.host.data();
+  const auto enqueue = [&]() -> absl::Status {
+    int tables = 0;
+    int features = 0;
+    for (Sent& sent : sent_) {
+      sections.push_back(sent.by_row
+                             ? result.header.mutable_tables(tables++)->mutable_gradients()
+                             : result.header.mutable_features(features++)->mutable_gradients());
+      bytes.push_back(builder.Fill<uint8_t>(*sections.back()));
+      const size_t count = bytes.back().size() / rpc::WireValueBytes(part.dtype);
+      void* to = bytes.back().data();
+      if (part.dtype != F32) {
+        ASSIGN_OR_RETURN(to, sent.host.Get(backend_, static_cast<int64_t>(count * sizeof(float))));
+      }
+      sums.push_back(absl::MakeSpan(static_cast<float*>(to), count));
+      RETURN_IF_ERROR(Scatter(slot, sums.size() - 1, sums.back()));
     }
-    sums.push_back(absl::MakeSpan(to, count));
-    if (const absl::Status status = Scatter(part, to, &sent); !status.ok()) {
-      backend_->Sync();  // copies into the payload are under way, and it is freed here
-      return status;
-    }
+    return AwaitSums();
+  };
+  if (const absl::Status status = enqueue(); !status.ok()) {
+    backend_->Sync();  // copies into the payload are under way, and it is freed here
+    return status;
   }
-  backend_->Sync();
   for (size_t i = 0; i < sums.size(); ++i) {
-    result.saturated_values += Encode(part.dtype, sums[i], sections[i].data(), finite);
+    result.values += sums[i].size();
+    result.losses.Add(Encode(part.dtype, sums[i], sections[i], bytes[i].data(), finite));
   }
   result.payload = builder.Take();
   return result;

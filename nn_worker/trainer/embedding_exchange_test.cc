@@ -102,7 +102,9 @@ class ExchangeOn {
     auto view = ReadPart(layout_, kSamples, part_);
     CHECK_OK(view.status());
     view_ = *std::move(view);
-    CHECK_OK(exchange_->WriteInputs(view_));
+    slot_ = 1 - slot_;
+    CHECK_OK(exchange_->Prepare(view_, slot_, &pool_));
+    exchange_->WriteInputs(slot_);
     std::vector<float> values;
     std::vector<std::vector<float>> inputs;
     for (int input = 0; input < network_->num_inputs(); ++input) {
@@ -119,11 +121,26 @@ class ExchangeOn {
     return values;
   }
 
+  // Prepares another part in the other slot, as a trainer does while this one is in work.
+  void PrepareNext(const std::vector<FakeSample>& samples, WireDtype dtype) {
+    next_ = tables_->MakePart(samples, 0, dtype);
+    const auto view = ReadPart(layout_, kSamples, next_);
+    CHECK_OK(view.status());
+    CHECK_OK(exchange_->Prepare(*view, 1 - slot_, /*pool=*/nullptr));
+  }
+  // Continues with it.
+  void WriteNext() {
+    part_ = next_;
+    view_ = *ReadPart(layout_, kSamples, part_);
+    slot_ = 1 - slot_;
+    exchange_->WriteInputs(slot_);
+  }
+
   PartGradients Gradients(bool* finite) {
     CHECK_OK(network_->Forward(static_cast<int64_t>(view_.samples), PassContext::Training(0, 0)));
     network_->Loss(view_.labels, {}, {});
     CHECK_OK(network_->Backward());
-    auto gradients = exchange_->ReadGradients(view_, finite);
+    auto gradients = exchange_->ReadGradients(slot_, finite);
     CHECK_OK(gradients.status());
     return *std::move(gradients);
   }
@@ -141,8 +158,9 @@ class ExchangeOn {
   const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
   std::unique_ptr<Network> network_;
   std::unique_ptr<EmbeddingExchange> exchange_;
-  PartInput part_;
+  PartInput part_, next_;
   PartView view_;
+  int slot_ = 0;
 };
 
 TEST(EmbeddingExchangeTest, ASampleIsWrittenAsIfItWereAlone) {
@@ -226,6 +244,34 @@ TEST(EmbeddingExchangeTest, ABackendThatTheHostCannotReachGivesTheSameBits) {
   }
 }
 
+TEST(EmbeddingExchangeTest, APartIsPreparedWhileAnotherIsInWork) {
+  std::vector<FakeSample> few = Samples();
+  few.resize(5);
+  const auto bytes = [](const PartGradients& gradients) {
+    return std::vector<uint8_t>(gradients.payload.data(),
+                                gradients.payload.data() + gradients.payload.size());
+  };
+  for (const WireDtype dtype : {F32, BF16}) {
+    for (const bool deferred : {false, true}) {
+      const auto backend = [deferred]() -> std::unique_ptr<Backend> {
+        if (!deferred) return NewCpuBackend(1);
+        return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone);
+      };
+      bool finite = true;
+      ExchangeOn in_turn(1, backend()), ahead(1, backend());
+      in_turn.Write(few, dtype);
+      const std::vector<uint8_t> first = bytes(in_turn.Gradients(&finite));
+      in_turn.Write(Samples(), dtype);
+      const std::vector<uint8_t> second = bytes(in_turn.Gradients(&finite));
+      ahead.Write(few, dtype);
+      ahead.PrepareNext(Samples(), dtype);
+      EXPECT_EQ(bytes(ahead.Gradients(&finite)), first);
+      ahead.WriteNext();
+      EXPECT_EQ(bytes(ahead.Gradients(&finite)), second);
+    }
+  }
+}
+
 TEST(EmbeddingExchangeTest, ABackendThatScattersByRowGivesTheSameSums) {
   const Exchanged cpu = ExchangeAll(F32, NewCpuBackend(1));
   const Exchanged by_row =
@@ -255,41 +301,50 @@ TEST(EmbeddingExchangeTest, OneBrokenGradientInAnyBlockIsFound) {
 
 // The gradients of one id that is in every sample, all of which have the label `label`.
 struct SumOfOneId {
-  float largest;  // absolute value sent; NaN if one was sent
-  bool finite;
-  uint64_t saturated_values;
+  float largest = 0;  // absolute value sent; NaN if one was sent
+  bool finite = true;
+  uint64_t values = 0;
+  rpc::WireLosses losses;
 };
-SumOfOneId PushOneId(WireDtype dtype, float label) {
+SumOfOneId PushOneId(WireDtype dtype, float label, float weight = 1) {
   std::vector<FakeSample> samples = Samples();
   for (FakeSample& sample : samples) {
     sample.ids = {{1}, {}, {}, {}};
     sample.label = label;
+    sample.weight = weight;
   }
   ExchangeOn exchange(2);
   exchange.Write(samples, dtype);
-  bool finite = true;
-  const PartGradients gradients = exchange.Gradients(&finite);
+  SumOfOneId sum;
+  const PartGradients gradients = exchange.Gradients(&sum.finite);
+  sum.values = gradients.values;
+  sum.losses = gradients.losses;
   const Section& section = gradients.header.tables(0).gradients();
-  const uint8_t* bytes = gradients.payload.data() + section.offset_bytes();
-  float largest = 0;
-  for (size_t i = 0; i < section.size_bytes() / 2; ++i) {
-    const uint16_t bits = reinterpret_cast<const uint16_t*>(bytes)[i];
-    const float value = std::abs(dtype == F16 ? F32FromF16(bits) : F32FromBf16(bits));
-    if (!(value <= largest)) largest = value;
+  const size_t count = section.size_bytes() / rpc::WireValueBytes(dtype);
+  const auto view = rpc::WireView(gradients.payload, section, dtype, count, "gradients");
+  EXPECT_TRUE(view.ok()) << view.status();
+  std::vector<float> values(count);
+  rpc::DecodeWire(*view, absl::MakeSpan(values));
+  for (const float value : values) {
+    if (!(std::abs(value) <= sum.largest)) sum.largest = std::abs(value);
   }
-  return {largest, finite, gradients.saturated_values};
+  return sum;
 }
 
-TEST(EmbeddingExchangeTest, ASumTooLargeForF16IsSentAsTheLargestAndTheStepIsFinite) {
-  // dz of a sample is sigmoid(z) - label, about 1e4, so sums are some 1e7 times a weight.
-  const SumOfOneId f16 = PushOneId(F16, 1e4f);
-  EXPECT_TRUE(f16.finite);
-  EXPECT_EQ(f16.largest, 65504);
-  EXPECT_GT(f16.saturated_values, 0u);
-  const SumOfOneId bf16 = PushOneId(BF16, 1e4f);
-  EXPECT_TRUE(bf16.finite);
-  EXPECT_GT(bf16.largest, 1e5);
-  EXPECT_EQ(bf16.saturated_values, 0u);
+TEST(EmbeddingExchangeTest, SumsOfAnySizeFitIntoF16) {
+  // dz of a sample is sigmoid(z) - label, about 1e4, so sums are some 1e7 times a weight; with a
+  // sample weight of 1e-12 they are far below the least F16.
+  for (const float weight : {1.0f, 1e-12f}) {
+    const SumOfOneId f32 = PushOneId(F32, 1e4f, weight);
+    for (const WireDtype dtype : {F16, BF16}) {
+      const SumOfOneId sum = PushOneId(dtype, 1e4f, weight);
+      EXPECT_TRUE(sum.finite);
+      EXPECT_NEAR(sum.largest / f32.largest, 1, dtype == F16 ? .002 : .02) << weight;
+      EXPECT_GT(sum.values, 0u);
+      EXPECT_EQ(sum.losses.saturated, 0u);
+      EXPECT_EQ(sum.losses.underflowed, 0u);
+    }
+  }
 }
 
 TEST(EmbeddingExchangeTest, AnInfiniteSumIsNotFiniteWhateverTheWire) {

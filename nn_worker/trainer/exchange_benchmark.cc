@@ -119,7 +119,10 @@ void BM_WriteInputs(benchmark::State& state) {
   Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
   EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
-  for (auto _ : state) CHECK_OK(exchange.WriteInputs(view));
+  for (auto _ : state) {
+    CHECK_OK(exchange.Prepare(view, 0, &setup.pool));
+    exchange.WriteInputs(0);
+  }
   PerSample(state);
 }
 
@@ -127,13 +130,14 @@ void BM_ReadGradients(benchmark::State& state) {
   Setup setup(static_cast<WireDtype>(state.range(0)), static_cast<int>(state.range(1)));
   EmbeddingExchange exchange(&setup.layout, setup.network.get(), &setup.pool);
   const PartView view = *ReadPart(setup.layout, kSamples, setup.part);
-  CHECK_OK(exchange.WriteInputs(view));
+  CHECK_OK(exchange.Prepare(view, 0, &setup.pool));
+  exchange.WriteInputs(0);
   CHECK(setup.network->Forward(kSamples, PassContext::Training(0, 0)).ok());
   setup.network->Loss(view.labels, {}, {});
   CHECK(setup.network->Backward().ok());
   bool finite = true;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(exchange.ReadGradients(view, &finite)->payload.data());
+    benchmark::DoNotOptimize(exchange.ReadGradients(0, &finite)->payload.data());
   }
   PerSample(state);
 }

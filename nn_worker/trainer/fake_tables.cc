@@ -28,7 +28,7 @@ class Sections {
   void AddWire(std::vector<float> values, WireDtype dtype, Section* section) {
     builder_.Reserve(dtype, values.size(), section);
     fills_.push_back([this, values = std::move(values), dtype, section] {
-      rpc::EncodeWire(values, dtype, builder_.Fill<uint8_t>(*section).data());
+      builder_.Encode(values, dtype, section);
     });
   }
   Buffer Take() {
@@ -63,26 +63,33 @@ Jagged JaggedOf(const std::vector<FakeSample>& samples, size_t feature) {
 }
 
 // Everything of a part but its rows.
-void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample, size_t numerics,
-                  PartDescription* part, Sections* sections) {
+void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
+                  const PartLayout& layout, PartDescription* part, Sections* sections) {
   part->set_samples(samples.size());
   part->set_first_sample(first_sample);
-  part->set_numerics(numerics);
-  part->set_tasks(1);
+  part->set_numerics(layout.numerics);
+  part->set_tasks(layout.labels);
   std::vector<float> numeric, labels, weights;
   std::vector<uint8_t> mask;
   std::vector<int64_t> times;
+  std::vector<uint64_t> groups;
   for (const FakeSample& sample : samples) {
     numeric.insert(numeric.end(), sample.numeric.begin(), sample.numeric.end());
-    labels.push_back(sample.label);
+    const std::vector<float> one = {sample.label};
+    for (const float label : layout.labels == 1 ? one : sample.labels) {
+      const bool missing = layout.labels > 1 && std::isnan(label);
+      labels.push_back(missing ? 0 : label);
+      mask.push_back(sample.masked || missing ? 0 : 1);
+    }
+    groups.push_back(sample.group);
     weights.push_back(sample.weight);
-    mask.push_back(sample.masked ? 0 : 1);
     times.push_back(sample.time);
   }
   sections->Add(numeric, part->mutable_numeric_values());
   sections->Add(labels, part->mutable_labels());
   sections->Add(weights, part->mutable_weights());
   sections->Add(mask, part->mutable_label_mask());
+  if (layout.groups) sections->Add(groups, part->mutable_groups());
   sections->Add(times, part->mutable_times());
 }
 
@@ -115,7 +122,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
   plan.keys.resize(tables_.size());
   Sections sections;
 
-  DescribePart(samples, first_sample, layout_.numerics, input.header.mutable_part(), &sections);
+  DescribePart(samples, first_sample, layout_, input.header.mutable_part(), &sections);
 
   // Keys in the order of their first occurrence over all features of a table.
   std::vector<std::map<uint64_t, uint32_t>> row_of(tables_.size());

@@ -21,6 +21,8 @@ struct FakeSample {
   float weight = 1;
   bool masked = false;
   int64_t time = 0;
+  std::vector<float> labels{};  // in place of `label` if the layout has several; NaN: missing
+  uint64_t group = 0;
 };
 
 class FakeTables {

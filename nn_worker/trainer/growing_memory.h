@@ -1,4 +1,5 @@
-// Memory of a backend for something whose size differs from part to part. It grows to the largest
+// Memory of a backend, or pinned memory of its host, for something whose size differs from part to
+// part. It grows to the largest
 // size that was asked for, at least twofold each time: a backend frees nothing before its end, so
 // what was outgrown is at most as much as what is used.
 //
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -19,31 +21,51 @@ namespace satrap {
 
 class GrowingMemory {
  public:
+  enum class Kind { kDevice, kPinned };
+  explicit GrowingMemory(Kind kind = Kind::kDevice) : kind_(kind) {}
+
   // At least `bytes` bytes; what they hold is unspecified. Memory that was given before may be the
   // same. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Get(DeviceMemory* device, int64_t bytes) {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);
-      ASSIGN_OR_RETURN(data_, device->Allocate(larger));
+      ASSIGN_OR_RETURN(data_, kind_ == Kind::kDevice ? device->Allocate(larger)
+                                                     : device->AllocatePinned(larger));
       bytes_ = larger;
     }
     return data_;
   }
 
-  // Where operations find the values of `host`: there, if they can, else in a copy.
+ private:
+  const Kind kind_;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// A copy of the host's values on the device, where operations cannot read them in place.
+class HeldValues {
+ public:
+  // Where operations find the values of `host`: there, if they can, else in a copy that is enqueued in
+  // Lane::kCopiesIn. `host` must stay until it has been made, and the values of the call before must
+  // be out of use. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Hold(DeviceMemory* device, absl::Span<const uint8_t> host) {
     // They only read it.
     void* const view = device->DeviceView(const_cast<uint8_t*>(host.data()));
     if (view != nullptr) return view;
     const auto bytes = static_cast<int64_t>(host.size());
-    ASSIGN_OR_RETURN(void* const copy, Get(device, bytes));
-    device->CopyIn(host, {DType::kU8, copy, 1, bytes, bytes});
+    ASSIGN_OR_RETURN(void* const copy, copy_.Get(device, bytes));
+    if (!device->IsPinned(host.data(), bytes)) {
+      ASSIGN_OR_RETURN(void* const pinned, staged_.Get(device, bytes));
+      if (bytes > 0) std::memcpy(pinned, host.data(), host.size());
+      host = {static_cast<const uint8_t*>(pinned), host.size()};
+    }
+    device->StartCopyIn(host, {DType::kU8, copy, 1, bytes, bytes});
     return copy;
   }
 
  private:
-  void* data_ = nullptr;
-  int64_t bytes_ = 0;
+  GrowingMemory copy_;
+  GrowingMemory staged_{GrowingMemory::Kind::kPinned};
 };
 
 }  // namespace satrap

@@ -21,21 +21,43 @@ TEST(GrowingMemoryTest, GrowsAtLeastTwofoldAndNeverShrinks) {
   EXPECT_EQ(memory.Get(backend.get(), 200).value(), second);
 }
 
-TEST(GrowingMemoryTest, HoldsTheHostsMemoryItselfOrACopy) {
+TEST(GrowingMemoryTest, IsTheHostsIfPinned) {
+  const auto device = NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone);
+  GrowingMemory memory(GrowingMemory::Kind::kPinned);
+  void* const data = memory.Get(device.get(), 100).value();
+  EXPECT_TRUE(device->IsPinned(data, 100));
+  static_cast<uint8_t*>(data)[99] = 1;
+}
+
+TEST(HeldValuesTest, AreTheHostsMemoryItselfOrACopy) {
   const std::vector<uint8_t> host = {1, 2, 3};
   const auto shared = NewReferenceBackend();
-  GrowingMemory memory;
+  HeldValues memory;
   EXPECT_EQ(memory.Hold(shared.get(), host).value(), host.data());
 
   const auto device = NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone);
-  GrowingMemory on_device;
+  HeldValues on_device;
   void* const copy = on_device.Hold(device.get(), host).value();
   EXPECT_NE(copy, host.data());
+  const auto copied = device->NewEvent().value();
+  device->Record(Lane::kCopiesIn, copied.get());
+  device->WaitFor(Lane::kOperations, copied.get());
   std::vector<uint8_t> out(3);
   CopyOut(device.get(), {DType::kU8, copy, 1, 3, 3}, absl::MakeSpan(out));
   device->Sync();
   EXPECT_EQ(out, host);
   EXPECT_TRUE(on_device.Hold(device.get(), {}).ok()) << "nothing is held, too";
+
+  // Pinned memory needs no second copy, so what is there when the copy runs is what comes.
+  Buffer pinned(3, device->PinnedBuffers());
+  pinned.mutable_data()[0] = 4;
+  HeldValues of_pinned;
+  void* const direct = of_pinned.Hold(device.get(), {pinned.data(), 3}).value();
+  pinned.mutable_data()[0] = 5;
+  device->Sync();
+  CopyOut(device.get(), {DType::kU8, direct, 1, 1, 1}, absl::MakeSpan(out).first(1));
+  device->Sync();
+  EXPECT_EQ(out[0], 5);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "nn_worker/trainer/network_trainer.h"
 
+#include <atomic>
 #include <cmath>
 #include <future>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,18 +11,21 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/run_log.h"
 #include "common/thread/mutex.h"
-#include "nn_worker/metrics/binary_metrics.h"
+#include "nn_worker/graph/loss_scale.h"
+#include "nn_worker/metrics/task_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/step_normalizer.h"
 #include "nn_worker/trainer/embedding_exchange.h"
 #include "nn_worker/trainer/part_view.h"
+#include "nn_worker/trainer/task_batch.h"
+#include "nn_worker/trainer/task_scores.h"
 #include "nn_worker/trainer/work_thread.h"
 
 namespace satrap {
 namespace {
 
-// The sums behind the dense gradient in a step's allreduce.
-enum ExtraSum {
+// The sums of a step's second allreduce.
+enum ReducedSum {
   kSamples,
   kWeight,
   kLoss,
@@ -29,15 +34,16 @@ enum ExtraSum {
   kStop,
   kCut,
   kValidation,
-  kNumExtraSums
+  kNumReducedSums
 };
-static_assert(kNumExtraSums <= Network::kExtraSums);
 
 // The AUC of the progress line covers this many of this rank's last samples.
 constexpr int64_t kWindowSamples = 65536;
 
-std::vector<float> AsFloats(absl::Span<const uint8_t> mask) {
-  return std::vector<float>(mask.begin(), mask.end());
+std::vector<int64_t> OutputsOf(const Network& network) {
+  std::vector<int64_t> outputs;
+  for (int t = 0; t < network.num_tasks(); ++t) outputs.push_back(network.num_outputs(t));
+  return outputs;
 }
 
 }  // namespace
@@ -75,12 +81,51 @@ class CutWatch {
   absl::optional<absl::StatusOr<bool>> committed_ GUARDED_BY(mutex_);
 };
 
-struct NetworkTrainer::Rep {
-  explicit Rep(const NetworkTrainerOptions& options)
-      : options(options), exchange(options.layout, options.network, options.pool) {}
+// A part on its way to its step. Whichever thread claims it first prepares it.
+class NetworkTrainer::Preparation {
+ public:
+  Preparation(PartInput input, int slot) : input(std::move(input)), slot(slot) {}
 
-  absl::StatusOr<StepResult> Step(uint64_t step, const absl::optional<PartInput>& part,
-                                  StepFlags flags);
+  const PartInput input;
+  const int slot;  // of the exchange
+  // Valid once it is prepared.
+  PartView view;
+
+  bool Claim() { return !claimed_.exchange(true); }
+  void End(absl::Status status) {
+    MutexLock lock(&mutex_);
+    status_ = std::move(status);
+    ended_.NotifyAll();
+  }
+  // Waits for whoever has claimed it.
+  absl::Status Await() {
+    MutexLock lock(&mutex_);
+    while (!status_.has_value()) ended_.Wait(&mutex_);
+    return *status_;
+  }
+
+ private:
+  std::atomic<bool> claimed_{false};
+  Mutex mutex_;
+  CondVar ended_;
+  absl::optional<absl::Status> status_ GUARDED_BY(mutex_);
+};
+
+struct NetworkTrainer::Rep {
+  // What the engine holds. The part may be in preparation still when the engine drops it.
+  struct Prepared final : PreparedPart {
+    std::shared_ptr<Preparation> part;
+  };
+
+  explicit Rep(const NetworkTrainerOptions& options)
+      : options(options),
+        exchange(options.layout, options.network, options.pool, options.collective),
+        batch(options.layout->tasks, OutputsOf(*options.network), options.layout->labels),
+        evaluation(*options.layout) {}
+
+  void PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool);
+  absl::Status PrepareOn(ForkJoinPool* pool, Preparation* part);
+  absl::StatusOr<StepResult> Step(uint64_t step, Preparation* part, StepFlags flags);
   absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite);
   absl::Status Score(const PartInput& part);
   absl::StatusOr<MetricValues> Merge();
@@ -95,14 +140,20 @@ struct NetworkTrainer::Rep {
 
   const NetworkTrainerOptions options;
   EmbeddingExchange exchange;
-  BinaryMetrics evaluation;
+  TaskBatch batch;
+  TaskScores evaluation;
 
   Mutex window_mutex;
   WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
 
   std::shared_ptr<CutWatch> cut;  // rank 0: the one that was begun last
 
-  WorkThread thread;  // last, so that it ends first: its tasks use the others
+  uint64_t prepared = 0;              // parts, so far; on the engine's executor
+  std::atomic<bool> stepping{false};  // a step runs, or is about to
+
+  // Last, so that they end first: their tasks use the others, and a step may wait for a preparation.
+  WorkThread preparing;
+  WorkThread thread;
 };
 
 absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
@@ -117,39 +168,59 @@ int64_t NetworkTrainer::Rep::FirstSampleOfStep(const PartView& view) const {
   return static_cast<int64_t>(options.max_samples) * options.collective->rank();
 }
 
-absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
-                                                     const absl::optional<PartInput>& part,
+void NetworkTrainer::Rep::PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool) {
+  if (part->Claim()) part->End(PrepareOn(pool, part));
+}
+
+absl::Status NetworkTrainer::Rep::PrepareOn(ForkJoinPool* pool, Preparation* part) {
+  ASSIGN_OR_RETURN(part->view, Read(part->input));
+  return exchange.Prepare(part->view, part->slot, pool);
+}
+
+absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation* part,
                                                      StepFlags flags) {
   Network* const network = options.network;
-  PartView view;
-  if (part.has_value()) {
-    ASSIGN_OR_RETURN(view, Read(*part));
-    RETURN_IF_ERROR(exchange.WriteInputs(view));
+  const PartView without_part;
+  if (part != nullptr) {
+    PrepareIfNobodyDoes(part, options.pool);
+    RETURN_IF_ERROR(part->Await());
+    exchange.WriteInputs(part->slot);
   }
+  const PartView& view = part != nullptr ? part->view : without_part;
   const PassContext pass =
       PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view));
   RETURN_IF_ERROR(network->Forward(static_cast<int64_t>(view.samples), pass));
-  const std::vector<float> mask = AsFloats(view.mask);
-  network->Loss(view.labels, view.weights, mask);
+  RETURN_IF_ERROR(batch.Set(view));
+  network->Loss(batch.targets());
   RETURN_IF_ERROR(network->Backward());
-  // Before the allreduce, which carries the flag to all ranks: only this rank sees the gradients of
-  // its part's embeddings.
-  bool finite = network->CountNonFiniteGradients() == 0;
+  RETURN_IF_ERROR(network->StartReduce());
+  // What this rank alone can do, while the dense gradients travel.
+  bool finite = true;
   PartGradients gradients;
-  if (part.has_value()) {
-    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(view, &finite));
+  if (part != nullptr) {
+    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &finite));
   }
+  // The scores that are watched while training are logits of the task that is judged.
+  const size_t main_task = options.layout->main_task;
+  const bool is_binary = options.layout->tasks[main_task].loss == TaskConfig::BCE;
+  LossTargets watched;
   std::vector<float> logits;
-  if (view.samples > 0) {
-    logits = network->ReadLogits();
+  if (view.samples > 0 && is_binary) {
+    watched = batch.targets()[main_task];
+    logits = network->ReadLogits(static_cast<int>(main_task));
     MutexLock lock(&window_mutex);
-    window.Add(logits, view.labels, view.weights, mask);
+    window.Add(logits, watched.labels, watched.weights, watched.mask);
   }
+  RETURN_IF_ERROR(network->FinishReduce());
+  // Before the second reduction, which carries the flag to all ranks: only this rank sees the
+  // gradients of its part's embeddings.
+  if (network->CountNonFiniteGradients() > 0) finite = false;
   ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite));
-  if (options.scores != nullptr && result.weight > 0) {
-    const uint32_t epoch = part.has_value() ? part->header.part().id().epoch() : 0;
-    options.scores->AddStep(step + 1, result.samples,
-                            {logits, view.labels, view.weights, mask, view.times, epoch});
+  if (options.scores != nullptr && is_binary && result.weight > 0) {
+    const uint32_t epoch = part != nullptr ? part->input.header.part().id().epoch() : 0;
+    options.scores->AddStep(
+        step + 1, result.samples,
+        {logits, watched.labels, watched.weights, watched.mask, view.times, epoch});
   }
   if (result.weight > 0 && result.finite) result.gradients = std::move(gradients);
   return result;
@@ -158,7 +229,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step,
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
                                                        StepFlags flags, bool finite) {
   const LossSums loss = options.network->ReadLoss();
-  float sums[kNumExtraSums];
+  float sums[kNumReducedSums];
   sums[kSamples] = static_cast<float>(samples);
   sums[kWeight] = static_cast<float>(loss.weight);
   sums[kLoss] = static_cast<float>(loss.loss);
@@ -167,7 +238,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kStop] = flags.stop ? 1 : 0;
   sums[kCut] = flags.cut ? 1 : 0;
   sums[kValidation] = flags.validation ? 1 : 0;
-  RETURN_IF_ERROR(options.network->AllReduce(sums));
+  RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
   StepResult result;
   result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
   result.weight = sums[kWeight];
@@ -181,26 +252,32 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
     result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
   }
   // Every rank has the same sums, so all of them step or none does, and their weights stay equal.
-  if (result.weight > 0 && result.finite) {
-    DenseStep dense;
-    dense.step = static_cast<int64_t>(step);
-    dense.normalizer = result.normalizer;
-    dense.learning_rate_factor = result.learning_rate_factor;
-    RETURN_IF_ERROR(options.network->Step(dense));
+  DenseStep dense;
+  dense.step = static_cast<int64_t>(step);
+  dense.global_batch_size = options.global_batch_size;
+  dense.learning_rate_factor = result.learning_rate_factor;
+  RETURN_IF_ERROR(options.network->Step(dense, {sums[kSamples], sums[kWeight], sums[kNotFinite]}));
+  if (options.has_loss_scale) {
+    result.loss_scale =
+        LossScaleStateOf(options.network->gradient_scale(), options.global_batch_size);
   }
   return result;
 }
 
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   ASSIGN_OR_RETURN(const PartView view, Read(part));
-  RETURN_IF_ERROR(exchange.WriteInputs(view));
+  // No part of the train stream is prepared while an evaluation runs, so any slot is free.
+  RETURN_IF_ERROR(exchange.Prepare(view, /*slot=*/0, options.pool));
+  exchange.WriteInputs(/*slot=*/0);
   RETURN_IF_ERROR(
       options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
-  const std::vector<float> logits = options.network->ReadLogits();
-  evaluation.Add(logits, view.labels, view.weights, AsFloats(view.mask));
+  RETURN_IF_ERROR(batch.Set(view));
+  for (int t = 0; t < options.network->num_tasks(); ++t) {
+    evaluation.Add(t, options.network->ReadLogits(t), batch.targets()[t]);
+  }
   const PartDescription& description = part.header.part();
   if (options.predictions != nullptr && description.id().stream() == TEST_STREAM) {
-    return options.predictions->Add(description, logits);
+    return options.predictions->Add(description, evaluation.Predictions());
   }
   return absl::OkStatus();
 }
@@ -208,9 +285,7 @@ absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
 absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
   // Before the barrier: when rank 0 has the metrics, every rank's file is whole.
   if (options.predictions != nullptr) RETURN_IF_ERROR(options.predictions->Close());
-  ASSIGN_OR_RETURN(MetricValues values, evaluation.Merge(options.collective));
-  evaluation = BinaryMetrics();
-  return values;
+  return evaluation.Merge(options.collective);
 }
 
 // Only rank 0 knows how the embedding PSs fare, and the second collective tells the others. Its
@@ -286,10 +361,34 @@ absl::Status NetworkTrainer::StartFromCut(const StartModel& model) {
   return rep_->LoadFromRank0(model.dense, Network::LoadScope::kAll);
 }
 
-void NetworkTrainer::JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+// Slots are used in turn: when the engine prepares a part, the step of the one before the last has
+// ended.
+std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
+  static_assert(kPreparedParts == EmbeddingExchange::kSlots);
+  const int slot = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kSlots);
+  auto prepared = std::make_unique<Rep::Prepared>();
+  prepared->part = std::make_shared<Preparation>(std::move(part), slot);
+  // Without a running step the part is joined at once, and the step's own thread is the fastest.
+  if (rep_->stepping.load()) {
+    // Without the pool, which computes the step.
+    rep_->preparing.Post([rep = rep_.get(), part = prepared->part] {
+      rep->PrepareIfNobodyDoes(part.get(), /*pool=*/nullptr);
+    });
+  }
+  return prepared;
+}
+
+void NetworkTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                               absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) {
-  rep_->thread.Post([rep = rep_.get(), step, part = std::move(part), flags,
-                     done = std::move(done)]() mutable { done(rep->Step(step, part, flags)); });
+  std::shared_ptr<Preparation> joined;
+  if (part != nullptr) joined = std::move(static_cast<Rep::Prepared*>(part.get())->part);
+  rep_->stepping.store(true);
+  rep_->thread.Post([rep = rep_.get(), step, joined = std::move(joined), flags,
+                     done = std::move(done)]() mutable {
+    absl::StatusOr<StepResult> result = rep->Step(step, joined.get(), flags);
+    rep->stepping.store(false);
+    done(std::move(result));
+  });
 }
 
 void NetworkTrainer::Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) {

@@ -1,12 +1,17 @@
 // The StepTrainer of a real NN worker: embeddings in, forward and backward through the dense
-// network, one allreduce per step, gradients out.
+// network, the reduction over the ranks, gradients out.
 //
-// A step costs one allreduce (Network::AllReduce: the dense gradient and a few sums), besides those
-// of layers (batch norm over the global batch).
+// A step costs two allreduces, besides those of layers (batch norm): one of the dense gradient, beside
+// which the gradients of embeddings are made, and then a small one of what decides the step. The
+// second comes last because it says whether those gradients are finite as they will be sent.
 //
-// Everything runs on one thread of this object. It blocks in collectives, while embedding PSs mark or
-// load their rows, and in AwaitCut, and runs the `done` callbacks. The destructor waits for a running
-// call: abort the collective first if ranks may be missing.
+// Threads. A step runs on one thread of this object. That thread blocks in collectives, while embedding
+// PSs mark or load their rows, and in AwaitCut, and runs the `done` callbacks. A part is prepared on a
+// second thread while a step runs, and otherwise by the first one when it joins: a part that is joined
+// at once costs no change of threads. On a CPU that is busy, preparing beside a step only takes the
+// time from the step that it saves in the next one; where a core is free, or the step waits for other
+// ranks, it is gained. The destructor waits for a running call: abort the collective first if ranks may
+// be missing.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
@@ -34,6 +39,7 @@ struct NetworkTrainerOptions {
   size_t max_samples = 0;              // of one part, as the network's
   int64_t global_batch_size = 1;
   bool ordered = false;  // JobConfig.mode is SYNC: the parts of a step are of one global batch
+  bool has_loss_scale = false;  // the job computes in F16
   Network* network = nullptr;
   Collective* collective = nullptr;
   ForkJoinPool* pool = nullptr;             // may be that of the network's backend
@@ -57,7 +63,8 @@ class NetworkTrainer final : public StepTrainer {
   // happened. The embedding PSs have loaded the tables themselves.
   absl::Status StartFromCut(const StartModel& model);
 
-  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+  std::unique_ptr<PreparedPart> Prepare(PartInput part) override;
+  void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
@@ -71,6 +78,7 @@ class NetworkTrainer final : public StepTrainer {
   double RecentAuc() const;
 
  private:
+  class Preparation;
   struct Rep;
   const std::unique_ptr<Rep> rep_;
 };

@@ -105,7 +105,7 @@ TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlik
       auto promise = std::make_shared<std::promise<absl::StatusOr<StepResult>>>();
       results.push_back(promise->get_future());
       ranks->trainer(r)->JoinStep(
-          5, ranks->MakePart(batch, /*first_sample=*/0), StepFlags(),
+          5, ranks->trainer(r)->Prepare(ranks->MakePart(batch, /*first_sample=*/0)), StepFlags(),
           [promise](absl::StatusOr<StepResult> result) { promise->set_value(std::move(result)); });
     }
     for (int r = 0; r < num_ranks; ++r) {
@@ -224,6 +224,38 @@ TEST(NetworkTrainerTest, ANonFiniteRankMakesTheStepNonFiniteEverywhere) {
   EXPECT_EQ(ranks.Weights(1), before);
 }
 
+// What one rank has learned in `steps` steps. It prepares each part as soon as the last one is joined.
+std::string TrainedAhead(uint64_t steps, bool deferred) {
+  TrainerRanks ranks(1, TrainerJob(), kTrainerBatch, /*ordered=*/true, deferred);
+  NetworkTrainer* const trainer = ranks.trainer(0);
+  const auto prepare = [&](uint64_t step) {
+    return trainer->Prepare(ranks.MakePart(TrainerBatch(step), 0));
+  };
+  std::unique_ptr<PreparedPart> next = prepare(0);
+  for (uint64_t step = 0; step < steps; ++step) {
+    std::promise<absl::Status> ended;
+    trainer->JoinStep(step, std::move(next), StepFlags(),
+                      [&](absl::StatusOr<StepResult> result) { ended.set_value(result.status()); });
+    next = prepare(step + 1);
+    CHECK_OK(ended.get_future().get());
+  }
+  return ranks.Saved(0);
+}
+
+TEST(NetworkTrainerTest, PartsThatArePreparedBesideAStepGiveTheSameBits) {
+  TrainerRanks in_turn(1);
+  for (uint64_t step = 0; step < 20; ++step) {
+    std::promise<absl::Status> ended;
+    in_turn.trainer(0)->JoinStep(
+        step, in_turn.trainer(0)->Prepare(in_turn.MakePart(TrainerBatch(step), 0)), StepFlags(),
+        [&](absl::StatusOr<StepResult> result) { ended.set_value(result.status()); });
+    CHECK_OK(ended.get_future().get());
+  }
+  for (const bool deferred : {false, true}) {
+    EXPECT_EQ(TrainedAhead(20, deferred), in_turn.Saved(0));
+  }
+}
+
 TEST(NetworkTrainerTest, WithoutWeightNothingChanges) {
   TrainerRanks ranks(2);
   const std::vector<float> before = ranks.Weights(0);
@@ -243,9 +275,9 @@ TEST(NetworkTrainerTest, FlagsAreSummedAndARankMayJoinWithoutAPart) {
     StepFlags flags;
     flags.idle = true;
     flags.stop = r == 1;
-    ranks.trainer(r)->JoinStep(
-        0, absl::nullopt, flags,
-        [promise](absl::StatusOr<StepResult> result) { promise->set_value(*std::move(result)); });
+    ranks.trainer(r)->JoinStep(0, nullptr, flags, [promise](absl::StatusOr<StepResult> result) {
+      promise->set_value(*std::move(result));
+    });
   }
   for (auto& future : results) {
     const StepResult result = future.get();
@@ -292,9 +324,9 @@ TEST(NetworkTrainerTest, APartThatIsNotOfThisJobIsRefused) {
   PartInput part;
   part.header.mutable_part()->set_samples(3);
   std::promise<absl::Status> promise;
-  ranks.trainer(0)->JoinStep(0, part, StepFlags(), [&](absl::StatusOr<StepResult> result) {
-    promise.set_value(result.status());
-  });
+  ranks.trainer(0)->JoinStep(
+      0, ranks.trainer(0)->Prepare(part), StepFlags(),
+      [&](absl::StatusOr<StepResult> result) { promise.set_value(result.status()); });
   EXPECT_EQ(promise.get_future().get().code(), absl::StatusCode::kInvalidArgument);
 }
 

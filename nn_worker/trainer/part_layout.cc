@@ -18,6 +18,10 @@ PartLayout MakePartLayout(const JobConfig& job) {
     layout.tables.push_back(std::move(table));
   }
   layout.numerics = job.data().numerics_size();
+  layout.labels = LabelsOf(job.data()).size();
+  layout.groups = HasGroups(job.data());
+  layout.tasks = TasksOf(job);
+  layout.main_task = MainTaskOf(job);
   layout.inputs.numeric_width = job.data().numerics_size();
   int input = 1;  // after "numeric"
   for (const FeatureConfig& config : job.data().features()) {

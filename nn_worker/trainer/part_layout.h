@@ -1,4 +1,5 @@
-// How the answers to NextBatch map to the inputs of the dense network. Depends on the job alone.
+// How the answers to NextBatch map to the inputs of the dense network, and to its tasks. Depends on
+// the job alone.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_PART_LAYOUT_H_
 #define SATRAP_NN_WORKER_TRAINER_PART_LAYOUT_H_
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/config/tasks.h"
 #include "nn_worker/graph/graph_inputs.h"
 #include "proto/job.pb.h"
 
@@ -41,6 +43,10 @@ struct PartLayout {
   std::vector<FeatureLayout> features;  // in the order of DataConfig.features
   size_t numerics = 0;
   GraphInputs inputs;
+  size_t labels = 1;  // LABEL columns
+  bool groups = false;
+  std::vector<ModelTask> tasks;
+  size_t main_task = 0;  // the one that evaluation.task names
 };
 
 // REQUIRES: `job` is validated (common/config/validate_job.h)

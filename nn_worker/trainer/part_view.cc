@@ -16,10 +16,15 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
     return absl::InvalidArgumentError(
         absl::StrCat("part.samples: ", part.samples(), ", at most ", max_samples));
   }
-  if (part.numerics() != layout.numerics || part.tasks() != 1) {
+  if (part.numerics() != layout.numerics || part.tasks() != layout.labels) {
     return absl::InvalidArgumentError(absl::StrCat("part has ", part.numerics(), " numerics and ",
                                                    part.tasks(), " tasks; the job has ",
-                                                   layout.numerics, " and 1"));
+                                                   layout.numerics, " and ", layout.labels));
+  }
+  if (layout.groups != part.has_groups()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("part.groups: ", layout.groups ? "absent, but" : "present, but no",
+                     " column of the job is a GROUP"));
   }
   const Buffer& payload = input.payload;
   view->samples = part.samples();
@@ -27,15 +32,20 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   ASSIGN_OR_RETURN(view->numeric,
                    rpc::SectionView<float>(payload, part.numeric_values(),
                                            view->samples * layout.numerics, "numeric_values"));
-  ASSIGN_OR_RETURN(view->labels,
-                   rpc::SectionView<float>(payload, part.labels(), view->samples, "labels"));
+  ASSIGN_OR_RETURN(view->labels, rpc::SectionView<float>(payload, part.labels(),
+                                                         view->samples * layout.labels, "labels"));
   if (part.has_label_mask()) {
-    ASSIGN_OR_RETURN(view->mask, rpc::SectionView<uint8_t>(payload, part.label_mask(),
-                                                           view->samples, "label_mask"));
+    ASSIGN_OR_RETURN(view->mask,
+                     rpc::SectionView<uint8_t>(payload, part.label_mask(),
+                                               view->samples * layout.labels, "label_mask"));
   }
   if (part.has_weights()) {
     ASSIGN_OR_RETURN(view->weights,
                      rpc::SectionView<float>(payload, part.weights(), view->samples, "weights"));
+  }
+  if (part.has_groups()) {
+    ASSIGN_OR_RETURN(view->groups,
+                     rpc::SectionView<uint64_t>(payload, part.groups(), view->samples, "groups"));
   }
   if (part.has_times()) {
     ASSIGN_OR_RETURN(view->times,

@@ -32,13 +32,14 @@ struct PartView {
   size_t samples = 0;
   uint64_t first_sample = 0;  // index in the global batch
   WireDtype dtype = F32;
-  absl::Span<const float> numeric;  // [samples, numerics]
-  absl::Span<const float> labels;   // [samples]
-  absl::Span<const uint8_t> mask;   // [samples]; empty: all labels are known
-  absl::Span<const float> weights;  // [samples]; empty: all 1
-  absl::Span<const int64_t> times;  // [samples], ms since 1970; empty: not known
-  std::vector<Table> tables;        // by index in PartLayout.tables; empty where none are sent
-  std::vector<Feature> features;    // by index in PartLayout.features
+  absl::Span<const float> numeric;    // [samples, numerics]
+  absl::Span<const float> labels;     // [samples, LABEL columns]
+  absl::Span<const uint8_t> mask;     // [samples, LABEL columns]; empty: all labels are known
+  absl::Span<const float> weights;    // [samples]; empty: all 1
+  absl::Span<const uint64_t> groups;  // [samples]; empty: not known
+  absl::Span<const int64_t> times;    // [samples], ms since 1970; empty: not known
+  std::vector<Table> tables;          // by index in PartLayout.tables; empty where none are sent
+  std::vector<Feature> features;      // by index in PartLayout.features
 };
 
 // INVALID_ARGUMENT, naming the field, if the answer is not one for this job, has more than

@@ -93,6 +93,10 @@ TEST_F(PartViewTest, WhatDoesNotFitIsRefusedByName) {
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_numerics(2); }).find("numerics"),
             std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->set_tasks(2); }).find("2 tasks"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_part()->mutable_groups(); }).find("part.groups"),
+            std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->mutable_tables(0)->set_table(6); }).find("table 6"),
             std::string::npos);
   EXPECT_NE(ErrorAfter([](Header* h) { h->clear_tables(); }).find("rows of t are missing"),

@@ -1,15 +1,15 @@
-// The probabilities that a PREDICT run writes: one file for each rank. Afterwards they are merged
+// The predictions that a PREDICT run writes: one file for each rank. Afterwards they are merged
 // by position, with the bad records in their places, into run_dir/predictions.txt.
 //
 // run_dir/predictions/rank_R.bin, little-endian:
 //   8 bytes   "SATPRED1"
-//   a record: u32 split | u32 index in the block | u64 block | f64 probability
+//   a record: u32 split | u32 index in the block | u64 block | f64 prediction of each task
 //   8 bytes   "SATPREND"
 //
 // (split, block, index) is the record's position in the data (ProvenanceRange in proto/hot.proto);
 // the test stream is not shuffled, so the order of positions is the order of the file's records.
 //
-// Example, record 5 of block 0 of split 0 with .25, 40 bytes:
+// The job says how many tasks there are. Example with one, record 5 of block 0 of split 0 with .25, 40 bytes:
 //   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
 //   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
 
@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -33,7 +34,7 @@ struct Prediction {
   uint32_t split = 0;
   uint32_t index = 0;
   uint64_t block = 0;
-  double probability = 0;
+  absl::InlinedVector<double, 1> values;  // by task
 };
 
 // Writes the file of one rank. Not thread-safe.
@@ -41,37 +42,43 @@ class PredictionWriter {
  public:
   // Creates the file, and run_dir/predictions if it does not exist.
   static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(const std::string& run_dir,
-                                                                  int rank);
+                                                                  int rank, size_t num_tasks = 1);
   ~PredictionWriter();
 
-  // INVALID_ARGUMENT if the part's provenance does not have one position for each logit, or is that
-  // of a topic, whose positions count messages.
-  absl::Status Add(const PartDescription& part, absl::Span<const float> logits);
+  // `predictions`: [samples, num_tasks]. INVALID_ARGUMENT if the part's provenance does not have one
+  // position for each sample, or is that of a topic, whose positions count messages;
+  // FAILED_PRECONDITION, naming the record, if a prediction is NaN.
+  absl::Status Add(const PartDescription& part, absl::Span<const double> predictions);
 
   // Writes the end mark, without which readers refuse the file. REQUIRES: called once, last
   absl::Status Close();
 
  private:
-  PredictionWriter(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  PredictionWriter(std::string path, std::FILE* file, size_t num_tasks)
+      : path_(std::move(path)), file_(file), num_tasks_(num_tasks) {}
+  absl::Status WriteRecord(uint32_t split, uint32_t index, uint64_t block,
+                           absl::Span<const double> values);
   absl::Status Write(const void* bytes, size_t size);
 
   const std::string path_;
   std::FILE* file_;  // null once closed
+  const size_t num_tasks_;
 };
 
 // All predictions of a run with `num_ranks` ranks, by position. DATA_LOSS, naming the file, if one
 // is not complete, or a position occurs twice; NOT_FOUND without the files.
-absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks);
+absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks,
+                                                        size_t num_tasks = 1);
 
 // Writes run_dir/predictions.txt, one line for each record of the test stream, by position: its
-// probability, or "nan" for a record that the loaders found to be bad. So line i is about record i
+// prediction of each task, separated by tabs, each "nan" for a record that the loaders found to be bad. So line i is about record i
 // of the file. Bad records are those of the stream in run_dir/quarantine/gNNNN-loader-I.tsv
 // (docs/formats.md), for I in [0, num_loaders) and this generation, which has read the whole stream;
 // a loader that found none has no such file.
 // Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv does not have the
 // fields of one; errors of reading and writing. REQUIRES: all loaders have read the whole stream
 absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,
-                                  uint64_t generation = 1);
+                                  uint64_t generation = 1, size_t num_tasks = 1);
 
 }  // namespace satrap
 

@@ -64,50 +64,47 @@ class PredictionsTest : public testing::Test {
   const std::string dir_;
 };
 
-// The line of a record that was scored with `logit`.
-std::string LineOf(float logit) {
-  return absl::StrFormat("%.9g", 1 / (1 + std::exp(-static_cast<double>(logit))));
-}
+std::string LineOf(double prediction) { return absl::StrFormat("%.9g", prediction); }
 
 TEST_F(PredictionsTest, PositionsOfATopicAreRefused) {
   const auto writer = Writer(0);
   PartDescription part = Part(0, 100, 0, 2);
   part.mutable_provenance(0)->set_block_end(110);
-  const absl::Status added = writer->Add(part, std::vector<float>{0.5f, 1.0f});
+  const absl::Status added = writer->Add(part, {0.5, 1.0});
   EXPECT_EQ(added.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(added.message().find("the test stream is a topic"), std::string::npos) << added;
 }
 
 TEST_F(PredictionsTest, FilesOfRanksAreMergedByPosition) {
   auto first = Writer(0);
-  ASSERT_TRUE(first->Add(Part(1, 0, 0, 1), {0.f}).ok());
-  ASSERT_TRUE(first->Add(Part(0, 1, 0, 1), {1.f}).ok());
+  ASSERT_TRUE(first->Add(Part(1, 0, 0, 1), {0.}).ok());
+  ASSERT_TRUE(first->Add(Part(0, 1, 0, 1), {1.}).ok());
   ASSERT_TRUE(first->Close().ok());
   auto second = Writer(1);
-  ASSERT_TRUE(second->Add(Part(0, 0, 7, 9), {-100.f, 100.f}).ok());
+  ASSERT_TRUE(second->Add(Part(0, 0, 7, 9), {1e-44, 1. / 3}).ok());
   ASSERT_TRUE(second->Close().ok());
 
   const auto all = ReadPredictions(dir_, 2);
   ASSERT_TRUE(all.ok()) << all.status();
   ASSERT_EQ(all->size(), 4u);
   EXPECT_EQ((*all)[0].index, 7u);
-  EXPECT_NEAR((*all)[0].probability, 0, 1e-12);
+  EXPECT_EQ((*all)[0].values[0], 1e-44);
   EXPECT_EQ((*all)[1].index, 8u);
-  EXPECT_NEAR((*all)[1].probability, 1, 1e-12);
+  EXPECT_EQ((*all)[1].values[0], 1. / 3);
   EXPECT_EQ((*all)[2].block, 1u);
-  EXPECT_NEAR((*all)[2].probability, 0.7310585786300049, 1e-12);
+  EXPECT_EQ((*all)[2].values[0], 1);
   EXPECT_EQ((*all)[3].split, 1u);
-  EXPECT_EQ((*all)[3].probability, .5);
+  EXPECT_EQ((*all)[3].values[0], 0);
 
-  EXPECT_EQ(Text(2, 1), (std::vector<std::string>{"3.72007598e-44", "1", "0.731058579", "0.5"}));
+  EXPECT_EQ(Text(2, 1), (std::vector<std::string>{"1e-44", "0.333333333", "1", "0"}));
 }
 
 TEST_F(PredictionsTest, EachBadRecordHasALineWhereItStandsInTheFile) {
   auto writer = Writer(0);
   // The records of 1 and 2 are a whole block; none follows 4 in its split; split 1 has no good one.
-  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 2), {1.f, 2.f}).ok());
-  ASSERT_TRUE(writer->Add(Part(0, 1, 0, 2), {3.f, 4.f}).ok());
-  ASSERT_TRUE(writer->Add(Part(2, 0, 0, 1), {5.f}).ok());
+  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 2), {1., 2.}).ok());
+  ASSERT_TRUE(writer->Add(Part(0, 1, 0, 2), {3., 4.}).ok());
+  ASSERT_TRUE(writer->Add(Part(2, 0, 0, 1), {5.}).ok());
   ASSERT_TRUE(writer->Close().ok());
   WriteBadRecords(0, {{2, 0, 0}, {2, 0, 1}, {0, 0, 0}, {0, 1, 0}, {0, 1, 0}});
   WriteBadRecords(2, {{1, 0, 0}, {1, 0, 0}, {0, 1, 2}, {0, 0, 1}});
@@ -127,11 +124,11 @@ TEST_F(PredictionsTest, AFileOfBadRecordsHasNoProbabilities) {
 
 TEST_F(PredictionsTest, BadRecordsOfOtherStreamsHaveNoLine) {
   auto writer = Writer(0);
-  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 1), {0.f}).ok());
+  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 1), {0.}).ok());
   ASSERT_TRUE(writer->Close().ok());
   WriteBadRecords(0, {{0, 0, 0}}, "valid");
   WriteBadRecords(1, {{0, 0, 0}}, "train");
-  EXPECT_EQ(Text(1, 2), std::vector<std::string>{"0.5"});
+  EXPECT_EQ(Text(1, 2), std::vector<std::string>{"0"});
 }
 
 TEST_F(PredictionsTest, ABadRecordWithoutAPositionIsAnError) {
@@ -149,12 +146,12 @@ TEST_F(PredictionsTest, ABadRecordWithoutAPositionIsAnError) {
 
 TEST_F(PredictionsTest, APartMustHaveAPositionForEachSample) {
   auto writer = Writer(0);
-  EXPECT_FALSE(writer->Add(Part(0, 0, 0, 1), {1.f, 2.f}).ok());
-  EXPECT_FALSE(writer->Add(Part(0, 0, 0, 2), {1.f}).ok());
+  EXPECT_FALSE(writer->Add(Part(0, 0, 0, 1), {1., 2.}).ok());
+  EXPECT_FALSE(writer->Add(Part(0, 0, 0, 2), {1.}).ok());
 }
 
 TEST_F(PredictionsTest, AnOutputThatIsNotANumberIsAnErrorThatNamesItsRecord) {
-  const absl::Status status = Writer(0)->Add(Part(3, 2, 5, 7), {0.5f, std::nanf("")});
+  const absl::Status status = Writer(0)->Add(Part(3, 2, 5, 7), {0.5, std::nan("")});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               testing::HasSubstr("record 6 of block 2 of split 3 is not a number"));
@@ -163,17 +160,29 @@ TEST_F(PredictionsTest, AnOutputThatIsNotANumberIsAnErrorThatNamesItsRecord) {
 TEST_F(PredictionsTest, AFileThatWasNotClosedIsRefused) {
   {
     auto writer = Writer(0);
-    ASSERT_TRUE(writer->Add(Part(0, 0, 0, 1), {1.f}).ok());
+    ASSERT_TRUE(writer->Add(Part(0, 0, 0, 1), {1.}).ok());
   }
   EXPECT_EQ(ReadPredictions(dir_, 1).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(PredictionsTest, ARecordPredictedTwiceIsAnError) {
   auto writer = Writer(0);
-  ASSERT_TRUE(writer->Add(Part(0, 0, 3, 4), {1.f}).ok());
-  ASSERT_TRUE(writer->Add(Part(0, 0, 3, 4), {1.f}).ok());
+  ASSERT_TRUE(writer->Add(Part(0, 0, 3, 4), {1.}).ok());
+  ASSERT_TRUE(writer->Add(Part(0, 0, 3, 4), {1.}).ok());
   ASSERT_TRUE(writer->Close().ok());
   EXPECT_EQ(ReadPredictions(dir_, 1).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(PredictionsTest, EachTaskHasAColumn) {
+  auto writer = *PredictionWriter::Create(dir_, 0, 2);
+  EXPECT_FALSE(writer->Add(Part(0, 0, 0, 2), {1., 2.}).ok()) << "four are needed";
+  ASSERT_TRUE(writer->Add(Part(0, 0, 0, 2), {.5, -3., .25, 4.}).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  WriteBadRecords(0, {{0, 0, 1}});
+  ASSERT_TRUE(WritePredictionsText(dir_, 1, 1, /*generation=*/1, /*num_tasks=*/2).ok());
+  std::ifstream text(dir_ + "/predictions.txt");
+  const std::string lines((std::istreambuf_iterator<char>(text)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(lines, "0.5\t-3\nnan\tnan\n0.25\t4\n");
 }
 
 TEST_F(PredictionsTest, AMissingFileIsNotFound) {

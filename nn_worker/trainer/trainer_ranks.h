@@ -4,7 +4,6 @@
 #define SATRAP_NN_WORKER_TRAINER_TRAINER_RANKS_H_
 
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,10 +12,13 @@
 #include "common/base/check.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/deferred_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
+#include "nn_worker/graph/loss_scale.h"
+#include "nn_worker/graph/precision.h"
 #include "nn_worker/trainer/fake_tables.h"
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/trainer_job.h"
@@ -36,7 +38,9 @@ class TrainerRanks {
         collectives_(NewLocalCollectives(num_ranks)) {
     for (int r = 0; r < num_ranks; ++r) {
       pools_.push_back(std::make_unique<ForkJoinPool>(1 + r % 2));
-      backends_.push_back(NewCpuBackend(pools_.back().get()));
+      const DType dtype = DTypeOf(job.nn_worker().precision());
+      backends_.push_back(dtype == DType::kF32 ? NewCpuBackend(pools_.back().get())
+                                               : NewCpuHalfBackend(pools_.back().get()));
       if (deferred) {
         backends_.back() = NewDeferredBackend(std::move(backends_.back()), HostAccess::kNone);
       }
@@ -45,6 +49,8 @@ class TrainerRanks {
       options.inputs = layout_.inputs;
       options.optimizer = job_.dense_optimizer();
       options.max_samples = kTrainerBatch;
+      options.dtype = dtype;
+      options.gradient_scale = satrap::GradientScaleOf(job, RunPosition());
       options.backend = backends_.back().get();
       options.collective = collectives_[r].get();
       auto network = Network::Create(options);
@@ -55,6 +61,7 @@ class TrainerRanks {
       trainer.max_samples = kTrainerBatch;
       trainer.global_batch_size = global_batch_size;
       trainer.ordered = ordered;
+      trainer.has_loss_scale = dtype == DType::kF16;
       trainer.network = networks_.back().get();
       trainer.collective = collectives_[r].get();
       trainer.pool = pools_.back().get();
@@ -66,63 +73,22 @@ class TrainerRanks {
   }
 
   // Trains one step on the batch, cut at `cuts` (one rank each; equal cuts make an empty part).
-  StepResult Step(uint64_t step, std::vector<FakeSample> batch, std::vector<size_t> cuts,
-                  WireDtype dtype = F32) {
-    cuts.insert(cuts.begin(), 0);
-    std::vector<PartInput> parts;
-    std::vector<std::future<absl::StatusOr<StepResult>>> results;
-    for (size_t r = 0; r < trainers_.size(); ++r) {
-      const std::vector<FakeSample> samples(batch.begin() + cuts[r], batch.begin() + cuts[r + 1]);
-      parts.push_back(tables_.MakePart(samples, cuts[r], dtype));
-    }
-    for (size_t r = 0; r < trainers_.size(); ++r) {
-      auto promise = std::make_shared<std::promise<absl::StatusOr<StepResult>>>();
-      results.push_back(promise->get_future());
-      trainers_[r]->JoinStep(
-          step, parts[r], StepFlags(),
-          [promise](absl::StatusOr<StepResult> result) { promise->set_value(std::move(result)); });
-    }
-    StepResult last;
-    for (size_t r = 0; r < trainers_.size(); ++r) {
-      auto result = results[r].get();
-      CHECK(result.ok()) << result.status().ToString();
-      last = *result;
-      if (last.weight > 0 && last.finite) tables_.Push(parts[r], last.gradients);
-    }
-    if (last.weight > 0 && last.finite) tables_.Apply(last.normalizer);
-    return last;
-  }
+  StepResult Step(uint64_t step, const std::vector<FakeSample>& batch, std::vector<size_t> cuts,
+                  WireDtype dtype = F32);
 
   PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample) {
     return tables_.MakePart(samples, first_sample, F32);
   }
 
-  MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts) {
-    size_t begin = 0;
-    std::vector<std::future<absl::StatusOr<MetricValues>>> results;
-    for (size_t r = 0; r < trainers_.size(); ++r) {
-      const std::vector<FakeSample> samples(batch.begin() + begin, batch.begin() + cuts[r]);
-      begin = cuts[r];
-      trainers_[r]->Score(tables_.MakePart(samples, 0, F32),
-                          [](absl::Status status) { CHECK(status.ok()) << status.ToString(); });
-      auto promise = std::make_shared<std::promise<absl::StatusOr<MetricValues>>>();
-      results.push_back(promise->get_future());
-      trainers_[r]->MergeEvaluation([promise](absl::StatusOr<MetricValues> values) {
-        promise->set_value(std::move(values));
-      });
-    }
-    MetricValues first = results[0].get().value();
-    for (size_t r = 1; r < results.size(); ++r) {
-      EXPECT_EQ(results[r].get().value().SerializeAsString(), first.SerializeAsString());
-    }
-    return first;
-  }
+  MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);
 
   std::vector<float> Weights(int rank) {
     return ReadFloats(backends_[rank].get(), networks_[rank]->parameters());
   }
   // As a model holds it: weights, running statistics, the optimizer's state.
   std::string Saved(int rank) { return networks_[rank]->Save(); }
+  // Of the network's next step.
+  float GradientScaleOf(int rank) const { return networks_[rank]->gradient_scale().scale; }
   int size() const { return static_cast<int>(trainers_.size()); }
   void Load(int rank, const std::string& saved) {
     CHECK_OK(networks_[rank]->Load(saved, Network::LoadScope::kAll));

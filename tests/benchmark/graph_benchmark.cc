@@ -113,7 +113,7 @@ void Run(const Shape& shape, int threads) {
     (*network)->Loss(labels, {}, {});
     CHECK_OK((*network)->Backward());
     CHECK((*network)->CountNonFiniteGradients() == 0);
-    CHECK_OK((*network)->Step({step, static_cast<double>(shape.batch), 1}));
+    CHECK_OK((*network)->Step({step}, {1, static_cast<float>(shape.batch), 0}));
     ++step;
   };
   for (int i = 0; i < 5; ++i) train();

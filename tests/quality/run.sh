@@ -5,15 +5,15 @@
 #   tests/quality/run.sh DATA_DIR [NAME...]
 #
 # DATA_DIR holds adult/, frappe/, ml1m/ and criteo_10k/ with the files that the heads of the job
-# files name. NAME is one of demo, demo_4m, adult, hybrid, adult_fm, frappe, ml1m, criteo, bits. The
-# default is all of them, which takes eight minutes on two idle cores.
+# files name. NAME is one of demo, demo_4m, adult, hybrid, adult_fm, adult_tasks, frappe, ml1m,
+# criteo, bits. The default is all of them, which takes eight minutes on two idle cores.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 [[ $# -ge 1 && -d "$1" ]] || { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 1; }
 data="$(cd "$1" && pwd)"
 shift
 names=("$@")
-[[ $# -gt 0 ]] || names=(demo demo_4m adult hybrid adult_fm frappe ml1m criteo bits)
+[[ $# -gt 0 ]] || names=(demo demo_4m adult hybrid adult_fm adult_tasks frappe ml1m criteo bits)
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 missed=0
@@ -119,6 +119,18 @@ criteo() {
   judge "criteo, 500 of 10,000 lines damaged: quarantined" "$(field "" quarantined)" '$x == 500'
 }
 
+# Each of two tasks against its own model: the other's loss then counts for nothing.
+adult_tasks() {
+  local task other own
+  for task in income never_married; do
+    [[ "$task" == income ]] && other=never_married || other=income
+    train adult_tasks --set "data_root=$data/adult" --set "model.tasks[name=$other].weight=1e-9"
+    own="$(field "$task" auc)"
+    train adult_tasks --set "data_root=$data/adult"
+    judge "adult_tasks, $task: test AUC" "$(field "$task" auc)" "abs(\$x - $own) <= .003"
+  done
+}
+
 # The saved model of a reproducible run is the same for any number of replicas.
 bits() {
   local set digest first=""
@@ -145,6 +157,7 @@ for name in "${names[@]}"; do
       train adult_fm --set "data_root=$data/adult"
       judge "adult_fm: test AUC" "$(field test auc)" '$x >= .912'
       ;;
+    adult_tasks) adult_tasks ;;
     frappe)
       train frappe_deepfm --set "data_root=$data/frappe"
       judge "frappe_deepfm: best validation AUC" "$(field valid auc)" '$x >= .975'

@@ -56,9 +56,10 @@ void SetOptimizer(SparseOptimizerConfig::KindCase kind, SparseOptimizerConfig* o
     case SparseOptimizerConfig::kAdam:
       optimizer->mutable_adam()->set_epsilon(kEpsilon);
       break;
-    case SparseOptimizerConfig::KIND_NOT_SET:
-      // No default: a new optimizer must be thought of here, too, and in sim_row.h.
-      CHECK(false) << "every segment of a world has an optimizer";
+    default:
+      // The worlds draw the four above. The others differ in arithmetic alone, which their own tests
+      // check.
+      CHECK(false) << "worlds have no optimizer of kind " << kind;
   }
 }
 
@@ -246,14 +247,17 @@ JobConfig MakeJob(const WorldShape& shape) {
   TableConfig* rows = job.add_tables();
   rows->set_name("rows");
   rows->set_id(1);
-  rows->set_l2(static_cast<float>(shape.l2));
-  rows->set_gradient_clip_norm(static_cast<float>(shape.gradient_clip_norm));
-  rows->set_weight_bound(static_cast<float>(shape.weight_bound));
   SetOptimizer(shape.optimizers[0],
                AddSegment("embedding", kEmbeddingDim, kInitialRowValue, rows)->mutable_optimizer());
   SetOptimizer(shape.optimizers[1],
                AddSegment("linear", kRowValues - kEmbeddingDim, kInitialRowValue, rows)
                    ->mutable_optimizer());
+  for (SegmentConfig& segment : *rows->mutable_segments()) {
+    segment.set_l2(static_cast<float>(shape.l2));
+    segment.set_l2_mode(SegmentConfig::TOUCHED);
+    segment.set_gradient_clip_norm(static_cast<float>(shape.gradient_clip_norm));
+    segment.set_weight_bound(static_cast<float>(shape.weight_bound));
+  }
   AddColumn("label", ColumnConfig::LABEL, &job);
   AddColumn("weight", ColumnConfig::WEIGHT, &job);
   AddColumn("number", ColumnConfig::NUMERIC, &job);

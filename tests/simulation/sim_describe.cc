@@ -57,10 +57,9 @@ const char* NameOf(SparseOptimizerConfig::KindCase optimizer) {
       return "row-wise Adagrad";
     case SparseOptimizerConfig::kAdam:
       return "Adam";
-    case SparseOptimizerConfig::KIND_NOT_SET:
-      break;
+    default:
+      return "none";
   }
-  return "none";
 }
 
 }  // namespace

@@ -32,10 +32,11 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
   }
   // A step of weight 0 does not count; one that is not finite counts and changes nothing.
   if (weight == 0) return;
-  if (!IsFiniteStep(shape, result->steps++)) return;
+  const auto step = static_cast<int64_t>(result->steps++);
+  if (!IsFiniteStep(shape, step)) return;
   const double normalizer = NormalizerOf(shape, weight, batch.size());
   for (const auto& [key, gradient] : gradients) {
-    result->rows[key].Step(shape, gradient, normalizer);
+    result->rows[key].Step(shape, {gradient, normalizer, /*share=*/1, step});
   }
 }
 

@@ -49,11 +49,11 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     changed.mutable_embedding_ps()->set_replicas(WorldShape::Draw(shape_.seed).ps);
   }
   for (TableConfig& table : *changed.mutable_tables()) {
-    if (plant_ == Plant::kL2Forgotten) table.clear_l2();
-    if (plant_ == Plant::kClipForgotten) table.clear_gradient_clip_norm();
-    if (plant_ == Plant::kBoundForgotten) table.clear_weight_bound();
-    if (plant_ != Plant::kOtherState) continue;
     for (SegmentConfig& segment : *table.mutable_segments()) {
+      if (plant_ == Plant::kL2Forgotten) segment.clear_l2();
+      if (plant_ == Plant::kClipForgotten) segment.clear_gradient_clip_norm();
+      if (plant_ == Plant::kBoundForgotten) segment.clear_weight_bound();
+      if (plant_ != Plant::kOtherState) continue;
       SparseOptimizerConfig* optimizer = segment.mutable_optimizer();
       // Steps grow, and no message or count shows it. Only the values do.
       if (optimizer->has_adagrad()) optimizer->mutable_adagrad()->set_initial_accumulator(0);

@@ -33,7 +33,11 @@ class PlantedTrainer final : public StepTrainer {
         ledger_(ledger),
         loop_(loop) {}
 
-  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+  std::unique_ptr<PreparedPart> Prepare(PartInput part) override {
+    return trainer_->Prepare(std::move(part));
+  }
+
+  void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
     trainer_->JoinStep(
         step, std::move(part), flags,

@@ -18,22 +18,24 @@ SimRow::SimRow() {
   accumulator.fill(kInitialAccumulator);
 }
 
-void SimRow::Step(const WorldShape& shape, const RowGradient& sum, double normalizer) {
+void SimRow::Step(const WorldShape& shape, const Pull& pull) {
   ++steps;
+  const bool first_of_step = pull.step > l2_step;
+  if (first_of_step) l2_step = pull.step;
   RowGradient gradient;
-  double squares = 0;
   for (int d = 0; d < kRowValues; ++d) {
-    gradient[d] = sum[d] / normalizer + shape.l2 * values[d];
-    squares += gradient[d] * gradient[d];
-  }
-  if (shape.gradient_clip_norm > 0 &&
-      squares > shape.gradient_clip_norm * shape.gradient_clip_norm) {
-    for (double& g : gradient) g *= shape.gradient_clip_norm / std::sqrt(squares);
+    gradient[d] = pull.sum[d] / pull.normalizer + (first_of_step ? shape.l2 * values[d] : 0);
   }
   for (int segment = 0; segment < 2; ++segment) {
     const int begin = segment == 0 ? 0 : kEmbeddingDim;
     const int end = segment == 0 ? kEmbeddingDim : kRowValues;
     const double rate = LearningRateOf(shape.optimizers[segment]);
+    double squares = 0;
+    for (int d = begin; d < end; ++d) squares += gradient[d] * gradient[d];
+    const double clip = shape.gradient_clip_norm * pull.share;
+    if (shape.gradient_clip_norm > 0 && squares > clip * clip) {
+      for (int d = begin; d < end; ++d) gradient[d] *= clip / std::sqrt(squares);
+    }
     if (shape.optimizers[segment] == SparseOptimizerConfig::kRowwiseAdagrad) {
       for (int d = begin; d < end; ++d) {
         accumulator[begin] += gradient[d] * gradient[d] / (end - begin);
@@ -58,8 +60,8 @@ void SimRow::Step(const WorldShape& shape, const RowGradient& sum, double normal
           values[d] -= rate * first[d] / (1 - std::pow(kBeta1, steps)) /
                        (std::sqrt(second[d] / (1 - std::pow(kBeta2, steps))) + kEpsilon);
           break;
-        case SparseOptimizerConfig::KIND_NOT_SET:
-          CHECK(false) << "every segment of a world has an optimizer";
+        default:
+          CHECK(false) << "worlds have no optimizer of this kind";
       }
     }
   }

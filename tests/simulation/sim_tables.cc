@@ -27,8 +27,11 @@ uint64_t SimTables::CountPush(int rank, const SimPart& part, bool finite) {
   return content_.pushes[rank];
 }
 
-void SimTables::StepRows(const std::map<uint64_t, RowGradient>& sums, double normalizer) {
-  for (const auto& [key, sum] : sums) StepRow(key, sum, normalizer);
+void SimTables::StepRows(const std::map<uint64_t, RowGradient>& sums, double normalizer,
+                         int64_t step) {
+  for (const auto& [key, sum] : sums) {
+    content_.rows[key].Step(shape_, {sum, normalizer, /*share=*/1, step});
+  }
 }
 
 // Every sample holds the counter row, which tells how many pushes of each rank the part's Lookup
@@ -106,14 +109,15 @@ void SimTables::AddGradients(const SimPart& part, std::map<uint64_t, RowGradient
   }
 }
 
-void SimTables::StepRow(uint64_t key, const RowGradient& sum, double normalizer) {
-  content_.rows[key].Step(shape_, sum, normalizer);
-}
-
 // A push that is not finite has a call number as well, but no Update of it changes a row.
-void SimTables::NotePush(int rank, const SimPart& part, bool finite, double normalizer) {
+void SimTables::NotePush(int rank, const SimPart& part, bool finite, double normalizer,
+                         int64_t step) {
   Push& push = pushes_[rank].emplace_back();
   push.normalizer = normalizer;
+  push.step = step;
+  double weight = 0;
+  for (const SimSample& sample : part.samples) weight += sample.weight;
+  push.share = weight / normalizer;
   if (!finite) return;
   AddGradients(part, &push.sums);
   for (const auto& [key, sum] : push.sums) {
@@ -131,7 +135,8 @@ void SimTables::OnUpdateApplied(int ps, uint32_t rank, uint64_t number) {
   updates_due_.erase({ps, static_cast<int>(rank), number});
   const Push& push = pushes_[rank][number - 1];
   for (const auto& [key, sum] : push.sums) {
-    if (formats::OwnerOfKey(key, shape_.ps) == ps) StepRow(key, sum, push.normalizer);
+    if (formats::OwnerOfKey(key, shape_.ps) != ps) continue;
+    content_.rows[key].Step(shape_, {sum, push.normalizer, push.share, push.step});
   }
 }
 

@@ -43,9 +43,9 @@ class SimTables {
   // Adds a part's sums of gradients, by key.
   void AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const;
   // Ordered: one optimizer step a key, however many parts hold it.
-  void StepRows(const std::map<uint64_t, RowGradient>& sums, double normalizer);
+  void StepRows(const std::map<uint64_t, RowGradient>& sums, double normalizer, int64_t step);
   // Unordered: records what the Updates of a push, made in a step that counts, must do.
-  void NotePush(int rank, const SimPart& part, bool finite, double normalizer);
+  void NotePush(int rank, const SimPart& part, bool finite, double normalizer, int64_t step);
   // Unordered: embedding PS `ps` has applied the Update of push `number` (CallId) of `rank`.
   // REQUIRES: once for each
   void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
@@ -63,10 +63,11 @@ class SimTables {
   struct Push {
     std::map<uint64_t, RowGradient> sums;
     double normalizer;
+    double share;  // as SimRow::Pull
+    int64_t step;
   };
 
   void CheckValue(const SimPart& part, size_t sample, int feature, double absent) const;
-  void StepRow(uint64_t key, const RowGradient& sum, double normalizer);
 
   const WorldShape shape_;
   const std::function<void(std::string)> violated_;

@@ -11,15 +11,34 @@ class SimTraining::Trainer final : public StepTrainer {
  public:
   Trainer(SimTraining* training, int rank) : training_(training), rank_(rank) {}
 
-  void JoinStep(uint64_t step, absl::optional<PartInput> part, StepFlags flags,
+  std::unique_ptr<PreparedPart> Prepare(PartInput part) override {
+    auto prepared = std::make_unique<PreparedSimPart>();
+    if (!process()->alive()) return prepared;
+    if (prepared_ - ended_ >= kPreparedParts) Violated("has too many parts prepared");
+    prepared->number = prepared_++;
+    prepared->part = DecodePart(training_->shape_, part, training_->surroundings_.violated);
+    prepared->input = std::move(part);
+    return prepared;
+  }
+
+  void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
     if (!process()->alive()) return;
     Joiner joiner;
     joiner.there = true;
     joiner.step = step;
-    joiner.part = std::move(part);
+    joiner.part.reset(static_cast<PreparedSimPart*>(part.release()));
     joiner.flags = flags;
     joiner.done = std::move(done);
+    if (joiner.part != nullptr) {
+      if (joiner.part->number != ended_) Violated("joins a part out of turn");
+      // A rank may prepare the next part as soon as it hears of the end of this step.
+      joiner.done = [this,
+                     done = std::move(joiner.done)](absl::StatusOr<StepResult> result) mutable {
+        ++ended_;
+        done(std::move(result));
+      };
+    }
     training_->Join(rank_, std::move(joiner));
   }
 
@@ -58,9 +77,14 @@ class SimTraining::Trainer final : public StepTrainer {
  private:
   // A dead rank runs no task, but it may die within its own code.
   SimProcess* process() const { return training_->ranks_[rank_]; }
+  void Violated(const char* what) const {
+    training_->surroundings_.violated(absl::StrCat("rank ", rank_, " ", what));
+  }
 
   SimTraining* const training_;
   const int rank_;
+  uint64_t prepared_ = 0;  // parts, so far
+  uint64_t ended_ = 0;     // of which the steps have ended
 };
 
 SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
@@ -161,7 +185,7 @@ uint64_t SimTraining::MostHeld() const {
   uint64_t held = 0;
   for (const Joiner& joiner : joiners_) {
     if (shape_.ordered || joiner.flags.idle) continue;
-    held += Permits() - (joiner.part.has_value() ? 1 : 0);
+    held += Permits() - (joiner.part != nullptr ? 1 : 0);
   }
   return held;
 }
@@ -169,8 +193,8 @@ uint64_t SimTraining::MostHeld() const {
 void SimTraining::FinishStep() {
   std::vector<SimPart> parts(shape_.ranks);
   for (int rank = 0; rank < shape_.ranks; ++rank) {
-    if (!joiners_[rank].part.has_value()) continue;
-    parts[rank] = DecodePart(shape_, *joiners_[rank].part, surroundings_.violated);
+    if (joiners_[rank].part == nullptr) continue;
+    parts[rank] = std::move(joiners_[rank].part->part);
     See(parts[rank]);
     if (shape_.ordered) {
       tables_.CheckCounters(rank, parts[rank], 0, /*others_missing=*/false);
@@ -196,6 +220,7 @@ void SimTraining::FinishStep() {
   }
   non_finite_steps_ += finite ? 0 : 1;
   const double normalizer = sum.normalizer;
+  const int64_t step = static_cast<int64_t>(counted_steps_) - 1;  // if it counts
   std::map<uint64_t, RowGradient> step_sums;
   if (sum.stop && !stop_step_.has_value()) {
     stop_step_ = counted_steps_;
@@ -211,17 +236,17 @@ void SimTraining::FinishStep() {
     result.cut = sum.cut;
     result.validation = sum.validation;
     result.finite = finite;
-    if (counts && joiners[rank].part.has_value()) {
+    if (counts && joiners[rank].part != nullptr) {
       // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
       // gradients: half of these steps give them.
       const bool gives = finite || counted_steps_ % 2 == 0;
       const uint64_t push = tables_.CountPush(rank, parts[rank], finite);
       if (gives) {
-        result.gradients = MakeGradients(shape_, rank, push, *joiners[rank].part, parts[rank],
+        result.gradients = MakeGradients(shape_, rank, push, joiners[rank].part->input, parts[rank],
                                          static_cast<float>(normalizer));
       }
       if (!shape_.ordered) {
-        tables_.NotePush(rank, parts[rank], finite, normalizer);
+        tables_.NotePush(rank, parts[rank], finite, normalizer, step);
       } else if (finite) {
         tables_.AddGradients(parts[rank], &step_sums);
       }
@@ -230,7 +255,7 @@ void SimTraining::FinishStep() {
                             [done = std::move(joiners[rank].done),
                              result = std::move(result)]() mutable { done(std::move(result)); });
   }
-  tables_.StepRows(step_sums, normalizer);
+  tables_.StepRows(step_sums, normalizer, step);
   if (counts) surroundings_.counted(counted_steps_);
 }
 
@@ -251,11 +276,11 @@ void SimTraining::See(const SimPart& part) {
 void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
   uint64_t samples = 0;
   for (int rank = 0; rank < shape_.ranks; ++rank) {
-    if (!joiners_[rank].part.has_value()) continue;
+    if (joiners_[rank].part == nullptr) continue;
     const PartDescription& part = parts[rank].description;
     const PartId& id = part.id();
     const PartId& first = parts[0].description.id();
-    if (!joiners_[0].part.has_value() || id.part() != static_cast<uint32_t>(rank) ||
+    if (joiners_[0].part == nullptr || id.part() != static_cast<uint32_t>(rank) ||
         id.epoch() != first.epoch() || id.lane() != first.lane() || id.seq() != first.seq() ||
         part.first_sample() != samples) {
       surroundings_.violated(absl::StrCat("rank ", rank, " trains ", part.ShortDebugString(),

@@ -89,10 +89,16 @@ class SimTraining {
 
  private:
   class Trainer;
+  // A part, decoded when it was prepared.
+  struct PreparedSimPart final : PreparedPart {
+    uint64_t number = 0;  // of the rank's prepared parts
+    PartInput input;
+    SimPart part;
+  };
   struct Joiner {
     bool there = false;
     uint64_t step = 0;
-    absl::optional<PartInput> part;
+    std::unique_ptr<PreparedSimPart> part;  // null: without one
     StepFlags flags;
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
   };

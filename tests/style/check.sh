@@ -51,12 +51,12 @@ check_layers() {
         print FILENAME ":" FNR ": services are included by service and client files only"
     }
     $2 == "\"nn_worker/backend/host_tensor.h\"" &&
-        FILENAME !~ /^nn_worker\/backend\/(cpu_[a-z_]*|reference_backend|product_benchmark)\.cc$/ {
+        FILENAME !~ /^nn_worker\/backend\/((cpu|reference)_[a-z0-9_]*|product_benchmark)\.cc$/ {
       print FILENAME ":" FNR ": only backends in host memory reach the values of a tensor"
     }
     /^#include [<"](cuda|cublas|nccl)/ &&
-        FILENAME !~ /^nn_worker\/(backend\/cuda\/|collective\/nccl_collective\.cc)/ {
-      print FILENAME ":" FNR ": CUDA stays in nn_worker/backend/cuda and nccl_collective.cc"
+        FILENAME !~ /^nn_worker\/(device\/cuda\/[a-z_]*|collective\/nccl_collective)\.cc$/ {
+      print FILENAME ":" FNR ": CUDA stays in the sources of nn_worker/device/cuda and nccl_collective.cc"
     }'
   files '*BUILD' | { grep -v '^third_party/' || true; } | scan '
     /default_visibility.*public/ { print FILENAME ":" FNR ": targets are private by default" }'
@@ -129,7 +129,7 @@ check_words() {
 
 # A field of the job that only validation and printing read would have no effect.
 check_fields() {
-  files '*.proto' | { grep -E '^proto/(job|data|model|table)\.proto$' || true; } |
+  files '*.proto' | { grep -E '^proto/(job|data|model|schedule|table)\.proto$' || true; } |
     xargs -r -d '\n' awk '
       { sub(/\/\/.*/, "") }
       /^ +((optional|repeated) +)?[A-Za-z][A-Za-z0-9_.]* +[a-z][a-z0-9_]* = [0-9]+/ {

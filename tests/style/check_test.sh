@@ -53,6 +53,7 @@ expect_found layers nn_worker/b.cc 'may not include' <<<'#include "embedding_ps/
 expect_found layers embedding_ps/b.cc 'may not include' <<<'#include "deploy/cli.h"'
 expect_found layers embedding_ps/b.cc 'service and client' <<<'#include "proto/hot.grpc.pb.h"'
 expect_found layers nn_worker/b.cc 'CUDA' <<<'#include <cuda_runtime.h>'
+expect_found layers nn_worker/b.h 'CUDA' <<<'#include <nccl.h>'
 expect_found layers nn_worker/b.cc 'backends in host memory' \
   <<<'#include "nn_worker/backend/host_tensor.h"'
 expect_found layers common/BUILD 'private' \

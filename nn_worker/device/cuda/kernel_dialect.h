@@ -35,6 +35,7 @@ __device__ T* DynamicShared() {
 
 __device__ inline void SyncThreads() { __syncthreads(); }
 __device__ inline void SyncWarp(uint32_t mask) { __syncwarp(mask); }
+// Numbers of 4 or 8 bytes, for which CUDA has overloads.
 template <typename T>
 __device__ T Shuffle(uint32_t mask, T value, int lane) {
   return __shfl_sync(mask, value, lane);

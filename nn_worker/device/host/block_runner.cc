@@ -41,8 +41,8 @@ const char* NameOf(WarpOperation operation) {
 
 std::string Place(Site where) { return absl::StrCat(where.file, ":", where.line); }
 
-// Out of line: a fiber may be resumed by another thread of the host for the next block, and a compiler
-// may keep the address of the variable while a function runs.
+// Out of line: a fiber may be resumed by another thread of the host for the next block, and a
+// compiler may keep the address of the variable while a function runs.
 __attribute__((noinline)) void SetCurrentThread(KernelThread* thread) { current_thread = thread; }
 
 bool SamePlace(Site a, Site b) { return a.line == b.line && absl::string_view(a.file) == b.file; }
@@ -120,8 +120,8 @@ void BlockRunner::RunWarp(int warp, uint64_t pass) {
   lanes_ = Permutation(order_, count, RandomBits(block_number_, pass, warp + 1));
   next_to_start_ = pass == 0 ? 0 : count;
   if (pass == 0) {
-    // A fiber starts one lane after the other, and comes back when one of them waits. So a kernel whose
-    // threads wait for nothing needs a single fiber and two switches a warp.
+    // A fiber starts one lane after the other, and comes back when one of them waits. So a kernel
+    // whose threads wait for nothing needs a single fiber and two switches a warp.
     while (next_to_start_ < count) {
       if (idle_.empty()) {
         fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::FiberBody, this));
@@ -320,6 +320,10 @@ void* DynamicShared() { return current_thread->block->runner->DynamicShared(); }
 void FailAlignment(const void* p, int64_t bytes, Site where) {
   Fail(*current_thread, where, "an access of a Vec is aligned to its size",
        absl::StrCat(bytes, " bytes at 0x", absl::Hex(reinterpret_cast<uintptr_t>(p))));
+}
+
+void FailDelta(int delta, Site where) {
+  Fail(*current_thread, where, "ShuffleDown has a delta from 0 to 31", absl::StrCat("got ", delta));
 }
 
 }  // namespace satrap::host

@@ -53,6 +53,15 @@ TEST(HostDeviceTest, TooMuchMemoryIsRefused) {
   const auto device = NewHostDevice(options);
   EXPECT_EQ(device->Allocate(2 << 20).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(device->AllocatePinned(2 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  // Device and pinned memory share the limit.
+  {
+    const auto first = device->Allocate(600 << 10);
+    EXPECT_EQ(device->AllocatePinned(600 << 10).status().code(),
+              absl::StatusCode::kResourceExhausted);
+    const auto second = device->AllocatePinned(400 << 10);
+    EXPECT_TRUE(first.ok() && second.ok());
+    EXPECT_EQ(device->Allocate(100 << 10).status().code(), absl::StatusCode::kResourceExhausted);
+  }
   // What is freed may be allocated again.
   for (int i = 0; i < 3; ++i) {
     const auto memory = device->Allocate(1 << 20);
@@ -145,7 +154,12 @@ TEST(HostDeviceTest, AStreamThatIsDestroyedRunsWhatIsEnqueued) {
 TEST(HostDeviceTest, AFullQueueRunsItsOldestOperations) {
   TestDevice device;
   float* const x = device.Put(std::vector<float>{0});
+  float* const early = device.Pinned<float>(1);
+  *early = 7;
+  device.stream()->CopyOut(x, early, 4);
+  EXPECT_EQ(*early, 7);
   for (int i = 0; i < 10000; ++i) Launch<AddOneKernel>(device.stream(), {1}, {1}, 0, x, x, 1);
+  EXPECT_EQ(*early, 0) << "ran before anybody waited";
   EXPECT_EQ(device.Get(x, 1)[0], 10000);
 }
 

@@ -1,8 +1,8 @@
-// The order in which the host's device runs what a card runs in no order: blocks, warps, the lanes of
-// a warp, and operations of different streams. A result that differs between two orders depends on an
-// order that no card promises: a barrier or an event is missing. One order alone does not show it: with
-// warps run forward, a warp that reads too early what an earlier warp wrote still reads the right
-// value.
+// The order in which the host's device runs what a card runs in no order: blocks, warps, the lanes
+// of a warp, and operations of different streams. A result that differs between two orders depends
+// on an order that no card promises: a barrier or an event is missing. One order alone does not
+// show it: with warps run forward, a warp that reads too early what an earlier warp wrote still
+// reads the right value.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_
@@ -20,8 +20,8 @@ struct ExecutionOrder {
   uint64_t seed = 0;  // of kSeeded
 };
 
-// A permutation of [0, count): At(i) is the i-th to run. For kSeeded it is one of the maps i -> (a i +
-// b) mod count, a function of (seed, salt).
+// A permutation of [0, count): At(i) is the i-th to run. For kSeeded it is one of the maps i -> (a
+// i + b) mod count, a function of (seed, salt).
 class Permutation {
  public:
   // REQUIRES: 0 <= count < 2^31

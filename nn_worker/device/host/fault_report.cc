@@ -9,14 +9,14 @@
 
 #include "common/base/check.h"
 #include "nn_worker/device/host/block_runner.h"
-#include "nn_worker/device/host/device_memory.h"
+#include "nn_worker/device/host/guarded_memory.h"
 #include "nn_worker/device/host/kernel_thread.h"
 
 namespace satrap::host {
 namespace {
 
 // A signal handler has no argument: what it needs must be global.
-std::array<std::atomic<const DeviceMemory*>, 256> watched;
+std::array<std::atomic<const GuardedMemory*>, 256> watched;
 struct sigaction handler_before;
 
 // The processor says in bit 1 of the error code whether the access was a write.
@@ -24,11 +24,19 @@ bool IsWrite(const void* context) {
   return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 }
 
-// The fault comes from the thread itself, in a plain access to device memory: it holds no lock of the
-// allocator, so a message may be composed here.
+// The fault comes from the thread itself, in a plain access to device memory: it holds no lock of
+// the allocator, so a message may be composed here.
 void OnFault(int signal, siginfo_t* info, void* context) {
-  for (const std::atomic<const DeviceMemory*>& slot : watched) {
-    const DeviceMemory* const memory = slot.load();
+  // Sent by a process, and not by an access: no instruction faults again, so the signal is sent
+  // again. It is blocked until this handler returns, and then the one that was there before gets
+  // it.
+  if (info->si_code <= 0) {
+    sigaction(signal, &handler_before, nullptr);
+    raise(signal);
+    return;
+  }
+  for (const std::atomic<const GuardedMemory*>& slot : watched) {
+    const GuardedMemory* const memory = slot.load();
     if (memory == nullptr || !memory->Reserves(info->si_addr)) continue;
     const std::string access =
         (IsWrite(context) ? " wrote " : " read ") + memory->Describe(info->si_addr);
@@ -52,17 +60,17 @@ void InstallHandler() {
 
 }  // namespace
 
-void AddFaultReport(const DeviceMemory* memory) {
+void AddFaultReport(const GuardedMemory* memory) {
   [[maybe_unused]] static const bool installed = (InstallHandler(), true);
-  for (std::atomic<const DeviceMemory*>& slot : watched) {
-    const DeviceMemory* none = nullptr;
+  for (std::atomic<const GuardedMemory*>& slot : watched) {
+    const GuardedMemory* none = nullptr;
     if (slot.compare_exchange_strong(none, memory)) return;
   }
 }
 
-void RemoveFaultReport(const DeviceMemory* memory) {
-  for (std::atomic<const DeviceMemory*>& slot : watched) {
-    const DeviceMemory* same = memory;
+void RemoveFaultReport(const GuardedMemory* memory) {
+  for (std::atomic<const GuardedMemory*>& slot : watched) {
+    const GuardedMemory* same = memory;
     if (slot.compare_exchange_strong(same, nullptr)) return;
   }
 }

@@ -1,10 +1,12 @@
 // Turns a segmentation fault in device memory into one message, and then the end of the process:
 //
-//   CHECK failed: kernels stay within device memory at ... kernel Fill, block (0, 0, 0), thread (31, 0,
-//   0) wrote 0 bytes past the end of an allocation of 124 bytes
-//   CHECK failed: the host reaches device memory by copies at ... the host read byte 0 of ...
+//   CHECK failed: kernels_stay_within_device_memory at FILE:LINE kernel Fill, block (0, 0, 0),
+//   thread (31, 0, 0) wrote 0 bytes past the end of an allocation of 128 bytes
+//   CHECK failed: host_uses_copies at FILE:LINE the host read byte 0 of an allocation of 128 bytes
+//   of the device; use CopyIn and CopyOut (stream.h)
 //
-// The handler is installed once and stays; faults elsewhere go to the handler that was there before.
+// The handler is installed once and stays until a fault elsewhere, or a SIGSEGV that a process
+// sends: these go to the handler that was there before.
 //
 // Thread-safe.
 
@@ -13,12 +15,12 @@
 
 namespace satrap::host {
 
-class DeviceMemory;
+class GuardedMemory;
 
-// Reports faults in this memory until RemoveFaultReport. Of more than 256 at a time, the faults of the
-// rest stay plain segmentation faults.
-void AddFaultReport(const DeviceMemory* memory);
-void RemoveFaultReport(const DeviceMemory* memory);
+// Reports faults in this memory until RemoveFaultReport. Of more than 256 at a time, the faults of
+// the rest stay plain segmentation faults.
+void AddFaultReport(const GuardedMemory* memory);
+void RemoveFaultReport(const GuardedMemory* memory);
 
 }  // namespace satrap::host
 

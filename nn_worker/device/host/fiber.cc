@@ -7,8 +7,8 @@
 #include "common/base/check.h"
 #include "nn_worker/device/host/sanitizer.h"
 
-// Saves the registers that a call preserves and the stack pointer, and loads those of the other stack.
-// swapcontext would do the same with a system call each time, for the signal mask.
+// Saves the registers that a call preserves and the stack pointer, and loads those of the other
+// stack. swapcontext would do the same with a system call each time, for the signal mask.
 extern "C" void SatrapSwitchStack(void** save, void* load);
 extern "C" void SatrapStartFiber();
 
@@ -48,9 +48,11 @@ SatrapStartFiber:
 namespace satrap::host {
 namespace {
 
-constexpr size_t kPageBytes = 4096;
-// Kernels need little; the message of a failed check and a sanitizer's frames need most of it. Pages
-// that are never touched cost nothing.
+// Closed, below each stack: more than the largest frame of a function, which could reach over less
+// without touching it.
+constexpr size_t kGuardBytes = 64 * 1024;
+// Kernels need little; the message of a failed check and a sanitizer's frames need most of it.
+// Pages that are never touched cost nothing.
 constexpr size_t kStackBytes = 128 * 1024;
 
 }  // namespace
@@ -58,13 +60,13 @@ constexpr size_t kStackBytes = 128 * 1024;
 Fiber::Fiber(void (*body)(void* argument), void* argument)
     : body_(body),
       argument_(argument),
-      stack_(static_cast<char*>(mmap(nullptr, kPageBytes + kStackBytes, PROT_READ | PROT_WRITE,
+      stack_(static_cast<char*>(mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
   CHECK(stack_ != MAP_FAILED) << "no memory for the stack of a kernel's thread";
-  CHECK(mprotect(stack_, kPageBytes, PROT_NONE) == 0);
+  CHECK(mprotect(stack_, kGuardBytes, PROT_NONE) == 0);
   // As SatrapSwitchStack leaves a stack: six registers, of which rbx and r12 are the arguments of
   // SatrapStartFiber, and its address to return to. The call in it finds the stack aligned to 16.
-  void** top = reinterpret_cast<void**>(stack_ + kPageBytes + kStackBytes);
+  void** top = reinterpret_cast<void**>(stack_ + kGuardBytes + kStackBytes);
   *--top = nullptr;
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&SatrapStartFiber);
@@ -78,11 +80,12 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
 
 Fiber::~Fiber() {
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-  // The frames that were left on the stack are poisoned, and what the kernel maps here next would be.
+  // The frames that were left on the stack are poisoned, and what the kernel maps here next would
+  // be.
   if (__asan_unpoison_memory_region != nullptr) {
-    __asan_unpoison_memory_region(stack_, kPageBytes + kStackBytes);
+    __asan_unpoison_memory_region(stack_, kGuardBytes + kStackBytes);
   }
-  munmap(stack_, kPageBytes + kStackBytes);
+  munmap(stack_, kGuardBytes + kStackBytes);
 }
 
 void Fiber::Start(Fiber* fiber) {
@@ -94,7 +97,7 @@ void Fiber::Start(Fiber* fiber) {
 
 void Fiber::Resume() {
   if (__sanitizer_start_switch_fiber != nullptr) {
-    __sanitizer_start_switch_fiber(&resumer_fake_stack_, stack_ + kPageBytes, kStackBytes);
+    __sanitizer_start_switch_fiber(&resumer_fake_stack_, stack_ + kGuardBytes, kStackBytes);
   }
   if (tsan_fiber_ != nullptr) {
     tsan_resumer_ = __tsan_get_current_fiber();

@@ -1,9 +1,9 @@
 // A Fiber is a stack that a thread switches to and back from, for x86-64. AddressSanitizer and
-// ThreadSanitizer are told of each switch, if the program has one of them. The stack ends at a closed
-// page, so an overflow is a segmentation fault.
+// ThreadSanitizer are told of each switch, if the program has one of them. The stack ends at 64
+// KiB of closed pages, so an overflow is a segmentation fault.
 //
-// Thread-compatible. One thread after another may resume a fiber; code on it must not keep the address
-// of a thread-local variable across Suspend.
+// Thread-compatible. One thread after another may resume a fiber; code on it must not keep the
+// address of a thread-local variable across Suspend.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_
@@ -31,7 +31,7 @@ class Fiber {
 
   void (*const body_)(void*);
   void* const argument_;
-  char* stack_;  // the closed page, then the stack
+  char* stack_;  // the closed pages, then the stack
   void* stack_pointer_ = nullptr;
   void* resumer_stack_pointer_ = nullptr;
   // What the sanitizers keep of the two stacks.

@@ -1,5 +1,9 @@
 #include "nn_worker/device/host/fiber.h"
 
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -59,20 +63,37 @@ TEST(FiberTest, ManyFibersComeAndGo) {
   }
 }
 
-int Deep(int depth) {
-  volatile char frame[1024];
+// Frames that touch their lowest byte alone: four of them reach 32 KiB beyond a stack. Not inlined,
+// because one frame for several calls would reach over the guard.
+[[gnu::noinline]] int Deep(int depth) {
+  volatile char frame[40 * 1024];
   frame[0] = static_cast<char>(depth);
-  return depth == 0 ? frame[0] : Deep(depth - 1) + frame[0];
+  const int below = depth == 0 ? 0 : Deep(depth - 1);
+  return below + frame[0];  // read after the call, so that each call needs a frame of its own
+}
+
+struct Diver {
+  int depth;
+  std::unique_ptr<Fiber> fiber;
+};
+void Dive(void* argument) {
+  auto* const diver = static_cast<Diver*>(argument);
+  Deep(diver->depth);
+  for (;;) diver->fiber->Suspend();
 }
 
 TEST(FiberDeathTest, AnOverflowOfTheStackIsAFault) {
-  EXPECT_DEATH(
-      {
-        int result = 0;
-        Fiber fiber([](void* argument) { *static_cast<int*>(argument) = Deep(1 << 20); }, &result);
-        fiber.Resume();
-      },
-      "");
+  Diver diver{1, nullptr}, below{1, nullptr};
+  diver.fiber = std::make_unique<Fiber>(&Dive, &diver);
+  // Without a guard that is large enough, the first one would reach into this one's stack.
+  below.fiber = std::make_unique<Fiber>(&Dive, &below);
+  const auto died_of_the_fault = [](int status) {
+    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ||
+           (WIFEXITED(status) && WEXITSTATUS(status) != 0);  // AddressSanitizer's report
+  };
+  EXPECT_EXIT((diver.fiber->Resume(), std::_Exit(0)), testing::ExitedWithCode(0), "");
+  diver.depth = 3;
+  EXPECT_EXIT((diver.fiber->Resume(), std::_Exit(0)), died_of_the_fault, "");
 }
 
 }  // namespace

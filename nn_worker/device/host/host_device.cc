@@ -15,13 +15,13 @@
 #include "common/thread/mutex.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/device/host/block_runner.h"
-#include "nn_worker/device/host/device_memory.h"
+#include "nn_worker/device/host/guarded_memory.h"
 
 namespace satrap {
 namespace {
 
-// Opening and closing device memory costs two system calls an allocation, so a poll runs more than one
-// operation.
+// Opening and closing device memory costs two system calls an allocation, so a poll runs more than
+// one operation.
 constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: a call then waits for room.
 constexpr size_t kMaxEnqueued = 4096;
@@ -32,9 +32,9 @@ constexpr uint32_t kMaxGridY = 65535;  // and z
 constexpr uint32_t kMaxBlockZ = 64;
 constexpr std::align_val_t kPinnedAlignment{64};
 
-// A point of a stream. Each record of an event makes a new one, so that whoever waits for an earlier
-// record is not released by a later one, which may be reached first on another stream. Shared, because
-// the event may be destroyed before its operations run.
+// A point of a stream. Each record of an event makes a new one, so that whoever waits for an
+// earlier record is not released by a later one, which may be reached first on another stream.
+// Shared, because the event may be destroyed before its operations run.
 struct Point {
   bool reached = false;
 };
@@ -46,6 +46,7 @@ struct Operation {
   int64_t number = 0;  // in the order of the calls
   std::function<void()> run;
   std::shared_ptr<const Point> after;  // runs when it is reached; null: at once
+  bool opens = false;                  // whether it reaches device memory
 
   bool Runnable() const { return after == nullptr || after->reached; }
 };
@@ -89,7 +90,7 @@ class HostDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Stream>> NewStream() override;
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override;
 
-  void Free(void* data);
+  void Free(void* data, int64_t bytes);
   void FreePinned(void* data);
   void CloseStream(Queue* queue);
   void CopyIn(Queue* queue, const void* pinned, void* device, int64_t bytes);
@@ -101,7 +102,7 @@ class HostDevice final : public Device {
   bool Poll(const EventState& event);
 
  private:
-  void Enqueue(Queue* queue, std::function<void()> run) REQUIRES(mutex_);
+  void Enqueue(Queue* queue, bool opens, std::function<void()> run) REQUIRES(mutex_);
   // Runs operations while `wanted`, at most `limit`; device memory is open in between.
   void RunWhile(int64_t limit, const std::function<bool()>& wanted) REQUIRES(mutex_);
   Queue* ChooseQueue() REQUIRES(mutex_);
@@ -111,13 +112,13 @@ class HostDevice final : public Device {
 
   const HostDeviceOptions options_;
   Mutex mutex_;
-  host::DeviceMemory memory_ GUARDED_BY(mutex_);
+  host::GuardedMemory memory_ GUARDED_BY(mutex_);
   ForkJoinPool pool_ GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<host::BlockRunner>> runners_;   // one a thread of the pool
   std::map<const char*, int64_t> pinned_ GUARDED_BY(mutex_);  // bytes by address
   std::vector<std::unique_ptr<Queue>> queues_ GUARDED_BY(mutex_);
   int64_t num_allocations_ GUARDED_BY(mutex_) = 0;
-  int64_t pinned_bytes_ GUARDED_BY(mutex_) = 0;
+  int64_t used_bytes_ GUARDED_BY(mutex_) = 0;  // device and pinned
   int64_t enqueued_ GUARDED_BY(mutex_) = 0;
   int64_t next_number_ GUARDED_BY(mutex_) = 0;
 };
@@ -175,33 +176,40 @@ class HostStream final : public Stream {
 
 absl::StatusOr<std::unique_ptr<Memory>> HostDevice::Allocate(int64_t bytes) {
   MutexLock lock(&mutex_);
-  void* const data = memory_.Allocate(bytes);
+  // Pinned and device memory share the limit.
+  void* const data =
+      used_bytes_ + bytes <= options_.memory_bytes ? memory_.Allocate(bytes) : nullptr;
   if (data == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes,
-                                                     " bytes in the device's memory of ",
-                                                     options_.memory_bytes, " bytes"));
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " bytes beside ",
+                                                     used_bytes_, " in use, of ",
+                                                     options_.memory_bytes));
   }
   ++num_allocations_;
-  return std::make_unique<HostMemory>(data, bytes, [this, data] { Free(data); });
+  used_bytes_ += bytes;
+  return std::make_unique<HostMemory>(data, bytes, [this, data, bytes] { Free(data, bytes); });
 }
 
-void HostDevice::Free(void* data) {
+void HostDevice::Free(void* data, int64_t bytes) {
   MutexLock lock(&mutex_);
   CHECK(enqueued_ == 0) << "device memory is freed while " << enqueued_
                         << " operations are enqueued";
   memory_.Free(data);
   --num_allocations_;
+  used_bytes_ -= bytes;
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes) {
   MutexLock lock(&mutex_);
-  if (pinned_bytes_ + bytes > options_.memory_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " pinned bytes"));
+  if (used_bytes_ + bytes > options_.memory_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " pinned bytes beside ",
+                                                     used_bytes_, " in use, of ",
+                                                     options_.memory_bytes));
   }
-  // The allocator's own block ends where `bytes` end, so AddressSanitizer sees an overrun by the host.
+  // The allocator's own block ends where `bytes` end, so AddressSanitizer sees an overrun by the
+  // host.
   void* const data = ::operator new(std::max<int64_t>(bytes, 1), kPinnedAlignment);
   std::memset(data, 0xff, bytes);
-  pinned_bytes_ += bytes;
+  used_bytes_ += bytes;
   pinned_[static_cast<char*>(data)] = bytes;
   return std::make_unique<HostMemory>(data, bytes, [this, data] { FreePinned(data); });
 }
@@ -211,7 +219,7 @@ void HostDevice::FreePinned(void* data) {
   CHECK(enqueued_ == 0) << "pinned memory is freed while " << enqueued_
                         << " operations are enqueued";
   const auto found = pinned_.find(static_cast<char*>(data));
-  pinned_bytes_ -= found->second;
+  used_bytes_ -= found->second;
   pinned_.erase(found);
   ::operator delete(data, kPinnedAlignment);
 }
@@ -254,7 +262,7 @@ void HostDevice::CopyIn(Queue* queue, const void* pinned, void* device, int64_t 
   MutexLock lock(&mutex_);
   CheckPinned(pinned, bytes);
   CheckDevice(device, bytes);
-  Enqueue(queue, [=] { std::memcpy(device, pinned, bytes); });
+  Enqueue(queue, /*opens=*/true, [=] { std::memcpy(device, pinned, bytes); });
 }
 
 void HostDevice::CopyOut(Queue* queue, const void* device, void* pinned, int64_t bytes) {
@@ -262,7 +270,7 @@ void HostDevice::CopyOut(Queue* queue, const void* device, void* pinned, int64_t
   MutexLock lock(&mutex_);
   CheckPinned(pinned, bytes);
   CheckDevice(device, bytes);
-  Enqueue(queue, [=] { std::memcpy(pinned, device, bytes); });
+  Enqueue(queue, /*opens=*/true, [=] { std::memcpy(pinned, device, bytes); });
 }
 
 void HostDevice::CopyWithin(Queue* queue, const void* from, void* to, int64_t bytes) {
@@ -270,7 +278,7 @@ void HostDevice::CopyWithin(Queue* queue, const void* from, void* to, int64_t by
   MutexLock lock(&mutex_);
   CheckDevice(from, bytes);
   CheckDevice(to, bytes);
-  Enqueue(queue, [=] { std::memcpy(to, from, bytes); });
+  Enqueue(queue, /*opens=*/true, [=] { std::memcpy(to, from, bytes); });
 }
 
 void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
@@ -286,19 +294,19 @@ void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
                            << " threads (" << block.x << ", " << block.y << ", " << block.z
                            << ") with " << launch.shared_bytes << " bytes of shared memory";
   MutexLock lock(&mutex_);
-  Enqueue(queue,
+  Enqueue(queue, /*opens=*/true,
           [this, stored = StoredLaunch(launch)]() NO_THREAD_SAFETY_ANALYSIS { RunKernel(stored); });
 }
 
 void HostDevice::Record(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
   event->last = std::make_shared<Point>();
-  Enqueue(queue, [point = event->last] { point->reached = true; });
+  Enqueue(queue, /*opens=*/false, [point = event->last] { point->reached = true; });
 }
 
 void HostDevice::WaitFor(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
-  Enqueue(queue, [] {});
+  Enqueue(queue, /*opens=*/false, [] {});
   queue->back().after = event->last;
 }
 
@@ -310,19 +318,20 @@ bool HostDevice::Poll(const EventState& event) {
   return last->reached;
 }
 
-void HostDevice::Enqueue(Queue* queue, std::function<void()> run) {
+void HostDevice::Enqueue(Queue* queue, bool opens, std::function<void()> run) {
   if (enqueued_ >= static_cast<int64_t>(kMaxEnqueued)) {
     RunWhile(kOperationsPerPoll, [] { return true; });
   }
   Operation operation;
   operation.number = next_number_++;
   operation.run = std::move(run);
+  operation.opens = opens;
   queue->push_back(std::move(operation));
   ++enqueued_;
 }
 
-// An operation waits only for one that was enqueued before it, so as long as any is left, the oldest of
-// all can run.
+// An operation waits only for one that was enqueued before it, so as long as any is left, the
+// oldest of all can run.
 Queue* HostDevice::ChooseQueue() {
   std::vector<Queue*> ready;
   for (const std::unique_ptr<Queue>& queue : queues_) {
@@ -339,7 +348,7 @@ void HostDevice::RunWhile(int64_t limit, const std::function<bool()>& wanted) {
   for (int64_t i = 0; i < limit && wanted(); ++i) {
     Queue* const queue = ChooseQueue();
     if (queue == nullptr) break;
-    memory_.SetOpen(true);
+    if (queue->front().opens) memory_.SetOpen(true);
     queue->front().run();
     queue->pop_front();
     --enqueued_;

@@ -1,14 +1,15 @@
-// A Device that runs kernels and copies on the CPU, to find what is wrong with them before a card runs
-// them, and to run everything without one. What it shows and what it cannot: docs/gpu.md.
+// A Device that runs kernels and copies on the CPU, to find what is wrong with them before a card
+// runs them, and to run everything without one. What it shows and what it cannot: docs/gpu.md.
 //
-// An operation runs as late as the contract of stream.h allows: while an event is polled, a stream is
-// destroyed, or too many operations are enqueued. They then run in the caller's thread, in an order of
-// streams that ExecutionOrder decides, and only then is device memory accessible. So the host never
-// sees a result that it has not waited for, and an order between streams that nothing enforces does not
-// come about by itself.
+// An operation runs as late as the contract of stream.h allows: while an event is polled, a stream
+// is destroyed, or too many operations are enqueued. They then run in the caller's thread, in an
+// order of streams that ExecutionOrder decides, and only then is device memory accessible. So the
+// host never sees a result that it has not waited for, and an order between streams that nothing
+// enforces does not come about by itself.
 //
 // REQUIRES: pinned pointers lie in memory from AllocatePinned; memory is freed when nothing is
-// enqueued. Fails a CHECK otherwise, as for everything that block_runner.h and device_memory.h find.
+// enqueued. Fails a CHECK otherwise, as for everything that block_runner.h and guarded_memory.h
+// find.
 //
 // Thread-safe.
 
@@ -25,8 +26,8 @@ namespace satrap {
 
 struct HostDeviceOptions {
   host::ExecutionOrder order;
-  // Threads that run the blocks of a kernel at once. More than 1 is faster, but then the order of the
-  // blocks, and of atomic additions, differs from run to run.
+  // Threads that run the blocks of a kernel at once. More than 1 is faster, but then the order of
+  // the blocks, and of atomic additions, differs from run to run.
   int threads = 1;
   // Device and pinned memory together.
   int64_t memory_bytes = int64_t{4} << 30;

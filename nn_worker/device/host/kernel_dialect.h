@@ -51,7 +51,7 @@ namespace host {
 
 template <typename T>
 T ShuffleFrom(WarpOperation operation, uint32_t mask, T value, int lane, Site where) {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   bits = WarpExchange(operation, mask, bits, lane, where);
@@ -93,6 +93,7 @@ T Shuffle(uint32_t mask, T value, int lane, const char* file = __builtin_FILE(),
 template <typename T>
 T ShuffleDown(uint32_t mask, T value, int delta, const char* file = __builtin_FILE(),
               int line = __builtin_LINE()) {
+  host::CheckDelta(delta, {file, line});
   const int lane = host::current_thread->lane + delta;
   return host::ShuffleFrom(host::WarpOperation::kShuffleDown, mask, value,
                            lane < 32 ? lane : host::current_thread->lane, {file, line});

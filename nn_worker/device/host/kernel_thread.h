@@ -1,5 +1,5 @@
-// One thread of a running kernel, as the kernel sees it through kernel_dialect.h, and the calls that
-// need its block. Called from kernels alone.
+// One thread of a running kernel, as the kernel sees it through kernel_dialect.h, and the calls
+// that need its block. Called from kernels alone.
 //
 // A broken contract is the end of the process, with one message that names the rule, the source's
 // line, kernel, block and thread.
@@ -48,8 +48,9 @@ enum class WarpOperation { kSync, kShuffle, kShuffleDown, kShuffleXor, kVote };
 // Returns when all threads of the block have called it.
 void Barrier(Site where);
 
-// Returns when all lanes of `mask` have called it: the `value` of lane `from`, or, for kVote, the bits
-// of the lanes whose value is not 0. All bits are set if `mask` does not name lane `from`: a NaN.
+// Returns when all lanes of `mask` have called it: the `value` of lane `from`, or, for kVote, the
+// bits of the lanes whose value is not 0. All bits are set if `mask` does not name lane `from`: a
+// NaN.
 uint64_t WarpExchange(WarpOperation operation, uint32_t mask, uint64_t value, int from, Site where);
 
 // The block's array of `bytes` bytes that belongs to `site`, aligned to 16. NaN at first.
@@ -63,6 +64,12 @@ inline void CheckAligned(const void* p, int64_t bytes, Site where) {
   if ((reinterpret_cast<uintptr_t>(p) & static_cast<uintptr_t>(bytes - 1)) != 0) {
     FailAlignment(p, bytes, where);
   }
+}
+
+[[noreturn]] void FailDelta(int delta, Site where);
+
+inline void CheckDelta(int delta, Site where) {
+  if (delta < 0 || delta >= 32) FailDelta(delta, where);
 }
 
 }  // namespace satrap::host

@@ -1,8 +1,13 @@
-// Kernels with one fault each. The faults that a card would not report, or reports as wrong numbers,
-// end in a message that names kernel, block, thread and line; those that depend on the order of warps
-// give a wrong result in one of the orders.
+// Kernels with one fault each. The faults that a card would not report, or reports as wrong
+// numbers, end in a message that names kernel, block, thread and line; those that depend on the
+// order of warps give a wrong result in one of the orders.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -64,6 +69,21 @@ TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHost) {
   device.Finish();
   EXPECT_DEATH(x[7] += 1, "the host read byte 28 of an allocation of 400 bytes of the device");
   EXPECT_DEATH(x[7] = 1, "the host wrote byte 28");
+}
+
+// The handler of faults leaves a signal that a process sends to whom it was meant for.
+TEST(PlantedFaultDeathTest, ASignalThatIsSentEndsTheProcess) {
+  const auto ended = [](int status) {
+    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ||
+           (WIFEXITED(status) && WEXITSTATUS(status) == 1);  // a sanitizer's handler
+  };
+  EXPECT_EXIT(
+      {
+        TestDevice device;
+        kill(getpid(), SIGSEGV);
+        std::_Exit(0);
+      },
+      ended, "");
 }
 
 TEST(PlantedFaultDeathTest, CopiesOutsideOfAnAllocation) {
@@ -182,8 +202,8 @@ TEST(PlantedFaultTest, ABlockDoesNotSeeTheSharedMemoryOfTheBlockBefore) {
   }
 }
 
-// Warp 1 hands a value to warp 0. Without the barrier only an order that runs warp 1 first is right:
-// the orders differ, which is how the fault shows.
+// Warp 1 hands a value to warp 0. Without the barrier only an order that runs warp 1 first is
+// right: the orders differ, which is how the fault shows.
 template <int kWriter>
 SATRAP_KERNEL void HandOverKernel(float* y) {
   SHARED_ARRAY(float, value, [1]);
@@ -261,6 +281,7 @@ SATRAP_KERNEL void SplitShuffleKernel(float* y) {
     y[lane] = ShuffleXor(kFullMask, 2.0f, 1);
   }
 }
+SATRAP_KERNEL void NegativeDeltaKernel(float* y) { y[0] = ShuffleDown(kFullMask, 1.0f, -1); }
 SATRAP_KERNEL void NotNamedKernel(float* y) { y[0] = ShuffleXor(0xfffffffe, 1.0f, 1); }
 SATRAP_KERNEL void FullMaskKernel(float* y) { y[0] = ShuffleXor(kFullMask, 1.0f, 1); }
 
@@ -279,6 +300,8 @@ TEST(PlantedFaultDeathTest, AMaskNamesALaneThatIsNotThere) {
       "waits for lane [01] of its warp, which waits in ShuffleXor with mask 0xffffffff at");
   EXPECT_DEATH(RunKernel<FullMaskKernel>({1}, {48}, 32),
                "waits for lane 16 of its warp, which the block does not have: it has 48 threads");
+  EXPECT_DEATH(RunKernel<NegativeDeltaKernel>({1}, {32}, 32),
+               "ShuffleDown has a delta from 0 to 31 at .*_test.cc.*NegativeDeltaKernel.*got -1");
   EXPECT_DEATH(RunKernel<NotNamedKernel>({1}, {32}, 32),
                "a mask names the lane that passes it at .*mask 0xfffffffe in lane 0");
 }
@@ -288,6 +311,12 @@ TEST(PlantedFaultDeathTest, ALaunchThatNoCardWouldRun) {
                "no card launches 0 blocks \\(0, 1, 1\\) of 32 threads");
   EXPECT_DEATH(RunKernel<FullMaskKernel>({1}, {1025}, 16), "of 1025 threads \\(1025, 1, 1\\)");
   EXPECT_DEATH(RunKernel<FullMaskKernel>({1, 65536}, {32}, 16), "no card launches 65536 blocks");
+  EXPECT_DEATH(
+      {
+        TestDevice device;
+        Launch<FullMaskKernel>(device.stream(), {1}, {32}, (48 << 10) + 16, device.Room<float>(16));
+      },
+      "with 49168 bytes of shared memory");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The shared memory of one block at a time. Each array is NaN at first (all bits set) and is followed
-// by 64 bytes that must stay so: a write past its end is found when the block ends, a read past its
-// end gives NaN. Under AddressSanitizer both are found at once.
+// The shared memory of one block at a time. Each array is NaN at first (all bits set) and is
+// followed by 64 bytes that must stay so: a write past its end is found when the block ends, a read
+// past its end gives NaN. Under AddressSanitizer both are found at once.
 //
 // Thread-compatible.
 

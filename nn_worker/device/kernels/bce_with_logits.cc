@@ -1,6 +1,8 @@
 #include "nn_worker/device/kernels/bce_with_logits.h"
 
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/activation_function.h"
+#include "nn_worker/device/kernels/warp_sum.h"
 
 namespace satrap {
 namespace {
@@ -12,26 +14,12 @@ SATRAP_DEVICE float ValueOf(const Column& column, int64_t i) {
   return column.data == nullptr ? 1.0f : column.data[i * column.stride];
 }
 
-// Only exp of a value that is not positive, which cannot overflow.
-SATRAP_DEVICE float Sigmoid(float x) {
-  if (x >= 0) return 1.0f / (1.0f + Exp(-x));
-  const float e = Exp(x);
-  return e / (1.0f + e);
-}
-
-// The sum over the lanes of a warp, in lane 0.
-SATRAP_DEVICE double WarpSum(double value) {
-  for (int delta = kWarpSize / 2; delta > 0; delta /= 2) {
-    value += ShuffleDown(kFullMask, value, delta);
-  }
-  return value;
-}
-
 SATRAP_KERNEL void BceKernel(BceArgs args, double* partials) {
   SHARED_ARRAY(double, sums, [2][kWarps]);
   const int thread = static_cast<int>(ThreadIndex().x);
   const int64_t begin = static_cast<int64_t>(BlockIndex().x) * kBceSamples;
   const int64_t end = begin + kBceSamples < args.samples ? begin + kBceSamples : args.samples;
+  const float scale = args.control->gradient_scale;
   double loss = 0, total = 0;
   for (int64_t i = begin + thread; i < end; i += kThreads) {
     float* const dlogit = args.dlogits + i * args.dlogits_stride;
@@ -45,7 +33,7 @@ SATRAP_KERNEL void BceKernel(BceArgs args, double* partials) {
     // Not Max(z, 0), which would hide that z is NaN.
     loss += weight * ((z < 0 ? 0 : z) - z * y + Log1p(Exp(-Abs(z))));
     total += weight;
-    *dlogit = weight * (Sigmoid(z) - y);
+    *dlogit = weight * (Sigmoid(z) - y) * scale;
   }
   loss = WarpSum(loss);
   total = WarpSum(total);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "nn_worker/backend/step_control.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
@@ -17,6 +18,7 @@ struct Column {
 };
 
 struct BceArgs {
+  const StepControl* control;
   int64_t samples;
   Column logits;
   Column labels;
@@ -34,9 +36,9 @@ inline int64_t BcePartials(int64_t samples) {
   return 2 * ((samples + kBceSamples - 1) / kBceSamples);
 }
 
-// l = max(z, 0) - z y + log(1 + exp(-|z|)); dlogits = weight * mask * (sigmoid(z) - y), the gradient
-// of a sum. A masked sample adds exactly 0, whatever its label. Sums are in double; their bits depend
-// on the number of samples alone.
+// l = max(z, 0) - z y + log(1 + exp(-|z|)); dlogits = weight * mask * (sigmoid(z) - y) * the
+// control's gradient_scale, the gradient of a sum. A masked sample adds exactly 0, whatever its
+// label. Sums are not scaled and in double; their bits depend on the number of samples alone.
 //   partials: [BcePartials(samples)], overwritten   sums: [2] = sum weight l, sum weight
 void BceWithLogits(Stream* stream, const BceArgs& args, double* partials, double* sums);
 

@@ -19,22 +19,42 @@ struct Result {
   std::vector<float> dlogits;
 };
 
-Result Bce(TestDevice* device, const Samples& samples) {
+// `values` as every `stride`-th value of a longer array, with NaN in between.
+std::vector<float> Spread(const std::vector<float>& values, int64_t stride) {
+  std::vector<float> spread(values.size() * stride, std::numeric_limits<float>::quiet_NaN());
+  for (size_t i = 0; i < values.size(); ++i) spread[i * stride] = values[i];
+  return spread;
+}
+
+Result Bce(TestDevice* device, const Samples& samples, float gradient_scale = 1,
+           int64_t stride = 1) {
   const auto n = static_cast<int64_t>(samples.logits.size());
-  const auto column = [device](const std::vector<float>& values) -> Column {
-    return {values.empty() ? nullptr : device->Put(values), 1};
+  const auto column = [&](const std::vector<float>& values) -> Column {
+    return {values.empty() ? nullptr : device->Put(Spread(values, stride)), stride};
   };
+  StepControl control;
+  control.gradient_scale = gradient_scale;
   BceArgs args = {};
+  args.control = device->Put(std::vector<StepControl>{control});
   args.samples = n;
   args.logits = column(samples.logits);
   args.labels = column(samples.labels);
   args.weights = column(samples.weights);
   args.mask = column(samples.mask);
-  args.dlogits = device->Room<float>(n);
-  args.dlogits_stride = 1;
+  args.dlogits = device->Room<float>(n * stride);
+  args.dlogits_stride = stride;
   double* const sums = device->Room<double>(2);
   BceWithLogits(device->stream(), args, device->Room<double>(BcePartials(n)), sums);
-  return {device->Get(sums, 2), device->Get(args.dlogits, n)};
+  const auto spread = device->Get(args.dlogits, n * stride);
+  std::vector<float> dlogits;
+  for (int64_t i = 0; i < n * stride; ++i) {
+    if (i % stride == 0) {
+      dlogits.push_back(spread[i]);
+    } else {
+      EXPECT_TRUE(std::isnan(spread[i])) << "between the gradients";
+    }
+  }
+  return {device->Get(sums, 2), dlogits};
 }
 
 Samples RandomSamples(int64_t n) {
@@ -81,6 +101,15 @@ TEST_P(KernelTest, AbsentWeightsAndMaskMeanOne) {
   EXPECT_EQ(a.sums, b.sums);
   EXPECT_EQ(a.dlogits, b.dlogits);
   EXPECT_EQ(a.sums[1], 300);
+}
+
+TEST_P(KernelTest, ColumnsMayBeSpreadAndGradientsScaled) {
+  const Samples samples = RandomSamples(3000);
+  const Result plain = Bce(&device_, samples), spread = Bce(&device_, samples, 256, 3);
+  EXPECT_EQ(spread.sums, plain.sums);
+  for (size_t i = 0; i < plain.dlogits.size(); ++i) {
+    ASSERT_EQ(spread.dlogits[i], 256 * plain.dlogits[i]);
+  }
 }
 
 TEST_P(KernelTest, ANanLogitMakesTheLossNan) {

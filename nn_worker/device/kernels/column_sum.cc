@@ -10,29 +10,34 @@ namespace {
 constexpr int kCols = 32;
 constexpr int kRowsAtOnce = 8;
 constexpr int64_t kAddThreads = 256;
+constexpr int64_t kMaxGridY = 65535;
 
-// partials[b, c] = the sum of column c over the rows of block b.
+// partials[p, c] = the sum of column c over the rows of piece p. A grid has at most 65535 rows of
+// blocks, so a block may take several pieces.
 template <typename T>
 SATRAP_KERNEL void ColumnSumKernel(Matrix<const T> x, float* partials) {
   // One more column than there are, so that the lanes of a warp hit different banks.
   SHARED_ARRAY(float, sums, [kRowsAtOnce][kCols + 1]);
   const int tx = static_cast<int>(ThreadIndex().x), ty = static_cast<int>(ThreadIndex().y);
   const int64_t c = static_cast<int64_t>(BlockIndex().x) * kCols + tx;
-  const int64_t begin = static_cast<int64_t>(BlockIndex().y) * kColumnSumRows;
-  const int64_t end = begin + kColumnSumRows < x.rows ? begin + kColumnSumRows : x.rows;
-  float sum = 0;
-  if (c < x.cols) {
-    for (int64_t r = begin + ty; r < end; r += kRowsAtOnce) {
-      sum += ToFloat(x.data[r * x.stride + c]);
+  for (int64_t piece = BlockIndex().y; piece * kColumnSumRows < x.rows; piece += GridSize().y) {
+    const int64_t begin = piece * kColumnSumRows;
+    const int64_t end = begin + kColumnSumRows < x.rows ? begin + kColumnSumRows : x.rows;
+    float sum = 0;
+    if (c < x.cols) {
+      for (int64_t r = begin + ty; r < end; r += kRowsAtOnce) {
+        sum += ToFloat(x.data[r * x.stride + c]);
+      }
     }
-  }
-  sums[ty][tx] = sum;
-  SyncThreads();
-  for (int height = kRowsAtOnce / 2; height > 0; height /= 2) {
-    if (ty < height) sums[ty][tx] += sums[ty + height][tx];
+    sums[ty][tx] = sum;
+    SyncThreads();
+    for (int height = kRowsAtOnce / 2; height > 0; height /= 2) {
+      if (ty < height) sums[ty][tx] += sums[ty + height][tx];
+      SyncThreads();
+    }
+    if (ty == 0 && c < x.cols) partials[piece * x.cols + c] = sums[0][tx];
     SyncThreads();
   }
-  if (ty == 0 && c < x.cols) partials[BlockIndex().y * x.cols + c] = sums[0][tx];
 }
 
 SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64_t cols,
@@ -52,8 +57,8 @@ void ColumnSum(Stream* stream, Matrix<const T> x, float* partials, float* sums) 
   const int64_t parts = (x.rows + kColumnSumRows - 1) / kColumnSumRows;
   const auto wide = static_cast<uint32_t>((x.cols + kCols - 1) / kCols);
   if (parts > 0) {
-    Launch<ColumnSumKernel<T>>(stream, {wide, static_cast<uint32_t>(parts)}, {kCols, kRowsAtOnce},
-                               0, x, partials);
+    const auto high = static_cast<uint32_t>(parts < kMaxGridY ? parts : kMaxGridY);
+    Launch<ColumnSumKernel<T>>(stream, {wide, high}, {kCols, kRowsAtOnce}, 0, x, partials);
   }
   const auto blocks = static_cast<uint32_t>((x.cols + kAddThreads - 1) / kAddThreads);
   Launch<AddPartialsKernel>(stream, {blocks}, {kAddThreads}, 0, partials, parts, x.cols, sums);

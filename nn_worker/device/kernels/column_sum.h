@@ -1,6 +1,6 @@
-// The sums of a matrix's columns. The rows are cut into pieces of kColumnSumRows; a block sums a piece
-// by a tree, and the sums of the pieces are added in order. So the bits depend on the number of rows
-// alone.
+// The sums of a matrix's columns. The rows are cut into pieces of kColumnSumRows; a block sums a
+// piece by a tree, and the sums of the pieces are added in order. So the bits depend on the number
+// of rows alone.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_

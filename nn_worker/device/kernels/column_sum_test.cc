@@ -40,6 +40,17 @@ TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrder) {
   EXPECT_EQ(Sums(&device_, x, 5000, 40, 40), Sums(&forward, x, 5000, 40, 40));
 }
 
+// A grid has at most 65535 rows of blocks. All rows are one here, so that they fit into memory.
+TEST(ColumnSumTest, ThereMayBeMoreRowsThanAGridTakes) {
+  TestDevice device;
+  const int64_t rows = 65536 * kColumnSumRows + 3;
+  float* const partials = device.Room<float>(ColumnSumPartials(rows, 1));
+  float* const sums = device.Room<float>(1);
+  ColumnSum(device.stream(), Matrix<const float>{device.Put(std::vector<float>{0.5f}), rows, 1, 0},
+            partials, sums);
+  EXPECT_EQ(device.Get(sums, 1)[0], 0.5f * static_cast<float>(rows));
+}
+
 TEST_P(KernelTest, SixteenBitColumnsAreSummedInF32) {
   // In 16 bits the sum would stay at 2048.
   const int64_t rows = 4000;

@@ -8,8 +8,8 @@
 
 namespace satrap {
 
-// y = To(x), or To(y + x) with the sum in f32. From and To: float, Half or Bf16; or double to float. x
-// and y have one shape and do not overlap.
+// y = To(x), or To(y + x) with the sum in f32. From and To: float, Half or Bf16; or double to
+// float. x and y have one shape and do not overlap.
 template <typename From, typename To>
 void Convert(Stream* stream, Matrix<const From> x, Matrix<To> y, bool add);
 

@@ -1,5 +1,5 @@
-// How kernels divide the elements of matrices among threads: in groups of N neighbours of a row, which
-// a thread loads and stores at once. For kernel sources.
+// How kernels divide the elements of matrices among threads: in groups of N neighbours of a row,
+// which a thread loads and stores at once. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
@@ -8,6 +8,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/vec.h"
 
 namespace satrap {
 
@@ -20,13 +21,14 @@ struct ElementwiseShape {
 };
 
 // For ForEachGroup over `rows` x `groups`. REQUIRES: both > 0, since no card runs an empty grid
-inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups) {
+inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups,
+                                int64_t max_blocks = kMaxElementwiseBlocks) {
   int64_t x = 1;
   while (x < groups && x < kElementwiseThreads) x *= 2;
   const int64_t y = kElementwiseThreads / x;
   int64_t grid_x = (groups + x - 1) / x, grid_y = (rows + y - 1) / y;
-  if (grid_x > kMaxElementwiseBlocks) grid_x = kMaxElementwiseBlocks;
-  const int64_t max_y = kMaxElementwiseBlocks / grid_x;
+  if (grid_x > max_blocks) grid_x = max_blocks;
+  const int64_t max_y = max_blocks / grid_x;
   if (grid_y > max_y) grid_y = max_y;
   return {{static_cast<uint32_t>(grid_x), static_cast<uint32_t>(grid_y)},
           {static_cast<uint32_t>(x), static_cast<uint32_t>(y)}};
@@ -46,11 +48,59 @@ SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   }
 }
 
+// Columns of an f32 row are taken in groups of 4. A group is one access where the rows are aligned,
+// and its values have the same order everywhere else, so the bits of a sum do not depend on
+// alignment.
+inline constexpr int kGroup = 4;
+using Group = Vec<float, kGroup>;
+
+constexpr int64_t GroupsOf(int64_t cols) { return (cols + kGroup - 1) / kGroup; }
+
+// The values at p; 0 from `count` on, which is how many are left in the row. `aligned`: to 4 values
+template <typename T>
+SATRAP_DEVICE Group LoadGroup(const T* p, int64_t count, bool aligned) {
+  Group group = {};
+  if (aligned && count >= kGroup) {
+    const auto values = LoadVec<kGroup>(p);
+    for (int i = 0; i < kGroup; ++i) group.lane[i] = ToFloat(values.lane[i]);
+  } else {
+    for (int i = 0; i < kGroup && i < count; ++i) group.lane[i] = ToFloat(p[i]);
+  }
+  return group;
+}
+
+// Writes the first `count` values.
+template <typename T>
+SATRAP_DEVICE void StoreGroup(T* p, const Group& group, int64_t count, bool aligned) {
+  if (aligned && count >= kGroup) {
+    Vec<T, kGroup> values;
+    for (int i = 0; i < kGroup; ++i) values.lane[i] = FromFloat<T>(group.lane[i]);
+    StoreVec(p, values);
+  } else {
+    for (int i = 0; i < kGroup && i < count; ++i) p[i] = FromFloat<T>(group.lane[i]);
+  }
+}
+
+// Assigns, or adds to what is there.
+SATRAP_DEVICE inline void PutGroup(float* p, Group group, int64_t count, bool aligned, bool add) {
+  if (add) {
+    const Group before = LoadGroup(p, count, aligned);
+    for (int i = 0; i < kGroup; ++i) group.lane[i] += before.lane[i];
+  }
+  StoreGroup(p, group, count, aligned);
+}
+
 // Whether every row begins at a multiple of `bytes`.
 template <typename T>
 bool RowsAligned(const Matrix<T>& m, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(m.data) % bytes == 0 &&
          (m.rows <= 1 || m.stride * static_cast<int64_t>(sizeof(T)) % bytes == 0);
+}
+
+// Whether LoadGroup and StoreGroup may take whole groups of the rows.
+template <typename T>
+bool GroupsAligned(const Matrix<T>& m) {
+  return RowsAligned(m, kGroup * static_cast<int64_t>(sizeof(T)));
 }
 
 // The same elements as one row, if there are no gaps: no group is cut at the end of a row then.

@@ -44,5 +44,6 @@ template void Fill(Stream*, Matrix<float>, float);
 template void Fill(Stream*, Matrix<double>, float);
 template void Fill(Stream*, Matrix<Half>, float);
 template void Fill(Stream*, Matrix<Bf16>, float);
+template void Fill(Stream*, Matrix<uint8_t>, float);
 
 }  // namespace satrap

@@ -8,7 +8,7 @@
 
 namespace satrap {
 
-// T: float, double, Half or Bf16. `value` is rounded to T.
+// T: float, double, Half, Bf16 or uint8_t. `value` is rounded to T.
 template <typename T>
 void Fill(Stream* stream, Matrix<T> y, float value);
 

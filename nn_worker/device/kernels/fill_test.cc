@@ -10,7 +10,8 @@
 namespace satrap {
 namespace {
 
-// Rows that begin at multiples of 16 bytes or not, with gaps or without: only the values are written.
+// Rows that begin at multiples of 16 bytes or not, with gaps or without: only the values are
+// written.
 TEST_P(KernelTest, FillWritesTheElementsAndNothingElse) {
   for (const int64_t cols : {1, 3, 4, 7, 33, 1030}) {
     for (const int64_t gap : {0, 1, 4}) {

@@ -1,6 +1,8 @@
 #include "nn_worker/device/kernels/gather_pool.h"
 
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/pooling_scale.h"
 
 namespace satrap {
 namespace {
@@ -9,45 +11,30 @@ namespace {
 constexpr uint32_t kGroupsAtOnce = 8;
 constexpr uint32_t kSamplesAtOnce = 32;
 constexpr int64_t kMaxBlocks = 2048;
+constexpr int kMaxGridY = 65535;
 
-// One over the divisor of a sample's sum; 0 if the divisor is 0.
+// out[0 ... left) = scale times the weighted sum of the rows of ids [begin, end), from column c on.
 template <typename Out>
-SATRAP_DEVICE float ScaleOf(const GatherTarget<Out>& target, uint32_t begin, uint32_t end) {
-  if (target.pooling == RowPooling::kSum || begin == end) return 1;
-  float divisor = static_cast<float>(end - begin);
-  if (target.weights != nullptr) {
-    divisor = 0;
-    for (uint32_t j = begin; j < end; ++j) {
-      const float weight = target.weights[j];
-      divisor += target.pooling == RowPooling::kMean ? weight : weight * weight;
-    }
-  }
-  if (target.pooling == RowPooling::kSqrtN) divisor = Sqrt(divisor);
-  return divisor == 0 ? 0 : 1 / divisor;
-}
-
-// out[c ... c + N) = scale times the weighted sum of the rows of ids [begin, end).
-template <typename Out, int N>
-SATRAP_DEVICE void PoolGroup(const GatherTarget<Out>& target, const Matrix<const float>& table_rows,
-                             uint32_t begin, uint32_t end, float scale, int32_t c, Out* out) {
-  Vec<float, N> sum = {};
+SATRAP_DEVICE void PoolGroup(const GatherTarget<Out>& target, uint32_t begin, uint32_t end,
+                             float scale, int32_t c, Out* out) {
+  const int64_t left = target.width - c;
+  Group sum = {};
   for (uint32_t j = begin; j < end; ++j) {
-    const auto row =
-        LoadVec<N>(table_rows.data + target.rows[j] * table_rows.stride + target.column + c);
+    const int64_t number = target.rows == nullptr ? j : target.rows[j];
+    const Group row =
+        LoadGroup(target.table + number * target.table_stride + c, left, target.aligned);
     const float weight = target.weights == nullptr ? 1 : target.weights[j];
-    for (int i = 0; i < N; ++i) sum.lane[i] += weight * row.lane[i];
+    for (int i = 0; i < kGroup; ++i) sum.lane[i] += weight * row.lane[i];
   }
-  Vec<Out, N> result;
-  for (int i = 0; i < N; ++i) {
+  for (int i = 0; i < kGroup; ++i) {
     // A divisor of 0 gives zeros, even if the sum is not finite.
-    result.lane[i] = FromFloat<Out>(scale == 0 ? 0 : sum.lane[i] * scale);
+    sum.lane[i] = scale == 0 ? 0 : sum.lane[i] * scale;
   }
-  StoreVec(out + c, result);
+  StoreGroup(out + c, sum, left, target.aligned);
 }
 
-template <typename Out, int N>
-SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t samples,
-                                    Matrix<const float> table_rows) {
+template <typename Out>
+SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t samples) {
   const GatherTarget<Out> target = targets[BlockIndex().y];
   const bool sequence = target.pooling == RowPooling::kNone;
   const int64_t samples_at_once = static_cast<int64_t>(GridSize().x) * kSamplesAtOnce;
@@ -61,18 +48,18 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t sa
     if (target.lengths != nullptr && ThreadIndex().x == 0) {
       target.lengths[s * target.lengths_stride] = static_cast<float>(length);
     }
-    const float scale = sequence ? 1 : ScaleOf(target, begin, end);
-    for (int32_t c = static_cast<int32_t>(ThreadIndex().x) * N; c < target.width;
-         c += static_cast<int32_t>(kGroupsAtOnce) * N) {
+    const float scale = PoolingScale(target.pooling, target.weights, begin, end);
+    for (int32_t c = static_cast<int32_t>(ThreadIndex().x) * kGroup; c < target.width;
+         c += static_cast<int32_t>(kGroupsAtOnce) * kGroup) {
       Out* out = target.out + s * target.out_stride;
       if (!sequence) {
-        PoolGroup<Out, N>(target, table_rows, begin, end, scale, c, out);
+        PoolGroup(target, begin, end, scale, c, out);
         continue;
       }
       // A position after the last id pools nothing, which gives zeros.
       for (uint32_t p = 0; p < max_length; ++p, out += target.width) {
         const uint32_t j = begin + p;
-        PoolGroup<Out, N>(target, table_rows, j, p < length ? j + 1 : j, scale, c, out);
+        PoolGroup(target, j, p < length ? j + 1 : j, scale, c, out);
       }
     }
   }
@@ -82,24 +69,20 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t sa
 
 template <typename Out>
 void GatherAndPool(Stream* stream, const GatherTarget<Out>* targets, int num_targets,
-                   int64_t samples, Matrix<const float> table_rows, bool aligned) {
-  if (num_targets == 0 || samples == 0) return;
+                   int64_t samples) {
+  if (samples == 0) return;
   int64_t blocks = (samples + kSamplesAtOnce - 1) / kSamplesAtOnce;
   if (blocks > kMaxBlocks) blocks = kMaxBlocks;
-  const Dim3 grid{static_cast<uint32_t>(blocks), static_cast<uint32_t>(num_targets)};
-  const Dim3 block{kGroupsAtOnce, kSamplesAtOnce};
-  if (aligned) {
-    Launch<GatherPoolKernel<Out, 4>>(stream, grid, block, 0, targets, samples, table_rows);
-  } else {
-    Launch<GatherPoolKernel<Out, 1>>(stream, grid, block, 0, targets, samples, table_rows);
+  for (int first = 0; first < num_targets; first += kMaxGridY) {
+    const int count = num_targets - first < kMaxGridY ? num_targets - first : kMaxGridY;
+    Launch<GatherPoolKernel<Out>>(stream,
+                                  {static_cast<uint32_t>(blocks), static_cast<uint32_t>(count)},
+                                  {kGroupsAtOnce, kSamplesAtOnce}, 0, targets + first, samples);
   }
 }
 
-template void GatherAndPool(Stream*, const GatherTarget<float>*, int, int64_t, Matrix<const float>,
-                            bool);
-template void GatherAndPool(Stream*, const GatherTarget<Half>*, int, int64_t, Matrix<const float>,
-                            bool);
-template void GatherAndPool(Stream*, const GatherTarget<Bf16>*, int, int64_t, Matrix<const float>,
-                            bool);
+template void GatherAndPool(Stream*, const GatherTarget<float>*, int, int64_t);
+template void GatherAndPool(Stream*, const GatherTarget<Half>*, int, int64_t);
+template void GatherAndPool(Stream*, const GatherTarget<Bf16>*, int, int64_t);
 
 }  // namespace satrap

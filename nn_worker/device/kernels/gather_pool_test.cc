@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-constexpr int64_t kRows = 50, kRowValues = 24, kSamples = 75;
+constexpr int64_t kRows = 50, kRowValues = 24, kSamples = 75, kGap = 4;
 
 struct Feature {
   RowPooling pooling;
@@ -76,30 +76,59 @@ const T* PutOrNull(TestDevice* device, const std::vector<T>& values) {
   return values.empty() ? nullptr : device->Put(values);
 }
 
+// The target of a feature whose table's rows are `table_stride` apart, and its samples' values and
+// lengths with gaps in between.
+template <typename Out>
+GatherTarget<Out> TargetOf(TestDevice* device, const Feature& feature, const float* table,
+                           int64_t table_stride, bool aligned) {
+  GatherTarget<Out> target = {};
+  target.table = table + feature.column;
+  target.table_stride = table_stride;
+  target.width = feature.width;
+  target.max_length = feature.max_length;
+  target.pooling = feature.pooling;
+  target.aligned = aligned;
+  target.rows = device->Put(feature.rows);
+  target.offsets = PutOrNull(device, feature.offsets);
+  target.weights = PutOrNull(device, feature.weights);
+  target.out_stride = feature.out_values() + kGap;
+  target.out = device->Room<Out>(kSamples * target.out_stride);
+  target.lengths_stride = 2;
+  target.lengths = device->Room<float>(kSamples * 2);
+  return target;
+}
+
 template <typename Out>
 void ExpectPools(TestDevice* device, const std::vector<Feature>& features, bool aligned,
                  double tolerance) {
   const auto table = RandomValues(kRows * kRowValues, 9);
+  std::vector<float> spread(kRows * (kRowValues + kGap), NAN);
+  for (int64_t i = 0; i < kRows * kRowValues; ++i) {
+    spread[i / kRowValues * (kRowValues + kGap) + i % kRowValues] = table[i];
+  }
+  const float* const rows = device->Put(spread);
   std::vector<GatherTarget<Out>> targets;
   for (const Feature& feature : features) {
-    targets.push_back({feature.pooling, feature.column, feature.width, device->Put(feature.rows),
-                       PutOrNull(device, feature.offsets), PutOrNull(device, feature.weights),
-                       feature.max_length, device->Room<Out>(kSamples * feature.out_values()),
-                       feature.out_values(), device->Room<float>(kSamples), 1});
+    targets.push_back(TargetOf<Out>(device, feature, rows, kRowValues + kGap, aligned));
   }
-  GatherAndPool(device->stream(), device->Put(targets), static_cast<int>(targets.size()), kSamples,
-                MatrixOf<const float>(device->Put(table), kRows, kRowValues), aligned);
+  GatherAndPool(device->stream(), device->Put(targets), static_cast<int>(targets.size()), kSamples);
   for (size_t f = 0; f < features.size(); ++f) {
     const auto expected = Pooled(features[f], table);
-    const auto got = device->Get(targets[f].out, kSamples * features[f].out_values());
-    for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_NEAR(ToFloat(got[i]), expected[i], tolerance) << f << " " << i;
+    const int64_t width = features[f].out_values(), stride = targets[f].out_stride;
+    const auto got = device->Get(targets[f].out, kSamples * stride);
+    for (int64_t i = 0; i < kSamples * stride; ++i) {
+      const float value = ToFloat(got[i]);
+      if (i % stride >= width) {
+        ASSERT_TRUE(std::isnan(value)) << "between the samples";
+        continue;
+      }
+      ASSERT_NEAR(value, expected[i / stride * width + i % stride], tolerance) << f << " " << i;
     }
-    const auto lengths = device->Get(targets[f].lengths, kSamples);
+    const auto lengths = device->Get(targets[f].lengths, kSamples * 2);
     const auto& offsets = features[f].offsets;
     for (int64_t s = 0; s < kSamples; ++s) {
       const int64_t ids = offsets.empty() ? 1 : offsets[s + 1] - offsets[s];
-      ASSERT_EQ(lengths[s], static_cast<float>(std::min<int64_t>(ids, features[f].max_length)));
+      ASSERT_EQ(lengths[2 * s], static_cast<float>(std::min<int64_t>(ids, features[f].max_length)));
     }
   }
 }
@@ -124,22 +153,33 @@ TEST_P(KernelTest, FeaturesOfATableArePooledInOneLaunch) {
 
 TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
-  const float* const table = device_.Put(std::vector<float>{infinity, 1});
-  float* const out = device_.Room<float>(2);
-  const GatherTarget<float> target = {RowPooling::kMean,
-                                      0,
-                                      2,
-                                      device_.Put(std::vector<uint32_t>{0, 0}),
-                                      device_.Put(std::vector<uint32_t>{0, 2}),
-                                      device_.Put(std::vector<float>{1, -1}),
-                                      1,
-                                      out,
-                                      2,
-                                      nullptr,
-                                      0};
-  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget<float>>{target}), 1, 1,
-                MatrixOf<const float>(table, 1, 2), false);
-  EXPECT_EQ(device_.Get(out, 2), (std::vector<float>{0, 0}));
+  GatherTarget<float> target = {};
+  target.table = device_.Put(std::vector<float>{infinity, 1});
+  target.table_stride = target.out_stride = target.width = 2;
+  target.max_length = 1;
+  target.pooling = RowPooling::kMean;
+  target.rows = device_.Put(std::vector<uint32_t>{0, 0});
+  target.offsets = device_.Put(std::vector<uint32_t>{0, 2});
+  target.weights = device_.Put(std::vector<float>{1, -1});
+  target.out = device_.Room<float>(2);
+  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget<float>>{target}), 1, 1);
+  EXPECT_EQ(device_.Get(target.out, 2), (std::vector<float>{0, 0}));
+}
+
+// More samples than the largest grid takes at once, each with a row of its own.
+TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
+  constexpr int64_t kMany = 2048 * 32 + 1000;
+  const auto rows = RandomValues(kMany * 3, 5);
+  GatherTarget<float> target = {};
+  target.table = device_.Put(rows) + 1;
+  target.table_stride = 3;
+  target.width = 2;
+  target.max_length = 1;
+  target.out_stride = 2;
+  target.out = device_.Room<float>(kMany * 2);
+  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget<float>>{target}), 1, kMany);
+  const auto got = device_.Get(target.out, kMany * 2);
+  for (int64_t i = 0; i < kMany * 2; ++i) ASSERT_EQ(got[i], rows[i / 2 * 3 + 1 + i % 2]) << i;
 }
 
 IN_EVERY_ORDER(KernelTest);

@@ -1,6 +1,6 @@
 // How fast the host's device runs kernels, beside a plain loop over the same memory: a fill, which
-// waits for nothing; a column sum, whose threads meet at barriers; and an Adam step, which computes.
-// Conformance tests on it take as long as their elements divided by these rates.
+// waits for nothing; a column sum, whose threads meet at barriers; and an Adam step, which
+// computes. Conformance tests on it take as long as their elements divided by these rates.
 //
 // Prints one JSON line for each kernel on 1 and on 2 threads: the best of 25 runs, in millions of
 // elements a second, and the share of the plain loop's rate.
@@ -110,14 +110,11 @@ void Run(int threads) {
         Keep(sums.data());
       });
   for (const int i : {0, 1, 2, 3}) Fill(stream, MatrixOf(benchmark.Array(i), 1, kCount), 0.5f);
-  // A gradient of 0.5 everywhere also serves as the scalars, whose flag is then not 0.
+  // A gradient of 0.5 everywhere also serves as the control, whose flag is then not 0.
   const AdamConstants adam = {0.9f, 0.999f, 1e-8f};
+  const OptimizerStep step = {reinterpret_cast<const StepControl*>(gradient), 0};
   benchmark.Report(
-      "adam",
-      [&] {
-        AdamStep(stream, reinterpret_cast<const StepScalars*>(gradient), adam, gradient, w, m, v,
-                 kCount);
-      },
+      "adam", [&] { AdamStep(stream, step, adam, gradient, w, m, v, kCount); },
       [&] {
         for (int64_t i = 0; i < kCount; ++i) {
           const float g = x[i] * 0.5f;

@@ -1,5 +1,5 @@
-// A Matrix is a view of device memory as a kernel takes it: `rows` rows of `cols` values, row i at data
-// + i * stride. It owns nothing.
+// A Matrix is a view of device memory as a kernel takes it: `rows` rows of `cols` values, row i at
+// data + i * stride. It owns nothing.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_H_

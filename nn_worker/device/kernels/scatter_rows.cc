@@ -2,48 +2,103 @@
 
 #include "nn_worker/device/float16.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/pooling_scale.h"
 
 namespace satrap {
 namespace {
 
-constexpr uint32_t kColumnsAtOnce = 16;
-constexpr uint32_t kRowsAtOnce = 16;
+constexpr uint32_t kGroupsAtOnce = 8;
+constexpr uint32_t kRowsAtOnce = 32;
+constexpr int64_t kThreads = 256;
 constexpr int64_t kMaxBlocks = 4096;
+constexpr int kMaxGridY = 65535;
 
-template <typename In>
-SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs<In> args, Matrix<float> gradients) {
-  const ScatterSegment segment = args.segments[BlockIndex().y];
-  const ScatterSource<In>* const sources =
-      args.sources + static_cast<int64_t>(BlockIndex().y) * args.num_features;
-  const int64_t rows_at_once = static_cast<int64_t>(GridSize().x) * kRowsAtOnce;
-  for (int64_t r = static_cast<int64_t>(BlockIndex().x) * kRowsAtOnce + ThreadIndex().y;
-       r < gradients.rows; r += rows_at_once) {
-    const uint32_t begin = args.starts[r], end = args.starts[r + 1];
-    for (int32_t c = static_cast<int32_t>(ThreadIndex().x); c < segment.width;
-         c += static_cast<int32_t>(kColumnsAtOnce)) {
-      float sum = 0;
-      for (uint32_t k = begin; k < end; ++k) {
-        const RowPosition position = args.positions[k];
-        const ScatterSource<In> source = sources[position.feature];
-        if (source.data == nullptr) continue;
-        sum += position.coefficient * ToFloat(source.data[position.sample * source.stride +
-                                                          position.position * segment.width + c]);
-      }
-      gradients.data[r * gradients.stride + segment.column + c] = sum;
+SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t first_feature,
+                                   int64_t samples, IdPlace* places) {
+  const uint32_t number = first_feature + BlockIndex().y;
+  const ScatterFeature feature = features[number];
+  const bool sequence = feature.pooling == RowPooling::kNone;
+  const int64_t at_once = static_cast<int64_t>(GridSize().x) * BlockSize().x;
+  for (int64_t s = static_cast<int64_t>(BlockIndex().x) * BlockSize().x + ThreadIndex().x;
+       s < samples; s += at_once) {
+    const auto own = static_cast<uint32_t>(s);
+    const uint32_t begin = feature.offsets == nullptr ? own : feature.offsets[s];
+    const uint32_t end = feature.offsets == nullptr ? own + 1 : feature.offsets[s + 1];
+    const float scale = PoolingScale(feature.pooling, feature.weights, begin, end);
+    for (uint32_t j = begin; j < end; ++j) {
+      const bool cut_off = sequence && j - begin >= static_cast<uint32_t>(feature.max_length);
+      const float weight = feature.weights == nullptr ? 1 : feature.weights[j];
+      places[feature.first_id + j] = {number, own, sequence && !cut_off ? j - begin : 0,
+                                      cut_off ? 0 : weight * scale};
     }
   }
 }
 
+// sum += coefficient times what the segment has of columns [c, c + 4).
+template <typename In>
+SATRAP_DEVICE void AddSegment(const ScatterSegment<In>& segment, const IdPlace& place, int32_t c,
+                              bool aligned, Group* sum) {
+  const int32_t offset = c - segment.column;
+  if (offset <= -kGroup || offset >= segment.width) return;
+  const In* const gradient = segment.gradient + place.sample * segment.stride +
+                             static_cast<int64_t>(place.position) * segment.width;
+  if (aligned) {
+    const Group values = LoadGroup(gradient + offset, segment.width - offset, true);
+    for (int i = 0; i < kGroup; ++i) sum->lane[i] += place.coefficient * values.lane[i];
+    return;
+  }
+  for (int i = 0; i < kGroup; ++i) {
+    if (offset + i < 0 || offset + i >= segment.width) continue;
+    sum->lane[i] += place.coefficient * ToFloat(gradient[offset + i]);
+  }
+}
+
+template <typename In>
+SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs<In> args, Matrix<float> gradients) {
+  const int64_t rows_at_once = static_cast<int64_t>(GridSize().x) * kRowsAtOnce;
+  for (int64_t r = static_cast<int64_t>(BlockIndex().x) * kRowsAtOnce + ThreadIndex().y;
+       r < gradients.rows; r += rows_at_once) {
+    const uint32_t begin = args.starts[r], end = args.starts[r + 1];
+    for (int64_t c = static_cast<int64_t>(ThreadIndex().x) * kGroup; c < gradients.cols;
+         c += static_cast<int64_t>(kGroupsAtOnce) * kGroup) {
+      Group sum = {};
+      for (uint32_t k = begin; k < end; ++k) {
+        const IdPlace place = args.places[args.ids[k]];
+        // Left out, not multiplied by 0: its gradient may be infinite.
+        if (place.coefficient == 0) continue;
+        const ScatterFeature& feature = args.features[place.feature];
+        for (int32_t s = feature.first_segment; s < feature.end_segment; ++s) {
+          AddSegment(args.segments[s], place, static_cast<int32_t>(c), args.aligned, &sum);
+        }
+      }
+      StoreGroup(gradients.data + r * gradients.stride + c, sum, gradients.cols - c, args.aligned);
+    }
+  }
+}
+
+uint32_t BlocksOf(int64_t count, int64_t each) {
+  const int64_t blocks = (count + each - 1) / each;
+  return static_cast<uint32_t>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
+}
+
 }  // namespace
+
+void LocateIds(Stream* stream, const ScatterFeature* features, int num_features, int64_t samples,
+               IdPlace* places) {
+  if (samples == 0) return;
+  for (int first = 0; first < num_features; first += kMaxGridY) {
+    const int count = num_features - first < kMaxGridY ? num_features - first : kMaxGridY;
+    Launch<LocateIdsKernel>(stream, {BlocksOf(samples, kThreads), static_cast<uint32_t>(count)},
+                            {kThreads}, 0, features, first, samples, places);
+  }
+}
 
 template <typename In>
 void ScatterRows(Stream* stream, const ScatterArgs<In>& args, Matrix<float> gradients) {
-  if (args.num_segments == 0 || gradients.rows == 0) return;
-  int64_t blocks = (gradients.rows + kRowsAtOnce - 1) / kRowsAtOnce;
-  if (blocks > kMaxBlocks) blocks = kMaxBlocks;
-  Launch<ScatterRowsKernel<In>>(
-      stream, {static_cast<uint32_t>(blocks), static_cast<uint32_t>(args.num_segments)},
-      {kColumnsAtOnce, kRowsAtOnce}, 0, args, gradients);
+  if (gradients.rows == 0 || gradients.cols == 0) return;
+  Launch<ScatterRowsKernel<In>>(stream, {BlocksOf(gradients.rows, kRowsAtOnce)},
+                                {kGroupsAtOnce, kRowsAtOnce}, 0, args, gradients);
 }
 
 template void ScatterRows(Stream*, const ScatterArgs<float>&, Matrix<float>);

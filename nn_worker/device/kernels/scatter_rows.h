@@ -1,53 +1,67 @@
-// The gradients of a table's unique rows from the gradients of the network's inputs: the transpose of
-// gather_pool.h, by row instead of by sample, so that no two threads add to one value and the order of
-// each sum is the plan's.
+// The gradients of a table's unique rows from the gradients of the network's inputs: the transpose
+// of gather_pool.h, by row instead of by sample, so that no two threads add to one value and the
+// order of each sum is the plan's.
+//
+// The ids of all features of the table are numbered one after another, as in RowInverse
+// (nn_worker/backend/row_exchange_args.h). LocateIds says once where each of them is; ScatterRows
+// then adds up the ids of each row.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
 
 #include <cstdint>
 
+#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/device/kernels/matrix.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
 
-// One occurrence of a row: in a sample of a feature.
-struct RowPosition {
+// Where an id is.
+struct IdPlace {
   uint32_t feature;
   uint32_t sample;
   uint32_t position;  // in the sample's sequence; 0 where the feature is pooled
-  float coefficient;  // d pooled value / d row: the value's weight times the sample's scale
-};
-
-// Columns of the table's rows that belong together.
-struct ScatterSegment {
-  int32_t column;
-  int32_t width;
-};
-
-// The gradient of one segment of one feature. Null data: it is not wanted and adds nothing.
-template <typename In>
-struct ScatterSource {
-  const In* data;  // [samples, max_length, width]
-  int64_t stride;  // from one sample to the next
+  float coefficient;  // d value of the sample / d row; 0 where the id has no place in it
 };
 
 // All pointers are to device memory.
+struct ScatterFeature {
+  RowPooling pooling;
+  int32_t max_length;       // of kNone
+  const uint32_t* offsets;  // [samples + 1]; null: exactly one id a sample
+  const float* weights;     // [ids of the feature]; null: all 1
+  int64_t first_id;         // the number of its first id
+  int32_t first_segment;    // its segments are [first_segment, end_segment) of the list
+  int32_t end_segment;
+};
+
+// Columns of the table's rows, and the gradient of the samples' values of them.
+template <typename In>
+struct ScatterSegment {
+  int32_t column;
+  int32_t width;
+  const In* gradient;  // [samples, max_length, width]
+  int64_t stride;      // from one sample to the next
+};
+
+// places[n] = where id n is, for all ids.   features: [num_features]
+void LocateIds(Stream* stream, const ScatterFeature* features, int num_features, int64_t samples,
+               IdPlace* places);
+
 template <typename In>
 struct ScatterArgs {
   const uint32_t* starts;  // [num_rows + 1], never decreasing
-  const RowPosition*
-      positions;  // row r has positions [starts[r], starts[r + 1]), added in this order
-  const ScatterSegment* segments;    // [num_segments]
-  const ScatterSource<In>* sources;  // [num_segments, num_features]
-  int32_t num_segments;
-  int32_t num_features;
+  const uint32_t* ids;     // row r has ids [starts[r], starts[r + 1]) of this list, added in order
+  const IdPlace* places;   // of LocateIds
+  const ScatterFeature* features;
+  const ScatterSegment<In>* segments;
+  bool aligned;  // every column, width and stride is a multiple of 4, every address one of 4 values
 };
 
-// gradients[r, column + c] = sum over the positions of row r of coefficient *
-// source[sample, position, c], in f32. Writes the columns of the segments, zeros included. A row is summed by one thread a column: a row
-// with very many positions takes long. In: float, Half or Bf16.
+// gradients[r, c] = sum over the ids of row r, and the segments of their features that hold column
+// c, of coefficient * gradient, in f32; 0 in columns and rows that nothing reads. A row is summed
+// by one thread a group of columns: a row with very many ids takes long. In: float, Half or Bf16.
 template <typename In>
 void ScatterRows(Stream* stream, const ScatterArgs<In>& args, Matrix<float> gradients);
 

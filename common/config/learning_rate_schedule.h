@@ -1,0 +1,20 @@
+// The learning-rate schedule of tables and of the dense network (proto/schedule.proto).
+//
+// Thread-safe: a function of its arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_LEARNING_RATE_SCHEDULE_H_
+#define SATRAP_COMMON_CONFIG_LEARNING_RATE_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "proto/schedule.pb.h"
+
+namespace satrap {
+
+// What the base rate is multiplied by in `step` of the job, from 0; in [0, 1]. Takes some 100 ns:
+// once for each update, not for each row. REQUIRES: step >= 0, values in range (CheckSchedule)
+double LearningRateFactor(const LearningRateSchedule& schedule, int64_t step);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_LEARNING_RATE_SCHEDULE_H_

@@ -1,0 +1,223 @@
+#include "common/config/tasks.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+
+namespace satrap {
+namespace {
+
+using Columns = google::protobuf::RepeatedPtrField<ColumnConfig>;
+
+// Null if the format declares none.
+const Columns* ColumnsIn(const DataConfig& data) {
+  if (data.has_csv()) return &data.csv().columns();
+  if (data.has_record()) return &data.record().columns();
+  return nullptr;
+}
+
+int PositionOf(const std::vector<std::string>& names, const std::string& name) {
+  const auto at = std::find(names.begin(), names.end(), name);
+  return at == names.end() ? -1 : static_cast<int>(at - names.begin());
+}
+
+const std::string& OutputOf(const TaskConfig& task, const ModelConfig& model) {
+  return task.output().empty() ? model.output() : task.output();
+}
+
+std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labels) {
+  if (!task.label().empty()) return task.label();
+  return labels.size() == 1 ? labels[0] : "";
+}
+
+// Null for a format whose labels are 0 and 1.
+const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name) {
+  const Columns* columns = ColumnsIn(data);
+  if (columns == nullptr) return nullptr;
+  for (const ColumnConfig& column : *columns) {
+    if (column.kind() == ColumnConfig::LABEL && column.name() == name) return &column;
+  }
+  return nullptr;
+}
+
+std::vector<Metric> MetricsOf(TaskConfig::Loss loss, bool groups) {
+  std::vector<Metric> metrics;
+  switch (loss) {
+    case TaskConfig::BCE:
+      metrics = {AUC, LOGLOSS};
+      break;
+    case TaskConfig::MSE:
+      return {MAE, MSE, RMSE};
+    case TaskConfig::BPR:
+      metrics = {AUC};
+      break;
+    case TaskConfig::SOFTMAX_CROSS_ENTROPY:
+      return {LOGLOSS};
+  }
+  if (groups) metrics.push_back(GAUC);
+  return metrics;
+}
+
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+// One task, at `path`. Names of LABEL columns that it reads are added to `read`.
+void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::string& path,
+                  std::set<std::string>* read, Problems* problems) {
+  const std::vector<std::string> labels = LabelsOf(job.data());
+  const std::string known = absl::StrJoin(labels, ", ");
+  if (!IsPlainName(task.name())) {
+    problems->Add(
+        path + ".name",
+        absl::StrCat("must be of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
+  }
+  problems->Positive(path + ".weight", task.weight());
+  const std::string label = LabelOf(task, labels);
+  if (PositionOf(labels, label) < 0) {
+    problems->Add(path + ".label",
+                  absl::StrCat("must be a LABEL column (", known, "), got '", label, "'"));
+    return;
+  }
+  read->insert(label);
+  if (!task.mask().empty() && PositionOf(labels, task.mask()) < 0) {
+    problems->Add(path + ".mask", absl::StrCat("must be a LABEL column (", known,
+                                               ") or empty, got '", task.mask(), "'"));
+  }
+  read->insert(task.mask());
+  const ColumnConfig* column = LabelColumn(job.data(), label);
+  const bool is_class = column != nullptr && column->vocabulary_size() > 0;
+  const bool is_number = column != nullptr && column->numeric_label();
+  if (is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
+    problems->Add(path + ".loss",
+                  absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
+                               "', got ", TaskConfig::Loss_Name(task.loss())));
+  }
+  if (!is_class && !is_number && task.loss() == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
+    problems->Add(path + ".loss",
+                  absl::StrCat("SOFTMAX_CROSS_ENTROPY needs a label that is a class: give column '",
+                               label, "' a vocabulary or numeric_label"));
+  }
+}
+
+void ValidateMetric(const JobConfig& job, Problems* problems) {
+  const EvaluationConfig& evaluation = job.evaluation();
+  TaskConfig::Loss loss = TaskConfig::BCE;
+  std::string of = "the model";
+  if (job.model().tasks_size() > 0) {
+    const auto& tasks = job.model().tasks();
+    const auto named = evaluation.task().empty()
+                           ? tasks.begin()
+                           : std::find_if(tasks.begin(), tasks.end(), [&](const TaskConfig& task) {
+                               return task.name() == evaluation.task();
+                             });
+    if (named == tasks.end()) {
+      problems->Add(
+          "evaluation.task",
+          absl::StrCat("must be the name of a task of model.tasks, got '", evaluation.task(), "'"));
+      return;
+    }
+    loss = named->loss();
+    of = absl::StrCat("task '", named->name(), "'");
+  } else if (!evaluation.task().empty()) {
+    problems->Add("evaluation.task",
+                  absl::StrCat("must be empty without model.tasks, got '", evaluation.task(), "'"));
+  }
+  const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
+  if (std::find(metrics.begin(), metrics.end(), evaluation.metric()) != metrics.end()) return;
+  const std::string names = absl::StrJoin(metrics, ", ", [](std::string* out, Metric metric) {
+    absl::StrAppend(out, Metric_Name(metric));
+  });
+  problems->Add("evaluation.metric",
+                absl::StrCat("must be one that ", of, " has (", names, "), got ",
+                             Metric_Name(evaluation.metric()),
+                             evaluation.metric() == GAUC ? ", which needs a GROUP column" : ""));
+}
+
+}  // namespace
+
+std::vector<std::string> LabelsOf(const DataConfig& data) {
+  const Columns* columns = ColumnsIn(data);
+  if (columns == nullptr) return {"label"};
+  std::vector<std::string> names;
+  for (const ColumnConfig& column : *columns) {
+    if (column.kind() == ColumnConfig::LABEL) names.push_back(column.name());
+  }
+  return names;
+}
+
+bool HasGroups(const DataConfig& data) {
+  const Columns* columns = ColumnsIn(data);
+  return columns != nullptr &&
+         std::any_of(columns->begin(), columns->end(), [](const ColumnConfig& column) {
+           return column.kind() == ColumnConfig::GROUP;
+         });
+}
+
+std::vector<ModelTask> TasksOf(const JobConfig& job) {
+  if (job.model().tasks().empty()) {
+    ModelTask task;
+    task.output = job.model().output();
+    return {task};
+  }
+  const std::vector<std::string> labels = LabelsOf(job.data());
+  std::vector<ModelTask> tasks;
+  for (const TaskConfig& config : job.model().tasks()) {
+    ModelTask task;
+    task.name = config.name();
+    task.output = OutputOf(config, job.model());
+    task.loss = config.loss();
+    task.weight = static_cast<float>(config.weight());
+    const int label = PositionOf(labels, LabelOf(config, labels));
+    CHECK(label >= 0) << "task " << config.name() << " has no label";
+    task.label = static_cast<size_t>(label);
+    if (!config.mask().empty()) task.mask = PositionOf(labels, config.mask());
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+size_t MainTaskOf(const JobConfig& job) {
+  const std::string& name = job.evaluation().task();
+  if (name.empty()) return 0;
+  for (int i = 0; i < job.model().tasks_size(); ++i) {
+    if (job.model().tasks(i).name() == name) return static_cast<size_t>(i);
+  }
+  CHECK(false) << "no task " << name;
+  return 0;
+}
+
+void ValidateTasks(const JobConfig& job, Problems* problems) {
+  std::set<std::string> names, outputs, read;
+  for (int i = 0; i < job.model().tasks_size(); ++i) {
+    const TaskConfig& task = job.model().tasks(i);
+    const std::string path = absl::StrCat("model.tasks[", i, "]");
+    ValidateTask(job, task, path, &read, problems);
+    if (!names.insert(task.name()).second) {
+      problems->Add(path + ".name", absl::StrCat("the name '", task.name(), "' is taken"));
+    }
+    const std::string& output = OutputOf(task, job.model());
+    if (!outputs.insert(output).second) {
+      problems->Add(path + ".output", absl::StrCat("must be of no other task, got '", output, "'"));
+    }
+  }
+  if (job.model().tasks_size() > 0) {
+    // Its records would be bad for the sake of a column that nothing reads.
+    for (const std::string& label : LabelsOf(job.data())) {
+      if (read.count(label) == 0) {
+        problems->Add("model.tasks",
+                      absl::StrCat("no task reads the LABEL column '", label,
+                                   "'; make its kind IGNORE, or give a task that label or mask"));
+      }
+    }
+  }
+  ValidateMetric(job, problems);
+}
+
+}  // namespace satrap

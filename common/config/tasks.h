@@ -1,0 +1,43 @@
+// What a job predicts (ModelConfig.tasks), with names resolved to positions.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_TASKS_H_
+#define SATRAP_COMMON_CONFIG_TASKS_H_
+
+#include <string>
+#include <vector>
+
+#include "common/config/problems.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// One task. The default is that of a job without model.tasks.
+struct ModelTask {
+  std::string name;    // empty without model.tasks
+  std::string output;  // a layer
+  TaskConfig::Loss loss = TaskConfig::BCE;
+  float weight = 1;
+  size_t label = 0;  // position in LabelsOf
+  int mask = -1;     // position in LabelsOf; -1: none
+};
+
+// The names of the LABEL columns, in the order of the labels of a record. Formats without declared
+// columns have one, "label".
+std::vector<std::string> LabelsOf(const DataConfig& data);
+// Whether the records have a GROUP column.
+bool HasGroups(const DataConfig& data);
+
+// All tasks, at least one. REQUIRES: the job is validated
+std::vector<ModelTask> TasksOf(const JobConfig& job);
+// The position of the task that evaluation.task names. REQUIRES: as TasksOf
+size_t MainTaskOf(const JobConfig& job);
+
+// Checks model.tasks and what evaluation says of them: a part of ValidateJob. Shapes of outputs are
+// checked by the network. REQUIRES: defaults are filled in
+void ValidateTasks(const JobConfig& job, Problems* problems);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_TASKS_H_

@@ -1,0 +1,43 @@
+// The columns that a job's records have, by kind, whatever their format. Thread-safe.
+
+#ifndef SATRAP_DATA_LOADER_PARSER_RECORD_SCHEMA_H_
+#define SATRAP_DATA_LOADER_PARSER_RECORD_SCHEMA_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "proto/data.pb.h"
+
+namespace satrap {
+
+// The columns of a format, grouped by kind. A column's index is its position within its kind. Columns
+// that are taken from the message that holds a record, and not from its text, are the last ones.
+struct RecordSchema {
+  std::vector<std::string> ids;       // exactly one id, or missing
+  std::vector<std::string> id_lists;  // any number of ids
+  std::vector<bool> weighted;         // of id_lists: ids have values
+  std::vector<std::string> numerics;
+  std::vector<std::string> labels = {"label"};
+  std::vector<bool> numeric_labels;  // of labels, where columns are declared: not only 0 and 1
+  bool has_weight = false;
+  bool has_group = false;
+  bool has_time = false;
+  size_t message_ids = 0, message_numerics = 0;  // columns of messages among ids and numerics
+
+  // -1 if there is no such column.
+  int IndexOfId(absl::string_view name) const;
+  int IndexOfIdList(absl::string_view name) const;
+  int IndexOfNumeric(absl::string_view name) const;
+};
+
+// All columns of the job's records: those of TextSchemaOf, and those that its topics take from
+// messages. With topics every record has a time. REQUIRES: the format is set and valid
+RecordSchema SchemaOf(const DataConfig& data);
+// The columns of a line or of a Record, which parsers write. REQUIRES: as SchemaOf
+RecordSchema TextSchemaOf(const DataConfig& data);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DATA_LOADER_PARSER_RECORD_SCHEMA_H_

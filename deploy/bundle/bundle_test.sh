@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# A bundle, unpacked into an empty folder, trains a job and runs a test with nothing from its
+# surroundings: no environment, and in a folder tree that holds only glibc beside it.
+set -euo pipefail
+programs=(deploy/satrap_cli deploy/coordinator/coordinator data_loader/data_loader
+  embedding_worker/embedding_worker embedding_ps/embedding_ps nn_worker/nn_worker
+  nn_worker/device/cuda/card_check_test)
+failures=0
+fail() { echo "bundle_test: $*"; failures=1; }
+
+deploy/bundle/pack.sh "$TEST_TMPDIR/bundle.tar" . . "${programs[@]}"
+mkdir "$TEST_TMPDIR/empty"
+tar xf "$TEST_TMPDIR/bundle.tar" -C "$TEST_TMPDIR/empty"
+cd "$TEST_TMPDIR/empty/satrap-bundle"
+
+# Every library comes from the bundle or belongs to glibc.
+for program in "${programs[@]}" lib/*; do
+  LD_LIBRARY_PATH="$PWD/lib" ldd "$program" | awk '$2 == "=>" { print $1, $3 }' |
+    while read -r name path; do
+      [[ "$path" == "$PWD/lib/"* || "$name" =~ ^lib(c|m|mvec|dl|rt|pthread|resolv)\.so ]] ||
+        echo "$program takes $name from $path"
+    done
+done >"$TEST_TMPDIR/strangers"
+[[ ! -s "$TEST_TMPDIR/strangers" ]] || fail "$(sort -u "$TEST_TMPDIR/strangers" | head -20)"
+
+env -i ./satrap train demo --set data.synthetic.train_samples=20480 \
+  --set data.synthetic.valid_samples=1024 --set data.synthetic.test_samples=1024 \
+  --run_dir "$TEST_TMPDIR/run" >"$TEST_TMPDIR/output" 2>&1 ||
+  { cat "$TEST_TMPDIR/output"; fail "the bundle does not train"; }
+[[ -s "$TEST_TMPDIR/run/report.json" ]] || fail "the training has no report"
+
+[[ "$(env -i ./satrap test)" == "1 passed, 0 failed" ]] || fail "the bundle's test does not pass"
+# A test that cannot be started is no success.
+! env -i ./satrap test nn_worker/no_such_test >"$TEST_TMPDIR/output" 2>&1 ||
+  fail "a missing test passed"
+[[ "$(tail -n 1 "$TEST_TMPDIR/output")" == "0 passed, 1 failed" ]] || fail "a missing test passed"
+
+# The same below another root, where nothing else can be found.
+bare="$TEST_TMPDIR/bare"
+mkdir -p "$bare/bin"
+# Debian has it where Bazel's path does not lead.
+chroot="$(PATH="$PATH:/usr/sbin" command -v chroot)"
+as_root=()
+[[ $EUID -eq 0 ]] || as_root=(unshare -r)
+# Without the variables of this test, which name files that are not there.
+enter() { env -i "${as_root[@]}" "$chroot" "$@"; }
+# $1: a file that is in the other root at the same path.
+bring() { mkdir -p "$bare$(dirname "$1")"; cp -L "$1" "$bare$1"; }
+cp -L /bin/dash "$bare/bin/sh"
+bring /lib64/ld-linux-x86-64.so.2
+for name in libc.so.6 libm.so.6; do bring "/lib/x86_64-linux-gnu/$name"; done
+if enter "$bare" /bin/sh -c 'exit 0' 2>/dev/null; then
+  mv "$PWD" "$bare/satrap-bundle"
+  enter "$bare" /satrap-bundle/satrap exec nn_worker/device/cuda/card_check_test \
+    >"$TEST_TMPDIR/output" 2>&1 ||
+    { cat "$TEST_TMPDIR/output"; fail "the bundle needs more than glibc"; }
+  for program in "${programs[@]:0:6}"; do
+    status=0
+    enter "$bare" /satrap-bundle/satrap exec "$program" --no_such_flag \
+      >"$TEST_TMPDIR/output" 2>&1 || status=$?
+    # 127 is the dynamic linker's.
+    [[ $status -eq 1 ]] || { cat "$TEST_TMPDIR/output"; fail "$program exits with $status"; }
+  done
+else
+  echo "bundle_test: another root is not allowed here; skipped that part"
+fi
+exit "$failures"

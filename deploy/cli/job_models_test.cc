@@ -1,0 +1,51 @@
+// The jobs of deploy/jobs as they are shipped: each is valid, and its model fits its data.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/config/job_config.h"
+#include "gtest/gtest.h"
+#include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/graph/model_description.h"
+#include "nn_worker/trainer/part_layout.h"
+
+namespace satrap {
+namespace {
+
+std::vector<std::string> JobPaths() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator("deploy/jobs")) {
+    paths.push_back(entry.path().string());
+  }
+  return paths;
+}
+
+// The trainable values of the job's network.
+int64_t DenseParametersOf(const std::string& name) {
+  const auto job = LoadJob("deploy/jobs/" + name + ".textproto", {}, ".");
+  EXPECT_TRUE(job.ok()) << name << ": " << job.status();
+  if (!job.ok()) return 0;
+  const auto graph = BuildGraph(job->model(), MakePartLayout(*job).inputs);
+  EXPECT_TRUE(graph.ok()) << name << ": " << graph.status();
+  return graph.ok() ? DenseParameters(*graph) : 0;
+}
+
+TEST(JobModelsTest, EveryJobHasAModelThatFits) {
+  EXPECT_GE(JobPaths().size(), 22u);
+  for (const std::string& path : JobPaths()) {
+    EXPECT_GT(DenseParametersOf(std::filesystem::path(path).stem().string()), 0) << path;
+  }
+}
+
+// Published counts less the 5,389 rows of the tables (BARS, Frappe_x1).
+TEST(JobModelsTest, FrappesModelsHaveThePublishedSizes) {
+  EXPECT_EQ(DenseParametersOf("frappe_lr"), 1);
+  EXPECT_EQ(DenseParametersOf("frappe_ffm"), 490400 - 5389 * 91);
+  EXPECT_EQ(DenseParametersOf("frappe_dcnv2"), 458391 - 53890);
+  EXPECT_EQ(DenseParametersOf("frappe_xdeepfm"), 429809 - 5389 * 11);
+  EXPECT_EQ(DenseParametersOf("frappe_autoint_plus"), 622180 - 53890);
+}
+
+}  // namespace
+}  // namespace satrap

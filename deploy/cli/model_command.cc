@@ -1,0 +1,105 @@
+// models, model: what the zoo has, and what a model is made of.
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/near_match.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_config.h"
+#include "common/config/job_file.h"
+#include "common/file/file_error.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/model_text.h"
+#include "deploy/cli/run_job.h"
+#include "nn_worker/models/zoo.h"
+#include "nn_worker/trainer/part_layout.h"
+
+namespace satrap {
+namespace {
+
+struct ShownModel {
+  ModelConfig model;
+  GraphInputs inputs;
+  std::vector<TableSize> tables;
+};
+
+absl::StatusOr<ShownModel> ModelOfZoo(const CommandLine& line) {
+  if (!line.sets.empty()) {
+    return absl::InvalidArgumentError(
+        "--set changes a job; the shape of the data of a zoo model is set by --features, "
+        "--numerics and --dim");
+  }
+  ShownModel shown;
+  ASSIGN_OR_RETURN(shown.model, ZooModel(line.arguments[0]));
+  ExampleData data;
+  if (line.features >= 0) data.features = line.features;
+  if (line.numerics >= 0) data.numerics = line.numerics;
+  if (line.dim >= 0) data.dim = line.dim;
+  shown.inputs = ExampleInputs(shown.model, data);
+  // The example's features share one table, so a row is the segments of the first.
+  TableSize table{"of all features", 0};
+  for (const FeatureSegment& segment : shown.inputs.segments) {
+    if (segment.feature == shown.inputs.segments[0].feature) table.row_values += segment.dim;
+  }
+  shown.tables = {table};
+  return shown;
+}
+
+absl::StatusOr<ShownModel> ModelOfJob(const CommandLine& line) {
+  if (line.features >= 0 || line.numerics >= 0 || line.dim >= 0) {
+    return absl::InvalidArgumentError(
+        "--features, --numerics and --dim are for models of the zoo; a job says them itself");
+  }
+  const auto path = FindJobFile(line.arguments[0], line.install_dir);
+  if (!path.ok()) {
+    return absl::NotFoundError(absl::StrCat(path.status().message(),
+                                            "; the zoo has no such model either",
+                                            DidYouMean(line.arguments[0], ZooNames())));
+  }
+  ASSIGN_OR_RETURN(const JobConfig job, LoadJob(*path, line.sets, line.install_dir));
+  ShownModel shown{job.model(), MakePartLayout(job).inputs, {}};
+  for (const TableConfig& table : job.tables()) {
+    shown.tables.push_back({table.name(), RowValues(table)});
+  }
+  return shown;
+}
+
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  FILE* file = fopen(path.c_str(), "w");
+  if (file == nullptr) return FileError("write", path);
+  const bool written = fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (fclose(file) != 0 || !written) return FileError("write", path);
+  return absl::OkStatus();
+}
+
+absl::Status ShowModel(const CommandLine& line) {
+  const std::vector<std::string> zoo = ZooNames();
+  const bool of_zoo = std::find(zoo.begin(), zoo.end(), line.arguments[0]) != zoo.end();
+  absl::StatusOr<ShownModel> shown = of_zoo ? ModelOfZoo(line) : ModelOfJob(line);
+  RETURN_IF_ERROR(shown.status());
+  ASSIGN_OR_RETURN(const std::string text,
+                   ModelText(shown->model, shown->inputs, shown->tables, line.rows));
+  if (!line.dot.empty()) {
+    ASSIGN_OR_RETURN(const std::string dot, ModelDot(shown->model, shown->inputs));
+    RETURN_IF_ERROR(WriteText(line.dot, dot));
+  }
+  printf("%s", text.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int ModelsCommand(const CommandLine&) {
+  printf("%s", ZooText().c_str());
+  return 0;
+}
+
+int ModelCommand(const CommandLine& line) {
+  const absl::Status status = ShowModel(line);
+  return status.ok() ? 0 : PrintError(status);
+}
+
+}  // namespace satrap

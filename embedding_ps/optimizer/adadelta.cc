@@ -1,0 +1,54 @@
+#include "embedding_ps/optimizer/adadelta.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/numeric/vectorize.h"
+
+namespace satrap {
+namespace {
+
+SATRAP_VECTORIZE_SAME_BITS void AdadeltaStep(float learning_rate, float rho, float epsilon,
+                                             const float* __restrict gradient,
+                                             float* __restrict values, float* __restrict squares,
+                                             float* __restrict steps, size_t dim) {
+  for (size_t i = 0; i < dim; ++i) {
+    const float g = gradient[i];
+    const float a = rho * squares[i] + (1 - rho) * g * g;
+    const float u = steps[i];
+    const float d = g * std::sqrt(u + epsilon) / std::sqrt(a + epsilon);
+    squares[i] = a;
+    steps[i] = rho * u + (1 - rho) * d * d;
+    values[i] -= learning_rate * d;
+  }
+}
+
+class Adadelta final : public SparseOptimizer {
+ public:
+  explicit Adadelta(const SparseOptimizerConfig::Adadelta& config)
+      : rho_(config.rho()), epsilon_(config.epsilon()) {}
+
+  int StateSize(int dim) const override { return 2 * dim; }
+  bool IsElementwise() const override { return false; }
+  void InitState(absl::Span<float> state) const override {
+    std::fill(state.begin(), state.end(), 0.0f);
+  }
+  void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
+            absl::Span<float> state) const override {
+    const size_t dim = values.size();
+    AdadeltaStep(context.learning_rate, rho_, epsilon_, gradient.data(), values.data(),
+                 state.data(), state.data() + dim, dim);
+  }
+
+ private:
+  const float rho_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<const SparseOptimizer> NewAdadelta(const SparseOptimizerConfig::Adadelta& config) {
+  return std::make_unique<Adadelta>(config);
+}
+
+}  // namespace satrap

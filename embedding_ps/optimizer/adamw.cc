@@ -1,0 +1,80 @@
+#include "embedding_ps/optimizer/adamw.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/numeric/vectorize.h"
+
+namespace satrap {
+namespace {
+
+struct AdamwConstants {
+  float learning_rate;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float weight_decay;
+  float correction1;  // 1 - beta1^t
+  float correction2;  // 1 - beta2^t
+};
+
+SATRAP_VECTORIZE_SAME_BITS void AdamwStep(const AdamwConstants& constants,
+                                          const float* __restrict gradient,
+                                          float* __restrict values, float* __restrict first,
+                                          float* __restrict second, size_t dim) {
+  const AdamwConstants c = constants;  // a copy: the stores below cannot alias it
+  for (size_t i = 0; i < dim; ++i) {
+    const float g = gradient[i];
+    const float m = c.beta1 * first[i] + (1 - c.beta1) * g;
+    const float v = c.beta2 * second[i] + (1 - c.beta2) * g * g;
+    first[i] = m;
+    second[i] = v;
+    const float direction = (m / c.correction1) / (std::sqrt(v / c.correction2) + c.epsilon);
+    values[i] -= c.learning_rate * (direction + c.weight_decay * values[i]);
+  }
+}
+
+class AdamW final : public SparseOptimizer {
+ public:
+  explicit AdamW(const SparseOptimizerConfig::AdamW& config)
+      : beta1_(config.beta1()),
+        beta2_(config.beta2()),
+        epsilon_(config.epsilon()),
+        weight_decay_(config.weight_decay()) {}
+
+  int StateSize(int dim) const override { return 2 * dim + 1; }
+  bool IsElementwise() const override { return false; }
+  void InitState(absl::Span<float> state) const override {
+    std::fill(state.begin(), state.end(), 0.0f);
+  }
+  void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
+            absl::Span<float> state) const override {
+    const size_t dim = values.size();
+    float& t = state[2 * dim];
+    t += 1;
+    // In double, as in adam.cc.
+    const AdamwConstants constants = {
+        context.learning_rate,
+        beta1_,
+        beta2_,
+        epsilon_,
+        weight_decay_,
+        static_cast<float>(1 - std::pow(static_cast<double>(beta1_), t)),
+        static_cast<float>(1 - std::pow(static_cast<double>(beta2_), t))};
+    AdamwStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);
+  }
+
+ private:
+  const float beta1_;
+  const float beta2_;
+  const float epsilon_;
+  const float weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<const SparseOptimizer> NewAdamw(const SparseOptimizerConfig::AdamW& config) {
+  return std::make_unique<AdamW>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,23 @@
+// AdamW (Loshchilov and Hutter 2019): Adam (adam.h) and a decay of the weights beside it, which the
+// moments do not see:
+//   w -= lr (m^ / (sqrt(v^) + epsilon) + weight_decay w), with the w of before the step
+// A row decays at its own updates only.
+//
+// State: m [dim], v [dim], t [1]; 0.
+
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ADAMW_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_ADAMW_H_
+
+#include <memory>
+
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+// REQUIRES: constants in range, as NewSparseOptimizer checks
+std::unique_ptr<const SparseOptimizer> NewAdamw(const SparseOptimizerConfig::AdamW& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_ADAMW_H_

@@ -1,0 +1,77 @@
+#include "embedding_ps/optimizer/amsgrad.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/numeric/vectorize.h"
+
+namespace satrap {
+namespace {
+
+struct AmsgradConstants {
+  float learning_rate;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float correction1;  // 1 - beta1^t
+  float correction2;  // 1 - beta2^t
+};
+
+SATRAP_VECTORIZE_SAME_BITS void AmsgradStep(const AmsgradConstants& constants,
+                                            const float* __restrict gradient,
+                                            float* __restrict values, float* __restrict first,
+                                            float* __restrict second, float* __restrict largest,
+                                            size_t dim) {
+  const AmsgradConstants c = constants;  // a copy: the stores below cannot alias it
+  for (size_t i = 0; i < dim; ++i) {
+    const float g = gradient[i];
+    const float m = c.beta1 * first[i] + (1 - c.beta1) * g;
+    const float v = c.beta2 * second[i] + (1 - c.beta2) * g * g;
+    const float x = largest[i] > v ? largest[i] : v;
+    first[i] = m;
+    second[i] = v;
+    largest[i] = x;
+    values[i] -= c.learning_rate * (m / c.correction1) / (std::sqrt(x / c.correction2) + c.epsilon);
+  }
+}
+
+class AmsGrad final : public SparseOptimizer {
+ public:
+  explicit AmsGrad(const SparseOptimizerConfig::AmsGrad& config)
+      : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
+
+  int StateSize(int dim) const override { return 3 * dim + 1; }
+  bool IsElementwise() const override { return false; }
+  void InitState(absl::Span<float> state) const override {
+    std::fill(state.begin(), state.end(), 0.0f);
+  }
+  void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
+            absl::Span<float> state) const override {
+    const size_t dim = values.size();
+    float& t = state[3 * dim];
+    t += 1;
+    // In double, as in adam.cc.
+    const AmsgradConstants constants = {
+        context.learning_rate,
+        beta1_,
+        beta2_,
+        epsilon_,
+        static_cast<float>(1 - std::pow(static_cast<double>(beta1_), t)),
+        static_cast<float>(1 - std::pow(static_cast<double>(beta2_), t))};
+    AmsgradStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim,
+                state.data() + 2 * dim, dim);
+  }
+
+ private:
+  const float beta1_;
+  const float beta2_;
+  const float epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<const SparseOptimizer> NewAmsgrad(const SparseOptimizerConfig::AmsGrad& config) {
+  return std::make_unique<AmsGrad>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,26 @@
+// FTML (Zheng and Kwok 2017, Algorithm 1), element by element, with the row's own step count t:
+//   v = b2 v + (1 - b2) g^2; d_t = (1 - b1^t) / lr (sqrt(v / (1 - b2^t)) + epsilon)
+//   z = b1 z + (1 - b1) g - (d_t - b1 d_(t-1)) w; w = -z / d_t
+//
+// z and d need not be kept: z = -d_(t-1) w holds before each step but the first, where z and d are
+// 0, and in both cases the last line becomes w -= (1 - b1) g / d_t. It keeps the initial values of
+// a row and values that were clamped.
+//
+// State: v [dim], t [1]; 0.
+
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_FTML_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_FTML_H_
+
+#include <memory>
+
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+// REQUIRES: constants in range, as NewSparseOptimizer checks
+std::unique_ptr<const SparseOptimizer> NewFtml(const SparseOptimizerConfig::Ftml& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_FTML_H_

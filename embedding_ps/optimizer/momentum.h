@@ -1,0 +1,25 @@
+// SGD with momentum, element by element, in two forms:
+//   RATE_INSIDE   m = mu m - lr g; w += m                       (TensorFlow, HugeCTR)
+//   RATE_OUTSIDE  m = mu m + (1 - dampening) g; w -= lr m       (PyTorch)
+// With a constant rate and no dampening they are equal up to rounding. When the rate falls, steps
+// that m holds keep their length in the first form and get shorter in the second. PyTorch leaves
+// the dampening out of a parameter's first step; here it is in all.
+//
+// State: m, [dim], 0.
+
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_MOMENTUM_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_MOMENTUM_H_
+
+#include <memory>
+
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+// REQUIRES: constants in range, as NewSparseOptimizer checks
+std::unique_ptr<const SparseOptimizer> NewMomentum(const SparseOptimizerConfig::Momentum& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_MOMENTUM_H_

@@ -1,0 +1,28 @@
+// SGD with the cumulative L1 penalty of Tsuruoka, Tsujii and Ananiadou 2009. Each step s of the job
+// makes u += lr l1, whether it has the row or not. A step of the row then is
+//   z = w - lr g
+//   z > 0: w = max(0, z - (u + q));  z < 0: w = min(0, z + (u - q));  q += w - z
+// where q is the penalty that the weight has paid so far. So a weight pays what it owes when it is
+// touched, and a weight that owes more than it gains stays 0.
+//
+// Steps that a row missed are counted at the learning rate of the step that touches it again: exact
+// while the rate is constant. In hybrid a step's second part finds the step counted (row_step.h).
+//
+// State: q [dim], u [1], the last step [1] (row_step.h); all 0.
+
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_SGD_L1_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_SGD_L1_H_
+
+#include <memory>
+
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+// REQUIRES: constants in range, as NewSparseOptimizer checks
+std::unique_ptr<const SparseOptimizer> NewSgdL1(const SparseOptimizerConfig::SgdL1& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_SGD_L1_H_

@@ -1,0 +1,60 @@
+// A SegmentRule is what the gradient of a segment goes through before its optimizer sees it, and
+// its values after: normalisation, CowClip, L2, clipping by norm, weight bound (SegmentConfig in
+// proto/table.proto has the formulas).
+//
+// Thread-safe: const, owns no memory of rows.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_SEGMENT_RULE_H_
+#define SATRAP_EMBEDDING_PS_TABLE_SEGMENT_RULE_H_
+
+#include <cstddef>
+
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "proto/table.pb.h"
+
+namespace satrap {
+
+class SegmentRule {
+ public:
+  // REQUIRES: `config` in range (CheckTable)
+  explicit SegmentRule(const SegmentConfig& config);
+
+  // Whether Prepare only multiplies by the inverse normalizer.
+  bool OnlyNormalises() const { return l2_ == 0 && clip_norm_ == 0 && !cow_clips_; }
+  // Whether value i depends on gradient i and value i alone, so that neighbouring segments with
+  // equal rules may be prepared as one.
+  bool IsElementwise() const { return clip_norm_ == 0 && !cow_clips_ && !keeps_l2_step_; }
+  // Whether Prepare reads context.sample_count or context.part_share.
+  bool NeedsSampleCount() const { return cow_clips_ || (l2_ > 0 && !keeps_l2_step_); }
+  bool NeedsPartShare() const { return clip_norm_ > 0; }
+  // Whether the row keeps one more float for the segment, which begins at 0: the last step that
+  // added L2 (row_step.h).
+  bool KeepsL2Step() const { return keeps_l2_step_; }
+
+  // Writes to `prepared` what the optimizer takes of `gradient`, a sum over samples. All are [dim].
+  // `l2_step`: the row's float if KeepsL2Step(). REQUIRES: no overlap; what is needed is known
+  void Prepare(const StepContext& context, float inverse_normalizer, const float* gradient,
+               const float* values, float* l2_step, float* prepared, size_t dim) const;
+  bool HasBound() const { return weight_bound_ > 0; }
+  // Applies the weight bound, if there is one.
+  void Bound(float* values, size_t dim) const;
+
+ private:
+  // The factor of the values in this step's gradient.
+  float L2Of(const StepContext& context, float inverse_normalizer, float* l2_step) const;
+  // What CowClip scales the norm down to.
+  double CowLimit(const StepContext& context, const float* values, size_t dim) const;
+
+  const float l2_;
+  const bool keeps_l2_step_;
+  const float clip_norm_;
+  const float weight_bound_;
+  const bool cow_clips_;
+  const CowClipConfig::Form form_;
+  const double ratio_;
+  const double floor_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_SEGMENT_RULE_H_

@@ -1,0 +1,38 @@
+#include "nn_worker/backend/device_memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace satrap {
+
+// Most waits are short, so it begins by yielding. A thread that goes on yielding would take a core
+// from those that compute, so it sleeps soon.
+absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeout_ms,
+                        absl::FunctionRef<bool()> aborted) {
+  constexpr int kYields = 64;
+  constexpr std::chrono::microseconds kPause(20);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  for (int round = 0;; ++round) {
+    ASSIGN_OR_RETURN(const bool happened, device->Poll(event));
+    if (happened) return absl::OkStatus();
+    if (aborted()) return absl::CancelledError("the wait for the device was aborted");
+    // Compared as a duration: the largest timeout, added to a clock, would overflow.
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    if (waited.count() >= timeout_ms) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the device has not finished in ", timeout_ms, " ms"));
+    }
+    if (round < kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+}  // namespace satrap

@@ -1,0 +1,47 @@
+// The pinned memory of a DeviceBackend: Buffers in it, and blocks that stay until the backend is
+// gone.
+//
+// Pinned memory is slow to make and to give back, and a device may wait for all of its work
+// meanwhile. So what a Buffer gives back is kept for the next one of about the same size.
+//
+// Thread-safe. Buffers may outlive the backend: they keep this object, and so the device, alive.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_PINNED_MEMORY_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_PINNED_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/buffer.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/device/device.h"
+
+namespace satrap {
+
+class DevicePinnedMemory final : public BufferAllocator {
+ public:
+  explicit DevicePinnedMemory(std::shared_ptr<Device> device);
+  ~DevicePinnedMemory() override;
+
+  uint8_t* Allocate(size_t size_bytes) override;
+  void Free(uint8_t* data, size_t size_bytes) override;
+
+  // `bytes` bytes, undefined, freed with this object. RESOURCE_EXHAUSTED.
+  absl::StatusOr<uint8_t*> NewBlock(int64_t bytes);
+  // Whether [data, data + bytes) lies in one block.
+  bool Holds(const void* data, int64_t bytes) const;
+
+ private:
+  const std::shared_ptr<Device> device_;
+  mutable Mutex mutex_;
+  std::map<const uint8_t*, std::unique_ptr<Memory>> blocks_ GUARDED_BY(mutex_);
+  std::map<size_t, std::vector<uint8_t*>> idle_ GUARDED_BY(mutex_);  // by their size
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_PINNED_MEMORY_H_

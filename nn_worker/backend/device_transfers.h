@@ -1,0 +1,131 @@
+// The memory of a DeviceBackend, its lanes, and what moves between it and the host:
+//
+//   - the streams of the three lanes (device_memory.h);
+//   - copies of the operations' lane, which go through a ring of pinned memory, so that the host's
+//     memory may be any. Bytes that come out are handed over when somebody polls an event;
+//   - scratch memory of an operation;
+//   - tables: small arrays of the host (lists of tensors, mostly) that an operation's kernels read.
+//     The same bytes are copied once and then found again, so a step that repeats copies none.
+//
+// Running out of scratch, table or ring memory fails a CHECK, since operations return no error.
+//
+// Threads: as device_memory.h says.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_TRANSFERS_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_TRANSFERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/backend/device_memory.h"
+#include "nn_worker/backend/device_pinned_memory.h"
+#include "nn_worker/backend/tensor.h"
+#include "nn_worker/device/device.h"
+
+namespace satrap {
+
+class DeviceTransfers {
+ public:
+  // INTERNAL if the device refuses.
+  static absl::StatusOr<std::unique_ptr<DeviceTransfers>> Create(std::shared_ptr<Device> device);
+  // Waits for everything enqueued.
+  ~DeviceTransfers();
+
+  // For the thread that uses the lane.
+  Stream* stream(Lane lane = Lane::kOperations) {
+    if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(lane)]) {
+      AwaitZeroing(lane);
+    }
+    return streams_[static_cast<int>(lane)].get();
+  }
+
+  // As in device_memory.h.
+  absl::StatusOr<void*> Allocate(int64_t bytes);
+  const std::shared_ptr<DevicePinnedMemory>& pinned() const { return pinned_; }
+  void CopyIn(absl::Span<const uint8_t> host, const Tensor& device);
+  void CopyOut(const Tensor& device, absl::Span<uint8_t> host);
+  absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent();
+  void Record(Lane lane, BackendEvent* event);
+  void WaitFor(Lane lane, BackendEvent* event);
+  absl::StatusOr<bool> Poll(BackendEvent* event);
+  void Sync();
+
+  // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
+  // hand out again: what is enqueued before that call may use it.
+  template <typename T>
+  T* Scratch(int64_t count) {
+    return static_cast<T*>(ScratchBytes(count * static_cast<int64_t>(sizeof(T))));
+  }
+  // A copy of `values` in device memory, for what is enqueued before the next call of Table. Bytes
+  // between the fields of T should be 0, or the table is not found again.
+  template <typename T>
+  const T* Table(const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return static_cast<const T*>(TableBytes(reinterpret_cast<const char*>(values.data()),
+                                            static_cast<int64_t>(values.size() * sizeof(T))));
+  }
+
+ private:
+  // A copy that uses bytes [begin, end) of the ring until `done`.
+  struct RingCopy {
+    std::unique_ptr<Event> done;
+    int64_t begin, end;
+    absl::Span<uint8_t> host;  // gets the bytes; empty for a copy in
+  };
+
+  explicit DeviceTransfers(std::shared_ptr<Device> device);
+  void* ScratchBytes(int64_t bytes);
+  const void* TableBytes(const char* data, int64_t bytes);
+  absl::StatusOr<void*> AllocateDevice(int64_t bytes);
+  void AwaitZeroing(Lane lane);
+  void CopyToDevice(const void* host, void* device, int64_t bytes);
+  // Room for a copy in the ring; waits until there is some.
+  int64_t ReserveRing(int64_t bytes) REQUIRES(mutex_);
+  bool FitsRing(int64_t bytes, int64_t* begin) const REQUIRES(mutex_);
+  // Marks the end of a copy that was enqueued just now.
+  void AddRingCopy(int64_t begin, int64_t bytes, absl::Span<uint8_t> host) REQUIRES(mutex_);
+  // Hands over what has come out.
+  void Deliver() REQUIRES(mutex_);
+
+  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<DevicePinnedMemory> pinned_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Memory>> memory_ GUARDED_BY(mutex_);
+  std::unique_ptr<Stream> streams_[3];
+  std::unique_ptr<Event> ends_[3];  // of the lanes, for Sync
+
+  // Zeroes what is allocated, beside the lanes, since other threads use those. A lane waits for it
+  // once it is used again.
+  Mutex zeroing_mutex_;
+  std::unique_ptr<Stream> zeroing_ GUARDED_BY(zeroing_mutex_);
+  std::unique_ptr<Event> zeroed_ GUARDED_BY(zeroing_mutex_);
+  std::atomic<int64_t> zeroings_{0};
+  int64_t awaited_[3] = {0, 0, 0};  // of the thread of each lane
+
+  uint8_t* ring_ GUARDED_BY(mutex_) = nullptr;
+  int64_t ring_bytes_ GUARDED_BY(mutex_) = 0;
+  std::deque<RingCopy> ring_copies_ GUARDED_BY(mutex_);  // in order
+  std::vector<std::unique_ptr<Event>> idle_events_ GUARDED_BY(mutex_);
+
+  // Of the thread of the operations.
+  void* scratch_ = nullptr;
+  int64_t scratch_bytes_ = 0;
+  char* table_memory_ = nullptr;
+  int64_t table_bytes_ = 0;
+  int64_t used_table_bytes_ = 0;
+  std::unordered_map<std::string, const void*> tables_;  // by their bytes
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_TRANSFERS_H_

@@ -1,0 +1,186 @@
+#include "nn_worker/collective/nccl_collective.h"
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/thread/clock.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/device/cuda/cuda_device.h"
+#include "nn_worker/device/cuda/dynamic_library.h"
+
+namespace satrap {
+namespace {
+
+// How long one wait for the store lasts before `aborted` is asked again.
+constexpr int64_t kStoreWaitMs = 200;
+
+// The functions of the library that are used, with the types of its header.
+struct Nccl {
+  decltype(ncclGetUniqueId)* NewId;
+  decltype(ncclCommInitRankConfig)* Connect;
+  decltype(ncclCommGetAsyncError)* AsyncError;
+  decltype(ncclCommAbort)* Abort;
+  decltype(ncclAllReduce)* AllReduce;
+  decltype(ncclGetErrorString)* ErrorString;
+};
+
+absl::StatusOr<Nccl> Load(const std::string& name) {
+  ASSIGN_OR_RETURN(const DynamicLibrary library, DynamicLibrary::Open(name));
+  Nccl nccl;
+  RETURN_IF_ERROR(library.Find("ncclGetUniqueId", &nccl.NewId));
+  RETURN_IF_ERROR(library.Find("ncclCommInitRankConfig", &nccl.Connect));
+  RETURN_IF_ERROR(library.Find("ncclCommGetAsyncError", &nccl.AsyncError));
+  RETURN_IF_ERROR(library.Find("ncclCommAbort", &nccl.Abort));
+  RETURN_IF_ERROR(library.Find("ncclAllReduce", &nccl.AllReduce));
+  RETURN_IF_ERROR(library.Find("ncclGetErrorString", &nccl.ErrorString));
+  return nccl;
+}
+
+class NcclReduction final : public DeviceReduction {
+ public:
+  NcclReduction(const Nccl& nccl, int card) : nccl_(nccl), card_(card) {}
+  // NCCL's orderly end waits for the other ranks, which may be gone.
+  ~NcclReduction() override { Abort(absl::CancelledError("the reduction was destroyed")); }
+
+  absl::Status Connect(const NcclOptions& options, const ncclUniqueId& id,
+                       absl::FunctionRef<bool()> aborted);
+
+  absl::Status AllReduceSum(Stream* stream, float* values, int64_t count) override {
+    RETURN_IF_ERROR(Enqueue(stream, values, count));
+    // The first sum may set up more connections after the call has returned, and NCCL takes no other
+    // call until then. The lock is free in between, so that Abort can end it.
+    for (;;) {
+      {
+        MutexLock lock(&mutex_);
+        RETURN_IF_ERROR(failure_);
+        ncclResult_t state = ncclInProgress;
+        RETURN_IF_ERROR(Keep(nccl_.AsyncError(comm_, &state), "asking for errors"));
+        if (state != ncclInProgress) return Keep(state, "a sum");
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  absl::Status Poll() override {
+    MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(failure_);
+    ncclResult_t state = ncclSuccess;
+    RETURN_IF_ERROR(Keep(nccl_.AsyncError(comm_, &state), "asking for errors"));
+    return Keep(state, "a sum");
+  }
+
+  void Abort(absl::Status status) override {
+    CHECK(!status.ok());
+    MutexLock lock(&mutex_);
+    if (failure_.ok()) failure_ = std::move(status);
+    EndCommunicator();
+  }
+
+ private:
+  absl::Status Enqueue(Stream* stream, float* values, int64_t count) {
+    MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(failure_);
+    cudaSetDevice(card_);
+    return Keep(nccl_.AllReduce(values, values, static_cast<size_t>(count), ncclFloat, ncclSum,
+                                comm_, static_cast<cudaStream_t>(CudaStreamOf(stream))),
+                "a sum");
+  }
+  // OK also for what is still in progress. An error ends the object.
+  absl::Status Keep(ncclResult_t result, const char* what) REQUIRES(mutex_) {
+    if (result == ncclSuccess || result == ncclInProgress) return absl::OkStatus();
+    failure_ = absl::UnavailableError(
+        absl::StrCat("NCCL, card ", card_, ": ", what, ": ", nccl_.ErrorString(result)));
+    EndCommunicator();
+    return failure_;
+  }
+  void EndCommunicator() REQUIRES(mutex_) {
+    if (comm_ != nullptr) nccl_.Abort(comm_);
+    comm_ = nullptr;
+  }
+
+  const Nccl nccl_;
+  const int card_;
+  Mutex mutex_;
+  absl::Status failure_ GUARDED_BY(mutex_);
+  ncclComm_t comm_ GUARDED_BY(mutex_) = nullptr;
+};
+
+absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUniqueId& id,
+                                    absl::FunctionRef<bool()> aborted) {
+  const int64_t deadline_ms = MonotonicMs() + options.connect_timeout_ms;
+  MutexLock lock(&mutex_);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  // Calls return at once, so that a lost rank holds up nobody.
+  config.blocking = 0;
+  RETURN_IF_ERROR(
+      Keep(nccl_.Connect(&comm_, options.size, id, options.rank, &config), "connecting"));
+  for (;;) {
+    ncclResult_t state = ncclInProgress;
+    RETURN_IF_ERROR(Keep(nccl_.AsyncError(comm_, &state), "connecting"));
+    if (state != ncclInProgress) return Keep(state, "connecting");
+    if (aborted()) {
+      failure_ = absl::CancelledError("connecting the ranks' cards was aborted");
+    } else if (MonotonicMs() >= deadline_ms) {
+      failure_ = absl::DeadlineExceededError(
+          absl::StrCat("NCCL, card ", card_, ": the ", options.size,
+                       " ranks have not connected within ", options.connect_timeout_ms, " ms"));
+    }
+    if (!failure_.ok()) {
+      EndCommunicator();
+      return failure_;
+    }
+    std::this_thread::yield();
+  }
+}
+
+// The id that rank 0 makes and all ranks connect by.
+absl::StatusOr<ncclUniqueId> ExchangeId(const Nccl& nccl, const NcclOptions& options,
+                                        RendezvousStore* store, absl::FunctionRef<bool()> aborted) {
+  const std::string key = absl::StrCat(options.prefix, "/nccl");
+  ncclUniqueId id;
+  if (options.rank == 0) {
+    const ncclResult_t made = nccl.NewId(&id);
+    if (made != ncclSuccess) {
+      return absl::UnavailableError(absl::StrCat("NCCL: making an id: ", nccl.ErrorString(made)));
+    }
+    RETURN_IF_ERROR(store->Set(key, std::string(id.internal, sizeof(id.internal))));
+    return id;
+  }
+  const int64_t deadline_ms = MonotonicMs() + options.connect_timeout_ms;
+  for (;;) {
+    const absl::StatusOr<std::string> bytes = store->Get(key, kStoreWaitMs);
+    if (bytes.ok() && bytes->size() == sizeof(id.internal)) {
+      std::memcpy(id.internal, bytes->data(), bytes->size());
+      return id;
+    }
+    if (bytes.ok()) return absl::UnavailableError("NCCL: rank 0 runs another version");
+    if (!absl::IsDeadlineExceeded(bytes.status())) return bytes.status();
+    if (aborted()) return absl::CancelledError("connecting the ranks' cards was aborted");
+    if (MonotonicMs() >= deadline_ms) return bytes.status();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewNcclReduction(
+    const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted) {
+  ASSIGN_OR_RETURN(const Nccl nccl, Load(options.library));
+  const cudaError_t chosen = cudaSetDevice(options.card);
+  if (chosen != cudaSuccess) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("NCCL: card ", options.card, ": ", cudaGetErrorString(chosen)));
+  }
+  ASSIGN_OR_RETURN(const ncclUniqueId id, ExchangeId(nccl, options, store, aborted));
+  auto reduction = std::make_unique<NcclReduction>(nccl, options.card);
+  RETURN_IF_ERROR(reduction->Connect(options, id, aborted));
+  return reduction;
+}
+
+}  // namespace satrap

@@ -1,0 +1,96 @@
+// Sums by NCCL, on a card. Without a card only the tests of what is missing run.
+
+#include "nn_worker/collective/nccl_collective.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nn_worker/collective/in_memory_rendezvous_store.h"
+#include "nn_worker/device/cuda/cuda_device.h"
+
+namespace satrap {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kTimeoutMs = 60000;
+
+bool Never() { return false; }
+
+absl::Status Refusal(const NcclOptions& options) {
+  const auto store = NewInMemoryRendezvousStore();
+  return NewNcclReduction(options, store.get(), Never).status();
+}
+
+TEST(NoNcclTest, AMissingLibraryIsNamed) {
+  NcclOptions options;
+  options.library = "libnccl.so.1";
+  const absl::Status status = Refusal(options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot load libnccl.so.1"));
+}
+
+TEST(NoNcclTest, WithoutACardTheLibraryIsLoadedAndRefuses) {
+  if (NewCudaDevice(0).ok()) GTEST_SKIP() << "this machine has a card";
+  const absl::Status status = Refusal({});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("NCCL: card 0: "));
+}
+
+class NcclReductionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto device = NewCudaDevice(0);
+    if (!device.ok()) GTEST_SKIP() << device.status().message();
+    device_ = std::move(*device);
+  }
+
+  const std::unique_ptr<RendezvousStore> store_ = NewInMemoryRendezvousStore();
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(NcclReductionTest, TheSumOfOneRankIsItsValues) {
+  auto reduction = NewNcclReduction({}, store_.get(), Never);
+  ASSERT_TRUE(reduction.ok()) << reduction.status();
+  const auto stream = device_->NewStream().value();
+  const auto event = device_->NewEvent().value();
+  const auto values = device_->Allocate(4000).value();
+  const auto pinned = device_->AllocatePinned(4000).value();
+  auto* const host = static_cast<float*>(pinned->data());
+  for (int i = 0; i < 1000; ++i) host[i] = static_cast<float>(i);
+  stream->CopyIn(host, values->data(), 4000);
+  ASSERT_TRUE(
+      (*reduction)->AllReduceSum(stream.get(), static_cast<float*>(values->data()), 1000).ok());
+  stream->CopyOut(values->data(), host, 4000);
+  stream->Record(event.get());
+  ASSERT_TRUE(
+      WaitForEvent(event.get(), kTimeoutMs, [&] { return !(*reduction)->Poll().ok(); }).ok());
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(host[i], static_cast<float>(i));
+  (*reduction)->Abort(absl::UnavailableError("rank 1 is lost"));
+  (*reduction)->Abort(absl::UnavailableError("rank 2 is lost"));
+  EXPECT_EQ((*reduction)->Poll().message(), "rank 1 is lost");
+  EXPECT_EQ((*reduction)->AllReduceSum(stream.get(), host, 1).message(), "rank 1 is lost");
+}
+
+TEST_F(NcclReductionTest, ConnectingEndsWhenItIsAbortedAndAtItsDeadline) {
+  NcclOptions options;
+  options.size = 2;  // the other one never comes
+  options.prefix = "aborted";
+  EXPECT_EQ(NewNcclReduction(options, store_.get(), [] { return true; }).status().code(),
+            absl::StatusCode::kCancelled);
+  options.prefix = "late";
+  options.connect_timeout_ms = 1000;
+  EXPECT_EQ(NewNcclReduction(options, store_.get(), Never).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  // Likewise where rank 0 never comes.
+  options.prefix = "alone";
+  options.rank = 1;
+  EXPECT_EQ(NewNcclReduction(options, store_.get(), Never).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,317 @@
+#include "nn_worker/device/cuda/cublaslt_plan.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "nn_worker/device/cuda/cuda_device.h"
+#include "nn_worker/device/cuda/dynamic_library.h"
+
+namespace satrap {
+namespace {
+
+// The functions of the library that are used, with the types of its header.
+struct CublasLt {
+  decltype(cublasLtCreate)* Create;
+  decltype(cublasLtDestroy)* Destroy;
+  decltype(cublasLtGetStatusName)* StatusName;
+  decltype(cublasLtMatmul)* Matmul;
+  decltype(cublasLtMatmulAlgoGetHeuristic)* Heuristic;
+  decltype(cublasLtMatmulAlgoCheck)* Check;
+  decltype(cublasLtMatmulDescCreate)* NewOperation;
+  decltype(cublasLtMatmulDescDestroy)* DestroyOperation;
+  decltype(cublasLtMatmulDescSetAttribute)* SetOperation;
+  decltype(cublasLtMatrixLayoutCreate)* NewLayout;
+  decltype(cublasLtMatrixLayoutDestroy)* DestroyLayout;
+  decltype(cublasLtMatrixLayoutSetAttribute)* SetLayout;
+  decltype(cublasLtMatmulPreferenceCreate)* NewPreference;
+  decltype(cublasLtMatmulPreferenceDestroy)* DestroyPreference;
+  decltype(cublasLtMatmulPreferenceSetAttribute)* SetPreference;
+};
+
+absl::StatusOr<CublasLt> Load(const std::string& name) {
+  ASSIGN_OR_RETURN(const DynamicLibrary library, DynamicLibrary::Open(name));
+  CublasLt lt;
+  RETURN_IF_ERROR(library.Find("cublasLtCreate", &lt.Create));
+  RETURN_IF_ERROR(library.Find("cublasLtDestroy", &lt.Destroy));
+  RETURN_IF_ERROR(library.Find("cublasLtGetStatusName", &lt.StatusName));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmul", &lt.Matmul));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulAlgoGetHeuristic", &lt.Heuristic));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulAlgoCheck", &lt.Check));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulDescCreate", &lt.NewOperation));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulDescDestroy", &lt.DestroyOperation));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulDescSetAttribute", &lt.SetOperation));
+  RETURN_IF_ERROR(library.Find("cublasLtMatrixLayoutCreate", &lt.NewLayout));
+  RETURN_IF_ERROR(library.Find("cublasLtMatrixLayoutDestroy", &lt.DestroyLayout));
+  RETURN_IF_ERROR(library.Find("cublasLtMatrixLayoutSetAttribute", &lt.SetLayout));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulPreferenceCreate", &lt.NewPreference));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulPreferenceDestroy", &lt.DestroyPreference));
+  RETURN_IF_ERROR(library.Find("cublasLtMatmulPreferenceSetAttribute", &lt.SetPreference));
+  return lt;
+}
+
+cudaDataType_t FactorType(ProductPrecision precision) {
+  switch (precision) {
+    case ProductPrecision::kF32:
+    case ProductPrecision::kTf32:
+      return CUDA_R_32F;
+    case ProductPrecision::kBf16:
+      return CUDA_R_16BF;
+    case ProductPrecision::kF16:
+      return CUDA_R_16F;
+  }
+  return CUDA_R_32F;
+}
+
+// COMPUTE_32F never rounds f32 factors; only TF32 by name allows it.
+cublasComputeType_t ComputeType(ProductPrecision precision) {
+  return precision == ProductPrecision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+cublasLtEpilogue_t EpilogueOf(ProductEpilogue epilogue) {
+  switch (epilogue) {
+    case ProductEpilogue::kNone:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case ProductEpilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case ProductEpilogue::kBiasRelu:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case ProductEpilogue::kBiasReluMask:
+      return CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+    case ProductEpilogue::kReluGrad:
+      return CUBLASLT_EPILOGUE_DRELU;
+    case ProductEpilogue::kColumnSums:
+      // The library's first factor is b, and the sums of its rows are those of b's columns.
+      return CUBLASLT_EPILOGUE_BGRADA;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+class CublasLtPlan final : public ProductPlan {
+ public:
+  CublasLtPlan(const CublasLt& lt, cublasLtHandle_t handle, int card, const ProductSpec& spec)
+      : lt_(lt), handle_(handle), card_(card), spec_(spec) {}
+  ~CublasLtPlan() override {
+    for (cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
+      if (layout != nullptr) lt_.DestroyLayout(layout);
+    }
+    if (operation_ != nullptr) lt_.DestroyOperation(operation_);
+  }
+
+  // Once, before the first Run.
+  absl::Status Prepare();
+  void Run(Stream* stream, int64_t samples, const ProductBuffers& buffers,
+           void* workspace) override;
+
+ private:
+  absl::Status DescribeOperation();
+  absl::Status DescribeMatrices();
+  absl::Status ChooseAlgorithm();
+  // Adapts the descriptions to the number of samples.
+  cublasStatus_t SetSamples(int64_t samples);
+  cublasStatus_t SetBuffers(const ProductBuffers& buffers);
+
+  template <typename T>
+  cublasStatus_t SetOperation(cublasLtMatmulDescAttributes_t attribute, T value) {
+    return lt_.SetOperation(operation_, attribute, &value, sizeof(value));
+  }
+  absl::Status AsStatus(cublasStatus_t status, const char* what) const {
+    if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+    const std::string text = absl::StrCat("cuBLASLt: ", what, ": ", lt_.StatusName(status));
+    return status == CUBLAS_STATUS_NOT_SUPPORTED ? absl::NotFoundError(text)
+                                                 : absl::InternalError(text);
+  }
+
+  const CublasLt& lt_;
+  const cublasLtHandle_t handle_;
+  const int card_;
+  const ProductSpec spec_;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;  // as the library names them
+  cublasLtMatmulAlgo_t algorithm_;
+};
+
+absl::Status CublasLtPlan::Prepare() {
+  RETURN_IF_ERROR(DescribeOperation());
+  RETURN_IF_ERROR(DescribeMatrices());
+  return ChooseAlgorithm();
+}
+
+absl::Status CublasLtPlan::DescribeOperation() {
+  RETURN_IF_ERROR(AsStatus(lt_.NewOperation(&operation_, ComputeType(spec_.precision), CUDA_R_32F),
+                           "a description of a product"));
+  const ColumnMajor product = ToColumnMajor(spec_, spec_.samples());
+  const auto operation_of = [](const ColumnMajor::Factor& factor) {
+    return factor.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  };
+  RETURN_IF_ERROR(AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_TRANSA, operation_of(product.a)),
+                           "its first factor"));
+  RETURN_IF_ERROR(AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, operation_of(product.b)),
+                           "its second factor"));
+  return AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(spec_.epilogue)),
+                  "its epilogue");
+}
+
+absl::Status CublasLtPlan::DescribeMatrices() {
+  const cudaDataType_t type = FactorType(spec_.precision);
+  const ColumnMajor product = ToColumnMajor(spec_, spec_.samples());
+  RETURN_IF_ERROR(AsStatus(
+      lt_.NewLayout(&a_, type, product.a.rows, product.a.cols, product.a.stride), "first factor"));
+  RETURN_IF_ERROR(AsStatus(
+      lt_.NewLayout(&b_, type, product.b.rows, product.b.cols, product.b.stride), "second factor"));
+  return AsStatus(lt_.NewLayout(&c_, spec_.f32_output ? CUDA_R_32F : type, product.m, product.n,
+                                product.d_stride),
+                  "result");
+}
+
+absl::Status CublasLtPlan::ChooseAlgorithm() {
+  // The heuristic takes the alignment of these from their addresses, and reads nothing there.
+  alignas(256) static char somewhere[1];
+  ProductBuffers aligned;
+  aligned.bias = aligned.mask = somewhere;
+  aligned.sums = reinterpret_cast<float*>(somewhere);
+  RETURN_IF_ERROR(AsStatus(SetBuffers(aligned), "its epilogue's memory"));
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  RETURN_IF_ERROR(AsStatus(lt_.NewPreference(&preference), "a preference"));
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    return lt_.SetPreference(preference, attribute, &value, sizeof(value));
+  };
+  cublasStatus_t status =
+      set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kProductWorkspaceBytes));
+  // A sum that several blocks make in parts would be added up in an order that is not ours.
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                 static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
+  }
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    if (status == CUBLAS_STATUS_SUCCESS) status = set(attribute, uint32_t{16});
+  }
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = lt_.Heuristic(handle_, operation_, a_, b_, c_, c_, preference, 1, &best, &found);
+  }
+  lt_.DestroyPreference(preference);
+  RETURN_IF_ERROR(AsStatus(status, "asking for an algorithm"));
+  if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) {
+    return absl::NotFoundError("cuBLASLt has no algorithm for this product");
+  }
+  algorithm_ = best.algo;
+  // It is kept for all numbers of samples: one that takes only the largest is of no use.
+  for (const int64_t samples : {int64_t{1}, spec_.samples() / 2 + 1, spec_.samples()}) {
+    RETURN_IF_ERROR(AsStatus(SetSamples(samples), "fewer samples"));
+    cublasLtMatmulHeuristicResult_t checked;
+    RETURN_IF_ERROR(AsStatus(lt_.Check(handle_, operation_, a_, b_, c_, c_, &algorithm_, &checked),
+                             "fewer samples"));
+    if (checked.workspaceSize > static_cast<size_t>(kProductWorkspaceBytes)) {
+      return absl::NotFoundError("cuBLASLt needs more workspace than there is");
+    }
+  }
+  return absl::OkStatus();
+}
+
+cublasStatus_t CublasLtPlan::SetSamples(int64_t samples) {
+  const ColumnMajor product = ToColumnMajor(spec_, samples);
+  const auto set = [this](cublasLtMatrixLayout_t layout, int64_t rows, int64_t cols) {
+    const auto r = static_cast<uint64_t>(rows), c = static_cast<uint64_t>(cols);
+    const cublasStatus_t status = lt_.SetLayout(layout, CUBLASLT_MATRIX_LAYOUT_ROWS, &r, sizeof(r));
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    return lt_.SetLayout(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &c, sizeof(c));
+  };
+  cublasStatus_t status = set(a_, product.a.rows, product.a.cols);
+  if (status == CUBLAS_STATUS_SUCCESS) status = set(b_, product.b.rows, product.b.cols);
+  if (status == CUBLAS_STATUS_SUCCESS) status = set(c_, product.m, product.n);
+  return status;
+}
+
+cublasStatus_t CublasLtPlan::SetBuffers(const ProductBuffers& buffers) {
+  switch (spec_.epilogue) {
+    case ProductEpilogue::kNone:
+      return CUBLAS_STATUS_SUCCESS;
+    case ProductEpilogue::kBias:
+    case ProductEpilogue::kBiasRelu:
+      return SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers.bias);
+    case ProductEpilogue::kColumnSums:
+      return SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers.sums);
+    case ProductEpilogue::kBiasReluMask:
+    case ProductEpilogue::kReluGrad:
+      break;
+  }
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  if (spec_.epilogue == ProductEpilogue::kBiasReluMask) {
+    status = SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers.bias);
+  }
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  status = SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, buffers.mask);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  return SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, MaskStride(spec_.cols));
+}
+
+void CublasLtPlan::Run(Stream* stream, int64_t samples, const ProductBuffers& buffers,
+                       void* workspace) {
+  CHECK(samples >= 1 && samples <= spec_.samples()) << samples << " of " << spec_.samples();
+  const float alpha = 1, beta = spec_.add ? 1 : 0;
+  cudaSetDevice(card_);
+  cublasStatus_t status = SetSamples(samples);
+  if (status == CUBLAS_STATUS_SUCCESS) status = SetBuffers(buffers);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    // The spec's b is the library's first factor (product_spec.h).
+    status = lt_.Matmul(handle_, operation_, &alpha, buffers.b, a_, buffers.a, b_, &beta, buffers.c,
+                        c_, buffers.c, c_, &algorithm_, workspace,
+                        static_cast<size_t>(kProductWorkspaceBytes),
+                        static_cast<cudaStream_t>(CudaStreamOf(stream)));
+  }
+  // Prepare has asked for these samples' like, so a refusal is a failed card or a fault of ours.
+  CHECK(status == CUBLAS_STATUS_SUCCESS)
+      << "cuBLASLt: a product of " << samples << " samples: " << lt_.StatusName(status);
+}
+
+class CublasLtPlanner final : public ProductPlanner {
+ public:
+  CublasLtPlanner(const CublasLt& lt, cublasLtHandle_t handle, int card)
+      : lt_(lt), handle_(handle), card_(card) {}
+  ~CublasLtPlanner() override { lt_.Destroy(handle_); }
+
+  absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) override {
+    CHECK(ForLibrary(spec)) << spec.rows << " x " << spec.cols << " of " << spec.terms << " terms";
+    CHECK(spec.epilogue != ProductEpilogue::kColumnSums || spec.f32_output);
+    cudaSetDevice(card_);
+    auto plan = std::make_unique<CublasLtPlan>(lt_, handle_, card_, spec);
+    RETURN_IF_ERROR(plan->Prepare());
+    return plan;
+  }
+
+ private:
+  const CublasLt lt_;
+  const cublasLtHandle_t handle_;
+  const int card_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProductPlanner>> NewCublasLtPlanner(int card,
+                                                                   const std::string& library) {
+  ASSIGN_OR_RETURN(const CublasLt lt, Load(library));
+  // The handle belongs to the card that the thread has chosen.
+  const cudaError_t chosen = cudaSetDevice(card);
+  if (chosen != cudaSuccess) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cuBLASLt: card ", card, ": ", cudaGetErrorString(chosen)));
+  }
+  cublasLtHandle_t handle = nullptr;
+  const cublasStatus_t status = lt.Create(&handle);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cuBLASLt cannot begin on card ", card, ": ", lt.StatusName(status)));
+  }
+  return std::make_unique<CublasLtPlanner>(lt, handle, card);
+}
+
+}  // namespace satrap

@@ -1,0 +1,263 @@
+#include "nn_worker/device/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/device/cuda/card_check.h"
+
+namespace satrap {
+namespace {
+
+std::string ErrorText(cudaError_t error) {
+  return absl::StrCat(cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+}
+
+// A call that was wrong whatever the state of the card.
+bool BreaksContract(cudaError_t error) {
+  return error == cudaErrorInvalidValue || error == cudaErrorInvalidConfiguration ||
+         error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
+}
+
+// A card and its first error. Outlives the device's streams, events and memory.
+class Card {
+ public:
+  Card(int number, std::string name) : number_(number), name_(std::move(name)) {}
+
+  // CUDA's calls are about the card that the calling thread has chosen last.
+  void Choose() { Keep(cudaSetDevice(number_), "choosing the card"); }
+
+  // Keeps the first error. A broken contract fails a CHECK, unless the card has failed before: then
+  // calls that are right get such errors, too.
+  void Keep(cudaError_t error, absl::string_view operation) {
+    if (error == cudaSuccess) return;
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    CHECK(!BreaksContract(error)) << operation << ": " << ErrorText(error);
+    failure_ =
+        absl::InternalError(absl::StrCat(ToString(), ", ", operation, ": ", ErrorText(error)));
+  }
+
+  absl::Status failure() {
+    MutexLock lock(&mutex_);
+    return failure_;
+  }
+
+  std::string ToString() const { return absl::StrCat("card ", number_, " (", name_, ")"); }
+
+ private:
+  const int number_;
+  const std::string name_;
+  Mutex mutex_;
+  absl::Status failure_ GUARDED_BY(mutex_);
+};
+
+class CudaMemory final : public Memory {
+ public:
+  CudaMemory(Card* card, void* data, int64_t bytes, bool pinned)
+      : card_(card), data_(data), bytes_(bytes), pinned_(pinned) {}
+  ~CudaMemory() override {
+    card_->Choose();
+    card_->Keep(pinned_ ? cudaFreeHost(data_) : cudaFree(data_), "freeing memory");
+  }
+  void* data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  Card* const card_;
+  void* const data_;
+  const int64_t bytes_;
+  const bool pinned_;
+};
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(Card* card, cudaEvent_t event) : card_(card), event_(event) {}
+  ~CudaEvent() override {
+    card_->Choose();
+    card_->Keep(cudaEventDestroy(event_), "destroying an event");
+  }
+  absl::StatusOr<bool> Poll() override {
+    RETURN_IF_ERROR(card_->failure());
+    const cudaError_t error = cudaEventQuery(event_);
+    if (error == cudaSuccess) return true;
+    if (error == cudaErrorNotReady) return false;
+    card_->Keep(error, "waiting for an event");
+    return card_->failure();
+  }
+  cudaEvent_t event() const { return event_; }
+
+ private:
+  Card* const card_;
+  const cudaEvent_t event_;
+};
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream(Card* card, cudaStream_t stream) : card_(card), stream_(stream) {}
+  ~CudaStream() override {
+    card_->Choose();
+    // A stream that is destroyed would run on beside whoever frees its memory.
+    card_->Keep(cudaStreamSynchronize(stream_), "ending a stream");
+    card_->Keep(cudaStreamDestroy(stream_), "destroying a stream");
+  }
+
+  void CopyIn(const void* pinned, void* device, int64_t bytes) override {
+    Copy(pinned, device, bytes, cudaMemcpyHostToDevice, "a copy to the card");
+  }
+  void CopyOut(const void* device, void* pinned, int64_t bytes) override {
+    Copy(device, pinned, bytes, cudaMemcpyDeviceToHost, "a copy from the card");
+  }
+  void CopyWithin(const void* from, void* to, int64_t bytes) override {
+    Copy(from, to, bytes, cudaMemcpyDeviceToDevice, "a copy within the card");
+  }
+
+  void Launch(const KernelLaunch& launch) override {
+    card_->Choose();
+    const cudaError_t error = cudaLaunchKernel(
+        reinterpret_cast<const void*>(launch.entry),
+        dim3(launch.grid.x, launch.grid.y, launch.grid.z),
+        dim3(launch.block.x, launch.block.y, launch.block.z),
+        // It copies the arguments and writes to none of them.
+        const_cast<void**>(launch.args), static_cast<size_t>(launch.shared_bytes), stream_);
+    card_->Keep(error, launch.signature);
+  }
+
+  void Record(Event* event) override {
+    card_->Choose();
+    card_->Keep(cudaEventRecord(static_cast<CudaEvent*>(event)->event(), stream_),
+                "recording an event");
+  }
+  void WaitFor(Event* event) override {
+    card_->Choose();
+    card_->Keep(cudaStreamWaitEvent(stream_, static_cast<CudaEvent*>(event)->event(), 0),
+                "making a stream wait");
+  }
+
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  void Copy(const void* from, void* to, int64_t bytes, cudaMemcpyKind kind,
+            absl::string_view operation) {
+    if (bytes == 0) return;
+    card_->Choose();
+    card_->Keep(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), operation);
+  }
+
+  Card* const card_;
+  const cudaStream_t stream_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int number, const std::string& name) : card_(number, name) {}
+
+  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
+    card_.Choose();
+    void* data = nullptr;
+    // Of 0 bytes CUDA gives no address.
+    const cudaError_t error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
+    if (error == cudaErrorMemoryAllocation) return OutOfMemory(bytes);
+    RETURN_IF_ERROR(AsStatus(error, "allocating memory"));
+    return std::make_unique<CudaMemory>(&card_, data, bytes, /*pinned=*/false);
+  }
+
+  absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
+    card_.Choose();
+    void* data = nullptr;
+    const cudaError_t error =
+        cudaHostAlloc(&data, std::max<size_t>(bytes, 1), cudaHostAllocDefault);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      return absl::ResourceExhaustedError(absl::StrCat("the host has no room for ", bytes,
+                                                       " pinned bytes (", ErrorText(error), ")"));
+    }
+    RETURN_IF_ERROR(AsStatus(error, "allocating pinned memory"));
+    return std::make_unique<CudaMemory>(&card_, data, bytes, /*pinned=*/true);
+  }
+
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
+    card_.Choose();
+    cudaStream_t stream = nullptr;
+    // Streams do not wait for the default stream, which nothing uses.
+    RETURN_IF_ERROR(
+        AsStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"));
+    return std::make_unique<CudaStream>(&card_, stream);
+  }
+
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override {
+    card_.Choose();
+    cudaEvent_t event = nullptr;
+    RETURN_IF_ERROR(
+        AsStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event"));
+    return std::make_unique<CudaEvent>(&card_, event);
+  }
+
+ private:
+  absl::Status AsStatus(cudaError_t error, absl::string_view operation) {
+    card_.Keep(error, operation);
+    return card_.failure();
+  }
+
+  absl::Status OutOfMemory(int64_t bytes) {
+    // The card is none the worse for it, so the error must not be reported again by a later call.
+    cudaGetLastError();
+    size_t free_bytes = 0, all_bytes = 0;
+    RETURN_IF_ERROR(AsStatus(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free memory"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        card_.ToString(), " has no room for ", bytes, " bytes: ", free_bytes, " of its ", all_bytes,
+        " bytes are free; use smaller batches or a smaller model, or end "
+        "other programs on it"));
+  }
+
+  Card card_;
+};
+
+CardAnswers Ask(int card) {
+  CardAnswers answers;
+  answers.card = card;
+  cudaRuntimeGetVersion(&answers.program_version);
+  cudaDriverGetVersion(&answers.driver_version);
+  const cudaError_t error = cudaGetDeviceCount(&answers.num_cards);
+  // CheckCard says it better.
+  if (error == cudaErrorNoDevice) answers.num_cards = 0;
+  if (error != cudaSuccess && error != cudaErrorNoDevice) answers.error = ErrorText(error);
+  if (error != cudaSuccess || card < 0 || card >= answers.num_cards) return answers;
+  cudaDeviceProp properties;
+  const cudaError_t asked = cudaGetDeviceProperties(&properties, card);
+  if (asked != cudaSuccess) {
+    answers.error = ErrorText(asked);
+    return answers;
+  }
+  answers.name = properties.name;
+  answers.major = properties.major;
+  answers.minor = properties.minor;
+  return answers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card) {
+  const CardAnswers answers = Ask(card);
+  RETURN_IF_ERROR(CheckCard(answers));
+  // Makes CUDA's state of the card now, which takes a good part of a second, and finds a card that
+  // another program has for itself.
+  cudaError_t error = cudaSetDevice(card);
+  if (error == cudaSuccess) error = cudaFree(nullptr);
+  if (error != cudaSuccess) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot train on card ", card, " (", answers.name, "): ", ErrorText(error)));
+  }
+  return std::make_unique<CudaDevice>(card, answers.name);
+}
+
+void* CudaStreamOf(Stream* stream) { return static_cast<CudaStream*>(stream)->stream(); }
+
+}  // namespace satrap

@@ -1,0 +1,30 @@
+// The Device of an NVIDIA card, by CUDA's runtime. Every program may link it: without a driver it
+// starts, and NewCudaDevice says what is missing. A build without a toolkit has no_cuda_device.cc in
+// its place.
+//
+// Each failed operation of a card is kept: from then on every wait returns it, with the operation that
+// reported it, which may be a later one than the one that failed. The device is dead then, and the
+// process has to end.
+//
+// Thread-safe, as device.h says. Any thread of the process may use any card.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_CUDA_CUDA_DEVICE_H_
+#define SATRAP_NN_WORKER_DEVICE_CUDA_CUDA_DEVICE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/device/device.h"
+
+namespace satrap {
+
+// `card`: its number, from 0. UNIMPLEMENTED in a build without CUDA; FAILED_PRECONDITION, with one
+// message that says what is missing, if the card cannot be used (card_check.h).
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card);
+
+// The cudaStream_t of a stream that a CudaDevice made, for CUDA's libraries.
+void* CudaStreamOf(Stream* stream);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_CUDA_CUDA_DEVICE_H_

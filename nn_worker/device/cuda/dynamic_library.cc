@@ -1,0 +1,28 @@
+#include "nn_worker/device/cuda/dynamic_library.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace satrap {
+
+absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(const std::string& name) {
+  // Its symbols must not take the place of anybody else's. RTLD_NOW: a library that does not fit is
+  // found out here, and not in the middle of a step.
+  void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot load ", name, ": ", dlerror(),
+                     "; install it, or name its folder in LD_LIBRARY_PATH"));
+  }
+  return DynamicLibrary(name, handle);
+}
+
+absl::Status DynamicLibrary::FindAddress(const char* symbol, void** address) const {
+  *address = dlsym(handle_, symbol);
+  if (*address != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(name_, " has no ", symbol, ": it is another version than this program needs"));
+}
+
+}  // namespace satrap

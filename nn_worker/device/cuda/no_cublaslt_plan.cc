@@ -1,0 +1,14 @@
+// NewCublasLtPlanner of a build without a toolkit.
+
+#include "nn_worker/device/cuda/cublaslt_plan.h"
+
+namespace satrap {
+
+absl::StatusOr<std::unique_ptr<ProductPlanner>> NewCublasLtPlanner(int /*card*/,
+                                                                   const std::string& /*library*/) {
+  return absl::UnimplementedError(
+      "cannot train on a GPU: this program was built without CUDA; run ./setup cuda, and build it "
+      "again");
+}
+
+}  // namespace satrap

@@ -1,0 +1,19 @@
+// NewCudaDevice of a build without a toolkit.
+
+#include "common/base/check.h"
+#include "nn_worker/device/cuda/cuda_device.h"
+
+namespace satrap {
+
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int /*card*/) {
+  return absl::UnimplementedError(
+      "cannot train on a GPU: this program was built without CUDA; run ./setup cuda, and build it "
+      "again");
+}
+
+void* CudaStreamOf(Stream* /*stream*/) {
+  CHECK(false) << "without CUDA there is no such stream";
+  return nullptr;
+}
+
+}  // namespace satrap

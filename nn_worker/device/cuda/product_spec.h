@@ -1,0 +1,76 @@
+// What a matrix product of a linear layer is, before any library is asked to do it:
+//
+//   c = epilogue(op(a) op(b)), or c += with `add`     c: (rows, cols), each value a sum of `terms`
+//
+//   forward           y  = x w      a: x (n, in)     b: w (in, out)              rows = n
+//   input gradient    dx = dz w^T   a: dz (n, out)   b: w, transposed            rows = n
+//   weight gradient   dw = x^T dz   a: x, transposed b: dz (n, out)              terms = n
+//
+// Matrices lie row by row, as everywhere here; libraries for Fortran's order get ColumnMajor.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_CUDA_PRODUCT_SPEC_H_
+#define SATRAP_NN_WORKER_DEVICE_CUDA_PRODUCT_SPEC_H_
+
+#include <cstdint>
+
+namespace satrap {
+
+// What factors are made of, and how they are multiplied. Sums are f32 in each.
+enum class ProductPrecision {
+  kF32,
+  kTf32,  // f32 in memory, rounded to 10 bits of mantissa for the multiplication
+  kBf16,
+  kF16,
+};
+
+// What is done with the sums on the way to c.
+enum class ProductEpilogue {
+  kNone,
+  kBias,          // + bias, in each row
+  kBiasRelu,      // max(0, the same)
+  kBiasReluMask,  // the same; `mask` gets a bit for each value: whether it is positive
+  kReluGrad,      // 0 where `mask` has no bit
+  kColumnSums,    // unchanged; `sums` gets the sum of each column of op(b): the gradient of a bias
+};
+
+struct ProductSpec {
+  // The largest that are asked for. The samples, n, may be fewer in a product.
+  int64_t rows = 0, cols = 0, terms = 0;
+  bool transpose_a = false;                          // a is stored as (terms, rows)
+  bool transpose_b = false;                          // b is stored as (cols, terms)
+  int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // values from one stored row to the next
+  ProductPrecision precision = ProductPrecision::kF32;
+  bool f32_output = true;  // otherwise c and bias have the type of the factors
+  ProductEpilogue epilogue = ProductEpilogue::kNone;
+  bool add = false;
+
+  // The dimension that counts samples.
+  int64_t samples() const { return transpose_a ? terms : rows; }
+};
+
+// Whether a library is to be asked at all: no dimension is 0, and none of the weight matrix is under 8.
+// It is slow at the others, or does not take them, and own kernels do them.
+bool ForLibrary(const ProductSpec& spec);
+
+// The same product for matrices that lie column by column. Such a matrix, read row by row, is its own
+// transpose: c^T = op(b)^T op(a)^T, so the factors change places.
+//   d (m, n) = op(a) op(b);   factors as they are stored: rows, cols, values from column to column
+struct ColumnMajor {
+  struct Factor {
+    int64_t rows, cols, stride;
+    bool transposed;
+  };
+  int64_t m, n, k;
+  Factor a;  // of the spec: b
+  Factor b;  // of the spec: a
+  int64_t d_stride;
+};
+// `samples`: how many there are this time, at most spec.samples().
+ColumnMajor ToColumnMajor(const ProductSpec& spec, int64_t samples);
+
+// Values from one row of a mask to the next, in bits: cuBLASLt wants a multiple of 128.
+int64_t MaskStride(int64_t cols);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_CUDA_PRODUCT_SPEC_H_

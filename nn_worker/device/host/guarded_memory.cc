@@ -1,0 +1,144 @@
+#include "nn_worker/device/host/guarded_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "nn_worker/device/host/fault_report.h"
+#include "nn_worker/device/host/sanitizer.h"
+
+namespace satrap::host {
+namespace {
+
+constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kGuardBytes = 64;
+constexpr unsigned char kNanByte = 0xff;
+
+int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// The guards belong to the program's own checks, which look at them with memory open.
+__attribute__((no_sanitize("address"))) bool GuardIntact(const char* begin, const char* end) {
+  for (const char* p = begin; p < end; ++p) {
+    if (static_cast<unsigned char>(*p) != kNanByte) return false;
+  }
+  return true;
+}
+
+void Protect(char* begin, char* end, bool open) {
+  CHECK(mprotect(begin, end - begin, open ? PROT_READ | PROT_WRITE : PROT_NONE) == 0);
+}
+
+}  // namespace
+
+GuardedMemory::GuardedMemory(int64_t capacity_bytes)
+    : capacity_bytes_(capacity_bytes),
+      begin_(static_cast<char*>(mmap(nullptr, kReservedBytes, PROT_NONE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
+      next_(begin_) {
+  CHECK(begin_ != MAP_FAILED) << "no room for " << kReservedBytes << " addresses";
+  AddFaultReport(this);
+}
+
+GuardedMemory::~GuardedMemory() {
+  RemoveFaultReport(this);
+  if (__asan_unpoison_memory_region != nullptr) {
+    __asan_unpoison_memory_region(begin_, next_ - begin_);
+  }
+  munmap(begin_, kReservedBytes);
+}
+
+void* GuardedMemory::Allocate(int64_t bytes) {
+  const int64_t rounded = RoundUp(std::max<int64_t>(bytes, 1), kAlignment);
+  const int64_t page_bytes = RoundUp(rounded + kGuardBytes, kPageBytes);
+  // One closed page before it; the next allocation's follows it.
+  if (used_bytes_ + rounded > capacity_bytes_ ||
+      begin_ + kReservedBytes - next_ < page_bytes + 2 * kPageBytes) {
+    return nullptr;
+  }
+  char* const pages = next_ + kPageBytes;
+  char* const end = pages + page_bytes;
+  char* const data = end - rounded;
+  next_ = end;
+  Protect(pages, end, /*open=*/true);
+  std::memset(pages, kNanByte, page_bytes);
+  if (!open_) Protect(pages, end, /*open=*/false);
+  if (__asan_poison_memory_region != nullptr) {
+    __asan_poison_memory_region(pages, data - pages);
+    __asan_poison_memory_region(data + bytes, end - data - bytes);
+  }
+  allocations_[data] = {bytes, pages, end, /*freed=*/false};
+  used_bytes_ += rounded;
+  return data;
+}
+
+void GuardedMemory::Free(void* data) {
+  const auto found = allocations_.find(static_cast<const char*>(data));
+  CHECK(found != allocations_.end() && !found->second.freed) << "no allocation: " << Describe(data);
+  Allocation& allocation = found->second;
+  allocation.freed = true;
+  used_bytes_ -= RoundUp(std::max<int64_t>(allocation.bytes, 1), kAlignment);
+  const int64_t page_bytes = allocation.pages_end - allocation.pages;
+  madvise(allocation.pages, page_bytes, MADV_DONTNEED);
+  Protect(allocation.pages, allocation.pages_end, /*open=*/false);
+  if (__asan_unpoison_memory_region != nullptr) {
+    __asan_unpoison_memory_region(allocation.pages, page_bytes);
+  }
+}
+
+void GuardedMemory::SetOpen(bool open) {
+  if (open == open_) return;
+  for (const auto& [data, allocation] : allocations_) {
+    if (!allocation.freed) Protect(allocation.pages, allocation.pages_end, open);
+  }
+  open_ = open;
+}
+
+bool GuardedMemory::Holds(const void* p, int64_t bytes) const {
+  const char* const begin = static_cast<const char*>(p);
+  auto next = allocations_.upper_bound(begin);
+  if (next == allocations_.begin()) return false;
+  const auto& [data, allocation] = *--next;
+  return !allocation.freed && begin + bytes <= data + allocation.bytes;
+}
+
+std::string GuardedMemory::FindOverrun() const {
+  for (const auto& [data, allocation] : allocations_) {
+    if (allocation.freed) continue;
+    if (!GuardIntact(data + allocation.bytes, allocation.pages_end)) {
+      return absl::StrCat("wrote past the end of an allocation of ", allocation.bytes, " bytes");
+    }
+    if (!GuardIntact(data - kGuardBytes, data)) {
+      return absl::StrCat("wrote before the beginning of an allocation of ", allocation.bytes,
+                          " bytes");
+    }
+  }
+  return "";
+}
+
+std::string GuardedMemory::Describe(const void* p) const {
+  const char* const at = static_cast<const char*>(p);
+  const auto next = allocations_.upper_bound(at);
+  if (next != allocations_.begin()) {
+    const auto& [data, allocation] = *std::prev(next);
+    const int64_t offset = at - data;
+    const char* const kind = allocation.freed ? "a freed allocation of " : "an allocation of ";
+    if (offset < allocation.bytes) {
+      return absl::StrCat("byte ", offset, " of ", kind, allocation.bytes, " bytes");
+    }
+    // A closed page that lies nearer to the allocation behind it is reported with that one.
+    if (next == allocations_.end() || offset - allocation.bytes < next->first - at) {
+      return absl::StrCat(offset - allocation.bytes, " bytes past the end of ", kind,
+                          allocation.bytes, " bytes");
+    }
+  }
+  if (next == allocations_.end()) return "device memory that was never allocated";
+  return absl::StrCat(next->first - at, " bytes before an allocation of ", next->second.bytes,
+                      " bytes");
+}
+
+}  // namespace satrap::host

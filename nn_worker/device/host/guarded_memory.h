@@ -1,0 +1,65 @@
+// The "device" memory of the host's device: a range of addresses of its own, closed to every access
+// except while operations run (Open). An allocation lies between closed pages and ends where a page
+// ends, but for the up to 63 bytes to which its size is rounded. These bytes, and 64 bytes before
+// it, must stay NaN: FindOverrun finds a write. Under AddressSanitizer they are poisoned, so a read
+// is found, too. Addresses are never used again, so a use after Free is always a fault.
+//
+// A fault in this range prints what was touched, and by which thread of which kernel or by the
+// host, and aborts. Other faults go to the handler that was there before.
+//
+// Opening is for the whole process: a thread of the host that touches device memory while another
+// one runs operations is not seen.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
+#define SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace satrap::host {
+
+class GuardedMemory {
+ public:
+  // Fails Allocate when more than `capacity_bytes` would be in use.
+  explicit GuardedMemory(int64_t capacity_bytes);
+  ~GuardedMemory();
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+
+  // Aligned to 64; every byte is 0xff, which is NaN in every format. Null if it does not fit.
+  void* Allocate(int64_t bytes);
+  void Free(void* data);
+
+  void SetOpen(bool open);
+  // Whether [p, p + bytes) lies within one allocation.
+  bool Holds(const void* p, int64_t bytes) const;
+  // What a write outside of an allocation has changed, or "".
+  std::string FindOverrun() const;
+  // The place of an address, in words.
+  std::string Describe(const void* p) const;
+  bool Reserves(const void* p) const { return p >= begin_ && p < begin_ + kReservedBytes; }
+
+ private:
+  static constexpr int64_t kReservedBytes = int64_t{1} << 36;
+
+  struct Allocation {
+    int64_t bytes;
+    char* pages;  // from here to pages_end the memory is opened
+    char* pages_end;
+    bool freed;
+  };
+
+  const int64_t capacity_bytes_;
+  char* const begin_;
+  char* next_;  // what follows was never given out
+  int64_t used_bytes_ = 0;
+  bool open_ = false;
+  std::map<const char*, Allocation> allocations_;  // freed ones too, for Describe
+};
+
+}  // namespace satrap::host
+
+#endif  // SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_

@@ -1,0 +1,38 @@
+#include "nn_worker/device/kernel_products.h"
+
+#include "nn_worker/device/kernels/matrix_product.h"
+
+namespace satrap {
+namespace {
+
+class KernelProducts final : public Products {
+ public:
+  void Linear(Stream* stream, Matrix<const float> x, Matrix<const float> w, const float* bias,
+              Activation activation, Matrix<float> y) override {
+    MatrixProduct product = {FactorOf(x), FactorOf(w), y, x.cols};
+    product.bias = bias;
+    product.activation = activation;
+    Multiply(stream, product);
+  }
+  void InputGradient(Stream* stream, Matrix<const float> dz, Matrix<const float> w,
+                     Matrix<float> dx, bool add) override {
+    MatrixProduct product = {FactorOf(dz), Transposed(w), dx, dz.cols};
+    product.add = add;
+    Multiply(stream, product);
+  }
+  // The sums are over all samples, and c is small: only pieces of them fill a card.
+  void WeightGradient(Stream* stream, Matrix<const float> x, Matrix<const float> dz,
+                      Matrix<float> dw, void* workspace) override {
+    MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},
+                     static_cast<float*>(workspace));
+  }
+  int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const override {
+    return ProductPartials(in, out, n) * static_cast<int64_t>(sizeof(float));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Products> NewKernelProducts() { return std::make_unique<KernelProducts>(); }
+
+}  // namespace satrap

@@ -1,0 +1,65 @@
+// Batch normalisation (Ioffe and Szegedy, "Batch Normalization" (2015), algorithm 1) with its
+// gradient and the sums that both are made of. The formulas are those of
+// nn_worker/backend/backend.h.
+//
+// Sums are in double: the variance is the difference of two sums, and in f32 nothing would be left
+// of it in a column whose mean is large. The rows are cut into pieces of kBatchNormRows; a block
+// sums a piece by a tree, and the pieces are added in order. So the bits depend on the number of
+// rows alone.
+//
+// All pointers are to device memory. Vectors have `cols` values without gaps.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_BATCH_NORM_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_BATCH_NORM_H_
+
+#include <cstdint>
+
+#include "nn_worker/backend/step_control.h"
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+inline constexpr int64_t kBatchNormRows = 1024;
+
+// The values of `partials` that the sums over `rows` need.
+inline int64_t BatchNormPartials(int64_t rows, int64_t cols) {
+  return (rows + kBatchNormRows - 1) / kBatchNormRows * 2 * cols;
+}
+
+// The mean of a column, and 1 / sqrt(variance + epsilon).
+struct BatchNormStats {
+  const float* mean;
+  const float* inverse_std;
+};
+
+// sums: [2 cols + 1] = [sum x | sum x^2 | rows].
+void SumMoments(Stream* stream, Matrix<const float> x, double* partials, double* sums);
+// From the sums of SumMoments, of one rank or added up over all.
+void MomentsToStats(Stream* stream, const double* sums, int64_t cols, float epsilon, float* mean,
+                    float* inverse_std);
+// y = (x - mean) * gamma * inverse_std + beta.
+void Normalize(Stream* stream, Matrix<const float> x, const BatchNormStats& stats,
+               const float* gamma, const float* beta, Matrix<float> y);
+// inverse_std = 1 / sqrt(variance + epsilon).
+void InvertDeviations(Stream* stream, const float* variance, int64_t cols, float epsilon,
+                      float* inverse_std);
+
+// grad_sums: [2 cols] = [sum dy | sum dy xhat], xhat = (x - mean) * inverse_std.
+void SumBatchNormGrad(Stream* stream, Matrix<const float> x, const BatchNormStats& stats,
+                      Matrix<const float> dy, double* partials, double* grad_sums);
+// dx = gamma inverse_std (dy - (sum dy + xhat sum dy xhat) / n), n from `sums`; or dx += with
+// `add`.
+//   means: [2 cols], overwritten
+void NormalizeGrad(Stream* stream, Matrix<const float> x, const BatchNormStats& stats,
+                   const float* gamma, Matrix<const float> dy, const double* sums,
+                   const double* grad_sums, float* means, Matrix<float> dx, bool add);
+
+// mean, variance (unbiased where n > 1) := momentum * old + (1 - momentum) * batch; unchanged if n,
+// of `sums`, is 0 or the control does not apply.
+void UpdateRunningStats(Stream* stream, const StepControl* control, const double* sums,
+                        int64_t cols, float momentum, float* mean, float* variance);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_BATCH_NORM_H_

@@ -1,0 +1,25 @@
+// y = x, byte by byte, whatever the values are.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COPY_ROWS_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_COPY_ROWS_H_
+
+#include <cstdint>
+
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// Rows of `row_bytes` bytes that begin at every `stride` bytes of device memory.
+template <typename Byte>
+struct ByteRows {
+  Byte* data;
+  int64_t stride;
+};
+
+// Copies `rows` rows. x and y do not overlap.
+void CopyRows(Stream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
+              int64_t row_bytes);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_COPY_ROWS_H_

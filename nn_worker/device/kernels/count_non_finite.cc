@@ -1,0 +1,57 @@
+#include "nn_worker/device/kernels/count_non_finite.h"
+
+#include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/warp_sum.h"
+
+namespace satrap {
+namespace {
+
+constexpr int kThreads = static_cast<int>(kElementwiseThreads);
+constexpr int kWarps = kThreads / kWarpSize;
+
+// The sum over the block, in thread 0.
+SATRAP_DEVICE uint64_t BlockSum(uint64_t value, int thread) {
+  SHARED_ARRAY(uint64_t, sums, [kWarps]);
+  value = WarpSum(value);
+  if (thread % kWarpSize == 0) sums[thread / kWarpSize] = value;
+  SyncThreads();
+  uint64_t sum = 0;
+  for (int warp = 0; thread == 0 && warp < kWarps; ++warp) sum += sums[warp];
+  return sum;
+}
+
+SATRAP_KERNEL void CountKernel(Matrix<const float> x, uint64_t* partials, bool aligned) {
+  uint64_t count = 0;
+  ForEachGroup(x.rows, GroupsOf(x.cols), [&](int64_t r, int64_t g) {
+    const Group values =
+        LoadGroup(x.data + r * x.stride + g * kGroup, x.cols - g * kGroup, aligned);
+    for (int i = 0; i < kGroup; ++i) {
+      // x - x is 0 exactly for what is finite.
+      count += values.lane[i] - values.lane[i] == 0 ? 0 : 1;
+    }
+  });
+  const int thread = static_cast<int>(ThreadIndex().y * BlockSize().x + ThreadIndex().x);
+  const uint64_t sum = BlockSum(count, thread);
+  if (thread == 0) partials[BlockIndex().y * GridSize().x + BlockIndex().x] = sum;
+}
+
+SATRAP_KERNEL void AddCountsKernel(const uint64_t* partials, int64_t parts, double* count) {
+  const int thread = static_cast<int>(ThreadIndex().x);
+  uint64_t found = 0;
+  for (int64_t part = thread; part < parts; part += kThreads) found += partials[part];
+  const uint64_t sum = BlockSum(found, thread);
+  if (thread == 0) *count += static_cast<double>(sum);
+}
+
+}  // namespace
+
+void CountNonFinite(Stream* stream, Matrix<const float> x, uint64_t* partials, double* count) {
+  if (x.rows == 0 || x.cols == 0) return;
+  x = Flattened(x);
+  const ElementwiseShape shape = ShapeOf(x.rows, GroupsOf(x.cols), kNonFinitePartials);
+  Launch<CountKernel>(stream, shape.grid, shape.block, 0, x, partials, GroupsAligned(x));
+  Launch<AddCountsKernel>(stream, {1}, {kThreads}, 0, partials, shape.grid.volume(), count);
+}
+
+}  // namespace satrap

@@ -1,0 +1,16 @@
+// Decides a step of which the sums over all ranks are known (Backend::DecideStep).
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
+
+#include "nn_worker/backend/step_control.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// sums: [kNumStepSums] and control, both in device memory.
+void DecideStep(Stream* stream, const StepPlan& plan, const float* sums, StepControl* control);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_

@@ -1,0 +1,20 @@
+// Dropout with the mask of nn_worker/backend/dropout_mask.h, which is the same on every backend.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_DROPOUT_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_DROPOUT_H_
+
+#include <cstdint>
+
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// y = x * keep / (1 - rate), or y += with `add`; keep[i, c] is a function of (key, first_sample +
+// i, c). REQUIRES: 0 <= rate < 1
+void DropOut(Stream* stream, Matrix<const float> x, uint64_t key, int64_t first_sample, float rate,
+             Matrix<float> y, bool add);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_DROPOUT_H_

@@ -1,0 +1,31 @@
+// The factor of a sample's weighted sum of rows (common/batch/pooling.h). For kernel sources.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_POOLING_SCALE_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_POOLING_SCALE_H_
+
+#include <cstdint>
+
+#include "nn_worker/backend/row_pooling.h"
+#include "nn_worker/device/kernel.h"
+
+namespace satrap {
+
+// One over the divisor of the sum over ids [begin, end); 0 if the divisor is 0. `weights` null: all
+// 1
+SATRAP_DEVICE inline float PoolingScale(RowPooling pooling, const float* weights, uint32_t begin,
+                                        uint32_t end) {
+  if (pooling == RowPooling::kSum || pooling == RowPooling::kNone || begin == end) return 1;
+  float divisor = static_cast<float>(end - begin);
+  if (weights != nullptr) {
+    divisor = 0;
+    for (uint32_t j = begin; j < end; ++j) {
+      divisor += pooling == RowPooling::kMean ? weights[j] : weights[j] * weights[j];
+    }
+  }
+  if (pooling == RowPooling::kSqrtN) divisor = Sqrt(divisor);
+  return divisor == 0 ? 0 : 1 / divisor;
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_POOLING_SCALE_H_

@@ -1,0 +1,94 @@
+#include "nn_worker/device/kernels/sequence_pool.h"
+
+#include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/elementwise.h"
+
+namespace satrap {
+namespace {
+
+// To the nearest, halves up. Lengths are a graph input like any other, so they come as floats.
+SATRAP_DEVICE int64_t LengthOf(float length, int64_t most) {
+  if (!(length > 0)) return 0;
+  if (length >= static_cast<float>(most)) return most;
+  const auto whole = static_cast<int64_t>(length);
+  return length - static_cast<float>(whole) >= 0.5f ? whole + 1 : whole;
+}
+
+// A position of a sequence begins at a multiple of d, so it is aligned only if d is.
+SATRAP_KERNEL void PoolKernel(SequencePooling pooling, Matrix<const float> x,
+                              Matrix<const float> lengths, Matrix<float> y, bool aligned) {
+  ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
+    const int64_t c = g * kGroup, left = y.cols - c;
+    const int64_t length = LengthOf(lengths.data[r * lengths.stride], x.cols / y.cols);
+    Group result = {};
+    for (int64_t p = 0; p < length; ++p) {
+      const Group values = LoadGroup(x.data + r * x.stride + p * y.cols + c, left, aligned);
+      for (int i = 0; i < kGroup; ++i) {
+        const float value = values.lane[i];
+        if (pooling != SequencePooling::kMax) {
+          result.lane[i] += value;
+        } else if (p == 0 || value != value || value > result.lane[i]) {
+          // A NaN must win, so that the finite check sees it; it compares false with everything.
+          result.lane[i] = value;
+        }
+      }
+    }
+    if (pooling == SequencePooling::kMean && length > 0) {
+      for (int i = 0; i < kGroup; ++i) result.lane[i] /= static_cast<float>(length);
+    }
+    StoreGroup(y.data + r * y.stride + c, result, left, aligned);
+  });
+}
+
+SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, Matrix<const float> x,
+                                  Matrix<const float> lengths, Matrix<const float> y,
+                                  Matrix<const float> dy, Matrix<float> dx, bool add,
+                                  bool aligned) {
+  ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
+    const int64_t c = g * kGroup, left = y.cols - c, positions = x.cols / y.cols;
+    const int64_t length = LengthOf(lengths.data[r * lengths.stride], positions);
+    Group share = LoadGroup(dy.data + r * dy.stride + c, left, aligned);
+    const Group maximum = LoadGroup(y.data + r * y.stride + c, left, aligned);
+    if (pooling == SequencePooling::kMean && length > 0) {
+      for (int i = 0; i < kGroup; ++i) share.lane[i] /= static_cast<float>(length);
+    }
+    for (int64_t p = 0; p < positions; ++p) {
+      const int64_t at = p * y.cols + c;
+      Group gradient = {};
+      if (p < length && pooling != SequencePooling::kMax) gradient = share;
+      if (p < length && pooling == SequencePooling::kMax) {
+        const Group values = LoadGroup(x.data + r * x.stride + at, left, aligned);
+        for (int i = 0; i < kGroup; ++i) {
+          if (values.lane[i] != maximum.lane[i]) continue;
+          // The first position that attains the maximum gets all of it.
+          gradient.lane[i] = share.lane[i];
+          share.lane[i] = 0;
+        }
+      }
+      PutGroup(dx.data + r * dx.stride + at, gradient, left, aligned, add);
+    }
+  });
+}
+
+}  // namespace
+
+void PoolSequences(Stream* stream, SequencePooling pooling, Matrix<const float> x,
+                   Matrix<const float> lengths, Matrix<float> y) {
+  if (y.rows == 0) return;
+  const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
+  const bool aligned = y.cols % kGroup == 0 && GroupsAligned(x) && GroupsAligned(y);
+  Launch<PoolKernel>(stream, shape.grid, shape.block, 0, pooling, x, lengths, y, aligned);
+}
+
+void PoolSequencesGrad(Stream* stream, SequencePooling pooling, Matrix<const float> x,
+                       Matrix<const float> lengths, Matrix<const float> y, Matrix<const float> dy,
+                       Matrix<float> dx, bool add) {
+  if (y.rows == 0) return;
+  const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
+  const bool aligned = y.cols % kGroup == 0 && GroupsAligned(x) && GroupsAligned(y) &&
+                       GroupsAligned(dy) && GroupsAligned(dx);
+  Launch<PoolGradKernel>(stream, shape.grid, shape.block, 0, pooling, x, lengths, y, dy, dx, add,
+                         aligned);
+}
+
+}  // namespace satrap

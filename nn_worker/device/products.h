@@ -1,0 +1,42 @@
+// The matrix products of a linear layer on a device, apart from Device, because a vendor's library
+// does most of them: kernel_products.h has those of our own kernel, which run on every device;
+// cuBLASLt's are to follow.
+//
+// What they give and their limits are those of Linear and LinearGrad in
+// nn_worker/backend/backend.h: a row of a result depends on the same row of the inputs alone, zero
+// rows and zero inputs are legal, and the same arguments give the same bits. Operations are
+// enqueued on the stream.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_PRODUCTS_H_
+#define SATRAP_NN_WORKER_DEVICE_PRODUCTS_H_
+
+#include <cstdint>
+
+#include "nn_worker/backend/operation_kinds.h"
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+class Products {
+ public:
+  virtual ~Products() = default;
+
+  // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], null: none   y: (n, out)
+  virtual void Linear(Stream* stream, Matrix<const float> x, Matrix<const float> w,
+                      const float* bias, Activation activation, Matrix<float> y) = 0;
+  // dx = dz w^T, or dx += with `add`.   dz: (n, out)  dx: (n, in)
+  virtual void InputGradient(Stream* stream, Matrix<const float> dz, Matrix<const float> w,
+                             Matrix<float> dx, bool add) = 0;
+  // dw = x^T dz.   dw: (in, out) without gaps
+  //   workspace: WeightGradientWorkspace bytes of device memory, aligned to 64, overwritten
+  virtual void WeightGradient(Stream* stream, Matrix<const float> x, Matrix<const float> dz,
+                              Matrix<float> dw, void* workspace) = 0;
+  virtual int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_PRODUCTS_H_

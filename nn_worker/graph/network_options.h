@@ -1,0 +1,38 @@
+// What a Network is made of, and what ends a step of it.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
+#define SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
+
+#include <cstdint>
+
+#include "nn_worker/backend/backend.h"
+#include "nn_worker/collective/collective.h"
+#include "nn_worker/graph/graph_inputs.h"
+#include "nn_worker/graph/loss_scale.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+struct NetworkOptions {
+  ModelConfig model;  // with its layers, not only the name of a zoo file
+  GraphInputs inputs;
+  DenseOptimizerConfig optimizer;
+  uint64_t seed = 1;
+  int64_t max_samples = 0;  // of one part
+  // Of activations, their gradients and the factors of products: F32, F16 or BF16.
+  DType dtype = DType::kF32;
+  GradientScale gradient_scale;      // from the first step on
+  Backend* backend = nullptr;        // outlives the network
+  Collective* collective = nullptr;  // of the ranks; outlives the network
+};
+
+// Sums over all ranks that decide a step (Backend::DecideStep).
+struct StepTotals {
+  float samples = 0;
+  float weight = 0;      // 0: the step does not count
+  float not_finite = 0;  // ranks that saw a gradient that is infinite or NaN
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_

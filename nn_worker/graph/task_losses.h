@@ -1,0 +1,74 @@
+// The losses of a network's tasks (ModelConfig.tasks): memory for what they take, and the operation of
+// each. Without tasks there is one, BCE of ModelConfig.output.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_TASK_LOSSES_H_
+#define SATRAP_NN_WORKER_GRAPH_TASK_LOSSES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/backend.h"
+#include "nn_worker/graph/sample_pairs.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// One task, as the network needs it.
+struct TaskOutput {
+  std::string output;  // the layer
+  TaskConfig::Loss loss = TaskConfig::BCE;
+  float weight = 1;
+};
+std::vector<TaskOutput> TaskOutputsOf(const ModelConfig& model);
+
+struct LossSums {
+  double loss = 0;    // sum over tasks of task weight * sum of sample weight * loss
+  double weight = 0;  // sum of the weights of the samples that at least one task counts
+};
+
+class TaskLosses {
+ public:
+  // Allocates for parts of up to `max_samples`. RESOURCE_EXHAUSTED.
+  static absl::StatusOr<TaskLosses> Create(std::vector<TaskOutput> tasks, int64_t max_samples,
+                                           Backend* backend);
+
+  // Enqueues the loss of each task, and its gradient with respect to the task's output.
+  // control: of the step, for its gradient scale.
+  // outputs[t], gradients[t]: (samples, outputs of task t). `targets` are those of all tasks, with the
+  // same weights.
+  void Compute(Tensor control, absl::Span<const LossTargets> targets,
+               absl::Span<const Tensor> outputs, absl::Span<const Tensor> gradients);
+
+  // Of the last Compute. Waits for the backend.
+  LossSums Read();
+
+ private:
+  struct Memory {
+    Tensor labels, weights, mask;  // (max_samples, 1)
+    Tensor pairs;                  // U32 (max_samples, 2): BPR
+    Tensor sums;                   // F64 (1, 2)
+  };
+
+  TaskLosses(std::vector<TaskOutput> tasks, Backend* backend)
+      : tasks_(std::move(tasks)), backend_(backend) {}
+  void ComputePairs(Tensor control, const TaskOutput& task, const LossTargets& targets,
+                    const Memory& memory, Tensor output, Tensor gradient);
+  Tensor CopyWeights(const TaskOutput& task, absl::Span<const float> weights, int64_t samples,
+                     Tensor to);
+
+  std::vector<TaskOutput> tasks_;
+  Backend* backend_;
+  std::vector<Memory> memory_;  // by task
+  double weight_ = 0;           // of LossSums, unless the only task's operation computes it
+  std::vector<float> scaled_;
+  SamplePairs pairs_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_TASK_LOSSES_H_

@@ -1,0 +1,74 @@
+#include "nn_worker/layer/field_aware_interaction.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/layer/fields.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class FieldAwareInteractionLayer final : public Layer {
+ public:
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
+    if (fields_.dim % (fields_.count - 1) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("takes fields of a vector for each of the ",
+                                                     fields_.count - 1, " other fields, got ",
+                                                     fields_.dim, " values"));
+    }
+    dim_ = fields_.dim / (fields_.count - 1);
+    terms_.clear();
+    for (int i = 0; i < fields_.count; ++i) {
+      // Field i skips itself, so the vector for a later field j is one place earlier.
+      for (int j = i + 1; j < fields_.count; ++j) {
+        const int dim = static_cast<int>(dim_);
+        terms_.push_back({i, (j - 1) * dim, j, i * dim});
+      }
+    }
+    return std::vector<SampleShape>{{1}};
+  }
+
+  int64_t ForwardFlops() const override { return 2 * dim_ * static_cast<int64_t>(terms_.size()); }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    ASSIGN_OR_RETURN(dots_, AllocateTensor(backend_, DType::kF32, binding.max_samples,
+                                           static_cast<int64_t>(terms_.size())));
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    const Tensor dots = dots_.FirstRows(ys[0].rows);
+    backend_->PairDots(FieldViews(fields_, xs), terms_, dim_, dots);
+    backend_->RowSum({dots}, ys[0]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    const Tensor dots = dots_.FirstRows(dys[0].rows);
+    backend_->RowSumGrad(dys[0], {{dots, /*add=*/false}});
+    backend_->PairDotsGrad(FieldViews(fields_, xs), terms_, dim_, dots,
+                           FieldTargets(fields_, xs, dxs));
+    return absl::OkStatus();
+  }
+
+ private:
+  FieldShape fields_;
+  std::vector<PairTerm> terms_;
+  Backend* backend_ = nullptr;
+  int64_t dim_ = 0;  // of one of a field's vectors
+  Tensor dots_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewFieldAwareInteractionLayer() {
+  return std::make_unique<FieldAwareInteractionLayer>();
+}
+
+}  // namespace satrap

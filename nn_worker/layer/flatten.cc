@@ -1,0 +1,47 @@
+#include "nn_worker/layer/flatten.h"
+
+#include "common/base/status_macros.h"
+#include "nn_worker/layer/fields.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class FlattenLayer final : public Layer {
+ public:
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    RETURN_IF_ERROR(RequireOneInput(inputs));
+    return std::vector<SampleShape>{{ShapeSize(inputs[0])}};
+  }
+
+  bool inputs_within_output() const override { return true; }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    JoinColumns(backend_, xs, ys[0]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    SplitColumns(backend_, xs, dys[0], dxs);
+    return absl::OkStatus();
+  }
+
+ private:
+  Backend* backend_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewFlattenLayer() {
+  return std::make_unique<FlattenLayer>();
+}
+
+}  // namespace satrap

@@ -1,0 +1,53 @@
+#include "nn_worker/layer/inner_product.h"
+
+#include "common/base/status_macros.h"
+#include "nn_worker/layer/fields.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class InnerProductLayer final : public Layer {
+ public:
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
+    terms_ = AllPairs(fields_.count, PairOrder::kSecondAfterFirst);
+    return std::vector<SampleShape>{{static_cast<int64_t>(terms_.size())}};
+  }
+
+  int64_t ForwardFlops() const override {
+    return 2 * fields_.dim * static_cast<int64_t>(terms_.size());
+  }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    backend_->PairDots(FieldViews(fields_, xs), terms_, fields_.dim, ys[0]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    backend_->PairDotsGrad(FieldViews(fields_, xs), terms_, fields_.dim, dys[0],
+                           FieldTargets(fields_, xs, dxs));
+    return absl::OkStatus();
+  }
+
+ private:
+  FieldShape fields_;
+  std::vector<PairTerm> terms_;
+  Backend* backend_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewInnerProductLayer() {
+  return std::make_unique<InnerProductLayer>();
+}
+
+}  // namespace satrap

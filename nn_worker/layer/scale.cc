@@ -1,0 +1,53 @@
+#include "nn_worker/layer/scale.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class ScaleLayer final : public Layer {
+ public:
+  explicit ScaleLayer(float factor) : factor_(factor) {}
+
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    RETURN_IF_ERROR(RequireOneInput(inputs));
+    return std::vector<SampleShape>{inputs[0]};
+  }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    backend_->Scale(factor_, xs[0], ys[0], /*add=*/false);
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor>,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    if (dxs[0].wanted()) backend_->Scale(factor_, dys[0], dxs[0].tensor, dxs[0].add);
+    return absl::OkStatus();
+  }
+
+ private:
+  const float factor_;
+  Backend* backend_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewScaleLayer(const ScaleConfig& config) {
+  if (!std::isfinite(config.factor())) {
+    return absl::InvalidArgumentError(absl::StrCat("factor must be finite, got ", config.factor()));
+  }
+  return std::make_unique<ScaleLayer>(config.factor());
+}
+
+}  // namespace satrap

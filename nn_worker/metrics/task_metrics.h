@@ -1,0 +1,46 @@
+// The metrics of one task over one evaluation pass:
+//
+//   BCE                     AUC, log loss, normalised entropy, calibration; GAUC with groups
+//   MSE                     MAE, MSE, RMSE
+//   BPR                     AUC; GAUC with groups
+//   SOFTMAX_CROSS_ENTROPY   log loss
+//
+// and the number of its samples. All are weighted. Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
+#define SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/collective/collective.h"
+#include "nn_worker/metrics/pass_metric.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+class TaskMetrics {
+ public:
+  // `groups`: the samples have them.
+  TaskMetrics(TaskConfig::Loss loss, bool groups);
+
+  // REQUIRES: as the metrics'; the sizes of spans are equal, except those that are empty
+  void Add(const ScoredSamples& samples);
+
+  // The metrics of the samples of all ranks, and begins anew. Every rank calls it, and gets the same
+  // bits. Errors are PassMetric::Merge's.
+  absl::StatusOr<MetricValues> Merge(Collective* collective);
+
+ private:
+  void Begin();
+
+  const TaskConfig::Loss loss_;
+  const bool groups_;
+  std::vector<std::unique_ptr<PassMetric>> metrics_;
+  double samples_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
