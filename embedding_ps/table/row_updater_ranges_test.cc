@@ -19,7 +19,7 @@ TEST(RowUpdaterRangesTest, ValidatorAndTableAgreeOnTheBordersOfEveryField) {
     TableConfig* table = job.mutable_tables(0);
     for (const std::string& with : border.with) ASSERT_TRUE(SetField(with, table).ok()) << with;
     ASSERT_TRUE(SetField(absl::StrCat(field, "=", value), table).ok()) << field;
-    EXPECT_EQ(ProblemsOf(job) == "", legal) << field << " " << value;
+    EXPECT_EQ(ProblemsOf(job).empty(), legal) << field << " " << value;
     const absl::Status status = RowUpdater::Create(*table, 1).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
