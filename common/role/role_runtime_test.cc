@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -254,6 +255,15 @@ int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   return after.ru_nvcsw - before.ru_nvcsw;
 }
 
+// Prints "few sleeps" if the threads of this process slept fewer than 100 times in one of five
+// windows of 300 ms, else "many sleeps". A thread that polls each millisecond sleeps more often in
+// every window; what a process does once, as gRPC does at its start, is in the first ones only.
+void PrintWhetherSleepsAreFew(RoleRuntime& runtime) {
+  int64_t least = SleepsIn300Ms(runtime);
+  for (int i = 1; i < 5 && least >= 100; ++i) least = std::min(least, SleepsIn300Ms(runtime));
+  fprintf(stderr, "%s sleeps: %d\n", least < 100 ? "few" : "many", static_cast<int>(least));
+}
+
 TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 std::atomic<uint32_t> known = 2;
@@ -280,9 +290,7 @@ TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
 
 TEST_F(RoleRuntimeTest, NothingPollsBeforeTheRoleIsReady) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
-                const int64_t sleeps = SleepsIn300Ms(runtime);
-                fprintf(stderr, "%s sleeps: %d\n", sleeps < 100 ? "few" : "many",
-                        static_cast<int>(sleeps));
+                PrintWhetherSleepsAreFew(runtime);
                 const absl::Status joined = runtime.Join();
                 if (!joined.ok()) return joined;
                 const absl::Status finished = runtime.Finish(RunResult());
@@ -300,9 +308,7 @@ TEST_F(RoleRuntimeTest, NothingPollsWhileTheCoordinatorIsSilent) {
                 coordinator.AwaitUnanswered(1);
                 // Until the next heartbeat is overdue.
                 for (int i = 0; i < 4; ++i) SleepsIn300Ms(runtime);
-                const int64_t sleeps = SleepsIn300Ms(runtime);
-                fprintf(stderr, "%s sleeps: %d\n", sleeps < 100 ? "few" : "many",
-                        static_cast<int>(sleeps));
+                PrintWhetherSleepsAreFew(runtime);
                 _exit(0);
               }),
               ::testing::ExitedWithCode(0), "few sleeps");
