@@ -62,6 +62,9 @@ class LoaderStreams {
   // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
 
+  // How the train stream is read, to count its items; null if nothing is left to be trained.
+  const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
+
   // Topic partitions of the train stream that are known: those of fix_files and those dealt since.
   uint32_t known_partitions() const;
   // A partition was added to the train stream. It is ignored unless it is the next one, since it comes

@@ -9,10 +9,12 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "common/base/status_macros.h"
+#include "common/config/candidates.h"
 #include "common/log/log.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/thread_pool_executor.h"
+#include "data_loader/candidates/make_candidate_list.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
 #include "data_loader/kafka/topic_stream.h"
@@ -47,6 +49,10 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   // may begin with it.
   runtime.SetDealtSink([&streams](const DealtPartition& dealt) { streams->Deal(dealt); });
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
+  // Before the run begins: embedding workers read the list when all have joined.
+  if (runtime.index() == 0 && NeedsCandidateList(job)) {
+    RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec()));
+  }
   RETURN_IF_ERROR(runtime.Join());
   // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));

@@ -15,7 +15,8 @@ namespace {
 // The sample counts of `from`; empty if the request has none. A rule that divides or clips by them
 // must not be given 0 for "not known", so a table that needs counts refuses an Update without them.
 absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
-                                                        const Buffer& payload, bool needed) {
+                                                        const Buffer& payload, bool needed,
+                                                        bool ordered) {
   absl::Span<const uint32_t> counts;
   if (from.has_counts()) {
     ASSIGN_OR_RETURN(counts, rpc::SectionView<uint32_t>(payload, from.counts(), from.num_keys(),
@@ -27,7 +28,8 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
         absl::StrCat("tables.counts: the update rule of table ", from.table(),
                      " needs the sample counts of its keys, and the request has none"));
   }
-  if (std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
+  // Of a step's parts, which share their candidates, the first one counts them.
+  if (!ordered && std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));
   }
@@ -78,9 +80,9 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
                      rpc::WireView(payload, from.gradients(), header.dtype(), num_keys * row_values,
                                    "tables.gradients"));
     gradients.push_back(values);
-    ASSIGN_OR_RETURN(
-        table.sample_counts,
-        SampleCounts(from, payload, ownership.tables[table.table].needs_sample_counts));
+    ASSIGN_OR_RETURN(table.sample_counts,
+                     SampleCounts(from, payload, ownership.tables[table.table].needs_sample_counts,
+                                  header.ordered()));
     named.AddSection(from.keys(), "tables.keys");
     named.AddSection(from.gradients(), "tables.gradients");
     named.AddSection(from.counts(), "tables.counts");

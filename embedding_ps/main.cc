@@ -20,9 +20,9 @@
 namespace satrap {
 namespace {
 
-constexpr rpc::Method kMethods[] = {rpc::kLookup,    rpc::kUpdate,     rpc::kBeginCut,
-                                    rpc::kAwaitCut,  rpc::kAbandonCut, rpc::kLoadTables,
-                                    rpc::kTableStats};
+constexpr rpc::Method kMethods[] = {rpc::kLookup,     rpc::kUpdate,    rpc::kApplyStep,
+                                    rpc::kBeginCut,   rpc::kAwaitCut,  rpc::kAbandonCut,
+                                    rpc::kLoadTables, rpc::kTableStats};
 
 // Of the threads that write cuts: lower than that of the threads that serve.
 constexpr int kDiskNiceness = 10;

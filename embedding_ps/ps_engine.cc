@@ -14,6 +14,7 @@
 #include "common/rpc/payload.h"
 #include "embedding_ps/decoded_lookup.h"
 #include "embedding_ps/preload.h"
+#include "embedding_ps/table_sweep.h"
 
 namespace satrap {
 namespace {
@@ -48,12 +49,6 @@ rpc::Message Done() {
   return rpc::MessageOf(answer);
 }
 
-rpc::Message UpdateDone() {
-  UpdateAnswerHeader header;
-  header.set_outcome(OUTCOME_DONE);
-  return rpc::MessageOf(header);
-}
-
 absl::Status CheckStep(const StepHeader& step) {
   if (!(step.normalizer() > 0 && std::isfinite(step.normalizer()))) {
     return absl::InvalidArgumentError(
@@ -76,16 +71,6 @@ TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
     ownership.tables[i].needs_part_share = tables[i]->needs_part_share();
   }
   return ownership;
-}
-
-// `part_share`: 1 for all parts of a step at once.
-StepContext ContextOf(const StepHeader& header, double part_share) {
-  StepContext context;
-  context.step = static_cast<int64_t>(header.step());
-  context.normalizer = header.normalizer();
-  context.learning_rate_factor = header.learning_rate_factor();
-  context.part_share = part_share;
-  return context;
 }
 
 uint64_t CountBits(absl::Span<const uint8_t> bytes) {
@@ -130,6 +115,9 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       update_receiver_(
           ReceiverOptions(options, job.nn_worker().replicas(), rpc::Keeping::kUntilClosed),
           options.executor),
+      apply_receiver_(
+          ReceiverOptions(options, job.nn_worker().replicas(), rpc::Keeping::kUntilClosed),
+          options.executor),
       begin_cut_receiver_(RankZero(options), options.executor),
       await_cut_receiver_(RankZero(options), options.executor),
       abandon_cut_receiver_(RankZero(options), options.executor),
@@ -146,6 +134,15 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
           Update(call, std::move(header), std::move(payload));
+        });
+    return;
+  }
+  if (method == rpc::kApplyStep) {
+    apply_receiver_.Receive<ApplyStepHeader>(
+        std::move(request), std::move(respond),
+        [this](const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&) {
+          options_.executor->Post(
+              [this, call, header = std::move(header)] { RunApplyStep(call, header); });
         });
     return;
   }
@@ -191,7 +188,8 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     load_receiver_.Receive<LoadTablesRequest>(
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, const LoadTablesRequest& load, Buffer) {
-          LoadTables(load.directory(), [call](absl::StatusOr<rpc::Message> answer) {
+          const bool from_model = job_.action() == JobConfig::TRAIN && !job_.init_from().empty();
+          LoadTables(load.directory(), from_model, [call](absl::StatusOr<rpc::Message> answer) {
             call.Finish(std::move(answer));
           });
         });
@@ -309,7 +307,7 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
   }
   ++updates_;
   data_time_.Add(update.data_time_ms);
-  FinishUpdate(call, UpdateDone());
+  FinishUpdate(call, Done<UpdateAnswerHeader>());
 }
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
@@ -328,48 +326,70 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   absl::Status status;
   {
     MutexLock lock(&mutex_);
-    status = collector_.Add(header.step(), header.part(), {std::move(update), call});
+    // Only with gradient_clip_norm can all parts of a step be answered before it is applied.
+    if (applied_steps_ < collector_.step()) {
+      status = absl::InvalidArgumentError(absl::StrCat(
+          "step.step: an Update while step ", applied_steps_, " waits for its clip_factor"));
+    } else {
+      status = collector_.Add(header.step(), header.part(), {std::move(update), call});
+    }
     if (status.ok()) complete = collector_.TakeIfComplete();
   }
   if (!status.ok()) {
     FinishUpdate(call, status);
     return;
   }
-  if (complete.has_value()) ApplyStep(*complete);
+  if (!complete.has_value()) return;
+  // Runs once for each step, on the thread that brought its last part. No other step can be under
+  // way: a rank sends the Update of the next step only after this one is answered.
+  StepSum sum = SumStep(*std::move(complete), ownership_);
+  if (job_.gradient_clip_norm() > 0 && sum.header.finite()) return TellSquares(std::move(sum));
+  ApplySum(std::move(sum), /*clip_factor=*/1, [this](const StepSum& applied) {
+    for (const StepCollector::Part& part : applied.parts) {
+      FinishUpdate(part.call, Done<UpdateAnswerHeader>());
+    }
+  });
 }
 
-// Runs once for each step, on the thread that brought its last part. No other step can be under
-// way: a rank sends the Update of the next step only after this one is answered.
-void PsEngine::ApplyStep(const StepCollector::Complete& step) {
-  // A step that is not finite changes no values but counts as applied. A single part needs no
-  // sums, so its gradients are applied where they arrived.
-  const StepContext context = ContextOf(step.header, /*part_share=*/1);
-  if (step.header.finite() && step.parts.size() == 1) {
-    for (const TableGradient& table : step.parts[0].update.tables) {
-      Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
-    }
-  } else if (step.header.finite()) {
-    for (const SummedTable& table : SumParts(step.parts, ownership_)) {
-      Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
-    }
+// `part_share`: 1 for all parts of a step at once.
+StepContext PsEngine::ContextOf(const StepHeader& header, double part_share) {
+  StepContext context;
+  context.step = static_cast<int64_t>(header.step());
+  context.finite = header.finite();
+  context.normalizer = header.normalizer();
+  context.learning_rate_factor = header.learning_rate_factor();
+  context.part_share = part_share;
+  return context;
+}
+
+// A step that is not finite changes no values but counts as applied.
+void PsEngine::ApplySum(StepSum sum, float clip_factor,
+                        absl::AnyInvocable<void(const StepSum&)> done) {
+  StepContext context = ContextOf(sum.header, /*part_share=*/1);
+  context.clip_factor = clip_factor;
+  for (const TableGradient& table : sum.tables) {
+    Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
   }
-  updates_ += step.parts.size();
-  for (const StepCollector::Part& part : step.parts) data_time_.Add(part.update.data_time_ms);
-  // In this order: a rank that has its answer may send a Lookup of the next step at once, and that
-  // Lookup is refused unless this step is counted.
-  {
-    MutexLock lock(&mutex_);
-    ++applied_steps_;
-  }
-  for (const StepCollector::Part& part : step.parts) {
-    FinishUpdate(part.call, UpdateDone());
-  }
+  // Rows that the step does not hold come last, and before the answers: the next step's Lookups see
+  // them.
+  SweepTables(tables_, context, job_.embedding_ps().threads(), options_.executor,
+              [this, sum = std::move(sum), done = std::move(done)]() mutable {
+                updates_ += sum.parts.size();
+                for (const auto& part : sum.parts) data_time_.Add(part.update.data_time_ms);
+                // Before any answer: a rank that has its answer may send a Lookup of the next step
+                // at once, and that Lookup is refused unless this step is counted.
+                {
+                  MutexLock lock(&mutex_);
+                  ++applied_steps_;
+                }
+                done(sum);
+              });
 }
 
 void PsEngine::Apply(const StepContext& context, int table, absl::Span<const uint64_t> keys,
                      absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts) {
   rows_created_ += tables_[table]->Update(keys, gradients, sample_counts, context);
-  update_keys_ += keys.size();
+  if (!tables_[table]->config().frozen()) update_keys_ += keys.size();
 }
 
 void PsEngine::Preload() {

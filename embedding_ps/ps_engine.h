@@ -6,7 +6,9 @@
 //   Update  window of the rank ->
 //             unordered: applied as it comes (executor), then answered
 //             ordered: collected; when all parts of the step are there, they are summed in part
-//                      order and applied (executor), then all are answered
+//                      order and applied (executor), then all are answered. With
+//                      gradient_clip_norm they are answered with squares first, and ApplyStep, in
+//                      another window of the rank, applies the step (executor)
 //   BeginCut  window of rank 0 -> (executor) marks all rows, which are then written in the
 //           background (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once
 //           the tables were restored. With hold_updates Updates wait until the rows are written.
@@ -38,9 +40,11 @@
 #include "common/thread/executor.h"
 #include "common/thread/mutex.h"
 #include "embedding_ps/checkpoint/load_tables.h"
+#include "embedding_ps/clipped_step.h"
 #include "embedding_ps/decoded_update.h"
 #include "embedding_ps/latest_time.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "embedding_ps/ps_counts.h"
 #include "embedding_ps/ps_cuts.h"
 #include "embedding_ps/step_collector.h"
 #include "embedding_ps/table/embedding_table.h"
@@ -68,16 +72,7 @@ class PsEngine final : public rpc::Handler {
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
 
-  struct Counts {
-    uint64_t lookup_keys = 0;
-    uint64_t absent_keys = 0;  // of them
-    uint64_t updates = 0;      // applied
-    uint64_t update_keys = 0;
-    uint64_t rows_created = 0;
-    absl::optional<int64_t>
-        data_time_ms;  // the latest of the Updates applied; nullopt: none had one
-    PsCuts::Counts cuts;
-  };
+  using Counts = PsCounts;
 
   // INVALID_ARGUMENT as EmbeddingTable::Create. Executors, file system and kill points are not
   // owned; they must outlive the engine, and the engine the executors' tasks.
@@ -104,15 +99,18 @@ class PsEngine final : public rpc::Handler {
                        const DecodedUpdate& update);
   void UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader& header,
                      DecodedUpdate update);
-  void ApplyStep(const StepCollector::Complete& step);
-  // Answers an Update that the window has admitted.
+  void ApplySum(StepSum sum, float clip_factor, absl::AnyInvocable<void(const StepSum&)> done);
+  void TellSquares(StepSum sum);
+  void AwaitApplyStep(StepSum sum, const ExactSum& squares);
+  void RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeader& header);
+  static StepContext ContextOf(const StepHeader& header, double part_share);
   void FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer);
   void Apply(const StepContext& context, int table, absl::Span<const uint64_t> keys,
              absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts);
   void RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
-  void LoadTables(const std::string& directory, rpc::Callback done);
+  void LoadTables(const std::string& directory, bool from_model, rpc::Callback done);
   void OnLoaded(const LoadResult& result, bool is_first);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
 
@@ -122,17 +120,18 @@ class PsEngine final : public rpc::Handler {
   const bool ordered_;
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
   rpc::CallReceiver lookup_receiver_;                          // of embedding workers
-  rpc::CallReceiver update_receiver_;  // of ranks, whose numbers embedding workers pass on
+  rpc::CallReceiver update_receiver_, apply_receiver_;  // of ranks: their numbers are passed on
   // Of rank 0.
   rpc::CallReceiver begin_cut_receiver_, await_cut_receiver_, abandon_cut_receiver_, load_receiver_;
   PsCuts cuts_;
 
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
+  ClippedStep clipped_ GUARDED_BY(mutex_);
   // Ordered steps that the tables have: collector_.step(), less the one that is being applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   // A load or a cut may begin while no Update is open, and an Update while no load runs.
-  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted by a window and not yet answered
+  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; and a step that waits
   bool loading_ GUARDED_BY(mutex_) = false;
   bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
   bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by an Update, a cut or a load

@@ -108,6 +108,7 @@ class PsEngineCutTest : public testing::Test {
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);
     SavedTable* table = manifest.add_tables();
+    table->set_name(job_.tables(0).name());
     table->set_id(kTable);
     table->set_fingerprint(TableFingerprint(job_.tables(0)));
     for (const SavedFile& file : answer.files()) *manifest.add_table_files() = file;
@@ -320,6 +321,45 @@ TEST_F(PsEngineCutTest, ALoadThatIsTheFirstThingOfATrainingForbidsNoCut) {
   Commit(*Await(1));
   ASSERT_TRUE(Load().ok()) << "the best cut, for the test pass";
   EXPECT_EQ(BeginCut(2).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
+  SaveACut();
+  JobConfig job = job_;
+  job.set_init_from("runs/before");
+  job.mutable_warm_start()->add_only("another_table");
+  Begin(job);
+  ASSERT_TRUE(Load().ok());
+  EXPECT_EQ(Seven(), (Row{1, 1, 1}));
+  ASSERT_TRUE(Update({.5, .5, .5}).ok());
+  // The best cut, for the test pass: it is the run's own, and whole.
+  ASSERT_TRUE(Load().ok());
+  EXPECT_EQ(Seven(), (Row{0, 0, 0}));
+  // Another optimizer, which a cut of the run's own never has.
+  job.mutable_warm_start()->clear_only();
+  job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
+  Begin(job);
+  ASSERT_TRUE(Load().ok());
+  EXPECT_EQ(Seven(), (Row{0, 0, 0}));
+  EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition);
+  job.set_action(JobConfig::EVALUATE);
+  Begin(job);
+  EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition) << "it scores the model as it is";
+}
+
+TEST_F(PsEngineCutTest, RowsThatAJobBeginsWithAreThereAfterAWarmStart) {
+  SaveACut();
+  JobConfig job = job_;
+  job.set_init_from("runs/before");
+  FeatureConfig* feature = job.mutable_data()->add_features();
+  feature->set_name("user");
+  feature->set_table(job.tables(0).name());
+  feature->set_preload_ids(10);
+  Begin(job);
+  pss_->engine().Preload();
+  ASSERT_TRUE(Load().ok());
+  EXPECT_EQ(Seven(), (Row{0, 0, 0}));
+  EXPECT_EQ(pss_->engine().Stats()[0].rows(), 11u);
 }
 
 TEST_F(PsEngineCutTest, ALoadAbandonsACutThatIsBeingWritten) {

@@ -43,7 +43,7 @@ void PsEngine::ReleaseUpdates(uint64_t cut) {
   for (Task& update : held) options_.executor->Post(std::move(update));
 }
 
-void PsEngine::LoadTables(const std::string& directory, rpc::Callback done) {
+void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Callback done) {
   // Loads and Updates exclude each other without a lock held during either: whichever comes second
   // is refused. loading_ is set under the same lock that finds no open Update, so an Update that is
   // admitted later sees it.
@@ -62,7 +62,11 @@ void PsEngine::LoadTables(const std::string& directory, rpc::Callback done) {
     }
   }
   if (!refused.ok()) return done(refused);
+  // Of a run that starts from a model, the first load is that model's. Later ones are of the run's
+  // own cuts, which have all of its tables.
+  const bool warm = from_model && is_first;
   LoadOptions load;
+  if (warm) load.warm_start = job_.warm_start();
   for (const auto& table : tables_) load.tables.push_back(table.get());
   load.directory = directory;
   load.threads = job_.embedding_ps().threads();
@@ -70,14 +74,17 @@ void PsEngine::LoadTables(const std::string& directory, rpc::Callback done) {
       options_.load_executor != nullptr ? options_.load_executor : options_.disk_executor;
   load.file_system = options_.file_system;
   cuts_.AbandonAll(absl::AbortedError("the tables were loaded"));
-  satrap::LoadTables(load,
-                     [this, is_first, done = std::move(done)](const LoadResult& result) mutable {
-                       OnLoaded(result, is_first);
-                       if (!result.status.ok()) return done(result.status);
-                       LoadTablesAnswer answer;
-                       answer.set_outcome(OUTCOME_DONE);
-                       done(rpc::MessageOf(answer));
-                     });
+  satrap::LoadTables(
+      load, [this, is_first, warm, done = std::move(done)](const LoadResult& result) mutable {
+        // Before Updates are admitted. The model may lack rows that this job begins
+        // with.
+        if (warm && result.status.ok()) Preload();
+        OnLoaded(result, is_first);
+        if (!result.status.ok()) return done(result.status);
+        LoadTablesAnswer answer;
+        answer.set_outcome(OUTCOME_DONE);
+        done(rpc::MessageOf(answer));
+      });
 }
 
 void PsEngine::OnLoaded(const LoadResult& result, bool is_first) {
@@ -92,9 +99,10 @@ void PsEngine::OnLoaded(const LoadResult& result, bool is_first) {
 }
 
 void PsEngine::Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done) {
-  LoadTables(directory, [done = std::move(done)](absl::StatusOr<rpc::Message> answer) mutable {
-    done(answer.status());
-  });
+  LoadTables(directory, /*from_model=*/false,
+             [done = std::move(done)](absl::StatusOr<rpc::Message> answer) mutable {
+               done(answer.status());
+             });
 }
 
 }  // namespace satrap

@@ -22,20 +22,23 @@ JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
   return job;
 }
 
-// The limit is for the sum over the global batch: 4 samples * .25.
+// The limit is for the sum over the global batch: 4 samples * .25. It does not matter which part counts
+// them: a candidate, which all parts have, is counted by the first one.
 TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
-  Pss pss(CowClipJob(JobConfig::SYNC, 1));
-  Answers answers;
-  for (const uint32_t rank : {0, 1}) {
-    UpdateCall call = UpdateWithCounts(JobConfig::SYNC, rank, {7}, {kCounts[rank]}, {24, 32, 4});
-    call.header.mutable_step()->set_normalizer(8);
-    pss.Call(0, rpc::kUpdate, call.Message(), &answers);
+  for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{1, 3}, {4, 0}}) {
+    Pss pss(CowClipJob(JobConfig::SYNC, 1));
+    Answers answers;
+    for (const uint32_t rank : {0, 1}) {
+      UpdateCall call = UpdateWithCounts(JobConfig::SYNC, rank, {7}, {counts[rank]}, {24, 32, 4});
+      call.header.mutable_step()->set_normalizer(8);
+      pss.Call(0, rpc::kUpdate, call.Message(), &answers);
+    }
+    // The mean is (6, 8 | 1), of norms 10 and 1.
+    const std::vector<float> row = pss.Rows({7})[7];
+    EXPECT_FLOAT_EQ(row[0], -0.6f);
+    EXPECT_FLOAT_EQ(row[1], -0.8f);
+    EXPECT_FLOAT_EQ(row[2], -1);
   }
-  // The mean is (6, 8 | 1), of norms 10 and 1.
-  const std::vector<float> row = pss.Rows({7})[7];
-  EXPECT_FLOAT_EQ(row[0], -0.6f);
-  EXPECT_FLOAT_EQ(row[1], -0.8f);
-  EXPECT_FLOAT_EQ(row[2], -1);
 }
 
 // Each part is clipped to the share of the limit that its own count gives it.

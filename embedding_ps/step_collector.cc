@@ -22,7 +22,8 @@ absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, P
   if (arrived_ == 0) {
     header_ = header;
   } else if (header.normalizer() != header_.normalizer() || header.finite() != header_.finite() ||
-             header.learning_rate_factor() != header_.learning_rate_factor()) {
+             header.learning_rate_factor() != header_.learning_rate_factor() ||
+             header.dense_squares() != header_.dense_squares()) {
     return absl::InvalidArgumentError(absl::StrCat("step: parts of step ", step_, " disagree: '",
                                                    header_.ShortDebugString(), "' and '",
                                                    header.ShortDebugString(), "'"));
@@ -96,6 +97,22 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
     touched.push_back(std::move(sums[table]));
   }
   return touched;
+}
+
+StepSum SumStep(StepCollector::Complete step, const TableOwnership& ownership) {
+  StepSum sum;
+  sum.header = std::move(step.header);
+  sum.parts = std::move(step.parts);
+  if (!sum.header.finite()) return sum;
+  if (sum.parts.size() == 1) {
+    sum.tables = sum.parts[0].update.tables;
+    return sum;
+  }
+  sum.sums = SumParts(sum.parts, ownership);
+  for (const SummedTable& table : sum.sums) {
+    sum.tables.push_back({table.table, table.keys, table.gradients, table.sample_counts});
+  }
+  return sum;
 }
 
 }  // namespace satrap

@@ -38,7 +38,7 @@ class StepCollector {
 
   // Adds a part of step(). INVALID_ARGUMENT, with nothing changed, if the header names another
   // step, a part that does not exist or one that has arrived already, or if its normalizer,
-  // finite flag or learning-rate factor differs from that of the other parts.
+  // finite flag, learning-rate factor or dense squares differ from those of the other parts.
   absl::Status Add(const StepHeader& header, uint32_t part_index, Part part);
 
   // Once all parts have arrived: takes them, in part order, and begins the next step. nullopt
@@ -66,6 +66,17 @@ struct SummedTable {
 };
 std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
                                   const TableOwnership& ownership);
+
+// A complete step with its gradients. The spans of `tables` point into `parts` or `sums`; they stay
+// valid when a StepSum is moved.
+struct StepSum {
+  StepHeader header;
+  std::vector<StepCollector::Part> parts;
+  std::vector<SummedTable> sums;
+  std::vector<TableGradient> tables;  // of a step that is not finite none
+};
+// A single part needs no sums, so its gradients stay where they arrived.
+StepSum SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/batch/transfer.h"
+#include "common/config/candidates.h"
 #include "common/config/job_config.h"
 #include "common/numeric/hash.h"
 
@@ -45,6 +46,7 @@ EmbeddingLayout EmbeddingLayout::Make(const JobConfig& job) {
     (layout.features.back().pooled ? table.has_pooled : table.has_rows) = true;
     AddToIdSpace(layout.features, static_cast<int>(layout.features.size()) - 1, &table);
   }
+  layout.candidate_feature = CandidateFeatureOf(job);
   return layout;
 }
 

@@ -9,6 +9,7 @@
 #include "common/batch/part_placement.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
+#include "embedding_worker/clipped_push.h"
 #include "embedding_worker/gradient_push.h"
 #include "embedding_worker/part_lookup.h"
 
@@ -79,11 +80,16 @@ absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> EmbeddingWorkerEngine::Cr
     return absl::InvalidArgumentError(absl::StrCat(
         options.ps.size(), " channels to ", job.embedding_ps().replicas(), " embedding PSs"));
   }
-  return std::unique_ptr<EmbeddingWorkerEngine>(new EmbeddingWorkerEngine(job, std::move(options)));
+  ASSIGN_OR_RETURN(auto candidates,
+                   CandidateSource::Create(job, std::exchange(options.candidates, {})));
+  return std::unique_ptr<EmbeddingWorkerEngine>(
+      new EmbeddingWorkerEngine(job, std::move(options), std::move(candidates)));
 }
 
-EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options options)
+EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options options,
+                                             std::unique_ptr<const CandidateSource> candidates)
     : layout_(EmbeddingLayout::Make(job)),
+      candidates_(std::move(candidates)),
       options_(std::move(options)),
       mode_(job.mode()),
       num_workers_(job.embedding_worker().replicas()),
@@ -91,6 +97,7 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
       num_ranks_(job.nn_worker().replicas()),
       nn_dtype_(job.embedding_worker().wire_dtype()),
       ps_dtype_(job.embedding_ps().wire_dtype()),
+      clip_norm_(job.gradient_clip_norm()),
       ps_(options_.executor, options_.ps, options_.envelope, static_cast<uint32_t>(options_.index),
           options_.timeouts),
       puts_(ReceiverOptions(options_, num_loaders_), options_.executor),
@@ -170,7 +177,7 @@ void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHe
   // requests the part, and a malformed part is refused at once.
   std::unique_ptr<PlanScratch> scratch = TakeScratch();
   absl::StatusOr<PlannedPart> part =
-      PlannedPart::Make(layout_, header, std::move(payload), scratch.get());
+      PlannedPart::Make(layout_, header, std::move(payload), scratch.get(), candidates_.get());
   ReturnScratch(std::move(scratch));
   if (!part.ok()) return call.Finish(part.status());
 
@@ -331,6 +338,10 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     return call.Finish(
         absl::InvalidArgumentError("step: a push needs a step and a finite normalizer over 0"));
   }
+  if (clip_norm_ > 0 && header.step().finite() && !(header.step().dense_squares() >= 0)) {
+    return call.Finish(absl::InvalidArgumentError(absl::StrCat(
+        "step.dense_squares: must not be negative, got ", header.step().dense_squares())));
+  }
   absl::StatusOr<Outstanding> outstanding;
   {
     MutexLock lock(&mutex_);
@@ -353,11 +364,11 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
   if (!released.ok()) return call.Finish(released);
 
-  auto applied = [this, call, values = updates->gradient_values,
-                  losses = updates->losses](absl::StatusOr<std::vector<rpc::Message>> answers) {
-    if (!answers.ok()) {
-      options_.on_failure(answers.status());
-      return call.Finish(answers.status());
+  auto pushed = [this, call, values = updates->gradient_values, losses = updates->losses](
+                    const absl::Status& status, PushGradientsAnswerHeader answer) {
+    if (!status.ok()) {
+      options_.on_failure(status);
+      return call.Finish(status);
     }
     {
       MutexLock lock(&mutex_);
@@ -366,12 +377,25 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
       counts_.losses.Add(losses);
     }
     Reach(KillPoint::WORKER_AFTER_UPDATE, options_.kill_points);
-    call.Finish(Done<PushGradientsAnswerHeader>());
+    answer.set_outcome(OUTCOME_DONE);
+    call.Finish(rpc::MessageOf(answer));
   };
   Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
   // A part without keys (of zero samples, or not finite) needs no PS in hybrid mode.
-  if (updates->requests.empty()) return applied(std::vector<rpc::Message>());
-  ps_.Update(header.call(), std::move(updates->requests), std::move(applied));
+  if (updates->requests.empty()) return pushed(absl::OkStatus(), {});
+  // A step that is not finite changes nothing, so its first half is all of it.
+  const bool clips = clip_norm_ > 0 && header.step().finite();
+  ps_.Update(header.call(), std::move(updates->requests),
+             [this, clips, pushed = std::move(pushed), id = header.call(),
+              step = header.step()](const absl::StatusOr<std::vector<rpc::Message>>& answers) {
+               if (!clips || !answers.ok()) return pushed(answers.status(), {});
+               ClipStep(&ps_, clip_norm_, id, step, *answers,
+                        [pushed](const absl::StatusOr<double>& squares) {
+                          PushGradientsAnswerHeader answer;
+                          if (squares.ok()) answer.set_squares(*squares);
+                          pushed(squares.status(), answer);
+                        });
+             });
 }
 
 // ---- Bookkeeping

@@ -1,7 +1,6 @@
 // The EmbeddingWorkerEngine serves loaders and NN workers: it takes parts (PutBatch), plans them,
-// hands each to the rank that requests it (NextBatch) with the rows of its ids, and turns its
-// gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules,
-// stream_queue.h the order of parts.
+// hands each to the rank that requests it (NextBatch) with the rows of its ids, and turns its gradients into
+// updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules, stream_queue.h the order of parts.
 //
 //   PutBatch       window -> plan * -> StreamQueue: accepted, or held while the queue is full
 //   NextBatch      window -> StreamQueue: a part, or waiting -> Lookup to the PSs * -> answer *
@@ -9,14 +8,12 @@
 //   Ack            window -> answer
 //
 // Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
-// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the
-// calls that loaders keep open; outstanding parts (handed out, neither pushed nor released) by the
-// ranks' permits; kept answers by the calls that ranks keep open.
+// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the calls that loaders
+// keep open; outstanding parts (neither pushed nor released) by the ranks' permits; kept answers by ranks' open calls.
 //
-// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job
-// or generation is answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be
-// reached or breaks the contract is reported to the FailureSink, and the call that needed it gets
-// the error.
+// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job or generation is
+// answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be reached or breaks the contract is
+// reported to the FailureSink, and the call that needed it gets the error.
 //
 // Thread-safe. Never blocks; callbacks run outside the lock.
 
@@ -31,6 +28,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "common/candidates/candidate_list.h"
 #include "common/role/kill_points.h"
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/payload.h"
@@ -38,6 +36,7 @@
 #include "common/rpc/timeouts.h"
 #include "common/thread/executor.h"
 #include "common/thread/mutex.h"
+#include "embedding_worker/candidates/part_candidates.h"
 #include "embedding_worker/embedding_layout.h"
 #include "embedding_worker/planned_part.h"
 #include "embedding_worker/ps_fan_out.h"
@@ -56,7 +55,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     std::vector<rpc::Channel*> ps;  // by index of the embedding PS
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
-    RunPosition position;  // from which the train stream goes on; empty: from the beginning
+    CandidateList candidates;  // of a job that needs one (NeedsCandidateList)
+    RunPosition position;      // from which the train stream goes on; empty: from the beginning
     KillPoints* kill_points = nullptr;             // null: none
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
     // Changed only by the simulation, which shows that the other scope deadlocks.
@@ -64,10 +64,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   };
 
   struct Progress {
-    size_t accepted_parts = 0;  // of all streams; so are the next three
-    size_t held_puts = 0;
-    size_t waiting_requests = 0;
-    size_t outstanding_parts = 0;
+    size_t accepted_parts = 0, held_puts = 0;  // of all streams; so are the next two
+    size_t waiting_requests = 0, outstanding_parts = 0;
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
     uint64_t ids = 0, keys = 0;
     uint64_t pushes = 0;           // applied so far
@@ -75,9 +73,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     rpc::WireLosses losses;
   };
 
-  // INVALID_ARGUMENT if there are not as many channels as PSs. Nothing in `options` is owned; all
-  // must outlive the engine, and the engine its tasks and calls. REQUIRES: a validated job,
-  // defaults resolved
+  // INVALID_ARGUMENT if there are not as many channels as PSs, or the candidates do not serve. Nothing in `options`
+  // is owned; all must outlive the engine, and the engine its tasks and calls. REQUIRES: a validated job
   static absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> Create(const JobConfig& job,
                                                                        Options options);
 
@@ -94,7 +91,8 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     uint32_t rank;
   };
 
-  EmbeddingWorkerEngine(const JobConfig& job, Options options);
+  EmbeddingWorkerEngine(const JobConfig& job, Options options,
+                        std::unique_ptr<const CandidateSource> candidates);
 
   void RunPutBatch(const PendingAnswer& call, PutBatchHeader header, Buffer payload);
   void RunNextBatch(const PendingAnswer& call, NextBatchHeader header, Buffer payload);
@@ -124,6 +122,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   bool IsOrdered(Stream stream) const { return stream == TRAIN_STREAM && mode_ == JobConfig::SYNC; }
 
   const EmbeddingLayout layout_;
+  const std::unique_ptr<const CandidateSource> candidates_;  // null: none are drawn
   const Options options_;
   const JobConfig::Mode mode_;
   const int num_workers_;
@@ -131,6 +130,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   const int num_ranks_;
   const WireDtype nn_dtype_;  // to and from NN workers
   const WireDtype ps_dtype_;  // to PSs
+  const float clip_norm_;     // of all gradients of a step (clipped_push.h); 0: none
   PsFanOut ps_;
   rpc::CallReceiver puts_;  // of loaders; the next three of ranks
   rpc::CallReceiver nexts_;

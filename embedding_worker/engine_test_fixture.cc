@@ -59,6 +59,13 @@ void FakePs::Call(const rpc::Method& method, rpc::Message request, int64_t, rpc:
     answer = Lookup(request);
   } else if (method == rpc::kUpdate) {
     answer = Update(request);
+  } else if (method == rpc::kApplyStep && !apply_error.ok()) {
+    answer = apply_error;
+  } else if (method == rpc::kApplyStep) {
+    EXPECT_TRUE(apply_steps.emplace_back().ParseFromString(request.header));
+    ApplyStepAnswerHeader applied;
+    applied.set_outcome(OUTCOME_DONE);
+    answer = rpc::Message{applied.SerializeAsString(), Buffer()};
   }
   // Later, as over a network: the engine must not rely on an answer within its call.
   executor_->Post(
@@ -121,6 +128,7 @@ rpc::Message FakePs::Update(const rpc::Message& request) {
   updates.push_back(std::move(seen));
   UpdateAnswerHeader answer;
   answer.set_outcome(OUTCOME_DONE);
+  if (squares >= 0) answer.set_squares(squares);
   return {answer.SerializeAsString(), Buffer()};
 }
 
@@ -140,6 +148,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
   envelope_.set_run_id(kTestRunId);
   options.envelope = envelope_;
   options.position = position_;
+  options.candidates = candidates_;
   options.kill_points = kill_points_;
   options.executor = &executor_;
   options.on_failure = [this](absl::Status status) { failures_.push_back(std::move(status)); };

@@ -51,10 +51,13 @@ class FakePs final : public rpc::Channel {
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override;
 
-  absl::Status error;  // the answer to everything, unless OK
+  absl::Status error;        // the answer to everything, unless OK
+  absl::Status apply_error;  // that to ApplyStep, unless OK
+  double squares = -1;       // in the answer to an Update; < 0: none
   bool answer_one_row_less = false;
   std::vector<LookupHeader> lookups;
   std::vector<SeenUpdate> updates;
+  std::vector<ApplyStepHeader> apply_steps;  // those without an error
 
  private:
   rpc::Message Lookup(const rpc::Message& request);
@@ -126,6 +129,7 @@ class EngineTest : public testing::Test {
 
   Envelope envelope_;
   RunPosition position_;  // of the engine that Start makes; so is the next
+  CandidateList candidates_;
   KillPoints* kill_points_ = nullptr;
   ManualExecutor executor_;
   uint64_t oldest_open_ = 1;

@@ -289,5 +289,74 @@ TEST_F(EngineTest, AnUpdateCarriesTheLatestTimeOfItsPartsRecords) {
   EXPECT_EQ(without, static_cast<int>(Updates().size() - before)) << "its records have no time";
 }
 
+// Items are those of feature "c", the only one of table "u".
+class CandidateEngineTest : public EngineTest {
+ protected:
+  JobConfig CandidateJob() {
+    JobConfig job = TestJob();
+    CandidatesConfig* const candidates = job.mutable_model()->mutable_candidates();
+    candidates->set_feature("c");
+    candidates->set_count(3);
+    candidates->set_sampler(CandidatesConfig::UNIFORM);
+    candidates_ = {{5, 100, 200}, {9, 5, 1}};
+    return job;
+  }
+};
+
+TEST_F(CandidateEngineTest, TheAnswerHoldsTheCandidatesAndTheirUpdatesAddUp) {
+  Start(CandidateJob());
+  PutTwoSamples(1);
+  const Reply reply = Next(1, 1);
+  const auto header = HeaderOf<NextBatchAnswerHeader>(reply);
+  const Buffer& payload = (**reply)->payload;
+  ASSERT_TRUE(header.has_candidates());
+  const CandidateRows& candidates = header.candidates();
+  ASSERT_EQ(candidates.num_candidates(), 3u);
+  // All three items, each once, in some order: id 5 is that of both samples, and one row.
+  const auto rows = rpc::SectionView<uint32_t>(payload, candidates.indices(), 3, "indices");
+  ASSERT_TRUE(rows.ok());
+  EXPECT_THAT(*rows, testing::UnorderedElementsAre(0, 1, 2));
+  const TableRows& table = header.tables(1);
+  EXPECT_EQ(table.num_rows(), 3u);
+  // One of three draws without repeats, or a part of more draws: always 1.
+  EXPECT_THAT(Decoded(payload, candidates.log_q(), F32),
+              testing::Each(testing::AllOf(testing::Gt(-1.0f), testing::Le(1e-6f))));
+  EXPECT_EQ(Decoded(payload, candidates.positive_log_q(), F32).size(), 2u);
+  const std::vector<float> values = Decoded(payload, table.values(), header.dtype());
+  Push(1, 1, PushOf(header));
+  ByKey<uint32_t> counts;
+  for (const FakePs::SeenUpdate& update : Updates()) {
+    counts.insert(update.counts.begin(), update.counts.end());
+  }
+  EXPECT_EQ((counts[{9, KeyIn("c", 5)}]), 3u) << "two samples and a candidate";
+  EXPECT_EQ((counts[{9, KeyIn("c", 100)}]), 1u);
+  EXPECT_EQ((counts[{9, KeyIn("c", 200)}]), 1u);
+  EXPECT_THAT(failures_, IsEmpty());
+}
+
+TEST_F(CandidateEngineTest, EvaluationsHaveNone) {
+  Start(CandidateJob());
+  Put(1, TwoSamples(VALID_STREAM, 0, 0));
+  EXPECT_FALSE(HeaderOf<NextBatchAnswerHeader>(Next(1, 1, 0, 0, VALID_STREAM)).has_candidates());
+}
+
+TEST_F(CandidateEngineTest, ASampleWithoutExactlyOneItemIsRefused) {
+  Start(CandidateJob());
+  const Reply reply =
+      Put(1, MakePart(TRAIN_STREAM, 0, 0, 1, {{1}, {7}, {1}, {5, 6}}, {{}, {}, {}, {0, 2}}));
+  ASSERT_TRUE(reply->has_value());
+  EXPECT_EQ((*reply)->status().message(),
+            "features[3] (c): model.candidates needs one id a sample");
+}
+
+TEST_F(CandidateEngineTest, AListThatIsTooShortIsRefused) {
+  const JobConfig job = CandidateJob();
+  EmbeddingWorkerEngine::Options options;
+  options.ps = {nullptr, nullptr};
+  options.candidates = {{5, 100}, {1, 1}};
+  EXPECT_EQ(EmbeddingWorkerEngine::Create(job, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace satrap

@@ -49,6 +49,11 @@ class PlanMaker {
  private:
   using Occurrence = PlanScratch::Occurrence;
 
+  // Candidates come behind the features of their id space.
+  bool HasCandidates(const std::vector<int>& group) const {
+    return std::find(group.begin(), group.end(), layout_.candidate_feature) != group.end();
+  }
+
   uint64_t IdSpaceOf(const std::vector<int>& group) const {
     return layout_.features[group.front()].id_space_hash;
   }
@@ -63,6 +68,9 @@ class PlanMaker {
         for (uint64_t id : ids_.features[feature].ids)
           ++begins_[PartitionOf(KeyOf(id, id_space_hash))];
       }
+      if (!HasCandidates(group)) continue;
+      num_ids += ids_.candidates.size();
+      for (uint64_t id : ids_.candidates) ++begins_[PartitionOf(KeyOf(id, id_space_hash))];
     }
     uint32_t begin = 0;
     for (uint32_t& entry : begins_) begin += std::exchange(entry, begin);
@@ -74,13 +82,26 @@ class PlanMaker {
     for (const std::vector<int>& group : table.id_spaces) {
       if (group.size() == 1) {
         ScatterSamples(group.front(), IdSpaceOf(group), 0, ids_.samples);
-        continue;
+      } else {
+        // Sample by sample, so that a key that two features of a sample share is seen twice in a row
+        // and counted once.
+        for (size_t s = 0; s < ids_.samples; ++s) {
+          for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1);
+        }
       }
-      // Sample by sample, so that a key that two features of a sample share is seen twice in a row
-      // and counted once.
-      for (size_t s = 0; s < ids_.samples; ++s) {
-        for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1);
-      }
+      if (HasCandidates(group)) ScatterCandidates(IdSpaceOf(group));
+    }
+  }
+
+  // Each counts as a sample of its own, or as none.
+  void ScatterCandidates(uint64_t id_space_hash) {
+    const size_t first = plan_.feature_begins.back();
+    for (size_t j = 0; j < ids_.candidates.size(); ++j) {
+      const uint64_t key = KeyOf(ids_.candidates[j], id_space_hash);
+      const uint32_t sample =
+          ids_.counts_candidates ? static_cast<uint32_t>(ids_.samples + j) : kNoSample;
+      scratch_.occurrences_[begins_[PartitionOf(key)]++] = {key, static_cast<uint32_t>(first + j),
+                                                            sample};
     }
   }
 
@@ -136,7 +157,9 @@ class PlanMaker {
       ++num_keys;
     }
     // Samples are counted, not ids: a key's occurrences in one sample come one after another.
-    table->counts[row] += scratch_.last_samples_[row] != occurrence.sample ? 1 : 0;
+    const bool counts =
+        scratch_.last_samples_[row] != occurrence.sample && occurrence.sample != kNoSample;
+    table->counts[row] += counts ? 1 : 0;
     scratch_.last_samples_[row] = occurrence.sample;
     return num_keys;
   }
@@ -201,6 +224,8 @@ class PlanMaker {
         for (size_t i = plan_.feature_begins[feature]; i < plan_.feature_begins[feature + 1]; ++i)
           visit(plan_.rows[i]);
       }
+      if (!HasCandidates(group)) continue;
+      for (size_t i = plan_.feature_begins.back(); i < plan_.rows.size(); ++i) visit(plan_.rows[i]);
     }
   }
 
@@ -227,10 +252,13 @@ absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const
                      absl::StrCat("features[", f, "] (", layout.features[f].name, ")")));
     plan.feature_begins.push_back(plan.feature_begins.back() + ids.features[f].ids.size());
   }
-  if (plan.feature_begins.back() >= kNoSample || ids.samples >= kNoSample) {
+  const size_t candidates = ids.candidates.size();
+  if (plan.feature_begins.back() + candidates >= kNoSample ||
+      ids.samples + candidates >= kNoSample) {
     return absl::InvalidArgumentError("features: 2^32 ids or more in one part");
   }
-  plan.rows.resize(plan.feature_begins.back());
+  CHECK(candidates == 0 || layout.candidate_feature >= 0);
+  plan.rows.resize(plan.feature_begins.back() + candidates);
   plan.tables.resize(layout.tables.size());
   PlanMaker maker(layout, ids, scratch, &plan);
   for (size_t t = 0; t < layout.tables.size(); ++t) maker.MakeTable(static_cast<int>(t));
@@ -240,6 +268,10 @@ absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const
 absl::Span<const uint32_t> LookupPlan::RowsOf(int feature) const {
   const size_t begin = feature_begins[feature];
   return absl::Span<const uint32_t>(rows.data() + begin, feature_begins[feature + 1] - begin);
+}
+
+absl::Span<const uint32_t> LookupPlan::RowsOfCandidates() const {
+  return absl::MakeConstSpan(rows).subspan(feature_begins.back());
 }
 
 LookupPlan::KeyRange LookupPlan::KeyRangeOf(int table, int ps, int num_ps) const {

@@ -30,6 +30,10 @@ struct JaggedIds {
   };
   size_t samples = 0;
   std::vector<Feature> features;
+  // Of the layout's candidate feature; they belong to the part. Where they are counted, a key's count
+  // grows by 1 for each; where all parts of a batch have the same ones, the first part counts them.
+  absl::Span<const uint64_t> candidates;
+  bool counts_candidates = true;
 };
 
 // Working memory for making plans, reused from plan to plan. For one thread at a time.
@@ -49,8 +53,9 @@ class PlanScratch {
 struct LookupPlan {
   struct Table {
     std::vector<uint64_t> keys;
-    std::vector<uint32_t> counts;  // samples of the part that hold the key
-    // The rows that are sent to the NN worker: those that ROWS features refer to. `sent` lists them
+    // Samples of the part that hold the key, and candidates that are it and are counted here.
+    std::vector<uint32_t> counts;
+    // The rows that are sent to the NN worker: those that ROWS features and candidates refer to. `sent` lists them
     // in ascending order, as indices into `keys`. It is empty if all keys are sent.
     size_t num_sent = 0;
     std::vector<uint32_t> sent;
@@ -65,11 +70,12 @@ struct LookupPlan {
   size_t samples = 0;
   std::vector<Table> tables;  // as in the layout
   // One entry for each id, feature after feature: an index into `keys` for POOLED features, into
-  // the rows that are sent for ROWS features.
+  // the rows that are sent for ROWS features. Behind them, as for a ROWS feature, the candidates.
   std::vector<uint32_t> rows;
   std::vector<size_t> feature_begins;  // [features + 1], in `rows`
 
   absl::Span<const uint32_t> RowsOf(int feature) const;
+  absl::Span<const uint32_t> RowsOfCandidates() const;
 
   // The keys of `table` that belong to the PS.
   KeyRange KeyRangeOf(int table, int ps, int num_ps) const;

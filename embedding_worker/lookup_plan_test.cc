@@ -224,6 +224,78 @@ TEST(LookupPlan, APartOfNoSamplesHasNoKeys) {
   EXPECT_EQ(plan.KeyRangeOf(0, 1, 2).size(), 0u);
 }
 
+// Of the id space of "a" and "b", and of a table that "c" reads, too.
+TEST(LookupPlan, CandidatesAreRowsLikeThoseOfTheirFeature) {
+  EmbeddingLayout layout = EmbeddingLayout::Make(Job());
+  layout.candidate_feature = 0;
+  const Part part = {2, {{1, 2}, {3, 1}, {5, 2}, {1, 1}}, {{}, {}, {}, {}}};
+  const std::vector<uint64_t> candidates = {2, 9, 1, 9};
+  JaggedIds ids = part.View();
+  ids.candidates = candidates;
+  PlanScratch scratch;
+  const auto plan = LookupPlan::Make(layout, ids, &scratch);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto key = [&](uint64_t id) { return KeyOf(id, layout.features[0].id_space_hash); };
+  const LookupPlan::Table& table = plan->tables[0];
+  const absl::Span<const uint32_t> rows = plan->RowsOfCandidates();
+  ASSERT_EQ(rows.size(), 4u);
+  for (size_t j = 0; j < rows.size(); ++j) EXPECT_EQ(table.keys[rows[j]], key(candidates[j])) << j;
+  EXPECT_EQ(rows[0], plan->RowsOf(0)[1]) << "an item of a sample is one row";
+  EXPECT_EQ(rows[2], plan->RowsOf(1)[1]) << "also in another feature";
+  EXPECT_EQ(plan->RowsOf(3).size(), 2u);
+  EXPECT_EQ(plan->NumIds(), 12u);
+  // Two samples have id 1, one has 2 and one 3; a candidate counts like a sample.
+  std::map<uint64_t, uint32_t> counts;
+  for (size_t i = 0; i < table.keys.size(); ++i) counts[table.keys[i]] = table.counts[i];
+  EXPECT_EQ(counts[key(1)], 3u);
+  EXPECT_EQ(counts[key(2)], 2u);
+  EXPECT_EQ(counts[key(3)], 1u);
+  EXPECT_EQ(counts[key(9)], 2u);
+  // A part that shares its candidates with the first part of the batch counts its samples alone.
+  ids.counts_candidates = false;
+  const auto other = LookupPlan::Make(layout, ids, &scratch);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->tables[0].keys, table.keys);
+  for (size_t i = 0; i < table.keys.size(); ++i) counts[table.keys[i]] = other->tables[0].counts[i];
+  EXPECT_EQ(counts[key(1)], 2u);
+  EXPECT_EQ(counts[key(2)], 1u);
+  EXPECT_EQ(counts[key(9)], 0u);
+}
+
+TEST(LookupPlan, TheRowsOfCandidatesAreSentBesideThoseOfPooledFeatures) {
+  JobConfig job = Job();
+  job.mutable_data()->mutable_features(2)->set_transfer(FeatureConfig::POOLED);
+  EmbeddingLayout layout = EmbeddingLayout::Make(job);
+  layout.candidate_feature = 0;
+  const Part part = {1, {{1}, {2}, {5}, {1}}, {{}, {}, {}, {}}};
+  const std::vector<uint64_t> candidates = {8, 1};
+  JaggedIds ids = part.View();
+  ids.candidates = candidates;
+  PlanScratch scratch;
+  const auto plan = LookupPlan::Make(layout, ids, &scratch);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const LookupPlan::Table& table = plan->tables[0];
+  EXPECT_EQ(table.num_sent, 3u) << "1, 2 and 8";
+  for (size_t j = 0; j < candidates.size(); ++j) {
+    EXPECT_EQ(table.keys[table.sent[plan->RowsOfCandidates()[j]]],
+              KeyOf(candidates[j], layout.features[0].id_space_hash));
+  }
+}
+
+TEST(LookupPlan, APartOfNoSamplesHasItsCandidates) {
+  EmbeddingLayout layout = EmbeddingLayout::Make(Job());
+  layout.candidate_feature = 3;
+  const Part part = {0, {{}, {}, {}, {}}, {{}, {}, {}, {}}};
+  const std::vector<uint64_t> candidates = {4, 5};
+  JaggedIds ids = part.View();
+  ids.candidates = candidates;
+  PlanScratch scratch;
+  const auto plan = LookupPlan::Make(layout, ids, &scratch);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->tables[1].keys.size(), 2u);
+  EXPECT_EQ(plan->RowsOfCandidates().size(), 2u);
+}
+
 TEST(LookupPlan, WrongOffsetsAreRefusedByName) {
   const EmbeddingLayout layout = EmbeddingLayout::Make(Job());
   PlanScratch scratch;

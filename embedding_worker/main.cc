@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/candidates/candidate_list.h"
+#include "common/config/candidates.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/hot_methods.h"
@@ -25,6 +27,10 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   options.position = runtime.position();
   options.kill_points = runtime.kill_points();
   options.on_failure = runtime.failure_sink();
+  // A loader has made the list before it joined.
+  if (NeedsCandidateList(runtime.job())) {
+    ASSIGN_OR_RETURN(options.candidates, ReadCandidateList(CandidateListPath(runtime.job())));
+  }
   for (int ps = 0; ps < runtime.job().embedding_ps().replicas(); ++ps) {
     options.ps.push_back(runtime.ChannelTo(EMBEDDING_PS, ps));
   }

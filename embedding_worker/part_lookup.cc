@@ -96,6 +96,7 @@ class AnswerBuilder {
     ReserveDescription();
     for (const EmbeddingLayout::Table& table : layout_.tables) ReserveTable(table);
     for (size_t f = 0; f < layout_.features.size(); ++f) ReserveFeature(static_cast<int>(f));
+    if (part_.candidates.has_value()) ReserveCandidates(*part_.candidates);
     builder_.Allocate();
     for (const auto& [from, to] : copies_) {
       if (to.size_bytes() == 0) continue;
@@ -108,6 +109,7 @@ class AnswerBuilder {
       FillTable(static_cast<int>(t), runs[t], rows);
     }
     FillIndices();
+    if (part_.candidates.has_value()) FillCandidates(*part_.candidates);
     return {header_.SerializeAsString(), builder_.Take()};
   }
 
@@ -153,6 +155,28 @@ class AnswerBuilder {
     builder_.Reserve<uint32_t>(from.num_ids(), to->mutable_indices());
     if (from.has_offsets()) Copy(from.offsets(), to->mutable_offsets());
     if (from.has_weights()) Copy(from.weights(), to->mutable_weights());
+  }
+
+  void ReserveCandidates(const PartCandidates& from) {
+    CandidateRows* const to = header_.mutable_candidates();
+    to->set_num_candidates(from.ids.size());
+    builder_.Reserve<uint32_t>(from.ids.size(), to->mutable_indices());
+    builder_.Reserve<float>(from.log_q.size(), to->mutable_log_q());
+    builder_.Reserve<float>(from.positive_log_q.size(), to->mutable_positive_log_q());
+  }
+
+  template <typename T>
+  void Fill(absl::Span<const T> from, const Section& section) {
+    if (from.empty()) return;
+    const absl::Span<T> to = builder_.Fill<T>(section);
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+
+  void FillCandidates(const PartCandidates& from) {
+    const CandidateRows& to = header_.candidates();
+    Fill<uint32_t>(part_.plan.RowsOfCandidates(), to.indices());
+    Fill<float>(from.log_q, to.log_q());
+    Fill<float>(from.positive_log_q, to.positive_log_q());
   }
 
   // The rows of a table that are sent, if any, and the pooled values of its POOLED features.
@@ -216,10 +240,8 @@ class AnswerBuilder {
 
   void FillIndices() {
     for (int f = 0; f < header_.features_size(); ++f) {
-      if (layout_.features[f].pooled || header_.features(f).num_ids() == 0) continue;
-      const absl::Span<uint32_t> to = builder_.Fill<uint32_t>(header_.features(f).indices());
-      const absl::Span<const uint32_t> from = part_.plan.RowsOf(f);
-      std::copy(from.begin(), from.end(), to.begin());
+      if (layout_.features[f].pooled) continue;
+      Fill<uint32_t>(part_.plan.RowsOf(f), header_.features(f).indices());
     }
   }
 

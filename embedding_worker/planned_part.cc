@@ -100,7 +100,7 @@ double PlannedPart::Weight() const {
 
 absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
                                               const PutBatchHeader& header, Buffer payload,
-                                              PlanScratch* scratch) {
+                                              PlanScratch* scratch, const CandidateSource* source) {
   CHECK(header.has_part());
   RETURN_IF_ERROR(CheckDescription(header.part(), payload));
   if (static_cast<size_t>(header.features_size()) != layout.features.size()) {
@@ -116,6 +116,19 @@ absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
     ids.features.push_back(feature);
   }
   PlannedPart part;
+  if (header.stream() == TRAIN_STREAM && layout.candidate_feature >= 0) {
+    const int feature = layout.candidate_feature;
+    const JaggedIds::Feature& items = ids.features[feature];
+    if (!items.offsets.empty() || items.ids.size() != ids.samples) {
+      return absl::InvalidArgumentError(absl::StrCat("features[", feature, "] (",
+                                                     layout.features[feature].name,
+                                                     "): model.candidates needs one id a sample"));
+    }
+    part.candidates.emplace();
+    if (source != nullptr) part.candidates = source->Draw(header.part().id(), items.ids);
+    ids.candidates = part.candidates->ids;
+    ids.counts_candidates = source == nullptr || source->CountsIn(header.part().id());
+  }
   ASSIGN_OR_RETURN(part.plan, LookupPlan::Make(layout, ids, scratch));
   part.description = header.part();
   part.features.assign(header.features().begin(), header.features().end());

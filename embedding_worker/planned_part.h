@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "common/base/buffer.h"
 #include "common/batch/pooling.h"
+#include "embedding_worker/candidates/part_candidates.h"
 #include "embedding_worker/embedding_layout.h"
 #include "embedding_worker/lookup_plan.h"
 #include "proto/hot.pb.h"
@@ -24,6 +25,7 @@ struct PlannedPart {
   std::vector<FeatureIds> features;  // sections in `payload`; one entry for each feature of the job
   Buffer payload;
   LookupPlan plan;
+  absl::optional<PartCandidates> candidates;  // of the train stream, with model.candidates
 
   // The ids of a feature as rows of the plan, with the offsets and weights that the loader sent.
   RowIndices IndicesOf(int feature) const;
@@ -35,10 +37,13 @@ struct PlannedPart {
   double Weight() const;
 
   // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the
-  // payload or the job, or the offsets of a feature are wrong. REQUIRES: header.has_part()
+  // payload or the job, the offsets of a feature are wrong, or a sample has not exactly one item where
+  // candidates are needed. `source` draws them; null: there are none to draw. REQUIRES:
+  // header.has_part()
   static absl::StatusOr<PlannedPart> Make(const EmbeddingLayout& layout,
                                           const PutBatchHeader& header, Buffer payload,
-                                          PlanScratch* scratch);
+                                          PlanScratch* scratch,
+                                          const CandidateSource* source = nullptr);
 };
 
 }  // namespace satrap

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/thread/mutex.h"
 
@@ -63,7 +64,9 @@ PsFanOut::PsFanOut(Executor* executor, const std::vector<rpc::Channel*>& ps,
                    const Envelope& envelope, uint32_t worker, const rpc::RpcTimeouts& timeouts)
     // Updates are forwarded under their ranks' ids, so their client's own sender is not used.
     : updates_({rpc::kUpdate, envelope, worker, timeouts}, executor,
-               rpc::PeersOf("embedding_ps", ps)) {
+               rpc::PeersOf("embedding_ps", ps)),
+      apply_steps_({rpc::kApplyStep, envelope, worker, timeouts}, executor,
+                   rpc::PeersOf("embedding_ps", ps)) {
   for (const rpc::Peer& peer : rpc::PeersOf("embedding_ps", ps)) {
     lookups_.emplace_back(rpc::NumberedClient::Options{rpc::kLookup, envelope, worker, timeouts},
                           executor, std::vector<rpc::Peer>{peer});
@@ -83,6 +86,13 @@ void PsFanOut::Update(const CallId& push, std::vector<PsRequest> requests, Done 
   auto call = std::make_shared<FanOutCall>(requests.size(), std::move(done));
   for (size_t i = 0; i < requests.size(); ++i) {
     updates_.Forward(requests[i].ps, push, std::move(requests[i].message), call->Answer(i));
+  }
+}
+
+void PsFanOut::ApplyStep(const CallId& push, const ApplyStepHeader& header, Done done) {
+  auto call = std::make_shared<FanOutCall>(num_ps(), std::move(done));
+  for (int ps = 0; ps < num_ps(); ++ps) {
+    apply_steps_.Forward(ps, push, rpc::MessageOf(header), call->Answer(ps));
   }
 }
 

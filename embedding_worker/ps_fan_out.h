@@ -1,6 +1,6 @@
 // A PsFanOut sends one call to several embedding PSs at once and gathers their answers: the Lookups
-// of a part, or the Updates of a push. Each request is repeated until it is answered and runs once
-// at its PS (common/rpc/numbered_client.h).
+// of a part, the Updates of a push, or its ApplySteps. Each request is repeated until it is answered
+// and runs once at its PS (common/rpc/numbered_client.h).
 //
 // Thread-safe.
 
@@ -45,10 +45,14 @@ class PsFanOut {
   // way a push travels, each PS applies it once. REQUIRES: requests is not empty
   void Update(const CallId& push, std::vector<PsRequest> requests, Done done);
 
+  // Sends `header`, which has neither envelope nor call, to every PS under the same id.
+  void ApplyStep(const CallId& push, const ApplyStepHeader& header, Done done);
+
  private:
   // One client for each PS, so that a slow PS does not make the others keep answers for longer.
   std::vector<rpc::NumberedClient> lookups_;
   rpc::NumberedClient updates_;
+  rpc::NumberedClient apply_steps_;
 };
 
 }  // namespace satrap

@@ -10,11 +10,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/batch_scaling.h"
-#include "common/config/tasks.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
 #include "common/thread/thread_pool_executor.h"
@@ -39,6 +39,7 @@
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
 #include "nn_worker/trainer/predictions.h"
+#include "nn_worker/trainer/warm_start.h"
 
 namespace satrap {
 namespace {
@@ -61,12 +62,6 @@ std::vector<rpc::Channel*> ChannelsTo(Role role, RoleRuntime& runtime,
     channels.push_back(runtime.ChannelTo(role, i, allocator));
   }
   return channels;
-}
-
-// A global batch is cut into parts that differ by one sample at most.
-int64_t MaxSamplesOfPart(const JobConfig& job) {
-  const int64_t ranks = job.nn_worker().replicas();
-  return (job.global_batch_size() + ranks - 1) / ranks;
 }
 
 // The samples of the whole run, if the job alone determines them; 0 if not.
@@ -92,8 +87,9 @@ absl::StatusOr<std::vector<TableStats>> StatsOf(PsControlClient* embedding_ps) {
 }
 
 // Runs on rank 0 when its engine has finished: completes the result and ends the run.
+// `prediction_values`: of a record's prediction.
 absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration::Value& tail,
-                    RunResult result) {
+                    size_t prediction_values, RunResult result) {
   const JobConfig& job = runtime.job();
   if (std::isfinite(tail.calibration)) {
     result.set_tail_calibration(tail.calibration);
@@ -106,7 +102,7 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration
   if (job.action() == JobConfig::PREDICT) {
     RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas(),
                                          job.data_loader().replicas(),
-                                         runtime.envelope().generation(), TasksOf(job).size()));
+                                         runtime.envelope().generation(), prediction_values));
   }
   if (job.action() == JobConfig::TRAIN) {
     const Ledger::Totals consumed = cuts->consumed();
@@ -161,6 +157,7 @@ NetworkOptions MakeNetworkOptions(const RoleRuntime& runtime, const PartLayout& 
   NetworkOptions options;
   options.model = job.model();
   options.inputs = layout.inputs;
+  options.outputs.assign(job.predict_outputs().begin(), job.predict_outputs().end());
   options.optimizer = EffectiveDenseOptimizer(job);
   options.seed = job.seed();
   options.max_samples = MaxSamplesOfPart(job);
@@ -169,6 +166,50 @@ NetworkOptions MakeNetworkOptions(const RoleRuntime& runtime, const PartLayout& 
   options.backend = backend;
   options.collective = collective;
   return options;
+}
+
+// Before the first step of a run that starts from a model, or scores with it.
+absl::Status BeginFromModel(RoleRuntime& runtime, const StartModel& model, Network* network,
+                            Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
+  const JobConfig& job = runtime.job();
+  // Scores are those of the whole model or of none.
+  if (job.action() != JobConfig::TRAIN) return trainer->StartFromModel(model);
+  const bool leads = runtime.index() == 0;
+  ASSIGN_OR_RETURN(const WarmStartReport report, WarmStart(model, job, network, collective,
+                                                           leads ? cuts->embedding_ps() : nullptr));
+  if (!leads) return absl::OkStatus();
+  runtime.logger().Info("begins with a model", {{"model", model.directory},
+                                                {"taken", report.taken.size()},
+                                                {"dense_optimizer_state", report.has_state}});
+  if (!report.fresh.empty()) {
+    runtime.logger().Info("the model has not all of the job, and the rest begins anew",
+                          {{"names", absl::StrJoin(report.fresh, " ")}});
+  }
+  if (!report.ignored.empty()) {
+    runtime.logger().Info("ignores what the model has and the job has not",
+                          {{"names", absl::StrJoin(report.ignored, " ")}});
+  }
+  return absl::OkStatus();
+}
+
+// A value for each task, or all values of the outputs that are wanted instead.
+size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Network& network) {
+  if (job.predict_outputs().empty()) return layout.tasks.size();
+  int64_t values = 0;
+  for (int output = 0; output < network.num_tasks(); ++output) {
+    values += network.num_outputs(output);
+  }
+  return static_cast<size_t>(values);
+}
+
+void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
+  progress->SetExpectedSamples(ExpectedSamples(runtime.job()));
+  if (IsEndless(runtime.job())) progress->SetEndless();
+  if (!leads) return;
+  progress->SetReductionSink([&runtime](const EvaluationEvent& event) {
+    runtime.logger().Info("lowers the learning rates: validation did not improve",
+                          {{"step", event.steps}, {"factor", *event.learning_rate_factor}});
+  });
 }
 
 absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective) {
@@ -187,10 +228,11 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
                    CutEngine::Create(MakeCutOptions(runtime, &cut_executor, &disk_executor)));
   // Its tasks use the engine.
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
+  const size_t prediction_values = PredictionValues(job, layout, *network);
   std::unique_ptr<PredictionWriter> predictions;
   if (job.action() == JobConfig::PREDICT) {
     ASSIGN_OR_RETURN(predictions,
-                     PredictionWriter::Create(job.run_dir(), runtime.index(), layout.tasks.size()));
+                     PredictionWriter::Create(job.run_dir(), runtime.index(), prediction_values));
   }
   std::unique_ptr<MetricsFile> metrics_file;
   if (leads) {
@@ -207,6 +249,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
   trainer_options.global_batch_size = job.global_batch_size();
   trainer_options.ordered = job.mode() == JobConfig::SYNC;
+  trainer_options.gradient_clip_norm = job.gradient_clip_norm();
   trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
   trainer_options.network = network.get();
   trainer_options.collective = collective;
@@ -215,19 +258,20 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   trainer_options.run_dir = job.run_dir();
   trainer_options.scores = &scores;
   trainer_options.predictions = predictions.get();
+  trainer_options.writes_outputs = job.predict_outputs_size() > 0;
   NetworkTrainer trainer(trainer_options);
   // A run begins from another model once; later generations begin from its own cuts.
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
-    RETURN_IF_ERROR(trainer.StartFromModel(start));
+    RETURN_IF_ERROR(
+        BeginFromModel(runtime, start, network.get(), collective, cuts.get(), &trainer));
   }
 
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
       runtime.envelope().generation(), runtime.position());
-  progress.SetExpectedSamples(ExpectedSamples(job));
-  if (IsEndless(job)) progress.SetEndless();
+  DescribeJobTo(runtime, leads, &progress);
   StepTimes step_times(
       runtime.executor(), runtime.envelope().generation(),
       [&runtime](uint64_t step) {
@@ -259,7 +303,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   // says so.
   if (leads) {
     const RunResult result = finished.get_future().get();
-    RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), result));
+    RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result));
   }
   runtime.WaitForFinish();
   return absl::OkStatus();

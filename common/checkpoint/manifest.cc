@@ -13,6 +13,15 @@
 namespace satrap {
 namespace {
 
+// Whether rows of semantics GLOBAL keep the last step of the segment: rules whose state alone
+// changes with a gradient of 0 (SparseOptimizer::IdleStep::kState).
+bool KeepsLastStep(const SegmentConfig& segment) {
+  if (segment.l2_mode() == SegmentConfig::DENSE) return false;
+  const SparseOptimizerConfig& optimizer = segment.optimizer();
+  return optimizer.has_adadelta() || optimizer.has_decayed_adagrad() || optimizer.has_ftml() ||
+         (optimizer.has_rmsprop() && optimizer.rmsprop().momentum() == 0);
+}
+
 std::string PathIn(const std::string& directory) { return directory + "/manifest"; }
 
 }  // namespace
@@ -77,6 +86,9 @@ uint64_t TableFingerprint(const TableConfig& table) {
       if (segment.optimizer().rmsprop().momentum() > 0) absl::StrAppend(&text, " momentum");
     }
     if (segment.l2_mode() == SegmentConfig::TOUCHED) absl::StrAppend(&text, " l2 step");
+    if (table.semantics() == TableConfig::GLOBAL && KeepsLastStep(segment)) {
+      absl::StrAppend(&text, " last step");
+    }
     absl::StrAppend(&text, ";");
   }
   return Xxh64(text);

@@ -40,8 +40,8 @@ uint64_t ModelDigest(const CheckpointManifest& manifest);
 
 // Equal for tables that can load each other's saved rows: XXH64 of a text of the key space, the
 // segments, their dims, the kinds of their optimizers and what else makes rows longer: RMSProp with
-// momentum or centred, l2_mode TOUCHED. Learning rates, bounds and other constants may change
-// between save and load.
+// momentum or centred, l2_mode TOUCHED, semantics GLOBAL of rules that then keep a row's last step.
+// Learning rates, bounds and other constants may change between save and load.
 uint64_t TableFingerprint(const TableConfig& table);
 
 }  // namespace satrap

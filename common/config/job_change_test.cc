@@ -52,7 +52,8 @@ TEST(JobChange, TakesWhatSaysHowManyProcessesThereAreAndHowFarAStepGoes) {
                           "dense_optimizer.learning_rate_schedule.warmup_steps=5",
                           "tables[0].learning_rate_schedule.step.every_steps=5",
                           "tables[0].reserve_rows=9",
-                          "tables[0].learning_rate_schedule.warmup_steps=5"}) {
+                          "tables[0].learning_rate_schedule.warmup_steps=5",
+                          "tables[0].frozen=true"}) {
     EXPECT_EQ(RefusalOf({set}), "") << set;
   }
   JobConfig with_kill_point = SmallJob();
@@ -75,10 +76,12 @@ TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
            {"tables[0].segments[0].dim=2", "tables[0].segments[0].dim: cannot change from 1 to 2"},
            {"tables[0].segments[0].optimizer.adam=", "optimizer.adagrad: cannot change from "},
            {"tables[0].segments[0].l2_mode=TOUCHED", "l2_mode: cannot change from OCCURRENCE to"},
+           {"tables[0].semantics=GLOBAL", "tables[0].semantics: cannot change from LAZY to GLOBAL"},
            {"tables[0].segments[0].initializer.constant.value=1", "would begin otherwise"},
            {"model.layers[0].inputs=C1.linear", "model.layers[0].inputs: cannot change from [\"*."},
            {"dense_optimizer.sgd=", "dense_optimizer.sgd: cannot change from absent to present: "},
            {"init_from=x", "init_from: cannot change from absent to \"x\": the run goes on"},
+           {"warm_start.warmup_steps=5", "warm_start: cannot change from absent to "},
            {"name=x", "name: cannot change from \"small\" to \"x\": it belongs to the run"},
        }) {
     EXPECT_THAT(RefusalOf({set}), HasSubstr(why)) << set;
@@ -94,6 +97,25 @@ TEST(JobChange, RefusesAConstantThatMakesRowsLonger) {
     EXPECT_THAT(ChangedJob(job, {rmsprop + set}).status().message(),
                 HasSubstr("it is the shape of the rows in the cut"));
   }
+}
+
+TEST(JobChange, TakesConstantsAndSettingsOfTheDenseOptimizerButNotItsState) {
+  JobConfig job = SmallJob();
+  DenseOptimizerConfig* const dense = job.mutable_dense_optimizer();
+  dense->mutable_rmsprop();
+  dense->mutable_averaged_weights();
+  dense->add_parameters()->set_pattern("*");
+  for (const char* set : {"rmsprop.rho=0.5", "averaged_weights.decay=0.5", "parameters[0].l2=1",
+                          "parameters[0].frozen=true"}) {
+    EXPECT_EQ(RefusalOf({absl::StrCat("dense_optimizer.", set)}, job), "") << set;
+  }
+  for (const char* set : {"rmsprop.momentum=0.5", "rmsprop.centred=true", "ftml="}) {
+    EXPECT_THAT(RefusalOf({absl::StrCat("dense_optimizer.", set)}, job),
+                HasSubstr("the cut holds the state of the optimizer that it was trained with"))
+        << set;
+  }
+  EXPECT_THAT(RefusalOf({"dense_optimizer.averaged_weights="}),
+              HasSubstr("averaged_weights: cannot change from absent to decay: 0.999: "));
 }
 
 TEST(JobChange, TellsAllProblemsAtOnce) {
@@ -134,7 +156,7 @@ TEST(JobChange, AReproducibleRunKeepsWhatItsBitsDependOn) {
        {"embedding_ps.replicas=4", "embedding_ps.shards=8", "embedding_ps.threads=3",
         "embedding_worker.replicas=3", "embedding_worker.threads=2", "data_loader.replicas=2",
         "data_loader.threads=2", "nn_worker.threads=2", "epochs=7", "checkpoint.every_seconds=2",
-        "dense_optimizer.learning_rate=0.5"}) {
+        "dense_optimizer.learning_rate=0.5", "gradient_clip_norm=10"}) {
     EXPECT_EQ(RefusalOf({set}, job), "") << set;
   }
 }

@@ -1,5 +1,5 @@
 // Test support: values on both sides of every border of numeric fields, to compare what the validator
-// and the factories say of them. table_borders.h has those of tables.
+// and the factories say of them. optimizer_borders.h and table_borders.h have those of messages.
 
 #ifndef SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
 #define SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
@@ -68,21 +68,6 @@ inline std::vector<BorderCase> ScheduleBorders(const std::string& path) {
           Steps(cool_down + "total_steps", 1),
           Share(cool_down + "share", cool_down + "total_steps=1"),
           Share(cool_down + "end_factor", cool_down + "total_steps=1")};
-}
-
-// Of DenseOptimizerConfig.
-inline std::vector<BorderCase> DenseOptimizerBorders() {
-  std::vector<BorderCase> borders = {Positive("learning_rate"),
-                                     Positive("adagrad.epsilon"),
-                                     NotNegative("adagrad.initial_accumulator"),
-                                     Decay("adam.beta1"),
-                                     Decay("adam.beta2"),
-                                     Positive("adam.epsilon"),
-                                     NotNegative("l2")};
-  for (BorderCase& border : ScheduleBorders("learning_rate_schedule")) {
-    borders.push_back(std::move(border));
-  }
-  return borders;
 }
 
 // The paths of all numeric fields of a message and of the messages below it, to find those that

@@ -12,6 +12,10 @@ void CheckSegmentLimits(const TableConfig& table, const SegmentConfig& segment,
   problems->NotNegative(path + "l2", segment.l2());
   problems->NotNegative(path + "gradient_clip_norm", segment.gradient_clip_norm());
   problems->NotNegative(path + "weight_bound", segment.weight_bound());
+  if (segment.l2_mode() == SegmentConfig::DENSE && table.semantics() != TableConfig::GLOBAL) {
+    problems->Add(path + "l2_mode", absl::StrCat("DENSE needs semantics GLOBAL, got ",
+                                                 TableConfig::Semantics_Name(table.semantics())));
+  }
   if (!segment.has_cow_clip()) return;
   problems->NotNegative(path + "cow_clip.ratio", segment.cow_clip().ratio());
   problems->Positive(path + "cow_clip.floor", segment.cow_clip().floor());
@@ -113,6 +117,12 @@ void CheckInitializer(const InitializerConfig& initializer, const std::string& p
 
 namespace {
 
+template <typename Adagrad>
+void CheckAdagrad(const Adagrad& adagrad, const std::string& prefix, Problems* problems) {
+  problems->NotNegative(prefix + "initial_accumulator", adagrad.initial_accumulator());
+  problems->Positive(prefix + "epsilon", adagrad.epsilon());
+}
+
 template <typename Adam>
 void CheckAdamConstants(const Adam& adam, const std::string& prefix, Problems* problems) {
   problems->Decay(prefix + "beta1", adam.beta1());
@@ -120,81 +130,80 @@ void CheckAdamConstants(const Adam& adam, const std::string& prefix, Problems* p
   problems->Positive(prefix + "epsilon", adam.epsilon());
 }
 
-void CheckMomentum(const SparseOptimizerConfig::Momentum& momentum, const std::string& prefix,
-                   Problems* problems) {
+template <typename Momentum>
+void CheckMomentum(const Momentum& momentum, const std::string& prefix, Problems* problems) {
   problems->Decay(prefix + "mu", momentum.mu());
   problems->Decay(prefix + "dampening", momentum.dampening());
-  if (momentum.dampening() > 0 && momentum.form() == SparseOptimizerConfig::Momentum::RATE_INSIDE) {
+  if (momentum.dampening() > 0 && momentum.form() == Momentum::RATE_INSIDE) {
     problems->Add(prefix + "dampening", absl::StrCat("needs form RATE_OUTSIDE, got ",
                                                      momentum.dampening(), " with RATE_INSIDE"));
   }
 }
 
-}  // namespace
-
+// The kinds that tables and the dense network have in common, as far as one of them is set.
+//
 // An epsilon must be positive here and below: with 0, the first gradient that is zero would divide
 // 0 by 0.
+template <typename Config>
+void CheckCommonKinds(const Config& optimizer, const std::string& prefix, Problems* problems) {
+  if (optimizer.has_adagrad()) CheckAdagrad(optimizer.adagrad(), prefix + "adagrad.", problems);
+  if (optimizer.has_adam()) CheckAdamConstants(optimizer.adam(), prefix + "adam.", problems);
+  if (optimizer.has_momentum()) {
+    CheckMomentum(optimizer.momentum(), prefix + "momentum.", problems);
+  }
+  if (optimizer.has_nesterov()) problems->Decay(prefix + "nesterov.mu", optimizer.nesterov().mu());
+  if (optimizer.has_rmsprop()) {
+    problems->Decay(prefix + "rmsprop.rho", optimizer.rmsprop().rho());
+    problems->Positive(prefix + "rmsprop.epsilon", optimizer.rmsprop().epsilon());
+    problems->Decay(prefix + "rmsprop.momentum", optimizer.rmsprop().momentum());
+  }
+  if (optimizer.has_adadelta()) {
+    problems->Decay(prefix + "adadelta.rho", optimizer.adadelta().rho());
+    problems->Positive(prefix + "adadelta.epsilon", optimizer.adadelta().epsilon());
+  }
+  if (optimizer.has_amsgrad()) {
+    CheckAdamConstants(optimizer.amsgrad(), prefix + "amsgrad.", problems);
+  }
+  if (optimizer.has_adamw()) {
+    CheckAdamConstants(optimizer.adamw(), prefix + "adamw.", problems);
+    problems->NotNegative(prefix + "adamw.weight_decay", optimizer.adamw().weight_decay());
+  }
+  if (optimizer.has_ftrl()) {
+    problems->Positive(prefix + "ftrl.beta", optimizer.ftrl().beta());
+    problems->NotNegative(prefix + "ftrl.lambda1", optimizer.ftrl().lambda1());
+    problems->NotNegative(prefix + "ftrl.lambda2", optimizer.ftrl().lambda2());
+    problems->NotNegative(prefix + "ftrl.initial_accumulator",
+                          optimizer.ftrl().initial_accumulator());
+  }
+  if (optimizer.has_ftml()) CheckAdamConstants(optimizer.ftml(), prefix + "ftml.", problems);
+}
+
+void CheckParameterSettings(const ParameterSettings& settings, const std::string& prefix,
+                            Problems* problems) {
+  if (settings.pattern().empty()) {
+    problems->Add(prefix + "pattern", "is needed: the names of parameters, such as deep/*");
+  }
+  problems->NotNegative(prefix + "learning_rate_factor", settings.learning_rate_factor());
+  problems->NotNegative(prefix + "l2", settings.l2());
+  problems->NotNegative(prefix + "l1", settings.l1());
+  problems->NotNegative(prefix + "weight_decay", settings.weight_decay());
+}
+
+}  // namespace
+
 void CheckSparseOptimizer(const SparseOptimizerConfig& optimizer, const std::string& prefix,
                           Problems* problems) {
   problems->Positive(prefix + "learning_rate", optimizer.learning_rate());
-  switch (optimizer.kind_case()) {
-    case SparseOptimizerConfig::kAdagrad:
-      problems->NotNegative(prefix + "adagrad.initial_accumulator",
-                            optimizer.adagrad().initial_accumulator());
-      problems->Positive(prefix + "adagrad.epsilon", optimizer.adagrad().epsilon());
-      break;
-    case SparseOptimizerConfig::kRowwiseAdagrad:
-      problems->NotNegative(prefix + "rowwise_adagrad.initial_accumulator",
-                            optimizer.rowwise_adagrad().initial_accumulator());
-      problems->Positive(prefix + "rowwise_adagrad.epsilon", optimizer.rowwise_adagrad().epsilon());
-      break;
-    case SparseOptimizerConfig::kAdam:
-      CheckAdamConstants(optimizer.adam(), prefix + "adam.", problems);
-      break;
-    case SparseOptimizerConfig::kMomentum:
-      CheckMomentum(optimizer.momentum(), prefix + "momentum.", problems);
-      break;
-    case SparseOptimizerConfig::kNesterov:
-      problems->Decay(prefix + "nesterov.mu", optimizer.nesterov().mu());
-      break;
-    case SparseOptimizerConfig::kSgdL1:
-      problems->NotNegative(prefix + "sgd_l1.l1", optimizer.sgd_l1().l1());
-      break;
-    case SparseOptimizerConfig::kDecayedAdagrad:
-      problems->NotNegative(prefix + "decayed_adagrad.initial_accumulator",
-                            optimizer.decayed_adagrad().initial_accumulator());
-      problems->Positive(prefix + "decayed_adagrad.epsilon", optimizer.decayed_adagrad().epsilon());
-      problems->Decay(prefix + "decayed_adagrad.decay", optimizer.decayed_adagrad().decay());
-      break;
-    case SparseOptimizerConfig::kRmsprop:
-      problems->Decay(prefix + "rmsprop.rho", optimizer.rmsprop().rho());
-      problems->Positive(prefix + "rmsprop.epsilon", optimizer.rmsprop().epsilon());
-      problems->Decay(prefix + "rmsprop.momentum", optimizer.rmsprop().momentum());
-      break;
-    case SparseOptimizerConfig::kAdadelta:
-      problems->Decay(prefix + "adadelta.rho", optimizer.adadelta().rho());
-      problems->Positive(prefix + "adadelta.epsilon", optimizer.adadelta().epsilon());
-      break;
-    case SparseOptimizerConfig::kAmsgrad:
-      CheckAdamConstants(optimizer.amsgrad(), prefix + "amsgrad.", problems);
-      break;
-    case SparseOptimizerConfig::kAdamw:
-      CheckAdamConstants(optimizer.adamw(), prefix + "adamw.", problems);
-      problems->NotNegative(prefix + "adamw.weight_decay", optimizer.adamw().weight_decay());
-      break;
-    case SparseOptimizerConfig::kFtrl:
-      problems->Positive(prefix + "ftrl.beta", optimizer.ftrl().beta());
-      problems->NotNegative(prefix + "ftrl.lambda1", optimizer.ftrl().lambda1());
-      problems->NotNegative(prefix + "ftrl.lambda2", optimizer.ftrl().lambda2());
-      problems->NotNegative(prefix + "ftrl.initial_accumulator",
-                            optimizer.ftrl().initial_accumulator());
-      break;
-    case SparseOptimizerConfig::kFtml:
-      CheckAdamConstants(optimizer.ftml(), prefix + "ftml.", problems);
-      break;
-    case SparseOptimizerConfig::kSgd:
-    case SparseOptimizerConfig::KIND_NOT_SET:
-      break;
+  CheckCommonKinds(optimizer, prefix, problems);
+  if (optimizer.has_rowwise_adagrad()) {
+    CheckAdagrad(optimizer.rowwise_adagrad(), prefix + "rowwise_adagrad.", problems);
+  }
+  if (optimizer.has_sgd_l1()) {
+    problems->NotNegative(prefix + "sgd_l1.l1", optimizer.sgd_l1().l1());
+  }
+  if (optimizer.has_decayed_adagrad()) {
+    CheckAdagrad(optimizer.decayed_adagrad(), prefix + "decayed_adagrad.", problems);
+    problems->Decay(prefix + "decayed_adagrad.decay", optimizer.decayed_adagrad().decay());
   }
 }
 
@@ -203,21 +212,12 @@ void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::strin
   problems->Positive(prefix + "learning_rate", optimizer.learning_rate());
   problems->NotNegative(prefix + "l2", optimizer.l2());
   CheckSchedule(optimizer.learning_rate_schedule(), prefix + "learning_rate_schedule.", problems);
-  switch (optimizer.kind_case()) {
-    case DenseOptimizerConfig::kAdagrad:
-      problems->NotNegative(prefix + "adagrad.initial_accumulator",
-                            optimizer.adagrad().initial_accumulator());
-      problems->Positive(prefix + "adagrad.epsilon", optimizer.adagrad().epsilon());
-      break;
-    case DenseOptimizerConfig::kAdam:
-      problems->Decay(prefix + "adam.beta1", optimizer.adam().beta1());
-      problems->Decay(prefix + "adam.beta2", optimizer.adam().beta2());
-      problems->Positive(prefix + "adam.epsilon", optimizer.adam().epsilon());
-      break;
-    case DenseOptimizerConfig::kSgd:
-    case DenseOptimizerConfig::KIND_NOT_SET:
-      break;
+  CheckCommonKinds(optimizer, prefix, problems);
+  for (int i = 0; i < optimizer.parameters_size(); ++i) {
+    CheckParameterSettings(optimizer.parameters(i), absl::StrCat(prefix, "parameters[", i, "]."),
+                           problems);
   }
+  problems->Decay(prefix + "averaged_weights.decay", optimizer.averaged_weights().decay());
 }
 
 void CheckCheckpoint(const CheckpointConfig& checkpoint, const std::string& prefix,

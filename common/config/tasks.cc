@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/config/data_streams.h"
 
 namespace satrap {
 namespace {
@@ -56,6 +57,10 @@ std::vector<Metric> MetricsOf(TaskConfig::Loss loss, bool groups) {
       break;
     case TaskConfig::SOFTMAX_CROSS_ENTROPY:
       return {LOGLOSS};
+    case TaskConfig::SAMPLED_SOFTMAX:
+    case TaskConfig::NCE:
+    case TaskConfig::IN_BATCH_SOFTMAX:
+      return {};
   }
   if (groups) metrics.push_back(GAUC);
   return metrics;
@@ -130,6 +135,16 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
                   absl::StrCat("must be empty without model.tasks, got '", evaluation.task(), "'"));
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
+  if (metrics.empty()) {
+    // Ranking is judged by all items, not by those that a part happens to have (`satrap retrieve`).
+    if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
+      problems->Add("evaluation.task",
+                    absl::StrCat(of, " has no metric to validate by, because its loss is ",
+                                 TaskConfig::Loss_Name(loss),
+                                 ": leave out the validation data, or name another task"));
+    }
+    return;
+  }
   if (std::find(metrics.begin(), metrics.end(), evaluation.metric()) != metrics.end()) return;
   const std::string names = absl::StrJoin(metrics, ", ", [](std::string* out, Metric metric) {
     absl::StrAppend(out, Metric_Name(metric));

@@ -6,6 +6,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/candidates.h"
+#include "common/config/data_streams.h"
 #include "common/config/ranges.h"
 #include "common/config/tasks.h"
 
@@ -27,6 +29,19 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   problems->Range("nn_worker.compute_threads", job.nn_worker().compute_threads(), 1, 256);
   problems->Range("nn_worker.threads", job.nn_worker().threads(), 1, 256);
   problems->Range("nn_worker.idle_step_ms", job.nn_worker().idle_step_ms(), 1, 4000);
+}
+
+void ValidateDevice(const NnWorkerConfig& nn_worker, Problems* problems) {
+  if (nn_worker.device() != NnWorkerConfig::CPU) {
+    problems->Add("nn_worker.device",
+                  absl::StrCat("must be CPU, got ", NnWorkerConfig::Device_Name(nn_worker.device()),
+                               ": no NN worker trains on a device yet (docs/gpu.md)"));
+  }
+  if (nn_worker.device_memory_bytes() != 0) {
+    problems->Add("nn_worker.device_memory_bytes",
+                  absl::StrCat("must be 0, got ", nn_worker.device_memory_bytes(),
+                               ": no NN worker trains on a device yet (docs/gpu.md)"));
+  }
 }
 
 void ValidatePrecision(const JobConfig& job, Problems* problems) {
@@ -84,7 +99,12 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   if (job.reproducible() && job.mode() != JobConfig::SYNC) {
     problems->Add("reproducible", "needs mode SYNC, got HYBRID");
   }
-  // A validation decides which cut is the best and when `patience` ends the run.
+  problems->NotNegative("gradient_clip_norm", job.gradient_clip_norm());
+  // The norm is of the gradients of a step, and in HYBRID parts of a step are applied one by one.
+  if (job.gradient_clip_norm() > 0 && job.mode() != JobConfig::SYNC) {
+    problems->Add("gradient_clip_norm", "needs mode SYNC, got HYBRID");
+  }
+  // A validation decides which cut is the best, when `patience` ends the run and when rates fall.
   if (job.reproducible() && job.evaluation().every_seconds() > 0) {
     problems->Add("evaluation.every_seconds",
                   absl::StrCat("must be 0 with reproducible, because the clock would choose the "
@@ -100,6 +120,36 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
     problems->Add("global_batch_size",
                   absl::StrCat("must be at least nn_worker.replicas (", job.nn_worker().replicas(),
                                "), got ", job.global_batch_size()));
+  }
+}
+
+void ValidateReduceOnPlateau(const JobConfig& job, Problems* problems) {
+  if (!job.evaluation().has_reduce_on_plateau()) return;
+  const ReduceOnPlateau& plateau = job.evaluation().reduce_on_plateau();
+  const std::string path = "evaluation.reduce_on_plateau";
+  if (job.action() == JobConfig::TRAIN && !HasValidData(job.data())) {
+    problems->Add(path, "needs validation data");
+  }
+  if (!(plateau.factor() > 0 && plateau.factor() < 1)) {
+    problems->Add(path + ".factor",
+                  absl::StrCat("must be above 0 and below 1, got ", plateau.factor()));
+  }
+  problems->Range(path + ".patience", plateau.patience(), 1, 1000000);
+  problems->NotNegative(path + ".min_delta", plateau.min_delta());
+  if (!(plateau.min_factor() > 0 && plateau.min_factor() <= 1)) {
+    problems->Add(path + ".min_factor",
+                  absl::StrCat("must be above 0 and at most 1, got ", plateau.min_factor()));
+  }
+}
+
+void ValidateWarmStart(const JobConfig& job, Problems* problems) {
+  if (!job.has_warm_start()) return;
+  if (!job.has_init_from()) problems->Add("warm_start", "needs init_from");
+  problems->Range<int64_t>("warm_start.warmup_steps", job.warm_start().warmup_steps(), 0,
+                           kMaxSteps);
+  for (int i = 0; i < job.warm_start().only_size(); ++i) {
+    if (!job.warm_start().only(i).empty()) continue;
+    problems->Add(absl::StrCat("warm_start.only[", i, "]"), "must not be empty");
   }
 }
 
@@ -151,23 +201,35 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
   }
 }
 
+// Which layers there are, the network checks.
+void ValidatePrediction(const JobConfig& job, Problems* problems) {
+  if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
+    problems->Add("init_from", "is needed to evaluate or predict");
+  }
+  if (job.action() != JobConfig::PREDICT && job.predict_outputs_size() > 0) {
+    problems->Add("predict_outputs", "is set by satrap predict --output LAYER alone");
+  }
+}
+
 }  // namespace
 
 absl::Status ValidateJob(const JobConfig& job) {
   Problems problems;
   ValidateModes(job, &problems);
+  ValidateReduceOnPlateau(job, &problems);
+  ValidateWarmStart(job, &problems);
   ValidateRecovery(job, &problems);
   ValidateRoles(job, &problems);
+  ValidateDevice(job.nn_worker(), &problems);
   ValidatePrecision(job, &problems);
   ValidateData(job, &problems);
   ValidateTables(job, &problems);
   ValidateModel(job, &problems);
   ValidateTasks(job, &problems);
+  ValidateCandidates(job, &problems);
   CheckDenseOptimizer(job.dense_optimizer(), "dense_optimizer.", &problems);
   ValidateBatchScaling(job, &problems);
-  if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
-    problems.Add("init_from", "is needed to evaluate or predict");
-  }
+  ValidatePrediction(job, &problems);
   return problems.ToStatus();
 }
 

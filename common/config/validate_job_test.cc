@@ -41,6 +41,12 @@ TEST(ValidateJob, TakesThePrecisionsThatACpuHas) {
       ProblemsOf(SmallJob(), {"nn_worker.precision=TF32"}),
       "nn_worker.precision: must be F32, BF16 or F16 on a CPU, got TF32, which is a format of "
       "GPUs");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.device=CUDA"}),
+            "nn_worker.device: must be CPU, got CUDA: no NN worker trains on a device yet "
+            "(docs/gpu.md)");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.device_memory_bytes=1"}),
+            "nn_worker.device_memory_bytes: must be 0, got 1: no NN worker trains on a device yet "
+            "(docs/gpu.md)");
 }
 
 TEST(ValidateJob, ALossScaleIsAPowerOfTwoAndForF16) {
@@ -74,6 +80,34 @@ TEST(ValidateJob, BoundsTheJobsOwnFields) {
   ExpectRange(job, "max_message_bytes", 65536, (int64_t{1} << 31) - 1);
   ExpectRange(job, "evaluation.every_steps", 0, int64_t{1} << 60);
   ExpectRange(job, "evaluation.patience", 0, 1000000);
+}
+
+TEST(ValidateJob, RatesFallOnAPlateauOfAValidationSet) {
+  JobConfig job = SmallJob();
+  job.mutable_evaluation()->mutable_reduce_on_plateau();
+  job.mutable_data()->mutable_synthetic()->set_valid_samples(0);
+  EXPECT_EQ(ProblemsOf(job), "evaluation.reduce_on_plateau: needs validation data");
+  EXPECT_EQ(ProblemsOf(job, {"action=EVALUATE", "init_from=m"}), "") << "nothing is trained";
+  job.mutable_data()->mutable_synthetic()->clear_valid_samples();
+  EXPECT_EQ(ProblemsOf(job), "");
+  ExpectValues(job, "evaluation.reduce_on_plateau.factor", {"1e-9", "0.999"},
+               {"0", "1", "-0.5", "nan"}, "above 0 and below 1");
+  ExpectRange(job, "evaluation.reduce_on_plateau.patience", 1, 1000000);
+  ExpectNotNegative(job, "evaluation.reduce_on_plateau.min_delta");
+  ExpectValues(job, "evaluation.reduce_on_plateau.min_factor", {"1e-9", "1"},
+               {"0", "1.001", "-0.5", "nan"}, "above 0 and at most 1");
+}
+
+TEST(ValidateJob, AWarmStartHasAModelToStartFrom) {
+  JobConfig job = SmallJob();
+  job.mutable_warm_start();
+  EXPECT_EQ(ProblemsOf(job), "warm_start: needs init_from");
+  job.set_init_from("runs/demo");
+  EXPECT_EQ(ProblemsOf(job), "");
+  ExpectRange(job, "warm_start.warmup_steps", 0, int64_t{1} << 60);
+  job.mutable_warm_start()->add_only("deep/*");
+  job.mutable_warm_start()->add_only("");
+  EXPECT_EQ(ProblemsOf(job), "warm_start.only[1]: must not be empty");
 }
 
 TEST(ValidateJob, BoundsTheFieldsOfCutsAndRestarts) {
@@ -118,6 +152,14 @@ TEST(ValidateJob, OnlySyncIsReproducible) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"reproducible=true", "mode=SYNC"}), "");
 }
 
+TEST(ValidateJob, OnlySyncClipsAllGradientsTogether) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"gradient_clip_norm=10"}),
+            "gradient_clip_norm: needs mode SYNC, got HYBRID");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"gradient_clip_norm=10", "mode=SYNC"}), "");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"gradient_clip_norm=-1", "mode=SYNC"}),
+            "gradient_clip_norm: must be finite and not negative, got -1");
+}
+
 TEST(ValidateJob, SyncNeedsALaneForEachLoader) {
   const JobConfig job = SmallJob();
   EXPECT_EQ(ProblemsOf(job, {"mode=SYNC", "lanes=2", "data_loader.replicas=2"}), "");
@@ -156,6 +198,29 @@ TEST(ValidateJob, BoundsTheConstantsOfTheDenseOptimizer) {
   EXPECT_EQ(ProblemsOf(job, {"dense_optimizer.sgd="}), "");
 }
 
+TEST(ValidateJob, BoundsTheOtherKindsOfTheDenseOptimizerAsThoseOfTables) {
+  const JobConfig job = SmallJob();
+  ExpectDecay(job, "dense_optimizer.nesterov.mu");
+  ExpectPositive(job, "dense_optimizer.ftrl.beta");
+  ExpectNotNegative(job, "dense_optimizer.adamw.weight_decay");
+  EXPECT_EQ(
+      ProblemsOf(job, {"dense_optimizer.momentum.dampening=0.5"}),
+      "dense_optimizer.momentum.dampening: needs form RATE_OUTSIDE, got 0.5 with RATE_INSIDE");
+}
+
+TEST(ValidateJob, BoundsSettingsOfParametersAndAveragedWeights) {
+  JobConfig job = SmallJob();
+  ExpectDecay(job, "dense_optimizer.averaged_weights.decay");
+  job.mutable_dense_optimizer()->add_parameters();
+  EXPECT_EQ(ProblemsOf(job),
+            "dense_optimizer.parameters[0].pattern: is needed: the names of parameters, such as "
+            "deep/*");
+  job.mutable_dense_optimizer()->mutable_parameters(0)->set_pattern("*");
+  for (const char* field : {"learning_rate_factor", "l2", "l1", "weight_decay"}) {
+    ExpectNotNegative(job, absl::StrCat("dense_optimizer.parameters[0].", field));
+  }
+}
+
 TEST(ValidateJob, BoundsEvaluation) {
   const JobConfig job = SmallJob();
   ExpectNotNegative(job, "evaluation.every_seconds");
@@ -179,6 +244,25 @@ TEST(ValidateJob, ScoringNeedsASavedModel) {
     EXPECT_EQ(ProblemsOf(SmallJob(), {action}), "init_from: is needed to evaluate or predict");
     EXPECT_EQ(ProblemsOf(SmallJob(), {action, "init_from=runs/demo"}), "");
   }
+}
+
+TEST(ValidateJob, OnlyPredictionsHaveOutputs) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"predict_outputs=logit"}),
+            "predict_outputs: is set by satrap predict --output LAYER alone");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"action=PREDICT", "init_from=runs/demo", "predict_outputs=x"}),
+            "");
+}
+
+// By the score of the record's own item.
+TEST(ValidateJob, WhatComparesWithCandidatesIsPredicted) {
+  JobConfig job = SmallJob();
+  job.set_action(JobConfig::PREDICT);
+  job.set_init_from("runs/demo");
+  TaskConfig* const task = job.mutable_model()->add_tasks();
+  task->set_name("next");
+  task->set_output("logit");
+  task->set_loss(TaskConfig::IN_BATCH_SOFTMAX);
+  EXPECT_EQ(ProblemsOf(job, {}).find("predict_outputs"), std::string::npos) << ProblemsOf(job, {});
 }
 
 }  // namespace

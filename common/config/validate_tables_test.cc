@@ -43,6 +43,20 @@ TEST(ValidateTables, ASegmentHasANameOfItsOwn) {
   EXPECT_EQ(ProblemsOf(job), "tables[0].segments[1]: needs a name of its own, got 'linear'");
 }
 
+TEST(ValidateTables, EveryRowStepsInEveryStepOnlyInModeSync) {
+  const std::string semantics = "tables[0].semantics=GLOBAL";
+  EXPECT_EQ(ProblemsOf(SmallJob(), {semantics}),
+            "tables[0].semantics: GLOBAL needs mode SYNC, got HYBRID");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {semantics, "mode=SYNC"}), "");
+}
+
+TEST(ValidateTables, DenseL2NeedsEveryRow) {
+  const std::string dense = "tables[0].segments[0].l2_mode=DENSE";
+  EXPECT_EQ(ProblemsOf(SmallJob(), {dense, "mode=SYNC"}),
+            "tables[0].segments[0].l2_mode: DENSE needs semantics GLOBAL, got LAZY");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {dense, "mode=SYNC", "tables[0].semantics=GLOBAL"}), "");
+}
+
 TEST(ValidateTables, BoundsDims) { ExpectRange(SmallJob(), "tables[0].segments[0].dim", 1, 4096); }
 
 TEST(ValidateTables, BoundsTheConstantsOfTheTable) {

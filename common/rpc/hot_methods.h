@@ -1,4 +1,4 @@
-// The six hot RPCs (proto/hot.proto) as Methods, and which role serves which.
+// The seven hot RPCs (proto/hot.proto) as Methods, and which role serves which.
 
 #ifndef SATRAP_COMMON_RPC_HOT_METHODS_H_
 #define SATRAP_COMMON_RPC_HOT_METHODS_H_
@@ -13,6 +13,7 @@ inline constexpr Method kAck = {"/satrap.EmbeddingWorker/Ack", true};
 inline constexpr Method kPushGradients = {"/satrap.EmbeddingWorker/PushGradients", true};
 inline constexpr Method kLookup = {"/satrap.EmbeddingPs/Lookup", true};
 inline constexpr Method kUpdate = {"/satrap.EmbeddingPs/Update", true};
+inline constexpr Method kApplyStep = {"/satrap.EmbeddingPs/ApplyStep", true};
 
 inline constexpr Method kEmbeddingWorkerMethods[] = {kPutBatch, kNextBatch, kAck, kPushGradients};
 

@@ -9,11 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
 
 namespace satrap {
 namespace {
+
+// Ranked lists are held in memory for a block of users.
+constexpr int kLargestK = 10000;
 
 struct CommandInfo {
   const char* name;
@@ -38,9 +42,23 @@ constexpr CommandInfo kCommands[] = {
      "Checks a job, with its overrides and its data files, and prints it with all defaults."},
     {"evaluate", Command::kEvaluate, 1, 1, "RUN", "set report run_dir",
      "Scores the model of a run on its test data; --set data.test_files=... takes other data."},
-    {"predict", Command::kPredict, 2, 2, "RUN FILE", "set report run_dir output",
+    {"predict", Command::kPredict, 2, 2, "RUN FILE", "set report run_dir output output_file",
      "Scores FILE, which has the format of the run's data, with the model of the run: a line for\n"
-     "each record, its probability or nan if it is bad, to the standard output or to --output."},
+     "each record, its probability or nan if it is bad, to the standard output or to "
+     "--output_file.\n"
+     "With --output the line has the values of these layers instead, separated by tabs: vectors\n"
+     "for `retrieve`. Only what they need is computed."},
+    {"retrieve", Command::kRetrieve, 2, 2,
+     "USER_VECTORS ITEM_VECTORS --users FILE --items FILE --relevant FILE",
+     "users items relevant seen popularity k json output_file",
+     "Ranks all items for each user by the dot product of their vectors and compares the best "
+     "with\n"
+     "--relevant: Recall, NDCG, HitRate and MRR at each k, as means over the users that have "
+     "relevant\n"
+     "items. The vectors are those that `predict --output` writes; a line of nan is left out.\n"
+     "Line i of --users names the user of line i of USER_VECTORS, and --items likewise; a line of\n"
+     "the other files has a user and an item. Fields are separated by tabs, or in a line without\n"
+     "tabs by blanks; further ones are ignored. Names are text, compared byte by byte."},
     {"status", Command::kStatus, 0, 1, "[RUN]", "",
      "Says what a run is doing; or how it ended, its last cut, its restarts with their causes, "
      "and\n"
@@ -132,7 +150,20 @@ constexpr std::pair<const char*, const char*> kFlagHelp[] = {
     {"numerics", "--numerics N         numerics of that data"},
     {"dim", "--dim N              values of an embedding"},
     {"dot", "--dot FILE           write the graph there in DOT, for Graphviz"},
-    {"output", "--output FILE        write the probabilities there"},
+    {"output",
+     "--output LAYER       write the values of that layer, or of that input of the model such as\n"
+     "                     FEATURE.SEGMENT, in the place of probabilities (again for another)"},
+    {"users", "--users FILE         names of the users, a line for each vector"},
+    {"items", "--items FILE         names of the items, a line for each vector"},
+    {"relevant", "--relevant FILE      the held-out pairs of user and item"},
+    {"seen", "--seen FILE          pairs of user and item that are not ranked: those of training"},
+    {"popularity",
+     "--popularity FILE    rank items by how often FILE, of pairs, has them, too: a baseline"},
+    {"k", "--k N,N,...          lengths of the ranked list (default: 20,50)"},
+    {"json", "--json               print one line of JSON instead of a table"},
+    {"output_file",
+     "--output_file FILE   write the result of predict there; of retrieve, a line for each user:\n"
+     "                     its name and its best items, as many as the largest k"},
 };
 
 const CommandInfo* FindCommand(absl::string_view name) {
@@ -185,6 +216,10 @@ absl::Status CheckSet(const CommandInfo& info, const std::string& set) {
         absl::StrCat(flag, set, ": the command says what is done: satrap train JOB, ",
                      "satrap evaluate RUN or satrap predict RUN FILE"));
   }
+  if (field == "predict_outputs" || absl::StartsWith(field, "predict_outputs[")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, set, ": use satrap predict RUN FILE --output LAYER"));
+  }
   if (field == "run_dir") {
     return absl::InvalidArgumentError(absl::StrCat(
         flag, set, ": ",
@@ -200,6 +235,27 @@ absl::Status TakeCount(const std::string& name, const std::string& value, const 
   if (absl::SimpleAtoi(value, to) && *to >= least && *to <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, " ", value, " is not a whole number in [", least, ", ", most, "]"));
+}
+
+// The flags of `retrieve`.
+absl::Status TakeRetrieveFlag(const std::string& name, const std::string& value,
+                              CommandLine* line) {
+  if (name == "users") line->users = value;
+  if (name == "items") line->items = value;
+  if (name == "relevant") line->relevant = value;
+  if (name == "seen") line->seen = value;
+  if (name == "popularity") line->popularity = value;
+  if (name != "k") return absl::OkStatus();
+  line->ks.clear();
+  for (const absl::string_view text : absl::StrSplit(value, ',')) {
+    int k = 0;
+    if (!absl::SimpleAtoi(text, &k) || k < 1 || k > kLargestK) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--k ", value, ": '", text, "' is not a whole number in [1, ", kLargestK, "]"));
+    }
+    line->ks.push_back(k);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& args, size_t* i,
@@ -224,9 +280,11 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
     return absl::InvalidArgumentError(
         absl::StrCat("'", info.name, "' has no flag --", name, DidYouMean(name, known, "--")));
   }
-  if (name == "kafka") {
-    if (typed != "--kafka") return absl::InvalidArgumentError("--kafka takes no value");
-    line->kafka = true;
+  if (name == "kafka" || name == "json") {
+    if (absl::StrContains(typed, "=")) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " takes no value"));
+    }
+    (name == "kafka" ? line->kafka : line->json) = true;
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const std::string value, TakeValue(args, i));
@@ -237,7 +295,9 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
   if (name == "report") line->report = value;
   if (name == "run_dir") line->run_dir = value;
   if (name == "init_from") line->init_from = value;
-  if (name == "output") line->output = value;
+  if (name == "output") line->outputs.push_back(value);
+  if (name == "output_file") line->output_file = value;
+  if (info.command == Command::kRetrieve) RETURN_IF_ERROR(TakeRetrieveFlag(name, value, line));
   if (name == "from") line->from_cut = value;
   if (name == "kills" && (!absl::SimpleAtoi(value, &line->kills) || line->kills < 0)) {
     return absl::InvalidArgumentError(absl::StrCat("--kills ", value, " is not a number >= 0"));
@@ -266,6 +326,18 @@ absl::Status TakeFlag(const CommandInfo& info, const std::vector<std::string>& a
   if (name == "dot") line->dot = value;
   if (name == "seed" && !absl::SimpleAtoi(value, &line->seed)) {
     return absl::InvalidArgumentError(absl::StrCat("--seed ", value, " is not a number >= 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRetrieve(const CommandInfo& info, const CommandLine& line) {
+  const std::pair<const char*, const std::string*> needed[] = {
+      {"--users", &line.users}, {"--items", &line.items}, {"--relevant", &line.relevant}};
+  for (const auto& [flag, value] : needed) {
+    if (value->empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("retrieve needs ", flag, " FILE; usage: satrap retrieve ", info.arguments));
+    }
   }
   return absl::OkStatus();
 }
@@ -351,6 +423,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     return absl::InvalidArgumentError("--rate and --minutes need --kafka");
   }
   if (line.command == Command::kScale) RETURN_IF_ERROR(CheckFields(*info, line));
+  if (line.command == Command::kRetrieve) RETURN_IF_ERROR(CheckRetrieve(*info, line));
   if (line.command == Command::kHelp) {
     line.command_name.clear();
     if (!line.arguments.empty()) {

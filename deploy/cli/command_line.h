@@ -21,6 +21,7 @@ enum class Command {
   kValidate,
   kEvaluate,
   kPredict,
+  kRetrieve,
   kStatus,
   kResume,
   kStop,
@@ -47,7 +48,15 @@ struct CommandLine {
   std::string report;                    // --report FILE
   std::string run_dir;                   // --run_dir DIR
   std::string init_from;                 // --init_from RUN
-  std::string output;                    // --output FILE (predict)
+  std::vector<std::string> outputs;      // --output LAYER (predict), in order
+  std::string output_file;               // --output_file FILE (predict, retrieve)
+  std::string users;                     // --users FILE (retrieve), likewise
+  std::string items;                     // --items FILE
+  std::string relevant;                  // --relevant FILE
+  std::string seen;                      // --seen FILE; empty: nothing was seen
+  std::string popularity;                // --popularity FILE; empty: no baseline
+  std::vector<int> ks = {20, 50};        // --k N,N,...
+  bool json = false;                     // --json
   std::string from_cut;                  // --from CUT (resume)
   int kills = 20;                        // --kills N (chaos)
   uint64_t seed = 1;                     // --seed S (chaos)

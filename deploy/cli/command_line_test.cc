@@ -99,6 +99,47 @@ TEST(ParseCommandLine, RefusesAnEmptyValue) {
   EXPECT_THAT(ErrorOf({"predict", "a", "b", "--output="}), HasSubstr("--output needs a value"));
 }
 
+TEST(ParseCommandLine, PredictNamesLayersInOrder) {
+  const auto line = ParseCommandLine({"predict", "run", "f", "--output", "user_vector",
+                                      "--output=item.embedding", "--output_file", "out"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->outputs, (std::vector<std::string>{"user_vector", "item.embedding"}));
+  EXPECT_EQ(line->output_file, "out");
+  EXPECT_THAT(ErrorOf({"predict", "a", "b", "--set", "predict_outputs=x"}),
+              HasSubstr("use satrap predict RUN FILE --output LAYER"));
+}
+
+TEST(ParseCommandLine, RetrieveTakesItsFilesByFlags) {
+  const std::vector<std::string> needed = {"retrieve", "u",      "i",          "--users", "un",
+                                           "--items",  "inames", "--relevant", "held_out"};
+  auto line = ParseCommandLine(needed);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->arguments, (std::vector<std::string>{"u", "i"}));
+  EXPECT_EQ(line->users + " " + line->items + " " + line->relevant, "un inames held_out");
+  EXPECT_EQ(line->ks, (std::vector<int>{20, 50}));
+  EXPECT_FALSE(line->json);
+  std::vector<std::string> all = needed;
+  for (const char* flag : {"--k=5,1", "--json", "--seen=s", "--popularity=p", "--output_file=o"}) {
+    all.emplace_back(flag);
+  }
+  line = ParseCommandLine(all);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->ks, (std::vector<int>{5, 1}));
+  EXPECT_TRUE(line->json);
+  EXPECT_EQ(line->seen + line->popularity + line->output_file, "spo");
+
+  EXPECT_THAT(ErrorOf({"retrieve", "u"}), HasSubstr("usage: satrap retrieve USER_VECTORS ITEM_"));
+  EXPECT_THAT(ErrorOf({"retrieve", "u", "i", "--users=a", "--relevant=b"}),
+              HasSubstr("retrieve needs --items FILE; usage: satrap retrieve"));
+  for (const char* k : {"0", "5,", "x", "1,99999"}) {
+    all.push_back(std::string("--k=") + k);
+    EXPECT_THAT(ErrorOf(all), HasSubstr(" is not a whole number in [1, 10000]")) << k;
+    all.pop_back();
+  }
+  all.emplace_back("--json=1");
+  EXPECT_THAT(ErrorOf(all), HasSubstr("--json takes no value"));
+}
+
 TEST(ParseCommandLine, RefusesToSetWhatTheCommandSets) {
   EXPECT_THAT(ErrorOf({"train", "a", "--set", "run_dir=x"}), HasSubstr("use --run_dir DIR"));
   EXPECT_THAT(ErrorOf({"bench", "deepfm", "--set", "run_dir=x"}), Not(HasSubstr("--run_dir DIR")));

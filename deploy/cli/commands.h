@@ -14,6 +14,7 @@ int TrainCommand(const CommandLine& line);  // and demo
 int ValidateCommand(const CommandLine& line);
 int EvaluateCommand(const CommandLine& line);
 int PredictCommand(const CommandLine& line);
+int RetrieveCommand(const CommandLine& line);
 int StatusCommand(const CommandLine& line);
 int ResumeCommand(const CommandLine& line);
 int StopCommand(const CommandLine& line);

@@ -21,20 +21,21 @@ std::vector<std::string> JobPaths() {
   return paths;
 }
 
-// The trainable values of the job's network.
+// The trainable values of the job's network; -1, and a failed test, if there is no such network.
 int64_t DenseParametersOf(const std::string& name) {
   const auto job = LoadJob("deploy/jobs/" + name + ".textproto", {}, ".");
   EXPECT_TRUE(job.ok()) << name << ": " << job.status();
-  if (!job.ok()) return 0;
+  if (!job.ok()) return -1;
   const auto graph = BuildGraph(job->model(), MakePartLayout(*job).inputs);
   EXPECT_TRUE(graph.ok()) << name << ": " << graph.status();
-  return graph.ok() ? DenseParameters(*graph) : 0;
+  return graph.ok() ? DenseParameters(*graph) : -1;
 }
 
 TEST(JobModelsTest, EveryJobHasAModelThatFits) {
   EXPECT_GE(JobPaths().size(), 22u);
   for (const std::string& path : JobPaths()) {
-    EXPECT_GT(DenseParametersOf(std::filesystem::path(path).stem().string()), 0) << path;
+    // Retrieval by products of embeddings alone has none.
+    EXPECT_GE(DenseParametersOf(std::filesystem::path(path).stem().string()), 0) << path;
   }
 }
 

@@ -16,6 +16,9 @@
 #include "data_loader/source/split_list.h"
 #include "deploy/launcher/run_folder.h"
 #include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/graph/graph_inputs.h"
+#include "nn_worker/graph/output_model.h"
+#include "nn_worker/graph/parameter_ranges.h"
 #include "nn_worker/trainer/part_layout.h"
 
 namespace satrap {
@@ -58,7 +61,14 @@ absl::Status CheckData(const JobConfig& job, const std::string& path) {
 
 // Every NN worker would refuse the job for the same reason, only later.
 absl::Status CheckModel(const JobConfig& job) {
-  return BuildGraph(job.model(), MakePartLayout(job).inputs).status();
+  const GraphInputs inputs = MakePartLayout(job).inputs;
+  ASSIGN_OR_RETURN(const Graph graph, BuildGraph(job.model(), inputs));
+  RETURN_IF_ERROR(CheckParameterPatterns(graph, job.dense_optimizer()));
+  if (job.predict_outputs().empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ModelConfig model,
+                   ModelOfOutputs(job.model(), inputs,
+                                  {job.predict_outputs().begin(), job.predict_outputs().end()}));
+  return BuildGraph(model, inputs, DType::kF32, GraphUse::kOutputs).status();
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ int Main(const std::vector<std::string>& args) {
       return EvaluateCommand(*line);
     case Command::kPredict:
       return PredictCommand(*line);
+    case Command::kRetrieve:
+      return RetrieveCommand(*line);
     case Command::kStatus:
       return StatusCommand(*line);
     case Command::kResume:

@@ -49,16 +49,36 @@ absl::Status WriteReport(const RunReport& report, const std::string& file) {
   return file.empty() ? absl::OkStatus() : WriteFileAtomically(file, json);
 }
 
+// The position of a run's newest cut: after training, where it ended. Absent: it has none.
+absl::StatusOr<absl::optional<CheckpointManifest>> NewestCut(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  if (!progress.cut.has_value()) return absl::nullopt;
+  ASSIGN_OR_RETURN(CheckpointManifest manifest,
+                   ReadManifest(FolderOfCut(run_dir, progress.cut->cut())));
+  return manifest;
+}
+
+absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, RunReport* report) {
+  if (job.action() != JobConfig::TRAIN || !job.evaluation().has_reduce_on_plateau()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const absl::optional<CheckpointManifest> cut, NewestCut(run_dir));
+  if (!cut.has_value()) return absl::OkStatus();
+  report->learning_rate_factor = cut->position().plateau().factor();
+  report->reductions =
+      ReductionsTo(cut->position().plateau().factor(), job.evaluation().reduce_on_plateau());
+  return absl::OkStatus();
+}
+
 // Makes one list of the bad records of all generations and loaders. Training may have been cut
 // short, so lines that no cut holds as consumed are left out.
 absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
-  if (job.action() != JobConfig::TRAIN || !progress.cut.has_value()) {
+  if (job.action() != JobConfig::TRAIN) {
     return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
   }
-  ASSIGN_OR_RETURN(const CheckpointManifest manifest,
-                   ReadManifest(FolderOfCut(run_dir, progress.cut->cut())));
-  ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(manifest.ledger()));
+  ASSIGN_OR_RETURN(const absl::optional<CheckpointManifest> cut, NewestCut(run_dir));
+  if (!cut.has_value()) return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
+  ASSIGN_OR_RETURN(const Ledger ledger, Ledger::FromState(cut->ledger()));
   return MergeQuarantine(run_dir, &ledger).status();
 }
 
@@ -95,7 +115,7 @@ int ExitCodeOf(RunEnd::Kind kind) {
 }
 
 absl::Status CheckOutputsWritable(const CommandLine& line) {
-  for (const std::string& file : {line.report, line.output}) {
+  for (const std::string& file : {line.report, line.output_file}) {
     if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
   }
   return absl::OkStatus();
@@ -166,6 +186,11 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
+  const absl::Status reductions = AddReductions(job, run.run_dir, &*run.report);
+  if (!reductions.ok()) {
+    run.end.warnings.push_back(
+        absl::StrCat("the report does not say how far the rates fell: ", reductions.message()));
+  }
   run.report_written = WriteReport(*run.report, line.report);
   // The Bayes AUC takes seconds, in which somebody may press Ctrl-C and believe to have lost all.
   std::string late = launcher->LateSignalText();

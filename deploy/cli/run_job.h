@@ -33,7 +33,7 @@ struct JobRun {
   absl::Status report_written;       // not OK: why report.json or line.report was not written
 };
 
-// Checks that --report and --output, where they are given, can be written. Errors as CheckWritable.
+// Checks that --report and --output_file, where they are given, can be written. Errors as CheckWritable.
 absl::Status CheckOutputsWritable(const CommandLine& line);
 
 // The folder that holds the roles' programs, found from the path of this program.
@@ -43,7 +43,7 @@ absl::StatusOr<std::string> ProgramsDir();
 // progress and a message for each restart on stderr. Writes report.json into the run folder and to line.report; if the run fails,
 // writes its cause to failure.txt in the run folder. `watch`, if given, sees each status; when it
 // returns false the run ends as DISMISSED, without a report. An error says why the run could not
-// begin; line.report and line.output are checked first.
+// begin; line.report and line.output_file are checked first.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch = nullptr);
 
 // The same in a folder that is made or reopened already. `job.run_dir` is its path.

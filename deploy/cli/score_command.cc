@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/commands.h"
@@ -30,7 +32,7 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   sets.insert(sets.end(), line.sets.begin(), line.sets.end());
   const std::string path = run_dir + "/job.textproto";
   ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, line.install_dir));
-  RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output}));
+  RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output_file}));
   job.set_name(absl::StrCat(job.name(), "-", line.command_name));
   return job;
 }
@@ -47,8 +49,11 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
   }
-  ASSIGN_OR_RETURN(JobConfig job,
-                   JobOfRun(line, "PREDICT", {absl::StrCat("data.test_files=", GlobOf(file))}));
+  std::vector<std::string> sets = {absl::StrCat("data.test_files=", GlobOf(file))};
+  if (!line.outputs.empty()) {
+    sets.push_back(absl::StrCat("predict_outputs=", absl::StrJoin(line.outputs, ",")));
+  }
+  ASSIGN_OR_RETURN(JobConfig job, JobOfRun(line, "PREDICT", std::move(sets)));
   if (job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot predict ", typed, ": run ", line.arguments[0],
@@ -76,8 +81,9 @@ int PredictCommand(const CommandLine& line) {
     fprintf(stderr, "satrap: %llu bad records have the line nan in the output\n",
             static_cast<unsigned long long>(run->report->quarantined));
   }
-  const absl::Status copied = CopyFileAtomically(run->report->run_dir + "/predictions.txt",
-                                                 line.output.empty() ? "/dev/stdout" : line.output);
+  const absl::Status copied =
+      CopyFileAtomically(run->report->run_dir + "/predictions.txt",
+                         line.output_file.empty() ? "/dev/stdout" : line.output_file);
   if (!copied.ok()) return PrintError(copied);
   return run->report_written.ok() ? 0 : PrintError(run->report_written);
 }

@@ -153,6 +153,15 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   return report;
 }
 
+int ReductionsTo(double factor, const ReduceOnPlateau& rule) {
+  int reductions = 0;
+  // The same products as those of the ranks, so the comparison is exact.
+  for (double reached = 1; reached > factor && reached > rule.min_factor(); ++reductions) {
+    reached = std::max(reached * rule.factor(), rule.min_factor());
+  }
+  return reductions;
+}
+
 std::string ReportJson(const RunReport& report) {
   const RunResult& result = report.result;
   JsonWriter json;
@@ -174,6 +183,10 @@ std::string ReportJson(const RunReport& report) {
   json.Field("quarantined", report.quarantined);
   json.Field("empty_lines", report.empty_lines);
   if (!report.batch_scaling.empty()) json.StringField("batch_scaling", report.batch_scaling);
+  if (report.learning_rate_factor.has_value()) {
+    json.Field("learning_rate_factor", *report.learning_rate_factor);
+    json.Field("reductions", static_cast<uint64_t>(report.reductions));
+  }
   json.Field("generations", report.generations);
   json.Key("restarts");
   json.BeginArray();
@@ -219,6 +232,10 @@ std::string ReportText(const RunReport& report) {
   }
   if (!report.batch_scaling.empty()) {
     absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
+  }
+  if (report.learning_rate_factor.has_value()) {
+    absl::StrAppendFormat(&text, "rates        %g times those of the job, after %d reductions\n",
+                          *report.learning_rate_factor, report.reductions);
   }
   if (!report.restarts.empty()) {
     absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),

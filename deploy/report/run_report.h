@@ -41,8 +41,14 @@ struct RunReport {
   uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
   std::string batch_scaling;  // BatchScalingText of the job
+  // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
+  absl::optional<double> learning_rate_factor;
+  int reductions = 0;  // that make this product
   std::string run_dir;
 };
+
+// How many reductions lead to `factor` (PlateauState).
+int ReductionsTo(double factor, const ReduceOnPlateau& rule);
 
 // Makes the report from the coordinator's last status.
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds);
@@ -52,7 +58,8 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   and done again), wall_seconds (of the command that finished the run), samples_per_second
 //   (samples by train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
-//   empty_lines, batch_scaling (of a job that has it: the effective rates as text), generations, restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
+//   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
+//   learning_rate_factor and reductions (of a job with reduce_on_plateau), generations, restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
 //   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 

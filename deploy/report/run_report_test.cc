@@ -128,6 +128,29 @@ TEST(RunReport, TheCalibrationIsThatBeforeTraining) {
               HasSubstr(R"("tail_calibration":1.0625,"tail_calibration_samples":100000,)"));
 }
 
+TEST(RunReport, SaysHowFarThePlateauHasLoweredTheRates) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportJson(report), Not(HasSubstr("learning_rate_factor")));
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("rates ")));
+  report.learning_rate_factor = .01;
+  report.reductions = 2;
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("learning_rate_factor":0.01,"reductions":2,)"));
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("rates        0.01 times those of the job, after 2 reductions\n"));
+}
+
+TEST(RunReport, CountsReductionsByTheirProduct) {
+  ReduceOnPlateau rule;
+  rule.set_min_factor(.002);
+  double factor = 1;
+  EXPECT_EQ(ReductionsTo(factor, rule), 0);
+  for (int n = 1; n <= 2; ++n) {
+    factor *= rule.factor();
+    EXPECT_EQ(ReductionsTo(factor, rule), n);
+  }
+  EXPECT_EQ(ReductionsTo(rule.min_factor(), rule), 3);
+}
+
 TEST(RunReport, ShowsTheDigestOfAReproducibleRun) {
   RunReport report = TrainedReport();
   report.result.set_model_digest(0xabc);

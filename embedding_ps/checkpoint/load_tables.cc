@@ -8,36 +8,44 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
+#include "common/config/warm_start.h"
 #include "common/numeric/hash.h"
 #include "common/thread/mutex.h"
+#include "embedding_ps/checkpoint/row_conversion.h"
 #include "embedding_ps/checkpoint/row_file.h"
 
 namespace satrap {
 namespace {
 
-absl::Status CheckSavedTable(const CheckpointManifest& manifest, const EmbeddingTable& table,
-                             const std::string& directory) {
+// The table of the model that `table` is filled from; null: none, in a warm start.
+absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
+                                                 const CheckpointManifest& manifest,
+                                                 const EmbeddingTable& table) {
+  const TableConfig& config = table.config();
+  const bool warm = options.warm_start.has_value();
+  if (warm && !TakesName(*options.warm_start, config.name())) return nullptr;
   for (const SavedTable& saved : manifest.tables()) {
-    if (saved.id() != table.config().id()) continue;
-    if (saved.fingerprint() != TableFingerprint(table.config())) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("table ", table.config().name(), " (id ", saved.id(), ") in ", directory,
-                       " has segments, dims, optimizers or l2_mode that differ from this job's"));
-    }
-    if (!saved.has_rows()) return absl::OkStatus();
-    // Ranges without rows have no file, so only the sum shows that one is not listed.
-    uint64_t rows = 0;
-    for (const SavedFile& file : manifest.table_files()) {
-      if (file.table() == saved.id()) rows += file.rows();
-    }
-    if (rows == saved.rows()) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
-                                            " has ", saved.rows(), " rows, and its files have ",
-                                            rows));
+    // Names go by what people mean; ids are the format's.
+    if (warm ? saved.name() == config.name() : saved.id() == config.id()) return &saved;
   }
-  return absl::FailedPreconditionError(absl::StrCat("the model in ", directory, " has no table ",
-                                                    table.config().name(), " (id ",
-                                                    table.config().id(), ")"));
+  if (warm) return nullptr;
+  return absl::FailedPreconditionError(absl::StrCat("the model in ", options.directory,
+                                                    " has no table ", config.name(), " (id ",
+                                                    config.id(), ")"));
+}
+
+absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable& saved,
+                           const EmbeddingTable& table, const std::string& directory) {
+  if (!saved.has_rows()) return absl::OkStatus();
+  // Ranges without rows have no file, so only the sum shows that one is not listed.
+  uint64_t rows = 0;
+  for (const SavedFile& file : manifest.table_files()) {
+    if (file.table() == saved.id()) rows += file.rows();
+  }
+  if (rows == saved.rows()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
+                                          " has ", saved.rows(), " rows, and its files have ",
+                                          rows));
 }
 
 // One load: first tasks that read files into the arenas, one file each, then tasks that index what
@@ -52,14 +60,19 @@ class Load : public std::enable_shared_from_this<Load> {
       result_.status = Prepare();
       if (!result_.status.ok()) return done_(result_);
       result_.replaced = true;
-      for (EmbeddingTable* table : options_.tables) table->Clear();
+      for (const Taken& taken : taken_) taken.table->Clear();
       Begin(&Load::ReadFile, files_.size());
     });
   }
 
  private:
+  struct Taken {
+    EmbeddingTable* table;
+    absl::optional<RowConversion> conversion;  // nullopt: the rows are the table's
+  };
   struct File {
     EmbeddingTable* table;
+    const RowConversion* conversion;  // may be null
     SavedFile saved;
     EmbeddingTable::Run run;
   };
@@ -78,25 +91,60 @@ class Load : public std::enable_shared_from_this<Load> {
   absl::Status Prepare() {
     ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                      ReadManifest(options_.directory, options_.file_system));
+    taken_.reserve(options_.tables.size());  // files point to what it holds
     for (EmbeddingTable* table : options_.tables) {
-      RETURN_IF_ERROR(CheckSavedTable(manifest, *table, options_.directory));
-      // The model may have been saved by another number of PSs: read every file whose range
-      // overlaps the partitions of this one.
-      std::map<uint32_t, const SavedFile*> by_partition;
-      for (const SavedFile& saved : manifest.table_files()) {
-        if (saved.table() != table->config().id()) continue;
-        if (static_cast<int>(saved.first_partition()) > table->last_partition() ||
-            static_cast<int>(saved.last_partition()) < table->first_partition()) {
-          continue;
-        }
-        if (!by_partition.emplace(saved.first_partition(), &saved).second) {
-          return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: ", saved.name(),
-                                                  " begins where another file does"));
-        }
-      }
-      for (const auto& [first, saved] : by_partition) files_.push_back({table, *saved, {}});
-      for (int i = 0; i < table->num_shards(); ++i) shards_.push_back({table, i});
+      ASSIGN_OR_RETURN(const SavedTable* const saved, FindSavedTable(options_, manifest, *table));
+      if (saved == nullptr) continue;
+      RETURN_IF_ERROR(CheckRowCount(manifest, *saved, *table, options_.directory));
+      ASSIGN_OR_RETURN(absl::optional<RowConversion> conversion,
+                       ConversionOf(*saved, manifest.step(), *table));
+      taken_.push_back({table, std::move(conversion)});
+      RETURN_IF_ERROR(PrepareTable(manifest, *saved, taken_.back()));
     }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<absl::optional<RowConversion>> ConversionOf(const SavedTable& saved,
+                                                             uint64_t steps,
+                                                             const EmbeddingTable& table) const {
+    const TableConfig& config = table.config();
+    const bool warm = options_.warm_start.has_value();
+    if (!warm && saved.fingerprint() == TableFingerprint(config)) return absl::nullopt;
+    if (warm) {
+      if (!RowConversion::IsNeeded(table, saved.fingerprint())) return absl::nullopt;
+      auto conversion = RowConversion::Find(table, saved.id(), saved.fingerprint(), steps);
+      if (conversion.has_value()) return conversion;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "table ", config.name(), " (id ", saved.id(), ") in ", options_.directory,
+        warm
+            ? " has other segments or dims than this job's: leave it out with warm_start.only"
+            : " has segments, dims, optimizers, l2_mode or semantics that differ from this job's"));
+  }
+
+  absl::Status PrepareTable(const CheckpointManifest& manifest, const SavedTable& saved_table,
+                            const Taken& taken) {
+    EmbeddingTable* const table = taken.table;
+    // The model may have been saved by another number of PSs: read every file whose range overlaps
+    // the partitions of this one.
+    std::map<uint32_t, const SavedFile*> by_partition;
+    for (const SavedFile& saved : manifest.table_files()) {
+      if (saved.table() != saved_table.id()) continue;
+      if (static_cast<int>(saved.first_partition()) > table->last_partition() ||
+          static_cast<int>(saved.last_partition()) < table->first_partition()) {
+        continue;
+      }
+      if (!by_partition.emplace(saved.first_partition(), &saved).second) {
+        return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: ", saved.name(),
+                                                " begins where another file does"));
+      }
+    }
+    const RowConversion* const conversion =
+        taken.conversion.has_value() ? &*taken.conversion : nullptr;
+    for (const auto& [first, saved] : by_partition) {
+      files_.push_back({table, conversion, *saved, {}});
+    }
+    for (int i = 0; i < table->num_shards(); ++i) shards_.push_back({table, i});
     return absl::OkStatus();
   }
 
@@ -146,8 +194,10 @@ class Load : public std::enable_shared_from_this<Load> {
 
   absl::Status ReadFile(size_t i) {
     EmbeddingTable* const table = files_[i].table;
-    const size_t floats = table->layout().num_floats();
-    return ReadRowFile(options_.directory, files_[i].saved, *table, options_.file_system,
+    const RowConversion* const conversion = files_[i].conversion;
+    const RowFormat format = conversion != nullptr ? conversion->format() : RowFormatOf(*table);
+    const size_t floats = format.num_floats;
+    return ReadRowFile(options_.directory, files_[i].saved, format, options_.file_system,
                        [&](absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
                          // The table's partitions are one range, and the keys ascend.
                          size_t begin = 0, end = keys.size();
@@ -155,9 +205,13 @@ class Load : public std::enable_shared_from_this<Load> {
                            ++begin;
                          while (begin < end && PartitionOf(keys[end - 1]) > table->last_partition())
                            --end;
-                         table->AppendRows(keys.subspan(begin, end - begin),
-                                           rows.subspan(begin * floats, (end - begin) * floats),
-                                           &files_[i].run);
+                         rows = rows.subspan(begin * floats, (end - begin) * floats);
+                         std::vector<float> converted;
+                         if (conversion != nullptr) {
+                           converted = conversion->Convert(rows);
+                           rows = converted;
+                         }
+                         table->AppendRows(keys.subspan(begin, end - begin), rows, &files_[i].run);
                        });
   }
 
@@ -182,6 +236,7 @@ class Load : public std::enable_shared_from_this<Load> {
 
   const LoadOptions options_;
   absl::AnyInvocable<void(const LoadResult&)> done_;
+  std::vector<Taken> taken_;
   std::vector<File> files_;
   std::vector<Shard> shards_;
   Step step_ = nullptr;

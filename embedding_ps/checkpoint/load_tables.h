@@ -8,9 +8,11 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "common/checkpoint/file_system.h"
 #include "common/thread/executor.h"
 #include "embedding_ps/table/embedding_table.h"
+#include "proto/job.pb.h"
 
 namespace satrap {
 
@@ -20,16 +22,20 @@ struct LoadOptions {
   int threads = 1;        // files read at the same time
   Executor* executor = nullptr;
   FileSystem* file_system = nullptr;
+  // Given: the rows of tables that it takes by name, where the model has them; the others stay as
+  // they are, and so do those of tables that the model has not. Rows of other optimizers are
+  // converted (row_conversion.h). Absent: the model must have all tables, with equal rows.
+  absl::optional<WarmStartConfig> warm_start = absl::nullopt;
 };
 
 struct LoadResult {
   // NOT_FOUND if the directory holds no complete model; FAILED_PRECONDITION if a table is missing
-  // from the model or has another fingerprint; DATA_LOSS, naming the manifest, if its files do not
+  // from the model or has another fingerprint (in a warm start: other segments); DATA_LOSS, naming the manifest, if its files do not
   // have the rows of the tables, naming file and offset, if a file is missing, truncated or
   // damaged, or naming the file if it is intact but belongs to another save.
   absl::Status status;
-  // Whether the rows from before the load are gone. After an error the tables are then empty, and
-  // no Update may build on them.
+  // Whether rows from before the load are gone. After an error the tables are then empty, and no
+  // Update may build on them.
   bool replaced = false;
 };
 

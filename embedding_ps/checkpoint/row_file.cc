@@ -98,18 +98,17 @@ class Input {
 };
 
 absl::Status CheckHeader(absl::Span<const char> header, const SavedFile& saved,
-                         const EmbeddingTable& table, const Input& file) {
+                         const RowFormat& format, const Input& file) {
   const absl::string_view bytes(header.data(), header.size());
   RETURN_IF_ERROR(file.DamagedIf(bytes.substr(0, 8) != kRowFileMagic, "not a file of saved rows"));
   RETURN_IF_ERROR(file.DamagedIf(
       Get<uint32_t>(header, kCheckedHeaderBytes) != Crc32c(bytes.substr(0, kCheckedHeaderBytes)),
       "the header's checksum does not match"));
-  const bool matches =
-      Get<uint32_t>(header, 8) == saved.table() &&
-      Get<uint32_t>(header, 12) == saved.first_partition() &&
-      Get<uint32_t>(header, 16) == saved.last_partition() &&
-      Get<uint32_t>(header, 20) == static_cast<uint32_t>(table.layout().num_floats()) &&
-      Get<uint64_t>(header, 24) == TableFingerprint(table.config());
+  const bool matches = Get<uint32_t>(header, 8) == saved.table() &&
+                       Get<uint32_t>(header, 12) == saved.first_partition() &&
+                       Get<uint32_t>(header, 16) == saved.last_partition() &&
+                       Get<uint32_t>(header, 20) == static_cast<uint32_t>(format.num_floats) &&
+                       Get<uint64_t>(header, 24) == format.fingerprint;
   return file.DamagedIf(!matches, "the header does not match the manifest");
 }
 
@@ -172,16 +171,20 @@ absl::StatusOr<SavedFile> RowFileWriter::Commit() {
   return saved_;
 }
 
+RowFormat RowFormatOf(const EmbeddingTable& table) {
+  return {TableFingerprint(table.config()), static_cast<size_t>(table.layout().num_floats())};
+}
+
 absl::Status ReadRowFile(
-    const std::string& directory, const SavedFile& saved, const EmbeddingTable& table,
+    const std::string& directory, const SavedFile& saved, const RowFormat& format,
     FileSystem* file_system,
     absl::FunctionRef<void(absl::Span<const uint64_t> keys, absl::Span<const float> rows)> visit) {
   ASSIGN_OR_RETURN(Input file,
                    Input::Open(absl::StrCat(directory, "/", saved.name()), file_system));
   absl::Span<const char> bytes;
   RETURN_IF_ERROR(file.Read(kRowFileHeaderBytes, &bytes));
-  RETURN_IF_ERROR(CheckHeader(bytes, saved, table, file));
-  const size_t floats = table.layout().num_floats();
+  RETURN_IF_ERROR(CheckHeader(bytes, saved, format, file));
+  const size_t floats = format.num_floats;
   uint64_t num_rows = 0, last_key = 0;
   while (true) {
     RETURN_IF_ERROR(file.Read(kRowBlockHeaderBytes, &bytes));

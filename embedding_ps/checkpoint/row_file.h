@@ -61,12 +61,19 @@ class RowFileWriter {
   uint64_t rows_digest_ = 0;
 };
 
+// What the rows of a file are, as its header says it.
+struct RowFormat {
+  uint64_t fingerprint = 0;  // TableFingerprint of the table that was saved
+  size_t num_floats = 0;     // of a row
+};
+RowFormat RowFormatOf(const EmbeddingTable& table);
+
 // Reads the file that `saved`, from a manifest, says is in `directory`, and calls visit(keys, rows)
-// for each block once its checksum was found right. DATA_LOSS, naming the file and, if it is
+// for each block once its checksum was found right. The rows are [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is
 // damaged, the offset: it is missing or cut, a byte has changed, its keys do not ascend within its
 // partitions, or it is not the file that `saved` describes.
 absl::Status ReadRowFile(
-    const std::string& directory, const SavedFile& saved, const EmbeddingTable& table,
+    const std::string& directory, const SavedFile& saved, const RowFormat& format,
     FileSystem* file_system,
     absl::FunctionRef<void(absl::Span<const uint64_t> keys, absl::Span<const float> rows)> visit);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -57,11 +58,12 @@ inline CutWriter::Result SaveNow(const std::vector<EmbeddingTable*>& tables,
 }
 
 inline LoadResult LoadNow(const std::vector<EmbeddingTable*>& tables, const std::string& directory,
-                          FileSystem* file_system = DiskFileSystem()) {
+                          FileSystem* file_system = DiskFileSystem(),
+                          absl::optional<WarmStartConfig> warm_start = absl::nullopt) {
   ManualExecutor executor;
   LoadResult loaded;
   int ended = 0;
-  LoadTables({tables, directory, /*threads=*/3, &executor, file_system},
+  LoadTables({tables, directory, /*threads=*/3, &executor, file_system, std::move(warm_start)},
              [&](const LoadResult& result) {
                loaded = result;
                ++ended;
@@ -78,6 +80,7 @@ inline CheckpointManifest ManifestOf(const std::vector<EmbeddingTable*>& tables,
   manifest.set_version(kManifestVersion);
   for (const EmbeddingTable* table : tables) {
     SavedTable* saved = manifest.add_tables();
+    saved->set_name(table->config().name());
     saved->set_id(table->config().id());
     saved->set_fingerprint(TableFingerprint(table->config()));
     uint64_t rows = 0;

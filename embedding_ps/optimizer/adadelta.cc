@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/decay_state.h"
 
 namespace satrap {
 namespace {
@@ -30,6 +31,10 @@ class Adadelta final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return 2 * dim; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kState; }
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    DecayState(rho_, steps, state);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

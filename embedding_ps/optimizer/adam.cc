@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/bias_correction.h"
 
 namespace satrap {
 namespace {
@@ -35,10 +36,19 @@ SATRAP_VECTORIZE_SAME_BITS void AdamStep(const AdamConstants& constants,
 class Adam final : public SparseOptimizer {
  public:
   explicit Adam(const SparseOptimizerConfig::Adam& config)
-      : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
+      : beta1_(config.beta1()),
+        beta2_(config.beta2()),
+        epsilon_(config.epsilon()),
+        correction1_(beta1_),
+        correction2_(beta2_) {}
 
   int StateSize(int dim) const override { return 2 * dim + 1; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kValues; }
+  // The moments are 0.
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    state.back() += static_cast<float>(steps);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }
@@ -47,15 +57,8 @@ class Adam final : public SparseOptimizer {
     const size_t dim = values.size();
     float& t = state[2 * dim];
     t += 1;
-    // In double, because 1 - beta2^t starts near .001: computed in float it would lose three
-    // digits.
-    const AdamConstants constants = {
-        context.learning_rate,
-        beta1_,
-        beta2_,
-        epsilon_,
-        static_cast<float>(1 - std::pow(static_cast<double>(beta1_), t)),
-        static_cast<float>(1 - std::pow(static_cast<double>(beta2_), t))};
+    const AdamConstants constants = {context.learning_rate, beta1_,         beta2_, epsilon_,
+                                     correction1_(t),       correction2_(t)};
     AdamStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);
   }
 
@@ -63,6 +66,8 @@ class Adam final : public SparseOptimizer {
   const float beta1_;
   const float beta2_;
   const float epsilon_;
+  const BiasCorrection correction1_;
+  const BiasCorrection correction2_;
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Adam (Kingma and Ba 2015, Algorithm 1) whose step count t is the row's own:
 //   t += 1; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2
 //   w -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)
-// So a row created late gets the bias correction of its first steps, and a row's moments do not
-// change while it is not updated.
+// So, with semantics LAZY, a row created late gets the bias correction of its first steps, and a
+// row's moments do not change while it is not updated.
 //
 // State: m [dim], v [dim], t [1], all starting at 0. t is a float: it is exact up to 2^24 updates,
 // and by then both corrections are 1.

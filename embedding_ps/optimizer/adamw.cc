@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/bias_correction.h"
 
 namespace satrap {
 namespace {
@@ -40,10 +41,17 @@ class AdamW final : public SparseOptimizer {
       : beta1_(config.beta1()),
         beta2_(config.beta2()),
         epsilon_(config.epsilon()),
-        weight_decay_(config.weight_decay()) {}
+        weight_decay_(config.weight_decay()),
+        correction1_(beta1_),
+        correction2_(beta2_) {}
 
   int StateSize(int dim) const override { return 2 * dim + 1; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kValues; }
+  // The moments are 0.
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    state.back() += static_cast<float>(steps);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }
@@ -52,15 +60,9 @@ class AdamW final : public SparseOptimizer {
     const size_t dim = values.size();
     float& t = state[2 * dim];
     t += 1;
-    // In double, as in adam.cc.
     const AdamwConstants constants = {
-        context.learning_rate,
-        beta1_,
-        beta2_,
-        epsilon_,
-        weight_decay_,
-        static_cast<float>(1 - std::pow(static_cast<double>(beta1_), t)),
-        static_cast<float>(1 - std::pow(static_cast<double>(beta2_), t))};
+        context.learning_rate, beta1_,          beta2_,         epsilon_,
+        weight_decay_,         correction1_(t), correction2_(t)};
     AdamwStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);
   }
 
@@ -69,6 +71,8 @@ class AdamW final : public SparseOptimizer {
   const float beta2_;
   const float epsilon_;
   const float weight_decay_;
+  const BiasCorrection correction1_;
+  const BiasCorrection correction2_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/bias_correction.h"
 
 namespace satrap {
 namespace {
@@ -38,10 +39,19 @@ SATRAP_VECTORIZE_SAME_BITS void AmsgradStep(const AmsgradConstants& constants,
 class AmsGrad final : public SparseOptimizer {
  public:
   explicit AmsGrad(const SparseOptimizerConfig::AmsGrad& config)
-      : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
+      : beta1_(config.beta1()),
+        beta2_(config.beta2()),
+        epsilon_(config.epsilon()),
+        correction1_(beta1_),
+        correction2_(beta2_) {}
 
   int StateSize(int dim) const override { return 3 * dim + 1; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kValues; }
+  // The moments are 0.
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    state.back() += static_cast<float>(steps);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }
@@ -50,14 +60,8 @@ class AmsGrad final : public SparseOptimizer {
     const size_t dim = values.size();
     float& t = state[3 * dim];
     t += 1;
-    // In double, as in adam.cc.
-    const AmsgradConstants constants = {
-        context.learning_rate,
-        beta1_,
-        beta2_,
-        epsilon_,
-        static_cast<float>(1 - std::pow(static_cast<double>(beta1_), t)),
-        static_cast<float>(1 - std::pow(static_cast<double>(beta2_), t))};
+    const AmsgradConstants constants = {context.learning_rate, beta1_,         beta2_, epsilon_,
+                                        correction1_(t),       correction2_(t)};
     AmsgradStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim,
                 state.data() + 2 * dim, dim);
   }
@@ -66,6 +70,8 @@ class AmsGrad final : public SparseOptimizer {
   const float beta1_;
   const float beta2_;
   const float epsilon_;
+  const BiasCorrection correction1_;
+  const BiasCorrection correction2_;
 };
 
 }  // namespace

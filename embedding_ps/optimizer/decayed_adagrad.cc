@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/decay_state.h"
 
 namespace satrap {
 namespace {
@@ -28,6 +29,10 @@ class DecayedAdagrad final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return dim; }
   bool IsElementwise() const override { return true; }
+  IdleStep idle_step() const override { return IdleStep::kState; }
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    DecayState(decay_, steps, state);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), initial_accumulator_);
   }

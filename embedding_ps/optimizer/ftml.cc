@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/decay_state.h"
 
 namespace satrap {
 namespace {
@@ -34,6 +35,11 @@ class Ftml final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return dim + 1; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kState; }
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    DecayState(beta2_, steps, state.first(state.size() - 1));
+    state.back() += static_cast<float>(steps);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

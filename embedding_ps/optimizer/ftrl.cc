@@ -50,6 +50,7 @@ class Ftrl final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return 2 * dim; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kNothing; }
   void InitState(absl::Span<float> state) const override {
     const size_t dim = state.size() / 2;
     std::fill(state.begin(), state.begin() + dim, 0.0f);

@@ -37,6 +37,7 @@ class Momentum final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return dim; }
   bool IsElementwise() const override { return true; }
+  IdleStep idle_step() const override { return IdleStep::kValues; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

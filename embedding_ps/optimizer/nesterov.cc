@@ -26,6 +26,7 @@ class Nesterov final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return dim; }
   bool IsElementwise() const override { return true; }
+  IdleStep idle_step() const override { return IdleStep::kValues; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

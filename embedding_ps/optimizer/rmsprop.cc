@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/decay_state.h"
 
 namespace satrap {
 namespace {
@@ -75,6 +76,13 @@ class RmsProp final : public SparseOptimizer {
     return dim * (1 + (centred_ ? 1 : 0) + (constants_.momentum > 0 ? 1 : 0));
   }
   bool IsElementwise() const override { return !centred_ && constants_.momentum == 0; }
+  IdleStep idle_step() const override {
+    return constants_.momentum > 0 ? IdleStep::kValues : IdleStep::kState;
+  }
+  // If there are momenta, they are 0.
+  void AgeState(int64_t steps, absl::Span<float> state) const override {
+    DecayState(constants_.rho, steps, state);
+  }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

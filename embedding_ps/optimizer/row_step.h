@@ -31,6 +31,12 @@ inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   return kRowStepPeriod - ahead <= kMostStepsLate ? 0 : 1;
 }
 
+// The number of a row for which a step passed that was none, because it was not finite: later steps
+// are as far behind as if it had not been counted.
+inline float SkipStep(float encoded_last_step) {
+  return encoded_last_step == static_cast<float>(kRowStepPeriod) ? 1 : encoded_last_step + 1;
+}
+
 }  // namespace satrap
 
 #endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_ROW_STEP_H_

@@ -27,5 +27,12 @@ TEST(RowStepTest, GoesOnPastThePeriod) {
   EXPECT_EQ(StepsPassed(EncodedStep(5 * kRowStepPeriod + 2), 5 * kRowStepPeriod + 2), 0);
 }
 
+TEST(RowStepTest, AStepThatWasNoneIsNotMissed) {
+  EXPECT_EQ(StepsPassed(SkipStep(0), 7), 7);
+  EXPECT_EQ(StepsPassed(SkipStep(EncodedStep(3)), 13), 9);
+  EXPECT_EQ(StepsPassed(SkipStep(EncodedStep(3)), 4), 0);
+  EXPECT_EQ(SkipStep(EncodedStep(kRowStepPeriod - 1)), EncodedStep(kRowStepPeriod));
+}
+
 }  // namespace
 }  // namespace satrap

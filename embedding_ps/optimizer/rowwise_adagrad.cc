@@ -21,6 +21,7 @@ class RowwiseAdagrad final : public SparseOptimizer {
 
   int StateSize(int) const override { return 1; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kNothing; }
   void InitState(absl::Span<float> state) const override { state[0] = initial_accumulator_; }
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {

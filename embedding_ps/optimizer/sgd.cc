@@ -14,6 +14,7 @@ class Sgd final : public SparseOptimizer {
  public:
   int StateSize(int) const override { return 0; }
   bool IsElementwise() const override { return true; }
+  IdleStep idle_step() const override { return IdleStep::kNothing; }
   void InitState(absl::Span<float>) const override {}
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float>) const override {

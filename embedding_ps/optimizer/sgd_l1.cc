@@ -31,6 +31,7 @@ class SgdL1 final : public SparseOptimizer {
 
   int StateSize(int dim) const override { return dim + 2; }
   bool IsElementwise() const override { return false; }
+  IdleStep idle_step() const override { return IdleStep::kValues; }
   void InitState(absl::Span<float> state) const override {
     std::fill(state.begin(), state.end(), 0.0f);
   }

@@ -22,16 +22,18 @@ namespace satrap {
 struct StepContext {
   // Of the update: equal for all of its keys.
   int64_t step = 0;                   // the job's step, from 0
+  bool finite = true;                 // else no row takes the step
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
   float learning_rate_factor = 1;     // of the push, on top of the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
   double part_share = 1;              // of the step that the update is: 1 in sync; in hybrid the
                                       // part's weight divided by the normalizer
+  float clip_factor = 1;  // of JobConfig.gradient_clip_norm: each normalised gradient's multiple
 
   // Filled in by RowUpdater for each key and segment.
   float learning_rate = 0;                // scheduled, and multiplied by learning_rate_factor
-  absl::optional<uint32_t> sample_count;  // samples of the update that hold the key, > 0; nullopt:
-                                          // not known
+  absl::optional<uint32_t> sample_count;  // samples of the update that hold the key; 0: none, in a
+      // sweep (TableConfig.semantics GLOBAL); nullopt: not known
 };
 
 class SparseOptimizer {
@@ -51,6 +53,19 @@ class SparseOptimizer {
   // Whether Step reads context.sample_count. If so, it is always known there: an Update without
   // counts is refused.
   virtual bool NeedsSampleCount() const { return false; }
+
+  // What a step with a gradient of 0 changes. It decides what semantics GLOBAL does with the rows
+  // that no sample of a step holds.
+  enum class IdleStep {
+    kNothing,
+    kState,   // AgeState has a closed form for any number of such steps
+    kValues,  // each such step has to be taken
+  };
+  virtual IdleStep idle_step() const { return IdleStep::kValues; }
+  // Changes `state` as `steps` steps with a gradient of 0 do. A rule that returns kValues need only
+  // know how to age the state that InitState has set, with which such steps move no value.
+  // REQUIRES: steps >= 1, state.size() == StateSize(dim) for some dim
+  virtual void AgeState(int64_t /*steps*/, absl::Span<float> /*state*/) const {}
 
   // Sets the state of a row that was just created.
   // REQUIRES: state.size() == StateSize(dim)

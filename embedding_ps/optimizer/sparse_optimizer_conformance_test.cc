@@ -172,6 +172,49 @@ TEST_P(SparseOptimizerConformanceTest, WhereValuesAreSteppedAloneTwoSegmentsAreO
   EXPECT_TRUE(SameBits(together.state(), apart.state()));
 }
 
+// Semantics GLOBAL rests on this (docs/optimizers.md, "Every row in every step").
+TEST_P(SparseOptimizerConformanceTest, ZeroGradientsChangeWhatTheIdleStepSays) {
+  using IdleStep = SparseOptimizer::IdleStep;
+  constexpr int kSteps = 25;
+  FencedRow row(*optimizer_, 9);
+  for (int step = 0; step < 5; ++step) {
+    optimizer_->Step(Context(step), std::vector<float>(9, 0.5f), row.values(), row.state());
+  }
+  const std::vector<float> values(row.values().begin(), row.values().end());
+  const std::vector<float> state(row.state().begin(), row.state().end());
+  std::vector<float> aged = state;
+  optimizer_->AgeState(kSteps, absl::MakeSpan(aged));
+  for (int step = 5; step < 5 + kSteps; ++step) {
+    optimizer_->Step(Context(step), std::vector<float>(9, 0.0f), row.values(), row.state());
+  }
+  if (optimizer_->idle_step() == IdleStep::kValues) {
+    EXPECT_FALSE(SameBits(row.values(), values)) << "a sweep for nothing";
+    return;
+  }
+  EXPECT_TRUE(SameBits(row.values(), values));
+  if (optimizer_->idle_step() == IdleStep::kNothing) {
+    EXPECT_TRUE(SameBits(aged, state));
+  }
+  // FTRL's z is made anew from the value, so only its last bits differ.
+  for (size_t i = 0; i < aged.size(); ++i) {
+    EXPECT_NEAR(aged[i], row.state()[i], 1e-6 + 2e-6 * std::abs(aged[i])) << "state " << i;
+  }
+}
+
+TEST_P(SparseOptimizerConformanceTest, ANewRowAgesAsByZeroGradients) {
+  const auto optimizer = OptimizerOfKind(GetParam(), /*penalties=*/false);
+  constexpr int kSteps = 25;
+  FencedRow row(*optimizer, 9), aged(*optimizer, 9);
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer->Step(Context(step), std::vector<float>(9, 0.0f), row.values(), row.state());
+  }
+  optimizer->AgeState(kSteps, aged.state());
+  for (FencedRow* each : {&row, &aged}) {
+    optimizer->Step(Context(kSteps), std::vector<float>(9, 0.5f), each->values(), each->state());
+  }
+  for (int i = 0; i < 9; ++i) EXPECT_NEAR(aged.values()[i], row.values()[i], 2e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SparseOptimizerConformanceTest, testing::ValuesIn(AllKinds()),
                          [](const auto& info) { return info.param; });
 

@@ -12,6 +12,19 @@
 #include "common/numeric/hash.h"
 
 namespace satrap {
+namespace {
+
+void CheckGradients(const EmbeddingTable& table, absl::Span<const uint64_t> keys,
+                    absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts,
+                    const StepContext& context) {
+  CHECK(gradients.size() == keys.size() * table.layout().num_values()) << gradients.size();
+  CHECK(sample_counts.size() == keys.size() ||
+        (sample_counts.empty() && !table.needs_sample_counts()))
+      << sample_counts.size();
+  CHECK(context.normalizer > 0) << context.normalizer;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
                                                                        const Options& options) {
@@ -86,13 +99,29 @@ void EmbeddingTable::Lookup(absl::Span<const uint64_t> keys, AbsentRows mode,
   });
 }
 
+void EmbeddingTable::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
+                                absl::Span<const uint32_t> sample_counts,
+                                const StepContext& context, ExactSum* squares) const {
+  CheckGradients(*this, keys, gradients, sample_counts, context);
+  if (config_.frozen() || !updater_.is_clipped()) return;
+  RowUpdater::Step step(updater_, context);
+  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
+    shard.AddSquares(keys, positions, gradients.data(), sample_counts, &step, squares);
+  });
+}
+
+void EmbeddingTable::AddSquaresOfOthers(int shard, const StepContext& context,
+                                        ExactSum* squares) const {
+  CHECK(others_have_gradients()) << config_.name();
+  RowUpdater::Step step(updater_, context);
+  shards_[static_cast<size_t>(shard)]->AddSquaresOfOthers(&step, squares);
+}
+
 int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                                absl::Span<const uint32_t> sample_counts,
                                const StepContext& context) {
-  CHECK(gradients.size() == keys.size() * layout().num_values()) << gradients.size();
-  CHECK(sample_counts.size() == keys.size() || (sample_counts.empty() && !needs_sample_counts()))
-      << sample_counts.size();
-  CHECK(context.normalizer > 0) << context.normalizer;
+  CheckGradients(*this, keys, gradients, sample_counts, context);
+  if (config_.frozen()) return CreateRows(keys);
   int64_t created = 0;
   // One Step for all shards: they are visited one after another on this thread.
   RowUpdater::Step step(updater_, context);
@@ -100,6 +129,12 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
     created += shard.Update(keys, positions, gradients.data(), sample_counts, &step);
   });
   return created;
+}
+
+void EmbeddingTable::SweepShard(int shard, const StepContext& context) {
+  CHECK(needs_sweep(context.finite)) << config_.name();
+  RowUpdater::Step step(updater_, context);
+  shards_[static_cast<size_t>(shard)]->Sweep(&step);
 }
 
 int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {

@@ -22,10 +22,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/numeric/hash.h"
+#include "common/numeric/exact_sum.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
 #include "embedding_ps/table/row_updater.h"
+#include "embedding_ps/table/table_options.h"
 #include "embedding_ps/table/table_shard.h"
 #include "proto/table.pb.h"
 
@@ -33,15 +34,7 @@ namespace satrap {
 
 class EmbeddingTable {
  public:
-  struct Options {
-    uint64_t seed = 1;         // of initial values
-    int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
-    int64_t reserve_rows = 0;  // expected in this process; memory is committed on touch
-    // The partitions of the keys that it may hold, both inclusive.
-    int first_partition = 0;
-    int last_partition = kNumPartitions - 1;
-    SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
-  };
+  using Options = TableOptions;
   // INVALID_ARGUMENT, naming the field, if `config` or `options` is not valid.
   static absl::StatusOr<std::unique_ptr<EmbeddingTable>> Create(const TableConfig& config,
                                                                 const Options& options);
@@ -50,10 +43,9 @@ class EmbeddingTable {
   int first_partition() const { return first_partition_; }
   int last_partition() const { return last_partition_; }
   const RowLayout& layout() const { return updater_.layout(); }
-  // Whether Update needs sample counts.
-  bool needs_sample_counts() const { return updater_.needs_sample_counts(); }
-  // Whether it reads StepContext.part_share.
-  bool needs_part_share() const { return updater_.needs_part_share(); }
+  // Whether Update needs sample counts, and whether it reads StepContext.part_share.
+  bool needs_sample_counts() const { return updater_.needs_sample_counts() && !config_.frozen(); }
+  bool needs_part_share() const { return updater_.needs_part_share() && !config_.frozen(); }
 
   // Copies the values of `keys` (any order, repeats allowed) to `values`, [keys.size(),
   // num_values]: row i belongs to keys[i]. `mode` says what an absent row reads as. Never changes
@@ -63,12 +55,35 @@ class EmbeddingTable {
               absl::Span<uint8_t> presence) const;
 
   // Applies one optimizer step to each of `keys` with row i of `gradients`, [keys.size(),
-  // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples
-  // that hold each key; empty if not known. Returns the number of rows created.
-  // REQUIRES: keys are unique, context.normalizer > 0, sizes agree, and if
+  // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples that
+  // hold each key; empty if not known. Returns the number of rows created. Rows of a frozen table are
+  // created and take no step. REQUIRES: keys are unique, context.normalizer > 0, sizes agree, and if
   // needs_sample_counts(), sample_counts are given and above 0
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
+
+  // Semantics GLOBAL: whether a step, `finite` or not, has to end with SweepShard of each shard.
+  bool needs_sweep(bool finite = true) const {
+    return updater_.needs_sweep(finite) && !config_.frozen();
+  }
+  // The step of those rows of a shard that no Update has stepped since the shard's last sweep, with
+  // a gradient of 0; if it is not finite, no value changes, and rows do not miss it. Shards may be
+  // swept at the same time. REQUIRES: needs_sweep(context.finite), no Update is running
+  void SweepShard(int shard, const StepContext& context);
+
+  // Adds the squares of the gradients that Update would hand to the optimizers, with the same
+  // arguments and a clip_factor of 1. Nothing if they are not clipped together
+  // (RowUpdater::is_clipped) or the table is frozen. No row changes. REQUIRES: as Update
+  void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
+                  absl::Span<const uint32_t> sample_counts, const StepContext& context,
+                  ExactSum* squares) const;
+  // The same of SweepShard, for the rows that AddSquares has left out since the last call. REQUIRES:
+  // others_have_gradients(); AddSquares has run for all keys of the step, and Update has not
+  void AddSquaresOfOthers(int shard, const StepContext& context, ExactSum* squares) const;
+  // Whether the rows that no sample holds have such gradients as well: of L2 of mode DENSE.
+  bool others_have_gradients() const {
+    return updater_.others_have_gradients() && !config_.frozen();
+  }
 
   // Creates the rows of those `keys` that have none, as Update does before its step. Returns the
   // number of rows created. REQUIRES: keys are unique
@@ -108,8 +123,7 @@ class EmbeddingTable {
 
   // Both are approximate while updates run.
   int64_t rows() const;
-  // Index, metadata and committed rows.
-  int64_t bytes() const;
+  int64_t bytes() const;  // index, metadata and committed rows
 
  private:
   EmbeddingTable(const TableConfig& config, const Options& options, RowUpdater updater);
@@ -126,8 +140,7 @@ class EmbeddingTable {
 
   const int first_partition_;
   const int last_partition_;
-  // shards_.size() for a partition that the table may not hold.
-  std::vector<uint16_t> shard_of_partition_;
+  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): the table may not hold it
   std::atomic<uint64_t> last_cut_{0};
   std::vector<std::unique_ptr<TableShard>> shards_;
 };

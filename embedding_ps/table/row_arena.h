@@ -29,6 +29,9 @@ class RowArena {
   explicit RowArena(size_t stride_bytes, double phase = 0);
 
   uint32_t num_rows() const { return end_row_ - first_row_; }
+  // Rows have the numbers [first_row(), end_row()).
+  uint32_t first_row() const { return first_row_; }
+  uint32_t end_row() const { return end_row_; }
 
   // Makes a row, all zero, and returns its number, which is below kMaxRows. Ends the process when
   // no number is left.

@@ -1,5 +1,6 @@
 #include "embedding_ps/table/row_updater.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "common/config/learning_rate_schedule.h"
 #include "common/config/ranges.h"
 #include "common/numeric/vectorize.h"
+#include "embedding_ps/optimizer/row_step.h"
 
 namespace satrap {
 namespace {
@@ -37,6 +39,7 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
   CheckTable(config, "", &problems);
   RETURN_IF_ERROR(problems.First());
   RowUpdater updater;
+  updater.is_global_ = config.semantics() == TableConfig::GLOBAL;
   std::vector<RowLayout::Segment> layout;
   for (int i = 0; i < config.segments_size(); ++i) {
     const SegmentConfig& segment = config.segments(i);
@@ -46,11 +49,23 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
     if (!optimizer.ok()) return At(i, optimizer.status());
     const int state_size = (*optimizer)->StateSize(segment.dim());
     const SegmentRule rule(segment);
-    layout.push_back({segment.dim(), state_size + (rule.KeepsL2Step() ? 1 : 0)});
+    using IdleStep = SparseOptimizer::IdleStep;
+    const IdleStep idle_step = (*optimizer)->idle_step();
+    const bool needs_sweep =
+        updater.is_global_ && (rule.IsDense() || idle_step == IdleStep::kValues);
+    const bool keeps_last_step =
+        updater.is_global_ && !needs_sweep && idle_step == IdleStep::kState;
+    layout.push_back(
+        {segment.dim(), state_size + (rule.KeepsL2Step() ? 1 : 0) + (keeps_last_step ? 1 : 0)});
+    updater.is_dense_ |= rule.IsDense();
+    updater.needs_sweep_ |= needs_sweep;
+    updater.has_last_step_ |=
+        updater.is_global_ && (keeps_last_step || segment.optimizer().has_sgd_l1());
     updater.needs_sample_counts_ |= (*optimizer)->NeedsSampleCount() || rule.NeedsSampleCount();
     updater.needs_part_share_ |= rule.NeedsPartShare();
     updater.only_normalises_ &= rule.OnlyNormalises();
-    updater.segments_.push_back({*std::move(initializer), *std::move(optimizer), rule, state_size});
+    updater.segments_.push_back({*std::move(initializer), *std::move(optimizer), rule, state_size,
+                                 keeps_last_step, needs_sweep});
   }
   updater.layout_ = RowLayout(std::move(layout));
   updater.FuseSegments(config);
@@ -68,16 +83,26 @@ void RowUpdater::FuseSegments(const TableConfig& config) {
     const SegmentPolicy& policy = segments_[i];
     std::string text = SteppedAlike(config.segments(i));
     if (i > 0 && text == before && policy.optimizer->IsElementwise() &&
-        policy.rule.IsElementwise()) {
+        policy.rule.IsElementwise() && !policy.keeps_last_step) {
       fused_.back().dim += at.dim;
       fused_.back().optimizer_state_size += policy.optimizer_state_size;
     } else {
       fused_.push_back({policy.optimizer.get(), &policy.rule, policy.rule.HasBound(),
+                        policy.keeps_last_step, policy.needs_sweep,
                         config.segments(i).optimizer().learning_rate(), at.value_offset, at.dim,
-                        at.state_offset, policy.optimizer_state_size});
+                        at.state_offset, policy.optimizer_state_size, LastStepOffset(config, i)});
     }
     before = std::move(text);
   }
+}
+
+int RowUpdater::LastStepOffset(const TableConfig& config, int segment) const {
+  const RowLayout::Segment& at = layout_.segments()[segment];
+  const SegmentPolicy& policy = segments_[segment];
+  if (policy.keeps_last_step) return at.state_offset + at.state_size - 1;
+  // The last float of its state is the row's last step (sgd_l1.cc).
+  if (!config.segments(segment).optimizer().has_sgd_l1()) return kNoOffset;
+  return at.state_offset + policy.optimizer_state_size - 1;
 }
 
 void RowUpdater::InitValues(uint64_t key, float* values) const {
@@ -93,14 +118,15 @@ void RowUpdater::InitRow(uint64_t key, float* row) const {
     const RowLayout::Segment& at = layout_.segments()[i];
     float* const state = row + at.state_offset;
     segments_[i].optimizer->InitState(absl::MakeSpan(state, segments_[i].optimizer_state_size));
-    if (segments_[i].rule.KeepsL2Step()) state[segments_[i].optimizer_state_size] = 0;
+    std::fill(state + segments_[i].optimizer_state_size, state + at.state_size, 0.0f);
   }
 }
 
 RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
     : updater_(updater),
       context_(update),
-      inverse_normalizer_(updater.normalises_ ? 1 / update.normalizer : 1) {
+      inverse_normalizer_(updater.normalises_ ? 1 / update.normalizer : 1),
+      clip_factor_(updater.is_clipped() ? update.clip_factor : 1) {
   // The schedule is evaluated once for the update, not for each key.
   const double scheduled = LearningRateFactor(updater.schedule_, update.step);
   for (const FusedSegments& fused : updater.fused_) {
@@ -108,6 +134,7 @@ RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
         static_cast<float>(fused.learning_rate * scheduled * update.learning_rate_factor));
   }
   normalised_.resize(updater.layout_.num_values());
+  if (updater.needs_sweep_) zeros_.resize(updater.layout_.num_values());
 }
 
 void RowUpdater::Step::Prepare(const float* gradient, float* row) {
@@ -115,12 +142,15 @@ void RowUpdater::Step::Prepare(const float* gradient, float* row) {
     Scale(inverse_normalizer_, gradient, normalised_.data(), normalised_.size());
     return;
   }
-  for (const FusedSegments& fused : updater_.fused_) {
-    fused.rule->Prepare(context_, inverse_normalizer_, gradient + fused.value_offset,
-                        row + fused.value_offset,
-                        row + fused.state_offset + fused.optimizer_state_size,
-                        normalised_.data() + fused.value_offset, fused.dim);
-  }
+  for (const FusedSegments& fused : updater_.fused_) PrepareSegment(fused, gradient, row);
+}
+
+void RowUpdater::Step::PrepareSegment(const FusedSegments& fused, const float* gradient,
+                                      float* row) {
+  fused.rule->Prepare(context_, inverse_normalizer_, gradient + fused.value_offset,
+                      row + fused.value_offset,
+                      row + fused.state_offset + fused.optimizer_state_size,
+                      normalised_.data() + fused.value_offset, fused.dim);
 }
 
 void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
@@ -128,16 +158,106 @@ void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sam
   // The rules read the values from before the step; the bound applies to those after it.
   context_.sample_count = sample_count;
   Prepare(gradient, row);
+  if (clip_factor_ != 1) {
+    for (float& value : normalised_) value *= clip_factor_;
+  }
   const float* learning_rate = learning_rates_.data();
   for (const FusedSegments& fused : updater_.fused_) {
-    context_.learning_rate = *learning_rate++;
-    float* const values = row + fused.value_offset;
-    fused.optimizer->Step(context_,
-                          absl::MakeConstSpan(normalised_.data() + fused.value_offset, fused.dim),
-                          absl::MakeSpan(values, fused.dim),
-                          absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
-    if (fused.has_bound) fused.rule->Bound(values, fused.dim);
+    if (fused.keeps_last_step) CatchUp(fused, row);
+    StepOptimizer(fused, *learning_rate++, normalised_.data(), row);
   }
+}
+
+void RowUpdater::Step::StepOptimizer(const FusedSegments& fused, float learning_rate,
+                                     const float* gradient, float* row) {
+  context_.learning_rate = learning_rate;
+  float* const values = row + fused.value_offset;
+  fused.optimizer->Step(context_, absl::MakeConstSpan(gradient + fused.value_offset, fused.dim),
+                        absl::MakeSpan(values, fused.dim),
+                        absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
+  if (fused.has_bound) fused.rule->Bound(values, fused.dim);
+}
+
+// Of rules whose values do not move meanwhile: the state ages by the steps that the row has missed.
+void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
+  float& last_step = row[fused.last_step_offset];
+  const int64_t missed = StepsPassed(last_step, context_.step) - 1;
+  if (missed > 0) {
+    fused.optimizer->AgeState(missed,
+                              absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
+  }
+  last_step = EncodedStep(context_.step);
+}
+
+void RowUpdater::Step::AgeNewRow(float* row) const {
+  if (!updater_.is_global_ || context_.step == 0) return;
+  for (const FusedSegments& fused : updater_.fused_) {
+    // The others have no state that ages, or catch up when they are stepped.
+    if (!fused.needs_sweep) continue;
+    fused.optimizer->AgeState(context_.step,
+                              absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
+  }
+}
+
+void RowUpdater::Step::Sweep(float* row) {
+  if (!context_.finite) {
+    for (const FusedSegments& fused : updater_.fused_) {
+      if (fused.last_step_offset == kNoOffset) continue;
+      float& last_step = row[fused.last_step_offset];
+      last_step = SkipStep(last_step);
+    }
+    return;
+  }
+  context_.sample_count = 0;
+  const float* learning_rate = learning_rates_.data();
+  for (const FusedSegments& fused : updater_.fused_) {
+    if (fused.needs_sweep) {
+      // All other rules leave a gradient of 0 as it is.
+      const float* gradient = zeros_.data();
+      if (fused.rule->IsDense()) {
+        PrepareSegment(fused, gradient, row);
+        if (clip_factor_ != 1) {
+          for (float& value : NormalisedOf(fused)) value *= clip_factor_;
+        }
+        gradient = normalised_.data();
+      }
+      StepOptimizer(fused, *learning_rate, gradient, row);
+    }
+    ++learning_rate;
+  }
+}
+
+absl::Span<float> RowUpdater::Step::NormalisedOf(const FusedSegments& fused) {
+  return absl::MakeSpan(normalised_.data() + fused.value_offset, fused.dim);
+}
+
+double RowUpdater::Step::SquaresOfOther(float* row) {
+  context_.sample_count = 0;
+  double squares = 0;
+  for (const FusedSegments& fused : updater_.fused_) {
+    // Rules of this mode note nothing in the row.
+    if (!fused.rule->IsDense()) continue;
+    PrepareSegment(fused, zeros_.data(), row);
+    for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;
+  }
+  return squares;
+}
+
+double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
+                                 absl::optional<uint32_t> sample_count, const float* row) {
+  // A copy: Prepare notes in the row that L2 was added, which belongs to the step itself.
+  copy_.resize(updater_.layout_.num_floats());
+  if (row == nullptr) {
+    updater_.InitRow(key, copy_.data());
+  } else {
+    std::copy_n(row, copy_.size(), copy_.data());
+  }
+  context_.sample_count = sample_count;
+  Prepare(gradient, copy_.data());
+  // In the order of the values, so that the sum of a row has the same bits wherever it is made.
+  double squares = 0;
+  for (const float value : normalised_) squares += static_cast<double>(value) * value;
+  return squares;
 }
 
 }  // namespace satrap

@@ -22,6 +22,9 @@
 namespace satrap {
 
 class RowUpdater {
+ private:
+  struct FusedSegments;
+
  public:
   // One update's constants, computed once: learning rates, and room for one normalised gradient.
   // Not thread-safe.
@@ -33,15 +36,35 @@ class RowUpdater {
     // rule (segment_rule.h) and optimizer.
     // REQUIRES: sample_count is known if needs_sample_counts()
     void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
+    // Makes a row that was just created what it would be if it had been there from step 0 on. Of
+    // semantics GLOBAL; otherwise nothing happens.
+    void AgeNewRow(float* row) const;
+    // The step of a row that no sample holds: of the segments that need a sweep, with a gradient of
+    // 0. If the step is not finite: makes the row not miss it. REQUIRES: needs_sweep(finite)
+    void Sweep(float* row);
+    // The squares, summed, of what the optimizers would take of `gradient` with a clip_factor of 1.
+    // `row` is not changed; null: it is absent. REQUIRES: as Apply
+    double Squares(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
+                   const float* row);
+    // The same of a row that no sample holds. Never changes it. REQUIRES: others_have_gradients()
+    double SquaresOfOther(float* row);
 
    private:
     void Prepare(const float* gradient, float* row);
+    void PrepareSegment(const FusedSegments& fused, const float* gradient, float* row);
+    void StepOptimizer(const FusedSegments& fused, float learning_rate, const float* gradient,
+                       float* row);
+    void CatchUp(const FusedSegments& fused, float* row) const;
+    absl::Span<float> NormalisedOf(const FusedSegments& fused);
 
     const RowUpdater& updater_;
     StepContext context_;
     const float inverse_normalizer_;
+    const float clip_factor_;
     absl::InlinedVector<float, 4> learning_rates_;  // of fused_
     absl::InlinedVector<float, 64> normalised_;
+    absl::InlinedVector<float, 64> zeros_;  // the gradient of a sweep
+    std::vector<float> copy_;               // of a row, for Squares
   };
 
   // INVALID_ARGUMENT, naming the field, if `config` is not valid.
@@ -54,6 +77,14 @@ class RowUpdater {
   bool needs_sample_counts() const { return needs_sample_counts_; }
   // Whether a segment's rule needs StepContext.part_share.
   bool needs_part_share() const { return needs_part_share_; }
+  // Whether rows that no sample of a step holds have to be stepped in it (semantics GLOBAL); if it
+  // is not finite, whether rows would take it for one that they have missed.
+  bool needs_sweep(bool finite) const { return finite ? needs_sweep_ : has_last_step_; }
+  // Whether gradients count in the norm of JobConfig.gradient_clip_norm, and are multiplied by its
+  // factor: not in tables that count, whose gradients are not divided either.
+  bool is_clipped() const { return normalises_; }
+  // Whether rows that no sample of a step holds have such gradients, too.
+  bool others_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
 
   // Writes the initial values [num_values] of the row of `key`.
   void InitValues(uint64_t key, float* values) const;
@@ -65,7 +96,11 @@ class RowUpdater {
     Initializer initializer;
     std::unique_ptr<const SparseOptimizer> optimizer;
     SegmentRule rule;
-    int optimizer_state_size;  // the first floats of the segment's state; the L2 step follows
+    int optimizer_state_size;  // the first floats of the segment's state
+    // What follows them: one float with the last step that added L2 if rule.KeepsL2Step(), then one
+    // with the last step that was taken (row_step.h), if it is kept.
+    bool keeps_last_step;
+    bool needs_sweep;
   };
   // Neighbouring segments that are stepped by one call: one segment, or several with the same
   // element-wise optimizer and rule.
@@ -73,20 +108,28 @@ class RowUpdater {
     const SparseOptimizer* optimizer;
     const SegmentRule* rule;
     bool has_bound;  // of the rule, at hand for the many tables without
+    bool keeps_last_step, needs_sweep;
     float learning_rate;
     int value_offset;
     int dim;
     int state_offset;
     int optimizer_state_size;
+    int last_step_offset;  // in the row; kNoOffset: there is none
   };
+  static constexpr int kNoOffset = -1;
   RowUpdater() = default;
   void FuseSegments(const TableConfig& config);
+  int LastStepOffset(const TableConfig& config, int segment) const;
 
   RowLayout layout_;
   std::vector<SegmentPolicy> segments_;
   std::vector<FusedSegments> fused_;
   bool needs_sample_counts_ = false;
   bool needs_part_share_ = false;
+  bool is_global_ = false;
+  bool is_dense_ = false;       // the rule of any segment
+  bool needs_sweep_ = false;    // of any segment
+  bool has_last_step_ = false;  // semantics GLOBAL; of any segment
   LearningRateSchedule schedule_;
   bool normalises_ = true;       // divides by the step's normalizer
   bool only_normalises_ = true;  // and no rule does more

@@ -51,7 +51,7 @@ void ScaleDownTo(double limit, float* gradient, size_t n) {
 
 SegmentRule::SegmentRule(const SegmentConfig& config)
     : l2_(config.l2()),
-      keeps_l2_step_(config.l2_mode() == SegmentConfig::TOUCHED),
+      l2_mode_(config.l2_mode()),
       clip_norm_(config.gradient_clip_norm()),
       weight_bound_(config.weight_bound()),
       cow_clips_(config.has_cow_clip()),
@@ -62,9 +62,11 @@ SegmentRule::SegmentRule(const SegmentConfig& config)
 float SegmentRule::L2Of(const StepContext& context, float inverse_normalizer,
                         float* l2_step) const {
   if (l2_ == 0) return 0;
-  if (!keeps_l2_step_) {
+  if (l2_mode_ == SegmentConfig::OCCURRENCE) {
     return l2_ * static_cast<float>(*context.sample_count) * inverse_normalizer;
   }
+  if (l2_mode_ == SegmentConfig::DENSE) return l2_;
+  if (context.sample_count == 0u) return 0;
   // In hybrid the parts of a step come one by one: the first that holds the row adds all of it.
   if (StepsPassed(*l2_step, context.step) == 0) return 0;
   *l2_step = EncodedStep(context.step);
@@ -73,7 +75,7 @@ float SegmentRule::L2Of(const StepContext& context, float inverse_normalizer,
 
 double SegmentRule::CowLimit(const StepContext& context, const float* values, size_t dim) const {
   const double norm = Norm(values, dim);
-  const double count = *context.sample_count;
+  const double count = std::max(*context.sample_count, 1u);
   if (form_ == CowClipConfig::PAPER) return count * std::max(ratio_ * norm, floor_);
   const double least = ratio_ * std::sqrt(static_cast<double>(dim)) * floor_;
   return ratio_ * count * std::max(norm, least);

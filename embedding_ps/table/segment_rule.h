@@ -23,16 +23,22 @@ class SegmentRule {
   bool OnlyNormalises() const { return l2_ == 0 && clip_norm_ == 0 && !cow_clips_; }
   // Whether value i depends on gradient i and value i alone, so that neighbouring segments with
   // equal rules may be prepared as one.
-  bool IsElementwise() const { return clip_norm_ == 0 && !cow_clips_ && !keeps_l2_step_; }
+  bool IsElementwise() const { return clip_norm_ == 0 && !cow_clips_ && !KeepsL2Step(); }
   // Whether Prepare reads context.sample_count or context.part_share.
-  bool NeedsSampleCount() const { return cow_clips_ || (l2_ > 0 && !keeps_l2_step_); }
+  bool NeedsSampleCount() const {
+    return cow_clips_ || (l2_ > 0 && l2_mode_ == SegmentConfig::OCCURRENCE);
+  }
   bool NeedsPartShare() const { return clip_norm_ > 0; }
   // Whether the row keeps one more float for the segment, which begins at 0: the last step that
   // added L2 (row_step.h).
-  bool KeepsL2Step() const { return keeps_l2_step_; }
+  bool KeepsL2Step() const { return l2_mode_ == SegmentConfig::TOUCHED; }
+  // Whether a row that no sample holds has a gradient, too.
+  bool IsDense() const { return l2_mode_ == SegmentConfig::DENSE; }
 
   // Writes to `prepared` what the optimizer takes of `gradient`, a sum over samples. All are [dim].
-  // `l2_step`: the row's float if KeepsL2Step(). REQUIRES: no overlap; what is needed is known
+  // `l2_step`: the row's float if KeepsL2Step(). A sample_count of 0 says that no sample holds the
+  // row: L2 of mode DENSE alone is added then, and CowClip counts one sample, as the released code
+  // does. REQUIRES: no overlap; what is needed is known
   void Prepare(const StepContext& context, float inverse_normalizer, const float* gradient,
                const float* values, float* l2_step, float* prepared, size_t dim) const;
   bool HasBound() const { return weight_bound_ > 0; }
@@ -46,7 +52,7 @@ class SegmentRule {
   double CowLimit(const StepContext& context, const float* values, size_t dim) const;
 
   const float l2_;
-  const bool keeps_l2_step_;
+  const SegmentConfig::L2Mode l2_mode_;
   const float clip_norm_;
   const float weight_bound_;
   const bool cow_clips_;

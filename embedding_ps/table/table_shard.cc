@@ -49,7 +49,8 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
     }
     // Rows: fetch them, and prefetch the caller's side, which is mostly sequential.
     for (size_t i = 0; i < n; ++i) {
-      rows[i] = found[i] == RowIndex::kAbsent ? absent(ordinals[i]) : arena_.Row(found[i]);
+      if (found[i] == RowIndex::kAbsent) found[i] = absent(ordinals[i]);
+      rows[i] = found[i] == RowIndex::kAbsent ? nullptr : arena_.Row(found[i]);
     }
     for (size_t i = 0; i < n; ++i) {
       if (rows[i] != nullptr) ForEachLine(rows[i], touched_bytes, Touch);
@@ -59,21 +60,26 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
                   caller_array.width * sizeof(float),
                   [](const void* address) { __builtin_prefetch(address); });
     }
-    for (size_t i = 0; i < n; ++i) visit(at[i], rows[i]);
+    for (size_t i = 0; i < n; ++i) visit(at[i], found[i], rows[i]);
   }
 }
 
-float* TableShard::AddRow(uint64_t ordinal, bool init) {
+uint32_t TableShard::AddRow(uint64_t ordinal, bool init) {
   // The same key earlier in the block may have created the row since ForEachRow searched for it.
   // Keys are unique by contract, but a second row would corrupt the table.
   uint32_t row = index_.Find(ordinal);
-  if (row != RowIndex::kAbsent) return arena_.Row(row);
+  if (row != RowIndex::kAbsent) return row;
   row = arena_.Add();
   // The cut under way is older than the row: its writer must not take it.
   const uint8_t mark = cut_ != nullptr && !cut_->IsPassed(ordinal) ? cut_->mark() : 0;
   index_.Insert(ordinal, row, mark);
   if (init) updater_.InitRow(order_.KeyOf(ordinal), arena_.Row(row));
-  return arena_.Row(row);
+  return row;
+}
+
+void TableShard::SetHeld(uint32_t row) const {
+  if (row / 64 >= held_.size()) held_.resize(arena_.end_row() / 64 + 1);
+  held_[row / 64] |= uint64_t{1} << (row % 64);
 }
 
 void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -82,8 +88,8 @@ void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32
   MutexLock lock(&mutex_);
   ForEachRow(
       keys, positions, num_values * sizeof(float), {values, num_values},
-      [](uint64_t) -> float* { return nullptr; },
-      [&](uint32_t position, const float* row) {
+      [](uint64_t) { return RowIndex::kAbsent; },
+      [&](uint32_t position, uint32_t, const float* row) {
         float* const out = values + position * num_values;
         if (row != nullptr) {
           std::memcpy(out, row, num_values * sizeof(float));
@@ -106,13 +112,56 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
-      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/true); },
-      [&](uint32_t position, float* row) {
+      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS {
+        const uint32_t row = AddRow(ordinal, /*init=*/true);
+        step->AgeNewRow(arena_.Row(row));
+        return row;
+      },
+      [&](uint32_t position, uint32_t number, float* row) NO_THREAD_SAFETY_ANALYSIS {
+        if (updater_.needs_sweep(/*finite=*/true)) SetHeld(number);
         absl::optional<uint32_t> sample_count;
         if (!sample_counts.empty()) sample_count = sample_counts[position];
         step->Apply(gradients + position * num_values, sample_count, row);
       });
   return arena_.num_rows() - rows_before;
+}
+
+template <typename Visitor>
+void TableShard::ForEachOther(Visitor visit) const {
+  // By row numbers, so through memory from its beginning to its end.
+  held_.resize(arena_.end_row() / 64 + 1);
+  for (uint32_t row = arena_.first_row(); row < arena_.end_row(); ++row) {
+    if ((held_[row / 64] >> (row % 64) & 1) == 0) visit(arena_.Row(row));
+  }
+  std::fill(held_.begin(), held_.end(), uint64_t{0});
+}
+
+void TableShard::Sweep(RowUpdater::Step* step) {
+  MutexLock lock(&mutex_);
+  if (cut_ != nullptr) CopyAllOut();
+  ForEachOther([step](float* row) { step->Sweep(row); });
+}
+
+void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
+                            const float* gradients, absl::Span<const uint32_t> sample_counts,
+                            RowUpdater::Step* step, ExactSum* squares) const {
+  const size_t num_values = updater_.layout().num_values();
+  MutexLock lock(&mutex_);
+  ForEachRow(
+      keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
+      [](uint64_t) { return RowIndex::kAbsent; },
+      [&](uint32_t position, uint32_t number, const float* row) NO_THREAD_SAFETY_ANALYSIS {
+        if (row != nullptr && updater_.others_have_gradients()) SetHeld(number);
+        absl::optional<uint32_t> sample_count;
+        if (!sample_counts.empty()) sample_count = sample_counts[position];
+        squares->Add(
+            step->Squares(keys[position], gradients + position * num_values, sample_count, row));
+      });
+}
+
+void TableShard::AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const {
+  MutexLock lock(&mutex_);
+  ForEachOther([&](float* row) { squares->Add(step->SquaresOfOther(row)); });
 }
 
 int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
@@ -122,7 +171,7 @@ int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
   ForEachRow(
       keys, positions, updater_.layout().num_floats() * sizeof(float), {nullptr, 0},
       [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/true); },
-      [](uint32_t, float*) {});
+      [](uint32_t, uint32_t, float*) {});
   return arena_.num_rows() - rows_before;
 }
 
@@ -132,8 +181,8 @@ void TableShard::ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint
   MutexLock lock(&mutex_);
   ForEachRow(
       keys, positions, num_floats * sizeof(float), {rows, num_floats},
-      [](uint64_t) -> float* { return nullptr; },
-      [&](uint32_t position, const float* row) {
+      [](uint64_t) { return RowIndex::kAbsent; },
+      [&](uint32_t position, uint32_t, const float* row) {
         CHECK(row != nullptr) << "no row of key " << keys[position];
         std::memcpy(rows + position * num_floats, row, num_floats * sizeof(float));
       });
@@ -147,7 +196,7 @@ void TableShard::WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uin
   ForEachRow(
       keys, positions, num_floats * sizeof(float), {rows, num_floats},
       [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/false); },
-      [&](uint32_t position, float* row) {
+      [&](uint32_t position, uint32_t, float* row) {
         std::memcpy(row, rows + position * num_floats, num_floats * sizeof(float));
       });
 }
@@ -165,6 +214,7 @@ void TableShard::Clear() {
   MutexLock lock(&mutex_);
   index_ = RowIndex(/*reserve_rows=*/0, phase_, order_.num_partitions());
   arena_.Clear();
+  held_.clear();
   cut_.reset();
   last_mark_ = 0;
 }

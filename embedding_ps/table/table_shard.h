@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/numeric/exact_sum.h"
 #include "common/thread/mutex.h"
 #include "embedding_ps/table/key_order.h"
 #include "embedding_ps/table/row_arena.h"
@@ -56,8 +57,17 @@ class TableShard {
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                  const float* gradients, absl::Span<const uint32_t> sample_counts,
                  RowUpdater::Step* step) EXCLUDES(mutex_);
+  void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
+                  const float* gradients, absl::Span<const uint32_t> sample_counts,
+                  RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
+  // Of the rows that AddSquares has left out since the last call. REQUIRES: others_have_gradients()
+  // of the updater
+  void AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       EXCLUDES(mutex_);
+  // Sweeps the rows that Update has not stepped since the last call. REQUIRES: needs_sweep(finite) of
+  // the updater
+  void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                 float* rows) const EXCLUDES(mutex_);
   void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -93,18 +103,26 @@ class TableShard {
     const float* floats;
     size_t width;
   };
-  // Calls visit(position, row) for each position in turn; row is null if the key is absent. Before
-  // that it brings the first `touched_bytes` of the row, and its part of `caller_array`, into the
-  // cache. absent(ordinal) is called earlier for each absent key; it may create the row and return it.
+  // Calls visit(position, number, row) for each position in turn; row is null if the key is absent.
+  // Before that it brings the first `touched_bytes` of the row, and its part of `caller_array`, into
+  // the cache. absent(ordinal) is called earlier for each absent key; it may create the row and
+  // return its number, else RowIndex::kAbsent.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   size_t touched_bytes, const CallerArray& caller_array, Absent absent,
                   Visitor visit) const REQUIRES(mutex_);
   // Creates the row of an absent key: with its initial values and state if `init`, else all zero.
-  float* AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
+  uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
+  // Notes that the step holds the row, so that the next ForEachOther leaves it out.
+  void SetHeld(uint32_t row) const REQUIRES(mutex_);
+  // Calls visit(row) for each row that is not noted, and forgets the notes.
+  template <typename Visitor>
+  void ForEachOther(Visitor visit) const REQUIRES(mutex_);
   // Before rows change: copies out those of them that the cut under way still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
+  // The same before every row changes.
+  void CopyAllOut() REQUIRES(mutex_);
 
   const RowUpdater& updater_;
   const KeyOrder order_;
@@ -112,6 +130,9 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
+  // A bit for each row number, of those that SetHeld has noted; rows behind the end are not. First
+  // for the squares of a step, and again for its Update and sweep. Empty without sweeps.
+  mutable std::vector<uint64_t> held_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
   // Of the newest cut. Slots have no other mark than 0 and those of cuts that were not read whole
   // since it was 0.

@@ -66,6 +66,22 @@ void TableShard::CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint3
   }
 }
 
+void TableShard::CopyAllOut() {
+  for (int nth = 0; nth < order_.num_partitions(); ++nth) {
+    if (cut_->budget().exhausted()) return;
+    const uint64_t base = static_cast<uint64_t>(nth) << KeyOrder::kLowBits;
+    // Thread-safety analysis cannot see that the lambda runs with the lock held.
+    index_.Walk(base, base | KeyOrder::kLowMask,
+                [&](RowIndex::Slot& slot) NO_THREAD_SAFETY_ANALYSIS {
+                  if (cut_->IsPassed(slot.ordinal()) || slot.mark() == cut_->mark()) return true;
+                  if (!cut_->Reserve(1)) return false;
+                  cut_->CopyOut(slot.ordinal(), arena_.Row(slot.row()));
+                  slot.set_mark(cut_->mark());
+                  return true;
+                });
+  }
+}
+
 CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, uint64_t* keys,
                             float* rows, size_t* num_rows) {
   const size_t num_floats = updater_.layout().num_floats();

@@ -124,6 +124,7 @@ class Backend : public DeviceMemory,
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
   // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
   // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
+  // The last feature may be the part's candidates, with a number of samples of its own, except on devices.
   // gradients: (num_rows, row_values) without gaps. A feature with one row a sample comes alone,
   // and its gradients are (samples, row_values). `inverse` is that of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,

@@ -68,8 +68,8 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   std::vector<Tensor> gaps_;
 };
 
-// The same for the operations of interaction_operations.h and of loss_operations.h. Apart, because a
-// device may have no kernels for them yet.
+// The same for the operations of interaction_operations.h and of loss_operations.h. Apart, so that a
+// test of a slow backend can be divided.
 class InteractionConformance : public BackendConformance {};
 class LossConformance : public BackendConformance {};
 

@@ -157,6 +157,21 @@ TEST_P(InteractionConformance, PairDotsAreTheReferences) {
   }
 }
 
+// Vectors that overlap, and a tensor that stands for two inputs, as where a layer reads one twice.
+TEST_P(InteractionConformance, GradientsOfVectorsThatOverlapAreSummed) {
+  const std::vector<PairTerm> terms = {{0, 0, 1, 4}, {0, 3, 0, 5}, {1, 1, 0, 2}, {2, 0, 1, 6}};
+  for (const bool add : {false, true}) {
+    const Tensor x = Random(19, 11, 1, 12), other = Random(19, 11, 2), dy = Random(19, 4, 3);
+    const Tensor dx = Random(19, 11, 4), dother = Random(19, 11, 5, 14);
+    const Tensor want_dx = Reference(dx), want_dother = Reference(dother);
+    backend_->PairDotsGrad({x, x, other}, terms, 5, dy, {{dx, add}, {dx, true}, {dother, add}});
+    reference_->PairDotsGrad({Reference(x), Reference(x), Reference(other)}, terms, 5,
+                             Reference(dy), {{want_dx, add}, {want_dx, true}, {want_dother, add}});
+    ExpectNear(dx, want_dx, 1e-5);
+    ExpectNear(dother, want_dother, 1e-5);
+  }
+}
+
 // Another number of ranks must not change a sample's scores.
 TEST_P(InteractionConformance, PairDotsOfARowDoNotDependOnTheOthers) {
   const std::vector<Tensor> xs = {Random(50, 42, 1), Random(50, 42, 2)};

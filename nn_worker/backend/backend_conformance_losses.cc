@@ -132,4 +132,78 @@ TEST_P(LossConformance, SoftmaxCrossEntropyOfManyRows) {
   }
 }
 
+TEST_P(LossConformance, CandidateLossByHand) {
+  // Two samples, positives 7 and 8, candidates 8, 7 and 5. log Q is 0 but for the last one.
+  const float third = std::log(3.0f);
+  CandidateLossArgs args;
+  args.scores = Of({{0, 0, 9, third}, {200, -9, 0, 0}});
+  args.items = New(1, 4, 0, DType::kU32);
+  CopyIn(backend_.get(), std::vector<uint32_t>{0, 8, 7, 5}, args.items);
+  args.positives = New(2, 1, 3, DType::kU32);
+  CopyIn(backend_.get(), std::vector<uint32_t>{7, 8}, args.positives);
+  args.log_q = Of({{9, 0, 0, third}});
+  args.positive_log_q = Of({{0}, {100}});
+  args.weights = Of({{2}, {1}});
+  args.dscores = New(2, 4, 5);
+  args.sums = New(1, 2, 0, DType::kF64);
+  args.remove_hits = true;
+  backend_->CandidateLoss(ControlThatApplies(backend_.get()), args);
+  const float p = 2.0f / 3;
+  const std::vector<float> softmax = {p - 2, p, 0, p, 0, 0, 0, 0};
+  const std::vector<float> got = Values(args.dscores);
+  for (size_t c = 0; c < softmax.size(); ++c) EXPECT_NEAR(got[c], softmax[c], 1e-6) << c;
+  EXPECT_NEAR(Doubles(args.sums)[0], 2 * std::log(3.0), 1e-5);
+  EXPECT_EQ(Doubles(args.sums)[1], 3);
+
+  args.kind = CandidateLossKind::kLogistic;
+  backend_->CandidateLoss(ControlThatApplies(backend_.get()), args);
+  const std::vector<float> logistic = {-1, 1, 0, 1, 0, 0, .5, .25};
+  const std::vector<float> decided = Values(args.dscores);
+  for (size_t c = 0; c < logistic.size(); ++c) EXPECT_NEAR(decided[c], logistic[c], 1e-6) << c;
+  EXPECT_NEAR(Doubles(args.sums)[0], 2 * 3 * std::log(2.0) + std::log(2.0) + std::log(4.0 / 3),
+              1e-5);
+}
+
+TEST_P(LossConformance, CandidateLossOfManyRows) {
+  for (const int64_t rows : kRows) {
+    for (const bool diagonal : {false, true}) {
+      for (const CandidateLossKind kind :
+           {CandidateLossKind::kSoftmax, CandidateLossKind::kLogistic}) {
+        const int64_t columns = diagonal ? rows : 9;
+        std::vector<uint32_t> items(columns), positives(rows);
+        for (size_t c = 0; c < items.size(); ++c) items[c] = static_cast<uint32_t>(c % 4);
+        for (size_t i = 0; i < positives.size(); ++i) positives[i] = static_cast<uint32_t>(i % 4);
+        CandidateLossArgs args;
+        args.kind = kind;
+        args.positives_on_diagonal = diagonal;
+        args.remove_hits = rows != 1;
+        args.scores = Random(rows, columns, 66);
+        args.items = New(1, columns, 0, DType::kU32);
+        CopyIn(backend_.get(), items, args.items);
+        args.positives = New(rows, 1, 2, DType::kU32);
+        CopyIn(backend_.get(), positives, args.positives);
+        args.log_q = Random(1, columns, 67);
+        args.positive_log_q = Random(rows, 1, 68);
+        args.dscores = New(rows, columns, columns + 6);
+        args.sums = New(1, 2, 0, DType::kF64);
+        if (rows > 0) {
+          args.weights = Of(Column(rows, WeightOf));
+          args.mask = Of(Column(rows, MaskOf));
+        }
+        CandidateLossArgs want = args;
+        for (Tensor* tensor : {&want.scores, &want.items, &want.positives, &want.log_q,
+                               &want.positive_log_q, &want.weights, &want.mask}) {
+          *tensor = Reference(*tensor);
+        }
+        want.dscores = NewReference(rows, columns);
+        want.sums = NewReference(1, 2, DType::kF64);
+        reference_->CandidateLoss(ControlThatApplies(reference_.get()), want);
+        backend_->CandidateLoss(ControlThatApplies(backend_.get()), args);
+        ExpectNear(args.dscores, want.dscores, 1e-6);
+        ExpectSums(Doubles(args.sums), ReadDoubles(reference_.get(), want.sums), 1e-2);
+      }
+    }
+  }
+}
+
 }  // namespace satrap

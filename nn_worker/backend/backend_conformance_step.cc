@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "nn_worker/backend/backend_conformance.h"
+#include "nn_worker/backend/reference_optimizer.h"
 #include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {
@@ -124,42 +125,113 @@ TEST_P(BackendConformance, TheLossGivesGradientsTimesTheirScaleAndSumsWithout) {
   EXPECT_NEAR(Doubles(sums)[0], 4 * std::log(2.0), 1e-6);
 }
 
+// A control that `backend` has decided.
+Tensor Decided(Backend* backend, const StepPlan& plan, const Sums& sums) {
+  const Tensor control = NewControl(backend);
+  Decide(backend, plan, sums, control);
+  return control;
+}
+
+// A range with its state and its average. One serves all rules: each allocation makes the waits of some
+// backends longer.
 struct Update {
-  Tensor control, w, a, m, v;
+  Tensor w, average;
+  std::vector<Tensor> slots;  // kMaxOptimizerSlots
 };
 
-// Everything that a step may change.
-void UpdateAll(Backend* backend, const Update& u, Tensor gradient, Tensor moments) {
-  backend->SgdStep(u.control, 0.25f, gradient, u.w);
-  backend->AdagradStep(u.control, 0.5f, 1e-3f, gradient, u.w, u.a);
-  backend->AdamStep(u.control, 0.125f, {0.5f, 0.75f, 1e-3f}, gradient, u.w, u.m, u.v);
-  backend->BatchNormRunning(u.control, moments, 0.5f, u.a, u.v);
+Update NewUpdate(Backend* backend, int64_t n) {
+  const auto allocate = [&] {
+    const auto tensor = AllocateTensor(backend, DType::kF32, 1, n);
+    CHECK_OK(tensor.status());
+    return *tensor;
+  };
+  Update update{allocate(), allocate(), {}};
+  for (int s = 0; s < kMaxOptimizerSlots; ++s) update.slots.push_back(allocate());
+  return update;
+}
+
+void Begin(Backend* backend, const std::vector<float>& w, float state, const Update& u) {
+  CopyIn(backend, w, u.w);
+  backend->Fill(u.average, 0.25f);
+  for (const Tensor& slot : u.slots) backend->Fill(slot, state);
+}
+
+void StepAll(Backend* backend, const Tensor& control, const OptimizerRule& rule, Tensor gradient,
+             const Update& u) {
+  backend->OptimizerStep(control, rule, gradient, u.w,
+                         absl::MakeConstSpan(u.slots).first(NumSlots(rule)));
+  backend->AverageStep(control, 0.5f, u.w, u.average);
 }
 
 TEST_P(BackendConformance, OptimizersAreTheReferences) {
-  const int64_t n = 20001;  // several pieces, the last one odd
-  const Update got{NewControl(backend_.get()), Random(1, n, 1), New(1, n), Random(1, n, 2),
-                   New(1, n)};
-  backend_->Fill(got.a, 0.5f);
-  backend_->Fill(got.v, 0.5f);
-  const Tensor gradient = Random(1, n, 3), moments = New(1, 2 * n + 1, 0, DType::kF64);
-  const Update want{NewControl(reference_.get()), Reference(got.w), Reference(got.a),
-                    Reference(got.m), Reference(got.v)};
-  const Tensor want_gradient = Reference(gradient), want_moments = Reference(moments);
-  StepPlan plan;
-  plan.learning_rate = 0.1f;
-  plan.correction1 = 0.5f;
-  plan.correction2 = 0.25f;
-  for (int step = 0; step < 3; ++step) {
-    Decide(backend_.get(), plan, {1, 4, 0}, got.control);
-    Decide(reference_.get(), plan, {1, 4, 0}, want.control);
-    UpdateAll(backend_.get(), got, gradient, moments);
-    UpdateAll(reference_.get(), want, want_gradient, want_moments);
+  const int64_t n = 1003;
+  const Tensor w = Random(1, n, 1), gradient = Random(1, n, 3), want_gradient = Reference(gradient);
+  const std::vector<float> values = Values(w);
+  const Update got = NewUpdate(backend_.get(), n), want = NewUpdate(reference_.get(), n);
+  std::vector<Tensor> controls, want_controls;
+  for (uint64_t step = 0; step < 3; ++step) {
+    StepPlan plan;
+    plan.step = step;
+    plan.learning_rate = 0.1f;
+    plan.correction1 = 0.5f;
+    plan.correction2 = 0.25f;
+    controls.push_back(Decided(backend_.get(), plan, {1, 4, 0}));
+    want_controls.push_back(Decided(reference_.get(), plan, {1, 4, 0}));
   }
-  ExpectNear(got.w, want.w, 1e-5);
-  ExpectNear(got.a, want.a, 1e-5);
-  ExpectNear(got.m, want.m, 1e-5);
-  ExpectNear(got.v, want.v, 1e-5);
+  for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
+    SCOPED_TRACE(static_cast<int>(rule.kind));
+    Begin(backend_.get(), values, 0.125f, got);
+    Begin(reference_.get(), values, 0.125f, want);
+    for (size_t step = 0; step < controls.size(); ++step) {
+      StepAll(backend_.get(), controls[step], rule, gradient, got);
+      StepAll(reference_.get(), want_controls[step], rule, want_gradient, want);
+    }
+    ExpectNear(got.w, want.w, 1e-5);
+    ExpectNear(got.average, want.average, 1e-5);
+    for (int s = 0; s < NumSlots(rule); ++s) ExpectNear(got.slots[s], want.slots[s], 1e-5);
+  }
+}
+
+TEST_P(BackendConformance, AnOptimizerStepReachesAllOfALongRange) {
+  const int64_t n = 20001;  // several pieces, the last one odd
+  const Tensor gradient = Random(1, n, 1);
+  const Update u = NewUpdate(backend_.get(), n);
+  Begin(backend_.get(), std::vector<float>(n, 0), 0, u);
+  StepAll(backend_.get(), ControlThatApplies(backend_.get()), OptimizerRule(), gradient, u);
+  const std::vector<float> w = Values(u.w), average = Values(u.average), g = Values(gradient);
+  for (int64_t i = 0; i < n; ++i) {
+    ASSERT_EQ(w[i], -g[i]) << i;
+    ASSERT_NEAR(average[i], 0.25f * 2 / 11 - g[i] * 9 / 11, 1e-6) << i;
+  }
+}
+
+// The ranges of a network's parameters begin anywhere in its flat buffer that a cache line does.
+TEST_P(BackendConformance, AnOptimizerStepChangesItsRangeAlone) {
+  const Tensor w = Random(1, 96, 1), gradient = Random(1, 96, 2);
+  const std::vector<float> before = Values(w);
+  StepPlan plan;
+  plan.learning_rate = 1;
+  const Tensor control = Decided(backend_.get(), plan, {1, 1, 0});
+  backend_->OptimizerStep(control, OptimizerRule(), gradient.Columns(16, 33), w.Columns(16, 33),
+                          {});
+  const std::vector<float> after = Values(w);
+  for (size_t i = 0; i < after.size(); ++i) {
+    EXPECT_EQ(after[i] == before[i], i < 16 || i >= 49) << i;
+  }
+}
+
+TEST_P(BackendConformance, AnAverageFollowsTheFirstStepsFasterThanLaterOnes) {
+  const Tensor control = NewControl(backend_.get());
+  const Tensor w = Of({{8}}), average = Of({{0}});
+  StepPlan plan;
+  Decide(backend_.get(), plan, {1, 1, 0}, control);  // after step 0: 2 / 11 of the old average
+  backend_->AverageStep(control, 0.75f, w, average);
+  EXPECT_NEAR(Values(average)[0], 8 * 9 / 11.0, 1e-5);
+  plan.step = 1000000;
+  Decide(backend_.get(), plan, {1, 1, 0}, control);
+  backend_->Fill(average, 0);
+  backend_->AverageStep(control, 0.75f, w, average);
+  EXPECT_EQ(Values(average)[0], 2);
 }
 
 TEST_P(BackendConformance, AStepThatDoesNotApplyChangesNothingWhateverTheGradient) {
@@ -167,17 +239,46 @@ TEST_P(BackendConformance, AStepThatDoesNotApplyChangesNothingWhateverTheGradien
   const Tensor gradient = Of({{inf, -inf, std::nanf(""), 1}});
   const Tensor moments = New(1, 9, 0, DType::kF64);
   CopyIn(backend_.get(), std::vector<double>(9, std::nan("")), moments);
+  const Update u = NewUpdate(backend_.get(), 4);
+  const Tensor mean = Random(1, 4, 2), variance = Random(1, 4, 3);
+  std::vector<Tensor> all = u.slots;
+  all.insert(all.end(), {u.w, u.average, mean, variance});
+  Begin(backend_.get(), {1, -2, 0, 3}, 0.125f, u);
+  std::vector<std::vector<float>> before, after;
+  for (const Tensor& t : all) before.push_back(Values(t));
+  StepPlan plan;
+  plan.learning_rate = 1;
   for (const Sums& sums : {Sums{4, 4, 1}, Sums{4, 0, 0}, Sums{4, std::nanf(""), 0}}) {
-    const Update u{NewControl(backend_.get()), Random(1, 4, 1), Random(1, 4, 2), Random(1, 4, 3),
-                   Random(1, 4, 4)};
-    std::vector<std::vector<float>> before, after;
-    for (const Tensor& t : {u.w, u.a, u.m, u.v}) before.push_back(Values(t));
-    StepPlan plan;
-    plan.learning_rate = 1;
-    Decide(backend_.get(), plan, sums, u.control);
-    UpdateAll(backend_.get(), u, gradient, moments);
-    for (const Tensor& t : {u.w, u.a, u.m, u.v}) after.push_back(Values(t));
-    EXPECT_EQ(after, before);
+    const Tensor control = Decided(backend_.get(), plan, sums);
+    for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
+      StepAll(backend_.get(), control, rule, gradient, u);
+    }
+    backend_->BatchNormRunning(control, moments, 0.5f, mean, variance);
+  }
+  for (const Tensor& t : all) after.push_back(Values(t));
+  EXPECT_EQ(after, before);
+}
+
+TEST_P(BackendConformance, FtrlKeepsInitialValuesWhereTheGradientIsZero) {
+  OptimizerRule ftrl;
+  ftrl.kind = OptimizerKind::kFtrl;
+  ftrl.beta = 1;
+  ftrl.lambda1 = 0.5f;
+  const Tensor w = Of({{-2, 0, 3}});
+  backend_->OptimizerStep(ControlThatApplies(backend_.get()), ftrl, New(1, 3), w,
+                          {New(1, 3), New(1, 3)});
+  EXPECT_EQ(Values(w), (std::vector<float>{-2, 0, 3}));
+}
+
+TEST_P(BackendConformance, ARateOfZeroMovesNothing) {
+  const Tensor control = Decided(backend_.get(), StepPlan(), {1, 1, 0});
+  const std::vector<float> values = {1, -2, 0, 3};
+  const Update u = NewUpdate(backend_.get(), 4);
+  const Tensor gradient = Of({{1, 1, 1, 1}});
+  for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
+    Begin(backend_.get(), values, 0, u);
+    StepAll(backend_.get(), control, rule, gradient, u);
+    EXPECT_EQ(Values(u.w), values) << static_cast<int>(rule.kind);
   }
 }
 
@@ -185,9 +286,9 @@ TEST_P(BackendConformance, AStepThatDoesNotApplyChangesNothingWhateverTheGradien
 TEST_P(BackendConformance, ControlIsReadWhenAnOperationRuns) {
   const Tensor control = ControlThatApplies(backend_.get());
   const Tensor w = Of({{5}}), gradient = Of({{1}});
-  backend_->SgdStep(control, 0, gradient, w);
+  backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {});
   Decide(backend_.get(), StepPlan(), {1, 0, 0}, control);
-  backend_->SgdStep(control, 0, gradient, w);
+  backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {});
   EXPECT_EQ(Values(w), std::vector<float>{4});
 }
 

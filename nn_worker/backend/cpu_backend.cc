@@ -15,6 +15,7 @@
 #include "nn_worker/backend/cpu_kernels.h"
 #include "nn_worker/backend/cpu_losses.h"
 #include "nn_worker/backend/cpu_matrix.h"
+#include "nn_worker/backend/cpu_optimizer.h"
 #include "nn_worker/backend/cpu_row_exchange.h"
 #include "nn_worker/backend/cpu_sequence_pool.h"
 #include "nn_worker/backend/cpu_step.h"
@@ -231,6 +232,11 @@ class CpuBackend final : public CpuInteractionBackend {
       cpu::SoftmaxCrossEntropyRows(scale, logits, labels, weights, mask, dlogits, b, e, partial);
     });
   }
+  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
+    PartialSums(args.scores.rows, 2, DoublesOf(args.sums), [&](int64_t b, int64_t e, double* sums) {
+      cpu::CandidateLossRows(ControlOf(control)->gradient_scale, args, b, e, sums);
+    });
+  }
   void GatherRows(absl::Span<const FeatureExchange> features) override;
   void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                         Tensor gradients) override;
@@ -247,23 +253,21 @@ class CpuBackend final : public CpuInteractionBackend {
     CHECK(sums.cols == kNumStepSums) << sums.cols;
     cpu::Decide(plan, FloatsOf(sums), ControlOf(control));
   }
-  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
+  void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                     absl::Span<const Tensor> slots) override {
+    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
     UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
-      cpu::SgdRange(step, l2, FloatsOf(gradient) + at, FloatsOf(w) + at, n);
+      cpu::OptimizerArrays arrays;
+      arrays.gradient = FloatsOf(gradient) + at;
+      arrays.w = FloatsOf(w) + at;
+      for (size_t s = 0; s < slots.size(); ++s) arrays.slots[s] = FloatsOf(slots[s]) + at;
+      arrays.count = n;
+      cpu::OptimizerRange(step, rule, arrays);
     });
   }
-  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
-                   Tensor a) override {
+  void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
     UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
-      cpu::AdagradRange(step, l2, epsilon, FloatsOf(gradient) + at, FloatsOf(w) + at,
-                        FloatsOf(a) + at, n);
-    });
-  }
-  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
-    UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
-      cpu::AdamRange(step, l2, adam, FloatsOf(gradient) + at, FloatsOf(w) + at, FloatsOf(m) + at,
-                     FloatsOf(v) + at, n);
+      cpu::AverageRange(step, decay, FloatsOf(w) + at, FloatsOf(average) + at, n);
     });
   }
 

@@ -75,10 +75,15 @@ TEST(CpuBackendTest, AdamBringsTheMomentsOfADeadUnitToZero) {
     StepPlan plan;
     plan.learning_rate = .01f;
     backend->DecideStep(plan, sums, control);
+    OptimizerRule adam;
+    adam.kind = OptimizerKind::kAdam;
+    adam.beta1 = .9f;
+    adam.beta2 = .999f;
+    adam.epsilon = 1e-8f;
     const auto step = [&] {
-      backend->AdamStep(control, 0, {.9f, .999f, 1e-8f}, TensorF32(gradient.data(), 1, kCount),
-                        TensorF32(w.data(), 1, kCount), TensorF32(m.data(), 1, kCount),
-                        TensorF32(v.data(), 1, kCount));
+      backend->OptimizerStep(control, adam, TensorF32(gradient.data(), 1, kCount),
+                             TensorF32(w.data(), 1, kCount),
+                             {TensorF32(m.data(), 1, kCount), TensorF32(v.data(), 1, kCount)});
     };
     step();
     gradient.assign(kCount, 0);

@@ -181,6 +181,9 @@ class CpuHalfBackend final : public HostBackend {
                            Tensor mask, Tensor dlogits, Tensor sums) override {
     inner_->SoftmaxCrossEntropy(control, logits, labels, weights, mask, dlogits, sums);
   }
+  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
+    inner_->CandidateLoss(control, args);
+  }
 
   void Scale(float factor, Tensor x, Tensor y, bool add) override {
     Operation operation(this);
@@ -273,16 +276,12 @@ class CpuHalfBackend final : public HostBackend {
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
     inner_->DecideStep(plan, sums, control);
   }
-  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
-    inner_->SgdStep(control, l2, gradient, w);
+  void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                     absl::Span<const Tensor> slots) override {
+    inner_->OptimizerStep(control, rule, gradient, w, slots);
   }
-  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
-                   Tensor a) override {
-    inner_->AdagradStep(control, l2, epsilon, gradient, w, a);
-  }
-  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
-    inner_->AdamStep(control, l2, adam, gradient, w, m, v);
+  void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
+    inner_->AverageStep(control, decay, w, average);
   }
 
  private:

@@ -455,42 +455,4 @@ int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end) {
   return count;
 }
 
-// The coefficients are copied to locals, in the three optimizers: through the references the compiler
-// would have to read them again after each write to w.
-SATRAP_VECTORIZE_FUSED void SgdRange(const StepControl& step, float l2,
-                                     const float* __restrict gradient, float* __restrict w,
-                                     int64_t count) {
-  const float lr = step.learning_rate;
-  const float scale = step.scale;
-  for (int64_t i = 0; i < count; ++i) w[i] -= lr * (gradient[i] * scale + l2 * w[i]);
-}
-
-SATRAP_VECTORIZE_FUSED void AdagradRange(const StepControl& step, float l2, float epsilon,
-                                         const float* __restrict gradient, float* __restrict w,
-                                         float* __restrict a, int64_t count) {
-  const float lr = step.learning_rate;
-  const float scale = step.scale;
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * scale + l2 * w[i];
-    a[i] += g * g;
-    w[i] -= lr * g / (__builtin_sqrtf(a[i]) + epsilon);
-  }
-}
-
-SATRAP_VECTORIZE_FUSED void AdamRange(const StepControl& step, float l2, const AdamArgs& adam,
-                                      const float* __restrict gradient, float* __restrict w,
-                                      float* __restrict m, float* __restrict v, int64_t count) {
-  const float lr = step.learning_rate;
-  const float scale = step.scale;
-  const float correction1 = step.correction1;
-  const float correction2 = step.correction2;
-  const auto [beta1, beta2, epsilon] = adam;
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = gradient[i] * scale + l2 * w[i];
-    m[i] = beta1 * m[i] + (1 - beta1) * g;
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    w[i] -= lr * (m[i] / correction1) / (__builtin_sqrtf(v[i] / correction2) + epsilon);
-  }
-}
-
 }  // namespace satrap::cpu

@@ -64,13 +64,6 @@ void BceRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights,
              Tensor dlogits, int64_t begin, int64_t end, double* sums);
 int64_t NonFiniteRows(Tensor x, int64_t begin, int64_t end);
 
-// REQUIRES, of the three optimizers: the control applies
-void SgdRange(const StepControl& step, float l2, const float* gradient, float* w, int64_t count);
-void AdagradRange(const StepControl& step, float l2, float epsilon, const float* gradient, float* w,
-                  float* a, int64_t count);
-void AdamRange(const StepControl& step, float l2, const AdamArgs& adam, const float* gradient,
-               float* w, float* m, float* v, int64_t count);
-
 }  // namespace satrap::cpu
 
 #endif  // SATRAP_NN_WORKER_BACKEND_CPU_KERNELS_H_

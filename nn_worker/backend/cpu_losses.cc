@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/check.h"
 #include "nn_worker/backend/host_tensor.h"
@@ -13,6 +14,35 @@ bool IsMasked(const Tensor& mask, int64_t i) { return !mask.empty() && *FloatsOf
 
 float WeightOf(const Tensor& weights, int64_t i) {
   return weights.empty() ? 1.0f : *FloatsOf(weights, i);
+}
+
+// Of a column that does not count: its exponential is exactly 0.
+constexpr float kNoScore = -std::numeric_limits<float>::infinity();
+
+// Replaces the scores of a sample by their gradients times `scaled`, and returns the loss.
+double SoftmaxOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
+  const float score = z[positive];
+  const float largest = *std::max_element(z, z + columns);
+  float sum = 0;
+  for (int64_t c = 0; c < columns; ++c) {
+    z[c] = std::exp(z[c] - largest);
+    sum += z[c];
+  }
+  for (int64_t c = 0; c < columns; ++c) z[c] *= scaled / sum;
+  z[positive] -= scaled;
+  return std::log(sum) + largest - score;
+}
+
+// The same, each column a decision of its own.
+double LogisticOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
+  double loss = -z[positive];
+  for (int64_t c = 0; c < columns; ++c) {
+    const float e = std::exp(-std::abs(z[c]));
+    loss += std::max(z[c], 0.0f) + std::log1p(e);
+    z[c] = scaled * (z[c] > 0 ? 1.0f : e) / (1 + e);
+  }
+  z[positive] -= scaled;
+  return loss;
 }
 
 }  // namespace
@@ -85,6 +115,45 @@ void SoftmaxCrossEntropyRows(float gradient_scale, Tensor logits, Tensor labels,
     const float scaled = gradient_scale * weight;
     for (int64_t c = 0; c < classes; ++c) dz[c] *= scaled / sum;
     dz[label] -= scaled;
+  }
+  sums[0] = loss;
+  sums[1] = total;
+}
+
+// dz holds z less log Q first, and -infinity where a column does not count.
+void CandidateLossRows(float gradient_scale, const CandidateLossArgs& args, int64_t begin,
+                       int64_t end, double* sums) {
+  const int64_t columns = args.scores.cols;
+  double loss = 0;
+  double total = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const float* const scores = FloatsOf(args.scores, i);
+    float* const dz = FloatsOf(args.dscores, i);
+    if (IsMasked(args.mask, i)) {
+      std::fill_n(dz, columns, 0.0f);
+      continue;
+    }
+    const int64_t positive = args.positives_on_diagonal ? i : 0;
+    CHECK(positive < columns) << positive;
+    std::copy_n(scores, columns, dz);
+    if (!args.log_q.empty()) {
+      const float* const log_q = FloatsOf(args.log_q);
+      for (int64_t c = 0; c < columns; ++c) dz[c] -= log_q[c];
+      dz[positive] = scores[positive] - *FloatsOf(args.positive_log_q, i);
+    }
+    if (args.remove_hits) {
+      const uint32_t* const items = UintsOf(args.items);
+      const uint32_t own = *UintsOf(args.positives, i);
+      const float score = dz[positive];
+      for (int64_t c = 0; c < columns; ++c) dz[c] = items[c] == own ? kNoScore : dz[c];
+      dz[positive] = score;
+    }
+    const float weight = WeightOf(args.weights, i);
+    const float scaled = gradient_scale * weight;
+    loss += weight * (args.kind == CandidateLossKind::kSoftmax
+                          ? SoftmaxOfRow(positive, scaled, columns, dz)
+                          : LogisticOfRow(positive, scaled, columns, dz));
+    total += weight;
   }
   sums[0] = loss;
   sums[1] = total;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "nn_worker/backend/loss_operations.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap::cpu {
@@ -18,6 +19,8 @@ void PairwiseLogistic(float gradient_scale, Tensor scores, Tensor pairs, Tensor 
                       Tensor dscores, double* sums);
 void SoftmaxCrossEntropyRows(float gradient_scale, Tensor logits, Tensor labels, Tensor weights,
                              Tensor mask, Tensor dlogits, int64_t begin, int64_t end, double* sums);
+void CandidateLossRows(float gradient_scale, const CandidateLossArgs& args, int64_t begin,
+                       int64_t end, double* sums);
 
 }  // namespace satrap::cpu
 

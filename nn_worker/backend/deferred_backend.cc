@@ -295,6 +295,15 @@ class DeferredBackend final : public Backend {
       inner_->SoftmaxCrossEntropy(control, logits, labels, weights, mask, dlogits, sums);
     });
   }
+  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
+    CandidateLossArgs inner = args;
+    for (Tensor* tensor :
+         {&inner.scores, &inner.items, &inner.positives, &inner.log_q, &inner.positive_log_q,
+          &inner.weights, &inner.mask, &inner.dscores, &inner.sums}) {
+      *tensor = Inner(*tensor);
+    }
+    Defer([this, control = Inner(control), inner] { inner_->CandidateLoss(control, inner); });
+  }
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     Defer([this, features = Inner(features)] { inner_->GatherRows(features); });
   }
@@ -314,20 +323,15 @@ class DeferredBackend final : public Backend {
       inner_->DecideStep(plan, sums, control);
     });
   }
-  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
-    Defer([this, control = Inner(control), l2, gradient = Inner(gradient), w = Inner(w)] {
-      inner_->SgdStep(control, l2, gradient, w);
+  void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                     absl::Span<const Tensor> slots) override {
+    Defer([this, control = Inner(control), rule, gradient = Inner(gradient), w = Inner(w),
+           slots = Inner(slots)] { inner_->OptimizerStep(control, rule, gradient, w, slots); });
+  }
+  void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
+    Defer([this, control = Inner(control), decay, w = Inner(w), average = Inner(average)] {
+      inner_->AverageStep(control, decay, w, average);
     });
-  }
-  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
-                   Tensor a) override {
-    Defer([this, control = Inner(control), l2, epsilon, gradient = Inner(gradient), w = Inner(w),
-           a = Inner(a)] { inner_->AdagradStep(control, l2, epsilon, gradient, w, a); });
-  }
-  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
-    Defer([this, control = Inner(control), l2, adam, gradient = Inner(gradient), w = Inner(w),
-           m = Inner(m), v = Inner(v)] { inner_->AdamStep(control, l2, adam, gradient, w, m, v); });
   }
 
  private:

@@ -6,13 +6,12 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/backend/device_losses.h"
 #include "nn_worker/backend/device_matrix.h"
-#include "nn_worker/backend/device_missing_operations.h"
 #include "nn_worker/backend/device_row_exchange.h"
 #include "nn_worker/backend/device_transfers.h"
 #include "nn_worker/device/kernels/activation.h"
 #include "nn_worker/device/kernels/batch_norm.h"
-#include "nn_worker/device/kernels/bce_with_logits.h"
 #include "nn_worker/device/kernels/column_sum.h"
 #include "nn_worker/device/kernels/convert.h"
 #include "nn_worker/device/kernels/count_non_finite.h"
@@ -26,51 +25,47 @@
 namespace satrap {
 namespace {
 
-void CheckSameShape(const Tensor& a, const Tensor& b) {
-  CHECK(a.rows == b.rows && a.cols == b.cols)
-      << "(" << a.rows << ", " << a.cols << ") and (" << b.rows << ", " << b.cols << ")";
-}
-
 void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
   CHECK(x.rows == y.rows && lengths.rows == y.rows && lengths.cols == 1);
   CHECK(y.cols > 0 && x.cols % y.cols == 0) << x.cols << " columns, " << y.cols << " a position";
 }
 
-// Merges tensors that are neighbouring columns of the same rows: a model has many inputs of one
+// Whether `next` is the columns behind those of `x` in the same rows: a model has many inputs of one
 // column (linear weights) that lie side by side, and a lane then reads four of them at once.
-template <typename T>
-void AddInput(const Tensor& tensor, bool add, std::vector<RowSumInput<T>>* inputs) {
-  if (tensor.cols == 0) return;
-  T* const data = F32Data(tensor);
-  if (!inputs->empty()) {
-    RowSumInput<T>& last = inputs->back();
-    if (last.stride == tensor.stride && last.add == add && last.data + last.cols == data &&
-        last.cols + tensor.cols <= tensor.stride) {
-      last.cols += static_cast<int32_t>(tensor.cols);
-      return;
-    }
-  }
-  RowSumInput<T>& input = inputs->emplace_back();
-  input.data = data;
-  input.stride = tensor.stride;
-  input.cols = static_cast<int32_t>(tensor.cols);
-  input.aligned = GroupsOfRowsAligned(tensor);
-  input.add = add;
+template <typename View>
+bool AreNeighbours(const View& x, const View& next) {
+  return x.type == next.type && x.stride == next.stride && x.cols + next.cols <= x.stride &&
+         static_cast<const char*>(x.data) + x.cols * ElementBytes(x.type) == next.data;
 }
 
-Column ColumnOf(const Tensor& tensor) {
-  if (tensor.empty()) return {nullptr, 0};
-  return {F32Data(tensor), tensor.stride};
+// body(matrix), with the type of the tensor's values.
+template <typename Body>
+void WithMatrix(const Tensor& tensor, Body body) {
+  const Values x = ValuesOf(tensor);
+  if (x.type == ElementType::kF32) {
+    body(Matrix<float>{static_cast<float*>(x.data), x.rows, x.cols, x.stride});
+  } else if (x.type == ElementType::kF16) {
+    body(Matrix<Half>{static_cast<Half*>(x.data), x.rows, x.cols, x.stride});
+  } else {
+    body(Matrix<Bf16>{static_cast<Bf16*>(x.data), x.rows, x.cols, x.stride});
+  }
+}
+
+template <typename T>
+Matrix<const T> AsConst(const Matrix<T>& m) {
+  return {m.data, m.rows, m.cols, m.stride};
 }
 
 BatchNormStats StatsOf(const Tensor& stats) {
   return {F32Data(stats), F32Data(stats) + stats.stride};
 }
 
-class DeviceBackend final : public DeviceMissingOperations {
+class DeviceBackend final : public DeviceLossBackend {
  public:
   DeviceBackend(std::unique_ptr<DeviceTransfers> transfers, std::unique_ptr<Products> products)
-      : products_(std::move(products)), transfers_(std::move(transfers)) {}
+      : DeviceLossBackend(transfers.get()),
+        products_(std::move(products)),
+        transfers_(std::move(transfers)) {}
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override { return transfers_->Allocate(bytes); }
   absl::StatusOr<void*> AllocatePinned(int64_t bytes) override {
@@ -112,13 +107,15 @@ class DeviceBackend final : public DeviceMissingOperations {
     if (y.dtype == DType::kF64) {
       satrap::Fill(stream(), Matrix<double>{F64Data(y), y.rows, y.cols, y.stride}, value);
     } else {
-      satrap::Fill(stream(), F32Matrix(y), value);
+      WithMatrix(y, [&](auto to) { satrap::Fill(stream(), to, value); });
     }
   }
   void Copy(Tensor x, Tensor y, bool add) override {
     CheckSameShape(x, y);
     if (x.data == y.data && !add) return;
-    Convert(stream(), ConstF32Matrix(x), F32Matrix(y), add);
+    WithMatrix(x, [&](auto from) {
+      WithMatrix(y, [&](auto to) { Convert(stream(), AsConst(from), to, add); });
+    });
   }
   void ToF32(Tensor x, Tensor y) override {
     CheckSameShape(x, y);
@@ -128,99 +125,82 @@ class DeviceBackend final : public DeviceMissingOperations {
 
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
     CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
-    products_->Linear(stream(), ConstF32Matrix(x), ConstF32Matrix(w),
-                      bias.empty() ? nullptr : F32Data(bias), activation, F32Matrix(y));
+    products_->Linear(stream(), ConstValuesOf(x), ConstValuesOf(w),
+                      bias.empty() ? nullptr : F32Data(bias), activation, ValuesOf(y));
   }
   void LinearGrad(const LinearGradArgs& args) override;
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
     CheckSameShape(x, y);
-    BiasActivate(stream(), ConstF32Matrix(x), F32Data(bias), Activation::kLinear, F32Matrix(y));
+    BiasActivate(stream(), ConstValuesOf(x), F32Data(bias), Activation::kLinear, ValuesOf(y));
   }
   void ColumnSum(Tensor x, Tensor sums) override {
-    satrap::ColumnSum(stream(), ConstF32Matrix(x),
+    satrap::ColumnSum(stream(), ConstValuesOf(x),
                       transfers_->Scratch<float>(ColumnSumPartials(x.rows, x.cols)), F32Data(sums));
   }
   void Activate(Activation activation, Tensor x, Tensor y) override {
     CheckSameShape(x, y);
-    BiasActivate(stream(), ConstF32Matrix(x), nullptr, activation, F32Matrix(y));
+    BiasActivate(stream(), ConstValuesOf(x), nullptr, activation, ValuesOf(y));
   }
   void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
     CheckSameShape(dx.tensor, y);
-    satrap::ActivateGrad(stream(), activation, ConstF32Matrix(y), ConstF32Matrix(dy),
-                         F32Matrix(dx.tensor), dx.add);
+    satrap::ActivateGrad(stream(), activation, ConstValuesOf(y), ConstValuesOf(dy),
+                         ValuesOf(dx.tensor), dx.add);
   }
 
-  void RowSum(absl::Span<const Tensor> xs, Tensor y) override {
-    std::vector<RowSumInput<const float>> inputs;
-    for (const Tensor& x : xs) AddInput(x, /*add=*/false, &inputs);
-    satrap::RowSum(stream(), transfers_->Table(inputs), static_cast<int>(inputs.size()),
-                   F32Matrix(y));
-  }
-  void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    std::vector<RowSumInput<float>> inputs;
-    int64_t max_cols = 0;
-    for (const GradientTarget& dx : dxs) {
-      if (dx.wanted()) AddInput(dx.tensor, dx.add, &inputs);
-      if (!inputs.empty()) max_cols = std::max<int64_t>(max_cols, inputs.back().cols);
-    }
-    satrap::RowSumGrad(stream(), ConstF32Matrix(dy), transfers_->Table(inputs),
-                       static_cast<int>(inputs.size()), max_cols);
-  }
-  void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override;
-  void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
-              absl::Span<const GradientTarget> dxs) override;
+  void RowSum(absl::Span<const Tensor> xs, Tensor y) override;
+  void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override;
 
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
     CheckSequence(x, lengths, y);
-    PoolSequences(stream(), pooling, ConstF32Matrix(x), ConstF32Matrix(lengths), F32Matrix(y));
+    PoolSequences(stream(), pooling, ConstValuesOf(x), ConstValuesOf(lengths), ValuesOf(y));
   }
   void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
                         GradientTarget dx) override {
     CheckSequence(x, lengths, y);
     CheckSameShape(y, dy);
     CheckSameShape(x, dx.tensor);
-    PoolSequencesGrad(stream(), pooling, ConstF32Matrix(x), ConstF32Matrix(lengths),
-                      ConstF32Matrix(y), ConstF32Matrix(dy), F32Matrix(dx.tensor), dx.add);
+    PoolSequencesGrad(stream(), pooling, ConstValuesOf(x), ConstValuesOf(lengths), ConstValuesOf(y),
+                      ConstValuesOf(dy), ValuesOf(dx.tensor), dx.add);
   }
   void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
                bool add) override {
     CheckSameShape(x, y);
     CHECK(rate >= 0 && rate < 1) << rate;
-    DropOut(stream(), ConstF32Matrix(x), key, first_sample, rate, F32Matrix(y), add);
+    DropOut(stream(), ConstValuesOf(x), key, first_sample, rate, ValuesOf(y), add);
   }
 
   void Moments(Tensor x, Tensor sums) override {
-    SumMoments(stream(), ConstF32Matrix(x), BatchNormScratch(x), F64Data(sums));
+    SumMoments(stream(), ConstValuesOf(x), BatchNormScratch(x), F64Data(sums));
   }
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override {
     CheckSameShape(x, y);
     MomentsToStats(stream(), F64Data(sums), x.cols, epsilon, F32Data(stats),
                    F32Data(stats) + stats.stride);
-    satrap::Normalize(stream(), ConstF32Matrix(x), StatsOf(stats), F32Data(gamma), F32Data(beta),
-                      F32Matrix(y));
+    satrap::Normalize(stream(), ConstValuesOf(x), StatsOf(stats), F32Data(gamma), F32Data(beta),
+                      ValuesOf(y));
   }
   void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
                       Tensor beta, Tensor y) override {
     CheckSameShape(x, y);
     auto* const inverse_std = transfers_->Scratch<float>(x.cols);
     InvertDeviations(stream(), F32Data(variance), x.cols, epsilon, inverse_std);
-    satrap::Normalize(stream(), ConstF32Matrix(x), {F32Data(mean), inverse_std}, F32Data(gamma),
-                      F32Data(beta), F32Matrix(y));
+    satrap::Normalize(stream(), ConstValuesOf(x), {F32Data(mean), inverse_std}, F32Data(gamma),
+                      F32Data(beta), ValuesOf(y));
   }
   void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) override {
     CheckSameShape(x, dy);
-    SumBatchNormGrad(stream(), ConstF32Matrix(x), StatsOf(stats), ConstF32Matrix(dy),
+    SumBatchNormGrad(stream(), ConstValuesOf(x), StatsOf(stats), ConstValuesOf(dy),
                      BatchNormScratch(x), F64Data(grad_sums));
   }
   void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
                      GradientTarget dx) override {
     CheckSameShape(x, dy);
     CheckSameShape(x, dx.tensor);
-    satrap::NormalizeGrad(stream(), ConstF32Matrix(x), StatsOf(stats), F32Data(gamma),
-                          ConstF32Matrix(dy), F64Data(sums), F64Data(grad_sums),
-                          transfers_->Scratch<float>(2 * x.cols), F32Matrix(dx.tensor), dx.add);
+    satrap::NormalizeGrad(stream(), ConstValuesOf(x), StatsOf(stats), F32Data(gamma),
+                          ConstValuesOf(dy), F64Data(sums), F64Data(grad_sums),
+                          transfers_->Scratch<float>(2 * x.cols), ValuesOf(dx.tensor), dx.add);
   }
   void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
                         Tensor variance) override {
@@ -228,20 +208,6 @@ class DeviceBackend final : public DeviceMissingOperations {
                        F32Data(mean), F32Data(variance));
   }
 
-  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
-                     Tensor dlogits, Tensor sums) override {
-    BceArgs args = {};
-    args.control = ControlData(control);
-    args.samples = logits.rows;
-    args.logits = ColumnOf(logits);
-    args.labels = ColumnOf(labels);
-    args.weights = ColumnOf(weights);
-    args.mask = ColumnOf(mask);
-    args.dlogits = F32Data(dlogits);
-    args.dlogits_stride = dlogits.stride;
-    satrap::BceWithLogits(stream(), args, transfers_->Scratch<double>(BcePartials(args.samples)),
-                          F64Data(sums));
-  }
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     GatherRowsOnDevice(transfers_.get(), features);
   }
@@ -258,7 +224,7 @@ class DeviceBackend final : public DeviceMissingOperations {
   }
   bool ScattersByRow() const override { return true; }
   void CountNonFinite(Tensor x, Tensor count) override {
-    satrap::CountNonFinite(stream(), ConstF32Matrix(x),
+    satrap::CountNonFinite(stream(), ConstValuesOf(x),
                            transfers_->Scratch<uint64_t>(kNonFinitePartials), F64Data(count));
   }
 
@@ -266,18 +232,16 @@ class DeviceBackend final : public DeviceMissingOperations {
     CHECK(sums.cols == kNumStepSums) << sums.cols;
     satrap::DecideStep(stream(), plan, F32Data(sums), ControlData(control));
   }
-  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
-    satrap::SgdStep(stream(), {ControlData(control), l2}, F32Data(gradient), F32Data(w), w.cols);
+  void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                     absl::Span<const Tensor> slots) override {
+    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+    OptimizerArrays arrays = {F32Data(gradient), F32Data(w), {}, w.cols};
+    for (size_t s = 0; s < slots.size(); ++s) arrays.slots[s] = F32Data(slots[s]);
+    satrap::OptimizerStep(stream(), ControlData(control), rule, arrays);
   }
-  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
-                   Tensor a) override {
-    satrap::AdagradStep(stream(), {ControlData(control), l2}, epsilon, F32Data(gradient),
-                        F32Data(w), F32Data(a), w.cols);
-  }
-  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
-    satrap::AdamStep(stream(), {ControlData(control), l2}, {adam.beta1, adam.beta2, adam.epsilon},
-                     F32Data(gradient), F32Data(w), F32Data(m), F32Data(v), w.cols);
+  void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
+    satrap::AverageStep(stream(), ControlData(control), decay, F32Data(w), F32Data(average),
+                        w.cols);
   }
 
  private:
@@ -297,50 +261,46 @@ void DeviceBackend::LinearGrad(const LinearGradArgs& args) {
   if (args.activation != Activation::kLinear) {
     ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
   }
-  const Matrix<const float> dz = ConstF32Matrix(args.dy);
+  const ConstValues dz = ConstValuesOf(args.dy);
   if (!args.db.empty()) ColumnSum(args.dy, args.db);
   if (args.dx.wanted()) {
-    products_->InputGradient(stream(), dz, ConstF32Matrix(args.w), F32Matrix(args.dx.tensor),
+    products_->InputGradient(stream(), dz, ConstValuesOf(args.w), ValuesOf(args.dx.tensor),
                              args.dx.add);
   }
   const int64_t workspace = products_->WeightGradientWorkspace(dz.rows, args.w.rows, args.w.cols);
-  products_->WeightGradient(stream(), ConstF32Matrix(args.x), dz, F32Matrix(args.dw),
+  products_->WeightGradient(stream(), ConstValuesOf(args.x), dz, F32Matrix(args.dw),
                             transfers_->Scratch<uint8_t>(workspace));
 }
 
-void DeviceBackend::Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) {
-  std::vector<RowSumInput<const float>> inputs;
+void DeviceBackend::RowSum(absl::Span<const Tensor> xs, Tensor y) {
+  std::vector<ConstValues> inputs;
   for (const Tensor& x : xs) {
-    CheckSameShape(x, s);
-    RowSumInput<const float>& input = inputs.emplace_back();
-    input.data = F32Data(x);
-    input.stride = x.stride;
-    input.cols = static_cast<int32_t>(x.cols);
-    input.aligned = GroupsOfRowsAligned(x);
+    const ConstValues input = ConstValuesOf(x);
+    if (!inputs.empty() && AreNeighbours(inputs.back(), input)) {
+      inputs.back().cols += input.cols;
+    } else if (input.cols > 0) {
+      inputs.push_back(input);
+    }
   }
-  satrap::Fm(stream(), transfers_->Table(inputs), static_cast<int>(inputs.size()), F32Matrix(s),
-             F32Matrix(y));
+  satrap::RowSum(stream(), transfers_->Table(inputs), static_cast<int>(inputs.size()), ValuesOf(y));
 }
 
-void DeviceBackend::FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
-                           absl::Span<const GradientTarget> dxs) {
-  CHECK(xs.size() == dxs.size());
-  std::vector<FmGradInput> inputs;
-  for (size_t f = 0; f < xs.size(); ++f) {
-    if (!dxs[f].wanted()) continue;
-    CheckSameShape(xs[f], s);
-    CheckSameShape(dxs[f].tensor, s);
-    FmGradInput& input = inputs.emplace_back();
-    input.x.data = F32Data(xs[f]);
-    input.x.stride = xs[f].stride;
-    input.x.aligned = GroupsOfRowsAligned(xs[f]);
-    input.dx.data = F32Data(dxs[f].tensor);
-    input.dx.stride = dxs[f].tensor.stride;
-    input.dx.aligned = GroupsOfRowsAligned(dxs[f].tensor);
-    input.dx.add = dxs[f].add;
+void DeviceBackend::RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) {
+  std::vector<RowSumTarget> targets;
+  for (const GradientTarget& dx : dxs) {
+    if (!dx.wanted() || dx.tensor.cols == 0) continue;
+    const RowSumTarget target = {ValuesOf(dx.tensor), dx.add ? 1 : 0};
+    if (!targets.empty() && targets.back().add == target.add &&
+        AreNeighbours(targets.back().dx, target.dx)) {
+      targets.back().dx.cols += target.dx.cols;
+    } else {
+      targets.push_back(target);
+    }
   }
-  satrap::FmGrad(stream(), transfers_->Table(inputs), static_cast<int>(inputs.size()),
-                 ConstF32Matrix(s), ConstF32Matrix(dy));
+  int64_t max_cols = 0;
+  for (const RowSumTarget& target : targets) max_cols = std::max(max_cols, target.dx.cols);
+  satrap::RowSumGrad(stream(), ConstValuesOf(dy), transfers_->Table(targets),
+                     static_cast<int>(targets.size()), max_cols);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // The backend of a device: every operation enqueues kernels (nn_worker/device/kernels) on the one
 // stream of the backend. The device may be a card or HostDevice, and both share all of it.
 //
-// Tensors are F32, apart from those that backend.h says are F64 or integers. The host reaches the
-// memory by copies alone: HostView and DeviceView return null.
+// F16 and BF16 may stand for F32 wherever CpuHalfBackend takes them (cpu_half_backend.h): kernels load
+// them as f32, compute in f32 and round what they store, once. The host reaches the memory by copies
+// alone: HostView and DeviceView return null.
 //
 // Thread-compatible, as every Backend.
 

@@ -137,11 +137,5 @@ TEST(DeviceBackendTest, TooMuchMemoryIsAStatus) {
   EXPECT_EQ(backend->AllocatePinned(1 << 21).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(DeviceBackendDeathTest, AnOperationWithoutAKernelNamesItself) {
-  const auto backend = NewHostDeviceBackend({});
-  const Tensor x = Row(backend.get(), 3), y = Row(backend.get(), 3);
-  EXPECT_DEATH(backend->Scale(2, x, y, false), "Scale has no kernel for devices");
-}
-
 }  // namespace
 }  // namespace satrap

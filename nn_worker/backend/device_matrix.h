@@ -9,6 +9,7 @@
 #include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
 #include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
 
 namespace satrap {
 
@@ -39,11 +40,21 @@ inline Matrix<const float> ConstF32Matrix(const Tensor& tensor) {
   return {F32Data(tensor), tensor.rows, tensor.cols, tensor.stride};
 }
 
-// Whether groups of 4 values that begin at multiples of 4 values of a row are one access each.
-inline bool GroupsOfRowsAligned(const Tensor& tensor) {
-  const int64_t bytes = 4 * DTypeBytes(tensor.dtype);
-  return reinterpret_cast<uintptr_t>(tensor.data) % bytes == 0 &&
-         (tensor.rows <= 1 || tensor.stride % 4 == 0);
+// For the values of samples and their gradients, which may have 16 bits. REQUIRES: F32, F16 or BF16
+inline ElementType ElementTypeOf(DType dtype) {
+  CHECK(dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16)
+      << "a kernel of F32, F16 and BF16 values got another dtype";
+  if (dtype == DType::kF32) return ElementType::kF32;
+  return dtype == DType::kF16 ? ElementType::kF16 : ElementType::kBF16;
+}
+inline Values ValuesOf(const Tensor& tensor) {
+  return {tensor.data, tensor.rows, tensor.cols, tensor.stride, ElementTypeOf(tensor.dtype)};
+}
+inline ConstValues ConstValuesOf(const Tensor& tensor) { return ValuesOf(tensor); }
+
+inline void CheckSameShape(const Tensor& a, const Tensor& b) {
+  CHECK(a.rows == b.rows && a.cols == b.cols)
+      << "(" << a.rows << ", " << a.cols << ") and (" << b.rows << ", " << b.cols << ")";
 }
 
 }  // namespace satrap

@@ -1,7 +1,6 @@
 #include "nn_worker/backend/device_row_exchange.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "common/base/check.h"
@@ -17,19 +16,21 @@ const float* WeightsOf(const FeatureExchange& feature) {
 }
 
 // The target of one segment; or, of a sequence without segments, of its lengths alone.
-GatherTarget<float> TargetOf(const FeatureExchange& feature, const RowSegment& segment) {
+GatherTarget TargetOf(const FeatureExchange& feature, const RowSegment& segment) {
   // Zeros everywhere, gaps between fields included: DeviceTransfers::Table compares bytes.
-  GatherTarget<float> target = {};
+  GatherTarget target = {};
   target.width = static_cast<int32_t>(segment.width);
   target.max_length = 1;
   if (segment.width > 0) {
     target.table = F32Data(feature.rows) + segment.column;
     target.table_stride = feature.rows.stride;
-    target.out = F32Data(segment.values);
+    const Values out = ValuesOf(segment.values);
+    target.out = out.data;
+    target.type = out.type;
     target.out_stride = segment.values.stride;
     const bool sequence = feature.pooling == RowPooling::kNone && !feature.one_row_a_sample;
-    target.aligned = GroupsOfRowsAligned(feature.rows) && segment.column % 4 == 0 &&
-                     GroupsOfRowsAligned(segment.values) && (!sequence || segment.width % 4 == 0);
+    target.aligned = ValuesOf(feature.rows).aligned != 0 && segment.column % 4 == 0 &&
+                     out.aligned != 0 && (!sequence || segment.width % 4 == 0);
   }
   if (feature.one_row_a_sample) return target;
   target.pooling = feature.pooling;
@@ -56,7 +57,7 @@ void CheckSegment(const FeatureExchange& feature, const RowSegment& segment, int
 
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features) {
   if (features.empty()) return;
-  std::vector<GatherTarget<float>> targets;
+  std::vector<GatherTarget> targets;
   for (const FeatureExchange& feature : features) {
     CHECK(feature.samples == features[0].samples) << feature.samples;
     const size_t first = targets.size();
@@ -81,8 +82,8 @@ void ScatterGradientsOnDevice(DeviceTransfers* transfers,
                               absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                               const Tensor& gradients) {
   std::vector<ScatterFeature> rows;
-  std::vector<ScatterSegment<float>> segments;
-  bool aligned = GroupsOfRowsAligned(gradients);
+  std::vector<ScatterSegment> segments;
+  bool aligned = ValuesOf(gradients).aligned != 0;
   int64_t num_ids = 0;
   for (const FeatureExchange& feature : features) {
     CHECK(!feature.one_row_a_sample) << "comes alone";
@@ -97,32 +98,28 @@ void ScatterGradientsOnDevice(DeviceTransfers* transfers,
     num_ids += feature.ids.size();
     for (const RowSegment& segment : feature.segments) {
       CheckSegment(feature, segment, gradients.cols);
-      ScatterSegment<float>& entry = segments.emplace_back();
+      ScatterSegment& entry = segments.emplace_back();
       entry.column = static_cast<int32_t>(segment.column);
       entry.width = static_cast<int32_t>(segment.width);
-      entry.gradient = F32Data(segment.values);
+      const ConstValues gradient = ConstValuesOf(segment.values);
+      entry.gradient = gradient.data;
+      entry.type = gradient.type;
       entry.stride = segment.values.stride;
-      aligned = aligned && segment.column % 4 == 0 && segment.width % 4 == 0 &&
-                GroupsOfRowsAligned(segment.values);
+      aligned =
+          aligned && segment.column % 4 == 0 && segment.width % 4 == 0 && gradient.aligned != 0;
     }
     row.end_segment = static_cast<int32_t>(segments.size());
   }
   CHECK(inverse.positions.size() == num_ids) << inverse.positions.size() << " for " << num_ids;
   CHECK(inverse.starts.size() == gradients.rows + 1) << inverse.starts.size();
-  // One table for both lists, since a second one may be written over the first.
-  const size_t feature_bytes = rows.size() * sizeof(ScatterFeature);
-  const size_t segment_bytes = segments.size() * sizeof(ScatterSegment<float>);
-  std::vector<char> lists(feature_bytes + segment_bytes);
-  if (feature_bytes > 0) std::memcpy(lists.data(), rows.data(), feature_bytes);
-  if (segment_bytes > 0) std::memcpy(&lists[feature_bytes], segments.data(), segment_bytes);
-  const char* const table = transfers->Table(lists);
+  const auto [feature_list, segment_list] = transfers->Tables(rows, segments);
   auto* const places = transfers->Scratch<IdPlace>(std::max<int64_t>(1, num_ids));
-  ScatterArgs<float> args = {};
+  ScatterArgs args = {};
   args.starts = U32Data(inverse.starts);
   args.ids = U32Data(inverse.positions);
   args.places = places;
-  args.features = reinterpret_cast<const ScatterFeature*>(table);
-  args.segments = reinterpret_cast<const ScatterSegment<float>*>(table + feature_bytes);
+  args.features = feature_list;
+  args.segments = segment_list;
   args.aligned = aligned;
   LocateIds(transfers->stream(), args.features, static_cast<int>(rows.size()),
             features.empty() ? 0 : features[0].samples, places);

@@ -225,6 +225,13 @@ void DeviceTransfers::Sync() {
 
 // What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
 // one comes after it. A larger block leaves the smaller one to what still uses it.
+void DeviceTransfers::AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words) {
+  if (bytes == 0) return;
+  const size_t before = words->size();
+  words->resize(before + (bytes + 7) / 8);
+  std::memcpy(&(*words)[before], data, bytes);
+}
+
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (bytes > scratch_bytes_ || scratch_ == nullptr) {
     const int64_t wanted = Padded(std::max(bytes, 2 * scratch_bytes_));

@@ -19,6 +19,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -75,7 +76,25 @@ class DeviceTransfers {
                                             static_cast<int64_t>(values.size() * sizeof(T))));
   }
 
+  template <typename... T>  // several lists at once, since another call may write over the first
+  std::tuple<const T*...> Tables(const std::vector<T>&... lists) {
+    static_assert(((std::is_trivially_copyable_v<T> && alignof(T) <= 8) && ...));
+    std::vector<int64_t> words;
+    (AppendWords(reinterpret_cast<const char*>(lists.data()), lists.size() * sizeof(T), &words),
+     ...);
+    const int64_t* next = Table(words);
+    return {Advance<T>(&next, lists.size())...};
+  }
+
  private:
+  static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
+  template <typename T>  // the list at *next, which moves behind it
+  static const T* Advance(const int64_t** next, size_t count) {
+    const auto* const list = reinterpret_cast<const T*>(*next);
+    *next += (count * sizeof(T) + 7) / 8;
+    return list;
+  }
+
   // A copy that uses bytes [begin, end) of the ring until `done`.
   struct RingCopy {
     std::unique_ptr<Event> done;

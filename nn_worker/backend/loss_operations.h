@@ -9,9 +9,29 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_LOSS_OPERATIONS_H_
 #define SATRAP_NN_WORKER_BACKEND_LOSS_OPERATIONS_H_
 
+#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
+
+// What CandidateLoss takes. Each column of the scores is the score of an item, and one column of each
+// sample is that of its positive.
+struct CandidateLossArgs {
+  CandidateLossKind kind = CandidateLossKind::kSoftmax;
+  // The positive of sample i is column i. False: it is column 0.
+  bool positives_on_diagonal = false;
+  // A column of the sample's positive item, other than the positive's own, does not count for the
+  // sample: it adds exactly 0, whatever its score, and its gradient is exactly 0.
+  bool remove_hits = false;
+  Tensor scores;          // (n, columns)
+  Tensor items;           // U32 (1, columns): the item of each column; read with remove_hits
+  Tensor positives;       // U32 (n, 1): each sample's positive item; read with remove_hits
+  Tensor log_q;           // (1, columns): subtracted from each score but the positive's; or empty
+  Tensor positive_log_q;  // (n, 1): subtracted from the positive's score; empty as log_q
+  Tensor weights, mask;   // (n, 1)
+  Tensor dscores;         // (n, columns)
+  Tensor sums;
+};
 
 class LossOperations {
  public:
@@ -32,6 +52,13 @@ class LossOperations {
   // logits, dlogits: (n, classes)   labels: (n, 1), of samples that count: whole, in [0, classes)
   virtual void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
                                    Tensor mask, Tensor dlogits, Tensor sums) = 0;
+
+  // With z = scores less log Q, p the column of the positive and sums over the columns that count:
+  //   kSoftmax    l = log(sum over c of exp(z_c)) - z_p
+  //   kLogistic   l = sum over c of BCE(z_c, [c == p])
+  // dscores is the gradient for z. Jean et al. (2015); Gutmann and Hyvarinen (2010); the definitions
+  // are those of TensorFlow's sampled_softmax_loss and nce_loss.
+  virtual void CandidateLoss(Tensor control, const CandidateLossArgs& args) = 0;
 };
 
 }  // namespace satrap

@@ -20,13 +20,6 @@ struct LinearGradArgs {
   Tensor db;          // (1, out), or empty
 };
 
-// The constants of AdamStep; what depends on the step is in the control.
-struct AdamArgs {
-  float beta1 = 0;
-  float beta2 = 0;
-  float epsilon = 0;
-};
-
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_

@@ -9,6 +9,7 @@
 namespace satrap {
 
 enum class Activation : int32_t { kLinear, kRelu, kSigmoid, kTanh };
+enum class CandidateLossKind : int32_t { kSoftmax, kLogistic };
 enum class SequencePooling : int32_t { kMean, kSum, kMax };
 
 }  // namespace satrap

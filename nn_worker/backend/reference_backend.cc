@@ -16,6 +16,7 @@
 #include "nn_worker/backend/reference_activation.h"
 #include "nn_worker/backend/reference_interaction.h"
 #include "nn_worker/backend/reference_losses.h"
+#include "nn_worker/backend/reference_optimizer.h"
 
 namespace satrap {
 namespace {
@@ -299,6 +300,9 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
     reference::SoftmaxCrossEntropy(ControlOf(control)->gradient_scale, logits, labels, weights,
                                    mask, dlogits, sums);
   }
+  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
+    reference::CandidateLoss(ControlOf(control)->gradient_scale, args);
+  }
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     for (const FeatureExchange& f : features) {
       for (const RowSegment& segment : f.segments) {
@@ -399,33 +403,19 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
     }
     *ControlOf(control) = after;
   }
-  void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) override {
-    const StepControl& step = *ControlOf(control);
-    if (step.apply == 0) return;
-    ForEach(w, [&](int64_t, int64_t c) {
-      FloatsOf(w)[c] -= step.learning_rate * NormalisedGradient(step, l2, gradient, w, c);
-    });
+  void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                     absl::Span<const Tensor> slots) override {
+    CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+    reference::OptimizerStep(*ControlOf(control), rule, gradient, w, slots);
   }
-  void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
-                   Tensor a) override {
+  void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
     const StepControl& step = *ControlOf(control);
     if (step.apply == 0) return;
+    const double steps = static_cast<double>(step.step) + 1;
+    const double kept = std::min<double>(decay, (1 + steps) / (10 + steps));
     ForEach(w, [&](int64_t, int64_t c) {
-      const double g = NormalisedGradient(step, l2, gradient, w, c);
-      FloatsOf(a)[c] += g * g;
-      FloatsOf(w)[c] -= step.learning_rate * g / (std::sqrt(FloatsOf(a)[c]) + epsilon);
-    });
-  }
-  void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w, Tensor m,
-                Tensor v) override {
-    const StepControl& step = *ControlOf(control);
-    if (step.apply == 0) return;
-    ForEach(w, [&](int64_t, int64_t c) {
-      const double g = NormalisedGradient(step, l2, gradient, w, c);
-      FloatsOf(m)[c] = adam.beta1 * FloatsOf(m)[c] + (1 - adam.beta1) * g;
-      FloatsOf(v)[c] = adam.beta2 * FloatsOf(v)[c] + (1 - adam.beta2) * g * g;
-      FloatsOf(w)[c] -= step.learning_rate * (FloatsOf(m)[c] / step.correction1) /
-                        (std::sqrt(FloatsOf(v)[c] / step.correction2) + adam.epsilon);
+      float& a = FloatsOf(average)[c];
+      a = static_cast<float>(kept * a + (1 - kept) * FloatsOf(w)[c]);
     });
   }
 
@@ -462,10 +452,6 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
   }
   static float Xhat(const Tensor& x, const Tensor& stats, int64_t i, int64_t c) {
     return (FloatsOf(x, i)[c] - FloatsOf(stats, 0)[c]) * FloatsOf(stats, 1)[c];
-  }
-  static double NormalisedGradient(const StepControl& step, double l2, const Tensor& gradient,
-                                   const Tensor& w, int64_t c) {
-    return FloatsOf(gradient)[c] * step.scale + l2 * FloatsOf(w)[c];
   }
 
   Mutex allocations_mutex_;

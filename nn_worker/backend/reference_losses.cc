@@ -80,4 +80,39 @@ void SoftmaxCrossEntropy(double gradient_scale, Tensor logits, Tensor labels, Te
   });
 }
 
+void CandidateLoss(double gradient_scale, const CandidateLossArgs& args) {
+  DoublesOf(args.sums)[0] = DoublesOf(args.sums)[1] = 0;
+  // No label is read; the first score serves in its place.
+  ForSamples(
+      args.scores, args.weights, args.mask, args.dscores, [&](int64_t i, double weight, double) {
+        const int64_t positive = args.positives_on_diagonal ? i : 0;
+        std::vector<int64_t> counted;
+        std::vector<double> z(args.scores.cols);
+        double sum = 0;
+        for (int64_t c = 0; c < args.scores.cols; ++c) {
+          const bool own = c == positive;
+          if (args.remove_hits && !own && UintsOf(args.items)[c] == *UintsOf(args.positives, i)) {
+            continue;
+          }
+          double log_q = 0;
+          if (!args.log_q.empty()) {
+            log_q = own ? *FloatsOf(args.positive_log_q, i) : FloatsOf(args.log_q)[c];
+          }
+          z[c] = FloatsOf(args.scores, i)[c] - log_q;
+          sum += std::exp(z[c]);
+          counted.push_back(c);
+        }
+        const bool softmax = args.kind == CandidateLossKind::kSoftmax;
+        for (const int64_t c : counted) {
+          const double label = c == positive ? 1 : 0;
+          const double p = softmax ? std::exp(z[c]) / sum : 1 / (1 + std::exp(-z[c]));
+          const double l =
+              softmax ? -label * std::log(p) : std::log1p(std::exp(z[c])) - label * z[c];
+          DoublesOf(args.sums)[0] += weight * l;
+          FloatsOf(args.dscores, i)[c] = static_cast<float>(gradient_scale * weight * (p - label));
+        }
+        DoublesOf(args.sums)[1] += weight;
+      });
+}
+
 }  // namespace satrap::reference

@@ -3,6 +3,7 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_REFERENCE_LOSSES_H_
 #define SATRAP_NN_WORKER_BACKEND_REFERENCE_LOSSES_H_
 
+#include "nn_worker/backend/loss_operations.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap::reference {
@@ -15,6 +16,7 @@ void PairwiseLogistic(double gradient_scale, Tensor scores, Tensor pairs, Tensor
                       Tensor dscores, Tensor sums);
 void SoftmaxCrossEntropy(double gradient_scale, Tensor logits, Tensor labels, Tensor weights,
                          Tensor mask, Tensor dlogits, Tensor sums);
+void CandidateLoss(double gradient_scale, const CandidateLossArgs& args);
 
 }  // namespace satrap::reference
 

@@ -44,6 +44,14 @@ struct StepPlan {
   GradientScaleRule gradient_scale;
 };
 
+// The factor of the old value in a mean over the steps, after step `step` of the job: small in the first
+// steps, so that the mean does not hold on to the initial values.
+constexpr float AverageDecay(float decay, uint64_t step) {
+  const float steps = static_cast<float>(step) + 1;
+  const float early = (1 + steps) / (10 + steps);
+  return early < decay ? early : decay;
+}
+
 // The sums over all ranks that DecideStep reads, in this order.
 enum StepSum { kStepSamples, kStepWeight, kStepNotFinite, kNumStepSums };
 

@@ -5,7 +5,8 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_STEP_OPERATIONS_H_
 #define SATRAP_NN_WORKER_BACKEND_STEP_OPERATIONS_H_
 
-#include "nn_worker/backend/operation_args.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/optimizer_rule.h"
 #include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
 
@@ -21,16 +22,42 @@ class StepOperations {
   // rule if the step counts. The rest is the plan's.
   virtual void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) = 0;
 
-  // The optimizers change nothing unless the control applies, whatever the gradient holds. Its scale
-  // gives the normalised gradient g = gradient * scale + l2 * w. All tensors are (1, values).
-  // w -= lr g.
-  virtual void SgdStep(Tensor control, float l2, Tensor gradient, Tensor w) = 0;
-  // a += g^2; w -= lr g / (sqrt(a) + epsilon).
-  virtual void AdagradStep(Tensor control, float l2, float epsilon, Tensor gradient, Tensor w,
-                           Tensor a) = 0;
-  // Kingma and Ba (2015), algorithm 1.
-  virtual void AdamStep(Tensor control, float l2, const AdamArgs& adam, Tensor gradient, Tensor w,
-                        Tensor m, Tensor v) = 0;
+  // One step of an optimizer over a flat range: all tensors are (1, values), `slots` the rule's
+  // NumSlots. Changes nothing unless the control applies, whatever the gradient holds. For each value,
+  // with the control's scale and lr = its learning rate * rate_factor:
+  //
+  //     g = gradient * scale + l2 w + l1 sign(w); w -= lr weight_decay w
+  //
+  // and then, with the slots in the order in which they occur here and the control's c1 and c2 =
+  // 1 - beta1^t and 1 - beta2^t:
+  //
+  //     kSgd                  w -= lr g
+  //     kAdagrad              a += g^2; w -= lr g / (sqrt(a) + epsilon)
+  //     kAdam                 m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+  //                           w -= lr (m / c1) / (sqrt(v / c2) + epsilon)
+  //     kMomentumRateInside   m = mu m - lr g; w += m
+  //     kMomentumRateOutside  m = mu m + (1 - dampening) g; w -= lr m
+  //     kNesterov             n = mu m - lr g; w += (1 + mu) n - mu m; m = n
+  //     kRmsProp              a = rho a + (1 - rho) g^2; centred: c = rho c + (1 - rho) g and
+  //                           a - c^2, at least 0, in the place of a;
+  //                           s = lr g / (sqrt(a + epsilon_in_root) + epsilon);
+  //                           mu > 0: m = mu m + s; w -= m, otherwise w -= s
+  //     kAdadelta             a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon);
+  //                           u = rho u + (1 - rho) d^2; w -= lr d
+  //     kAmsGrad              as kAdam, with x = max(x, v) in the place of v in the last line
+  //     kFtrl                 q = (beta + sqrt(n + g^2)) / lr + lambda2; n += g^2;
+  //                           z = g + (-w q - sign(w) lambda1, or z where w = 0);
+  //                           w = 0 if |z| <= lambda1, else -(z - sign(z) lambda1) / q
+  //     kFtml                 v = beta2 v + (1 - beta2) g^2;
+  //                           w -= lr (1 - beta1) / c1 g / (sqrt(v / c2) + epsilon)
+  //
+  // embedding_ps/optimizer/ftrl.h and ftml.h derive the last two from the papers' forms.
+  virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                             absl::Span<const Tensor> slots) = 0;
+
+  // average = d average + (1 - d) w with d = AverageDecay(decay, the control's step), if the control
+  // applies. Both (1, values).
+  virtual void AverageStep(Tensor control, float decay, Tensor w, Tensor average) = 0;
 };
 
 }  // namespace satrap

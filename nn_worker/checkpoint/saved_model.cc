@@ -72,6 +72,9 @@ absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
     ASSIGN_OR_RETURN(model.directory, FindSavedModel(init_from));
     ASSIGN_OR_RETURN(model.dense, ReadChecked(model.directory, file_system));
   }
+  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(model.directory, file_system));
+  model.step = manifest.step();
+  for (const SavedTable& table : manifest.tables()) model.tables.push_back(table.name());
   return model;
 }
 

@@ -5,7 +5,9 @@
 #ifndef SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_
 #define SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/file_system.h"
@@ -29,6 +31,8 @@ absl::StatusOr<std::string> ReadDense(const std::string& directory,
 struct StartModel {
   std::string directory;  // of the cut or model; empty: the run begins from nothing
   std::string dense;      // its dense network, checked
+  uint64_t step = 0;      // the steps that it was trained
+  std::vector<std::string> tables;
 };
 
 // That of the cut in `cut_folder`; without one that of the model at `init_from` (FindSavedModel);

@@ -7,22 +7,21 @@ namespace {
 
 class KernelProducts final : public Products {
  public:
-  void Linear(Stream* stream, Matrix<const float> x, Matrix<const float> w, const float* bias,
-              Activation activation, Matrix<float> y) override {
+  void Linear(Stream* stream, ConstValues x, ConstValues w, const float* bias,
+              Activation activation, Values y) override {
     MatrixProduct product = {FactorOf(x), FactorOf(w), y, x.cols};
     product.bias = bias;
     product.activation = activation;
     Multiply(stream, product);
   }
-  void InputGradient(Stream* stream, Matrix<const float> dz, Matrix<const float> w,
-                     Matrix<float> dx, bool add) override {
+  void InputGradient(Stream* stream, ConstValues dz, ConstValues w, Values dx, bool add) override {
     MatrixProduct product = {FactorOf(dz), Transposed(w), dx, dz.cols};
     product.add = add;
     Multiply(stream, product);
   }
   // The sums are over all samples, and c is small: only pieces of them fill a card.
-  void WeightGradient(Stream* stream, Matrix<const float> x, Matrix<const float> dz,
-                      Matrix<float> dw, void* workspace) override {
+  void WeightGradient(Stream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
+                      void* workspace) override {
     MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},
                      static_cast<float*>(workspace));
   }

@@ -7,6 +7,9 @@
 // rows and zero inputs are legal, and the same arguments give the same bits. Operations are
 // enqueued on the stream.
 //
+// Values of samples and their gradients, and `w`, may have 16 bits, whichever of them. Products are
+// summed in f32 and rounded once; weight gradients are f32.
+//
 // Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_PRODUCTS_H_
@@ -16,6 +19,7 @@
 
 #include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
@@ -25,15 +29,15 @@ class Products {
   virtual ~Products() = default;
 
   // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], null: none   y: (n, out)
-  virtual void Linear(Stream* stream, Matrix<const float> x, Matrix<const float> w,
-                      const float* bias, Activation activation, Matrix<float> y) = 0;
+  virtual void Linear(Stream* stream, ConstValues x, ConstValues w, const float* bias,
+                      Activation activation, Values y) = 0;
   // dx = dz w^T, or dx += with `add`.   dz: (n, out)  dx: (n, in)
-  virtual void InputGradient(Stream* stream, Matrix<const float> dz, Matrix<const float> w,
-                             Matrix<float> dx, bool add) = 0;
+  virtual void InputGradient(Stream* stream, ConstValues dz, ConstValues w, Values dx,
+                             bool add) = 0;
   // dw = x^T dz.   dw: (in, out) without gaps
   //   workspace: WeightGradientWorkspace bytes of device memory, aligned to 64, overwritten
-  virtual void WeightGradient(Stream* stream, Matrix<const float> x, Matrix<const float> dz,
-                              Matrix<float> dw, void* workspace) = 0;
+  virtual void WeightGradient(Stream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
+                              void* workspace) = 0;
   virtual int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const = 0;
 };
 

@@ -11,9 +11,9 @@
 //   53 41 54 44 45 4e 53 45 | 01 00 00 00 | 01 00 00 00 | 01 00 62 |
 //   01 00 00 00 00 00 00 00 | 02 00 00 00 00 00 00 00 | 00 00 80 3f | 00 00 00 c0 | XXH64
 //
-// Names: "LAYER.PARAMETER" (deep/linear_0.weight), "LAYER.PARAMETER#SLOT" for optimizer state
-// (...weight#adam.m), "LAYER.STATE" for running statistics. The order of arrays has no meaning. The
-// whole file is a few MB and is made in memory.
+// Names: "LAYER.PARAMETER" (deep/linear_0.weight), "LAYER.PARAMETER#KIND.SLOT" for optimizer state
+// (...weight#adam.m), "LAYER.PARAMETER#average" for averaged weights, "LAYER.STATE" for running
+// statistics. The order of arrays has no meaning. The whole file is a few MB and is made in memory.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_DENSE_CHECKPOINT_H_
 #define SATRAP_NN_WORKER_GRAPH_DENSE_CHECKPOINT_H_
@@ -39,6 +39,10 @@ std::string EncodeArrays(const std::vector<NamedArray>& arrays);
 // DATA_LOSS if `bytes` is cut short, too long or damaged; FAILED_PRECONDITION if it is of another
 // version.
 absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes);
+
+// The kind of the optimizer whose state is among the arrays: "adam". Empty if there is no state, as of
+// SGD.
+std::string OptimizerKindOf(const std::vector<NamedArray>& arrays);
 
 }  // namespace satrap
 

@@ -35,5 +35,13 @@ TEST(DenseCheckpointTest, AnyChangedOrMissingByteIsFound) {
   EXPECT_EQ(DecodeArrays(bytes + "x").status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(DenseCheckpointTest, NamesOfStateTellTheKindOfTheOptimizer) {
+  EXPECT_EQ(OptimizerKindOf({{"a.weight", 0, 0, {}}, {"a.weight#average", 0, 0, {}}}), "");
+  EXPECT_EQ(
+      OptimizerKindOf(
+          {{"a.weight", 0, 0, {}}, {"a.weight#average", 0, 0, {}}, {"a.weight#adam.m", 0, 0, {}}}),
+      "adam");
+}
+
 }  // namespace
 }  // namespace satrap

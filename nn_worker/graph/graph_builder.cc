@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/candidates.h"
 #include "nn_worker/graph/concat_layout.h"
 #include "nn_worker/graph/expand_model.h"
 #include "nn_worker/graph/task_losses.h"
@@ -25,23 +26,28 @@ std::string KindName(const LayerConfig& config) {
 
 class GraphBuilder {
  public:
-  absl::StatusOr<Graph> Build(const ModelConfig& model, const GraphInputs& inputs, DType dtype) {
+  absl::StatusOr<Graph> Build(const ModelConfig& model, const GraphInputs& inputs, DType dtype,
+                              GraphUse use) {
     ASSIGN_OR_RETURN(const ExpandedModel expanded, ExpandModel(model, inputs));
     RETURN_IF_ERROR(AddInputs(inputs));
     RETURN_IF_ERROR(AddNodes(expanded));
     // A layer's shapes follow from those of the layers it reads, so the order comes first.
     RETURN_IF_ERROR(Sort());
-    RETURN_IF_ERROR(InferShapes());
+    RETURN_IF_ERROR(InferShapes(inputs.max_samples));
     const std::vector<TaskOutput> tasks = TaskOutputsOf(model);
     for (size_t t = 0; t < tasks.size(); ++t) {
-      RETURN_IF_ERROR(AddOutput(expanded.outputs[t], tasks[t].loss));
+      RETURN_IF_ERROR(AddOutput(expanded.outputs[t]));
+      if (use == GraphUse::kTraining)
+        RETURN_IF_ERROR(CheckLoss(expanded.outputs[t], tasks[t].loss));
     }
     RETURN_IF_ERROR(CheckNodesAreRead());
     for (GraphTensor& tensor : graph_.tensors) {
       if (ShapeSize(tensor.shape) > 1) tensor.dtype = dtype;
     }
     // Losses read and write F32.
-    for (const int output : graph_.outputs) graph_.tensors[output].dtype = DType::kF32;
+    if (use == GraphUse::kTraining) {
+      for (const int output : graph_.outputs) graph_.tensors[output].dtype = DType::kF32;
+    }
     LayInputsWithinConcats(&graph_);
     return std::move(graph_);
   }
@@ -59,6 +65,12 @@ class GraphBuilder {
     }
     for (const std::string& feature : inputs.sequences) {
       RETURN_IF_ERROR(AddTensor(absl::StrCat(feature, ".", kLengthInput), {1}, -1));
+    }
+    for (const FeatureSegment& segment : inputs.candidates) {
+      RETURN_IF_ERROR(AddTensor(absl::StrCat(segment.feature, ".", segment.segment),
+                                {inputs.max_candidates, segment.dim}, -1));
+      graph_.tensors.back().needs_gradient = true;
+      graph_.tensors.back().of_part = true;
     }
     graph_.num_inputs = static_cast<int>(graph_.tensors.size());
     return absl::OkStatus();
@@ -147,8 +159,9 @@ class GraphBuilder {
 
   // A tensor needs a gradient if anything below it is trained. Layers skip the others, such as the
   // gradient of the first product with respect to numeric columns.
-  absl::Status InferShapes() {
+  absl::Status InferShapes(int64_t max_samples) {
     for (GraphNode& node : graph_.nodes) {
+      RETURN_IF_ERROR(CheckPartInputs(node));
       std::vector<SampleShape> shapes;
       bool needs_gradient = false;
       for (const int input : node.inputs) {
@@ -163,21 +176,50 @@ class GraphBuilder {
       for (size_t o = 0; o < outputs->size(); ++o) {
         GraphTensor& tensor = graph_.tensors[node.outputs[o]];
         tensor.shape = (*outputs)[o];
+        std::replace(tensor.shape.begin(), tensor.shape.end(), kSamplesOfPart, max_samples);
         tensor.needs_gradient = needs_gradient;
       }
     }
     return absl::OkStatus();
   }
 
+  // Candidates have rows of their own, which other layers would take for samples.
+  absl::Status CheckPartInputs(const GraphNode& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool of_part = graph_.tensors[node.inputs[i]].of_part;
+      if (node.layer->reads_part(static_cast<int>(i)) == of_part) continue;
+      return Error(node, of_part ? absl::StrCat("reads the candidates of the part as input ", i,
+                                                ", which is for something of a sample")
+                                 : absl::StrCat("reads something of a sample as input ", i,
+                                                ", which is for \"candidates.SEGMENT\""));
+    }
+    return absl::OkStatus();
+  }
+
   // An output may be read by layers, too: its gradient is the sum of theirs and that of the loss.
-  absl::Status AddOutput(const std::string& output, TaskConfig::Loss loss) {
+  absl::Status AddOutput(const std::string& output) {
     const auto found = by_name_.find(output);
     if (found == by_name_.end() || graph_.tensors[found->second].producer < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("model: output \"", output, "\" is not a layer"));
     }
-    const SampleShape& shape = graph_.tensors[found->second].shape;
-    if (loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
+    graph_.outputs.push_back(found->second);
+    return absl::OkStatus();
+  }
+
+  // REQUIRES: AddOutput was called for `output` last
+  absl::Status CheckLoss(const std::string& output, TaskConfig::Loss loss) const {
+    const GraphTensor& tensor = graph_.tensors[graph_.outputs.back()];
+    const SampleShape& shape = tensor.shape;
+    if (IsCandidateLoss(loss)) {
+      const LayerConfig& head = graph_.nodes[tensor.producer].config;
+      const bool in_batch = loss == TaskConfig::IN_BATCH_SOFTMAX;
+      if (in_batch ? !head.has_in_batch_logits() : !head.has_candidate_logits()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("model: output \"", output, "\" must be a layer ",
+                         in_batch ? "in_batch_logits" : "candidate_logits", " for its loss"));
+      }
+    } else if (loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
       if (shape.size() != 1 || shape[0] < 2) {
         return absl::InvalidArgumentError(absl::StrCat(
             "model: output \"", output, "\" must be [classes], at least 2, is ", ShapeText(shape)));
@@ -186,7 +228,6 @@ class GraphBuilder {
       return absl::InvalidArgumentError(
           absl::StrCat("model: output \"", output, "\" must be [1], is ", ShapeText(shape)));
     }
-    graph_.outputs.push_back(found->second);
     return absl::OkStatus();
   }
 
@@ -222,8 +263,9 @@ class GraphBuilder {
 
 }  // namespace
 
-absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs, DType dtype) {
-  return GraphBuilder().Build(model, inputs, dtype);
+absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs, DType dtype,
+                                 GraphUse use) {
+  return GraphBuilder().Build(model, inputs, dtype, use);
 }
 
 }  // namespace satrap

@@ -120,6 +120,67 @@ TEST(GraphBuilderTest, GradientsAreWantedWhereSomethingLearns) {
   EXPECT_TRUE(Named(*graph, "user.linear").needs_gradient);
 }
 
+// Two segments of eight candidates, and parts of 20 samples at most.
+GraphInputs WithCandidates() {
+  GraphInputs inputs;
+  inputs.segments = {{"user", "embedding", 4, 0}, {"item", "embedding", 4, 0}};
+  inputs.candidates = {{kCandidateInput, "embedding", 4, 0}};
+  inputs.max_candidates = 8;
+  inputs.max_samples = 20;
+  return inputs;
+}
+
+absl::StatusOr<Graph> BuildWithCandidates(const std::string& text, const GraphInputs& inputs) {
+  ModelConfig model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &model));
+  return BuildGraph(model, inputs);
+}
+
+TEST(GraphBuilderTest, CandidatesBelongToThePart) {
+  const auto graph = BuildWithCandidates(
+      R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
+                  inputs: "candidates.embedding" candidate_logits {} }
+         tasks { loss: SAMPLED_SOFTMAX })",
+      WithCandidates());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(Named(*graph, "candidates.embedding").of_part);
+  EXPECT_EQ(Named(*graph, "candidates.embedding").shape, (SampleShape{8, 4}));
+  EXPECT_EQ(Named(*graph, "logit").shape, (SampleShape{9}));
+  EXPECT_EQ(graph->num_inputs, 4);
+}
+
+TEST(GraphBuilderTest, ScoresInABatchHaveAColumnForEachSampleOfAPart) {
+  const auto graph = BuildWithCandidates(
+      R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
+                  in_batch_logits {} }
+         tasks { loss: IN_BATCH_SOFTMAX })",
+      WithCandidates());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Named(*graph, "logit").shape, (SampleShape{20}));
+}
+
+TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
+  const auto error = [](const std::string& text) {
+    return std::string(BuildWithCandidates(text, WithCandidates()).status().message());
+  };
+  EXPECT_EQ(error(R"(layers { name: "logit" inputs: "candidates.embedding" sum {} })"),
+            "model: layer \"logit\" (sum of candidates.embedding [8, 4]): reads the candidates of "
+            "the part as input 0, which is for something of a sample");
+  EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
+                              inputs: "item.embedding" candidate_logits {} }
+                     tasks { loss: NCE })"),
+            "model: layer \"logit\" (candidate_logits of user.embedding [4], item.embedding [4], "
+            "item.embedding [4]): reads something of a sample as input 2, which is for "
+            "\"candidates.SEGMENT\"");
+  EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
+                              in_batch_logits {} }
+                     tasks { loss: NCE })"),
+            "model: output \"logit\" must be a layer candidate_logits for its loss");
+  EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
+                              in_batch_logits {} })"),
+            "model: output \"logit\" must be [1], is [20]");
+}
+
 TEST(GraphBuilderTest, ErrorsNameTheLayerItsInputsAndTheirShapes) {
   EXPECT_EQ(
       ErrorOf(R"(layers { name: "logit" inputs: "user.embedding" inputs: "numeric" add {} })"),

@@ -13,6 +13,9 @@ namespace satrap {
 // The graph input of the numeric block.
 inline constexpr char kNumericInput[] = "numeric";
 
+// Candidates: their graph inputs are "candidates.SEGMENT".
+inline constexpr char kCandidateInput[] = "candidates";
+
 // Of a sequence: its graph input "FEATURE.length".
 inline constexpr char kLengthInput[] = "length";
 
@@ -33,6 +36,12 @@ struct GraphInputs {
   // The features that are sequences, in that order. Each has a graph input "FEATURE.length", [1]:
   // how many of its positions a sample has.
   std::vector<std::string> sequences;
+  // The segments of the part's candidates (ModelConfig.candidates), `feature` being kCandidateInput. Each
+  // belongs to the part, not to its samples: [max_candidates, dim].
+  std::vector<FeatureSegment> candidates;
+  int64_t max_candidates = 0;
+  // The most samples of a part: what an output with a column for each has columns.
+  int64_t max_samples = 1;
 };
 
 }  // namespace satrap

@@ -1,20 +1,25 @@
 #include "nn_worker/graph/network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/candidates.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/graph/gradient_squares.h"
 #include "nn_worker/graph/graph.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/initial_values.h"
 #include "nn_worker/graph/network_memory.h"
+#include "nn_worker/graph/network_rep.h"
+#include "nn_worker/graph/output_model.h"
+#include "nn_worker/graph/parameter_ranges.h"
 #include "nn_worker/optimizer/dense_optimizer_factory.h"
+#include "nn_worker/rank/step_normalizer.h"
 
 namespace satrap {
 namespace {
@@ -22,93 +27,23 @@ namespace {
 // Ranks wait for one another as long as it takes; Abort of the collective ends a wait.
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-// A node with its tensors, made once. Only their number of rows changes from pass to pass.
-struct BoundNode {
-  Layer* layer = nullptr;
-  std::vector<Tensor> xs, ys, dys;
-  std::vector<GradientTarget> dxs;
-  std::vector<Tensor> unread_dys;  // gradients that no layer makes: set to zero
-  bool needs_backward = false;
-};
-
-void SetRows(int64_t rows, BoundNode* node) {
-  for (std::vector<Tensor>* tensors : {&node->xs, &node->ys, &node->dys, &node->unread_dys}) {
-    for (Tensor& tensor : *tensors) tensor.rows = rows;
+void SetRows(int64_t samples, int64_t candidates, BoundNode* node) {
+  for (std::vector<Tensor>* tensors : {&node->ys, &node->dys, &node->unread_dys}) {
+    for (Tensor& tensor : *tensors) tensor.rows = samples;
   }
-  for (GradientTarget& dx : node->dxs) dx.tensor.rows = rows;
+  for (size_t i = 0; i < node->xs.size(); ++i) {
+    node->xs[i].rows = node->dxs[i].tensor.rows = node->of_part[i] ? candidates : samples;
+  }
 }
 
 }  // namespace
-
-struct Network::Rep {
-  explicit Rep(const NetworkOptions& options)
-      : options(options), backend(options.backend), gradient_scale(options.gradient_scale) {}
-
-  absl::Status Allocate();
-  absl::Status BindLayers();
-  void BindNodes();
-  void SetInitialValues();
-  // Rounds the parameters anew. After every change of them.
-  void RefreshCopies();
-
-  Tensor Output(int task) const { return memory.values[graph.outputs[task]].FirstRows(samples); }
-  // Filled by the next Sync.
-  NamedArray Fetch(const FlatArray& array, const std::string& name, const Tensor& buffer) const {
-    NamedArray out{name, array.spec.rows, array.spec.cols, {}};
-    out.values.resize(out.rows * out.cols);
-    CopyOut(backend, ViewOf(array, buffer), absl::MakeSpan(out.values));
-    return out;
-  }
-  // Calls visit(array, name as saved, buffer it lies in) for all that a scope saves or loads.
-  template <typename Visit>
-  void VisitSaved(LoadScope scope, Visit visit) const {
-    for (const FlatArray& array : parameter_layout.arrays) visit(array, array.name, parameters);
-    for (const FlatArray& array : state_layout.arrays) visit(array, array.name, states);
-    if (scope == LoadScope::kModel) return;
-    for (size_t slot = 0; slot < slots.size(); ++slot) {
-      for (const FlatArray& array : parameter_layout.arrays) {
-        visit(array, absl::StrCat(array.name, "#", slot_names[slot]), slots[slot]);
-      }
-    }
-  }
-
-  const NetworkOptions options;
-  Backend* const backend;
-  Graph graph;
-  ActivationMemory memory;
-  std::vector<BoundNode> nodes;
-  std::unique_ptr<const DenseOptimizer> optimizer;
-  std::vector<std::string> slot_names;
-
-  FlatLayout parameter_layout;
-  FlatLayout state_layout;
-  Tensor parameters, states;   // (1, size)
-  std::vector<Tensor> copies;  // in 16 bits, by array of parameter_layout; empty: has none
-  Tensor gradients;            // (1, size)
-  std::vector<Tensor> slots;   // (1, size) each
-
-  Tensor control;                // of the last Step, and the next one's gradient scale
-  GradientScale gradient_scale;  // what the control says of it
-  Tensor step_sums;              // (1, kNumStepSums)
-  absl::optional<TaskLosses> losses;
-  std::vector<Tensor> packed_outputs;  // by task (max_samples, outputs), without gaps
-  Tensor non_finite;                   // F64 (1, 1)
-
-  // What the collective adds up if the host cannot reach the gradients, in pinned memory; else empty.
-  absl::Span<float> host_gradients;
-  std::unique_ptr<BackendEvent> copied_out;
-
-  int64_t samples = 0;
-  PassContext pass;
-
-  std::unique_ptr<PendingSum> reduction;  // last: it ends before what it adds up is gone
-};
 
 absl::Status Network::Rep::Allocate() {
   ASSIGN_OR_RETURN(memory, AllocateActivations(graph, options.max_samples, backend));
   parameter_layout = LayoutParameters(graph);
   state_layout = LayoutStates(graph);
-  slot_names = optimizer->slot_names();
+  ASSIGN_OR_RETURN(ranges,
+                   MakeParameterRanges(parameter_layout, options.optimizer, optimizer.rule));
   const int64_t size = parameter_layout.size;
   ASSIGN_OR_RETURN(parameters, AllocateTensor(backend, DType::kF32, 1, size));
   ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size));
@@ -121,21 +56,27 @@ absl::Status Network::Rep::Allocate() {
   }
   ASSIGN_OR_RETURN(states, AllocateTensor(backend, DType::kF32, 1, state_layout.size));
   ASSIGN_OR_RETURN(const Tensor all_slots,
-                   AllocateTensor(backend, DType::kF32, slot_names.size(), size));
-  for (size_t slot = 0; slot < slot_names.size(); ++slot) slots.push_back(all_slots.Rows(slot, 1));
-  ASSIGN_OR_RETURN(losses,
-                   TaskLosses::Create(TaskOutputsOf(options.model), options.max_samples, backend));
+                   AllocateTensor(backend, DType::kF32, optimizer.slots.size(), size));
+  for (int64_t slot = 0; slot < all_slots.rows; ++slot) slots.push_back(all_slots.Rows(slot, 1));
+  if (options.optimizer.has_averaged_weights()) {
+    const float decay = options.optimizer.averaged_weights().decay();
+    ASSIGN_OR_RETURN(averages, AveragedWeights::Create(decay, parameters, backend));
+  }
+  ASSIGN_OR_RETURN(losses, TaskLosses::Create(TaskOutputsOf(options.model), options.max_samples,
+                                              options.inputs.max_candidates, backend));
   for (const int output : graph.outputs) {
-    ASSIGN_OR_RETURN(const Tensor packed, AllocateTensor(backend, DType::kF32, options.max_samples,
-                                                         memory.values[output].cols));
+    const size_t task = packed_outputs.size();
+    const int64_t cols =
+        IsCandidateLoss(losses->tasks()[task].loss) ? 1 : memory.values[output].cols;
+    ASSIGN_OR_RETURN(const Tensor packed,
+                     AllocateTensor(backend, DType::kF32, options.max_samples, cols));
     packed_outputs.push_back(packed);
   }
   ASSIGN_OR_RETURN(control, AllocateControl(backend));
   StepControl first;
   first.gradient_scale = gradient_scale.scale;
   first.clean_steps = gradient_scale.clean_steps;
-  CopyIn(backend, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&first), sizeof(first)),
-         control);
+  WriteControl(first);
   ASSIGN_OR_RETURN(step_sums, AllocateTensor(backend, DType::kF32, 1, kNumStepSums));
   ASSIGN_OR_RETURN(non_finite, AllocateTensor(backend, DType::kF64, 1, 1));
   return absl::OkStatus();
@@ -149,8 +90,9 @@ void Network::Rep::SetInitialValues() {
     CopyIn(backend, InitialValues(options.seed, array.name, array.spec), ViewOf(array, states));
   }
   for (size_t slot = 0; slot < slots.size(); ++slot) {
-    backend->Fill(slots[slot], optimizer->initial_value(static_cast<int>(slot)));
+    backend->Fill(slots[slot], optimizer.slots[slot].initial_value);
   }
+  if (averages.has_value()) averages->Reset();
 }
 
 void Network::Rep::RefreshCopies() {
@@ -211,6 +153,7 @@ void Network::Rep::BindNodes() {
     }
     for (const int t : node.inputs) {
       bound.xs.push_back(memory.values[t]);
+      bound.of_part.push_back(graph.tensors[t].of_part);
       bound.dxs.push_back({memory.gradients[t], has_gradient[t]});
       if (bound.needs_backward) has_gradient[t] = true;
     }
@@ -223,8 +166,17 @@ Network::~Network() = default;
 absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& options) {
   CHECK(options.backend != nullptr && options.collective != nullptr);
   CHECK(options.max_samples > 0) << options.max_samples;
-  auto rep = std::make_unique<Rep>(options);
-  ASSIGN_OR_RETURN(rep->graph, BuildGraph(options.model, options.inputs, options.dtype));
+  NetworkOptions used = options;
+  GraphUse use = GraphUse::kTraining;
+  used.inputs.max_samples = options.max_samples;
+  if (!options.outputs.empty()) {
+    ASSIGN_OR_RETURN(used.model, ModelOfOutputs(options.model, options.inputs, options.outputs));
+    use = GraphUse::kOutputs;
+    // Their patterns may name parameters that the outputs do not need.
+    used.optimizer.clear_parameters();
+  }
+  auto rep = std::make_unique<Rep>(used);
+  ASSIGN_OR_RETURN(rep->graph, BuildGraph(used.model, used.inputs, used.dtype, use));
   ASSIGN_OR_RETURN(rep->optimizer, NewDenseOptimizer(options.optimizer));
   RETURN_IF_ERROR(rep->Allocate());
   rep->SetInitialValues();
@@ -250,10 +202,12 @@ Backend* Network::backend() const { return rep_->backend; }
 
 absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
+  CHECK(pass.candidates >= 0 && pass.candidates <= rep_->options.inputs.max_candidates);
   rep_->samples = samples;
   rep_->pass = pass;
+  rep_->ShowAverages(!pass.training);
   for (BoundNode& node : rep_->nodes) {
-    SetRows(samples, &node);
+    SetRows(samples, pass.candidates, &node);
     RETURN_IF_ERROR(node.layer->Forward(rep_->pass, node.xs, node.ys));
   }
   return absl::OkStatus();
@@ -262,7 +216,7 @@ absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
 std::vector<float> Network::ReadLogits(int task) {
   // Logits lie a cache line apart, and a device copies a column of single values slowly.
   const Tensor packed = rep_->packed_outputs[task].FirstRows(rep_->samples);
-  rep_->backend->Copy(rep_->Output(task), packed, /*add=*/false);
+  rep_->backend->Copy(rep_->ReadableOutput(task), packed, /*add=*/false);
   return ReadFloats(rep_->backend, packed);
 }
 
@@ -307,6 +261,9 @@ int64_t Network::CountNonFiniteGradients() {
   for (const Tensor& block : rep_->memory.input_gradient_blocks) {
     backend->CountNonFinite(block.FirstRows(rep_->samples), rep_->non_finite);
   }
+  for (const Tensor& block : rep_->memory.part_gradient_blocks) {
+    backend->CountNonFinite(block.FirstRows(rep_->pass.candidates), rep_->non_finite);
+  }
   return static_cast<int64_t>(ReadDoubles(backend, rep_->non_finite)[0]);
 }
 
@@ -340,9 +297,41 @@ absl::Status Network::FinishReduce() {
 }
 
 Tensor Network::gradients() const { return rep_->gradients; }
-Tensor Network::parameters() const { return rep_->parameters; }
+Tensor Network::parameters() const {
+  rep_->ShowAverages(false);
+  return rep_->parameters;
+}
 
-absl::Status Network::Step(const DenseStep& step, const StepTotals& totals) {
+double Network::GradientSquares(const DenseStep& step, const StepTotals& totals) {
+  Rep& rep = *rep_;
+  rep.ShowAverages(false);
+  const double normalizer = StepNormalizer(
+      totals.weight, static_cast<uint64_t>(std::llround(totals.samples)), step.global_batch_size);
+  const auto scale = static_cast<float>(1.0 / (normalizer * rep.gradient_scale.scale));
+  absl::Span<const float> gradient = rep.host_gradients, w;
+  std::vector<float> copy;
+  if (gradient.empty()) {
+    rep.backend->Sync();
+    const auto view = [&](const Tensor& tensor) {
+      return absl::MakeConstSpan(static_cast<float*>(rep.backend->HostView(tensor.data)),
+                                 static_cast<size_t>(rep.parameter_layout.size));
+    };
+    gradient = view(rep.gradients);
+    w = view(rep.parameters);
+  } else {
+    copy = ReadFloats(rep.backend, rep.parameters);
+    w = copy;
+  }
+  // Gaps between parameters are 0 in both buffers and add nothing.
+  double squares = 0;
+  for (const ParameterRange& range : rep.ranges) {
+    squares += satrap::GradientSquares(scale, range.rule, gradient.subspan(range.begin, range.size),
+                                       w.subspan(range.begin, range.size));
+  }
+  return squares;
+}
+
+absl::Status Network::Step(const DenseStep& step, const StepTotals& totals, float clip_factor) {
   Rep& rep = *rep_;
   float sums[kNumStepSums];
   sums[kStepSamples] = totals.samples;
@@ -350,11 +339,26 @@ absl::Status Network::Step(const DenseStep& step, const StepTotals& totals) {
   sums[kStepNotFinite] = totals.not_finite;
   CopyIn(rep.backend, sums, rep.step_sums);
   const DenseOptimizerConfig& config = rep.options.optimizer;
-  StepPlan plan = PlanOf(config, *rep.optimizer, step);
+  StepPlan plan = PlanOf(config, rep.optimizer, step, rep.start);
   plan.gradient_scale = rep.gradient_scale.rule;
   rep.backend->DecideStep(plan, rep.step_sums, rep.control);
-  rep.optimizer->Step(rep.backend, rep.control, config.l2(), rep.gradients, rep.parameters,
-                      rep.slots);
+  if (clip_factor != 1) {
+    // Gradients are multiplied by the control's scale and by nothing else; L2 and L1 are added to that.
+    StepControl clipped = ReadControl();
+    clipped.scale *= clip_factor;
+    rep.WriteControl(clipped);
+  }
+  rep.ShowAverages(false);
+  for (const ParameterRange& range : rep.ranges) {
+    std::vector<Tensor> slots;
+    for (const Tensor& slot : rep.slots) slots.push_back(slot.Columns(range.begin, range.size));
+    OptimizerRule rule = range.rule;
+    rule.l2 *= clip_factor;
+    rule.l1 *= clip_factor;
+    rep.backend->OptimizerStep(rep.control, rule, rep.gradients.Columns(range.begin, range.size),
+                               rep.parameters.Columns(range.begin, range.size), slots);
+  }
+  if (rep.averages.has_value()) rep.averages->Follow(rep.control);
   rep.RefreshCopies();
   for (BoundNode& node : rep.nodes) RETURN_IF_ERROR(node.layer->EndStep());
   // A scale that never moves is known without a wait.
@@ -369,83 +373,5 @@ absl::Status Network::Step(const DenseStep& step, const StepTotals& totals) {
 const GradientScale& Network::gradient_scale() const { return rep_->gradient_scale; }
 
 StepControl Network::ReadControl() { return satrap::ReadControl(rep_->backend, rep_->control); }
-
-int64_t Network::num_parameters() const {
-  int64_t count = 0;
-  for (const FlatArray& array : rep_->parameter_layout.arrays) {
-    count += array.spec.rows * array.spec.cols;
-  }
-  return count;
-}
-
-std::vector<std::string> Network::parameter_names() const {
-  std::vector<std::string> names;
-  for (const FlatArray& array : rep_->parameter_layout.arrays) names.push_back(array.name);
-  return names;
-}
-
-absl::StatusOr<NamedArray> Network::Parameter(absl::string_view name) {
-  for (const FlatArray& array : rep_->parameter_layout.arrays) {
-    if (array.name != name) continue;
-    NamedArray copy = rep_->Fetch(array, array.name, rep_->parameters);
-    rep_->backend->Sync();
-    return copy;
-  }
-  return absl::NotFoundError(absl::StrCat("no parameter \"", name, "\""));
-}
-
-std::string Network::Save() {
-  std::vector<NamedArray> arrays;
-  rep_->VisitSaved(LoadScope::kAll,
-                   [&](const FlatArray& array, const std::string& name, const Tensor& buffer) {
-                     arrays.push_back(rep_->Fetch(array, name, buffer));
-                   });
-  rep_->backend->Sync();
-  return EncodeArrays(arrays);
-}
-
-absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
-  ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, DecodeArrays(bytes));
-  absl::flat_hash_map<absl::string_view, const NamedArray*> by_name;
-  for (const NamedArray& array : arrays) {
-    // To load only the model, ignore optimizer state: it may be of another optimizer.
-    if (scope == LoadScope::kModel && array.name.find('#') != std::string::npos) continue;
-    by_name[array.name] = &array;
-  }
-  // First check every array, then copy: a checkpoint that does not fit must change nothing.
-  absl::Status status;
-  std::vector<std::pair<const NamedArray*, Tensor>> copies;
-  rep_->VisitSaved(
-      scope, [&](const FlatArray& array, const std::string& name, const Tensor& buffer) {
-        if (!status.ok()) return;
-        const auto found = by_name.find(name);
-        if (found == by_name.end()) {
-          status = absl::FailedPreconditionError(
-              absl::StrCat("dense checkpoint has no \"", name, "\", which this model needs"));
-          return;
-        }
-        const NamedArray& saved = *found->second;
-        if (saved.rows != array.spec.rows || saved.cols != array.spec.cols) {
-          status = absl::FailedPreconditionError(
-              absl::StrCat("dense checkpoint: \"", name, "\" is ", saved.rows, " x ", saved.cols,
-                           ", this model needs ", array.spec.rows, " x ", array.spec.cols));
-          return;
-        }
-        copies.emplace_back(&saved, ViewOf(array, buffer));
-      });
-  RETURN_IF_ERROR(status);
-  if (copies.size() != by_name.size()) {
-    for (const auto& [array, to] : copies) by_name.erase(array->name);
-    std::string extra;
-    for (const NamedArray& array : arrays) {
-      if (extra.empty() && by_name.contains(array.name)) extra = array.name;
-    }
-    return absl::FailedPreconditionError(
-        absl::StrCat("dense checkpoint has \"", extra, "\", which this model does not have"));
-  }
-  for (const auto& [array, to] : copies) CopyIn(rep_->backend, array->values, to);
-  rep_->RefreshCopies();
-  return absl::OkStatus();
-}
 
 }  // namespace satrap

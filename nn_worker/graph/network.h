@@ -40,6 +40,7 @@
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/dense_checkpoint.h"
+#include "nn_worker/graph/dense_start.h"
 #include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/graph/task_losses.h"
@@ -58,21 +59,22 @@ class Network {
   Network& operator=(const Network&) = delete;
 
   // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; behind them the lengths of
-  // GraphInputs.sequences.
+  // GraphInputs.sequences, and behind these its candidates.
   int num_inputs() const;
-  // (max_samples, values of one sample). Empty if no layer reads the input: it need not be
-  // gathered.
+  // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if no layer reads
+  // the input: it need not be gathered.
   Tensor input_view(int input) const;
-  // (max_samples, values of one sample), valid after Backward for the rows of the part. Empty for
-  // "numeric", for lengths and for inputs that no layer reads.
+  // The same shape, valid after Backward for the rows of the part. Empty for "numeric", for lengths and
+  // for inputs that no layer reads.
   Tensor input_gradient(int input) const;
   Backend* backend() const;  // what the views are memory of
 
-  // Computes the outputs of rows [0, samples) of the inputs. An evaluation uses no collective, takes
-  // batch norm's running statistics and drops nothing; a row's logit then depends on that row
-  // alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
+  // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of those
+  // that belong to the part. An evaluation uses no collective, takes averaged weights if there are
+  // some and batch norm's running statistics, and drops nothing; a row's logit then depends on that
+  // row alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
-  // Tasks, and the values a sample that the output of one has.
+  // Tasks, and the values of a sample that ReadLogits gives: 1, of its own item, with a candidate loss.
   int num_tasks() const;
   int64_t num_outputs(int task) const;
   // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
@@ -99,13 +101,19 @@ class Network {
   // that are too large as well) and of inputs that are not finite. Waits for the backend.
   int64_t CountNonFiniteGradients();
 
+  // The squares, summed, of the gradients as Step(step, totals) takes them: normalised, with L2 and
+  // L1, of parameters that are not frozen. The same bits on every rank. Waits for the backend.
+  // REQUIRES: FinishReduce; the step counts
+  double GradientSquares(const DenseStep& step, const StepTotals& totals);
+
   // For tests and tools: the whole flat buffers, (1, values), gaps included.
   Tensor gradients() const;
   Tensor parameters() const;
 
   // Ends the step: if it counts and is finite, one optimizer step, and running statistics follow.
-  // Every rank calls it in every step, with equal arguments. An error is the collective's.
-  absl::Status Step(const DenseStep& step, const StepTotals& totals);
+  // Every rank calls it in every step, with equal arguments. The gradient, with L2 and L1, is multiplied
+  // by `clip_factor`. An error is the collective's.
+  absl::Status Step(const DenseStep& step, const StepTotals& totals, float clip_factor = 1);
   // What the last Step decided. Waits for the backend.
   StepControl ReadControl();
   // What Loss multiplies the gradients by, as the last Step has left it. All gradients of samples and
@@ -116,18 +124,20 @@ class Network {
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
+  std::vector<std::string> value_names() const;  // and running statistics, behind them
   // A copy; NOT_FOUND.
   absl::StatusOr<NamedArray> Parameter(absl::string_view name);
 
-  // Parameters, optimizer state and running statistics, as dense_checkpoint.h.
+  // Parameters, their averages, optimizer state and running statistics, as dense_checkpoint.h.
   std::string Save();
-  enum class LoadScope {
-    kAll,    // to go on: optimizer state must be there and of the same optimizer
-    kModel,  // to start from or to score: optimizer state is left as it is
-  };
+  using LoadScope = satrap::LoadScope;
   // Changes nothing unless it succeeds. DATA_LOSS if damaged; FAILED_PRECONDITION, naming an array,
   // if names or shapes are not those of this network.
   absl::Status Load(absl::string_view bytes, LoadScope scope);
+  // Takes what it may of a model saved after `model_step` steps. Errors as Load and PlanDenseTake.
+  using Taken = TakenOfModel;
+  absl::StatusOr<Taken> StartFrom(absl::string_view bytes, const WarmStartConfig& config,
+                                  uint64_t model_step);
 
  private:
   struct Rep;

@@ -17,7 +17,20 @@ absl::StatusOr<Tensor> AllocateBlock(DType dtype, int64_t rows, int64_t cols, Ba
 
 bool IsFreeInput(const Graph& graph, int tensor) {
   return tensor < graph.num_inputs && graph.tensors[tensor].within < 0 &&
-         !graph.tensors[tensor].consumers.empty();
+         !graph.tensors[tensor].consumers.empty() && !graph.tensors[tensor].of_part;
+}
+
+// The inputs that belong to the part have rows of their own.
+absl::Status AllocatePartInputs(const Graph& graph, Backend* backend, ActivationMemory* memory) {
+  for (int t = 0; t < graph.num_inputs; ++t) {
+    const GraphTensor& tensor = graph.tensors[t];
+    if (!tensor.of_part || tensor.consumers.empty()) continue;
+    const int64_t rows = tensor.shape[0], cols = tensor.shape[1];
+    ASSIGN_OR_RETURN(memory->values[t], AllocateBlock(tensor.dtype, rows, cols, backend));
+    ASSIGN_OR_RETURN(memory->gradients[t], AllocateBlock(tensor.dtype, rows, cols, backend));
+    memory->part_gradient_blocks.push_back(memory->gradients[t]);
+  }
+  return absl::OkStatus();
 }
 
 // The graph inputs of `dtype` that lie outside any concatenation, in one block.
@@ -67,6 +80,7 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     RETURN_IF_ERROR(AllocateFreeInputs(graph, dtype, max_samples, backend, &memory));
   }
+  RETURN_IF_ERROR(AllocatePartInputs(graph, backend, &memory));
   for (int t = graph.num_inputs; t < count; ++t) {
     const GraphTensor& tensor = graph.tensors[t];
     if (tensor.within >= 0) continue;

@@ -4,6 +4,8 @@
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
@@ -19,6 +21,10 @@ struct NetworkOptions {
   DenseOptimizerConfig optimizer;
   uint64_t seed = 1;
   int64_t max_samples = 0;  // of one part
+  // Not empty: the network only computes these values of the model (output_model.h), in the place of
+  // its tasks' outputs. It cannot be trained, and loads models for LoadScope::kModel alone, of which it
+  // leaves what it does not need.
+  std::vector<std::string> outputs;
   // Of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;      // from the first step on
@@ -31,6 +37,14 @@ struct StepTotals {
   float samples = 0;
   float weight = 0;      // 0: the step does not count
   float not_finite = 0;  // ranks that saw a gradient that is infinite or NaN
+};
+
+// How much of a saved model a network loads.
+enum class LoadScope {
+  kAll,  // to go on: optimizer state must be there and of the same optimizer
+  // To start from or to score: optimizer state is left as it is. If the network averages and the
+  // model has no averages, they begin at its parameters.
+  kModel,
 };
 
 }  // namespace satrap

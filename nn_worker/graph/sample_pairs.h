@@ -15,12 +15,22 @@
 
 namespace satrap {
 
+// What the losses with candidates take of a part. Items are rows of one table of the part, so equal items
+// are equal numbers.
+struct CandidateTargets {
+  absl::Span<const uint32_t> items;        // [candidates]
+  absl::Span<const uint32_t> positives;    // [samples]
+  absl::Span<const float> log_q;           // [candidates]; with positive_log_q, or both are empty
+  absl::Span<const float> positive_log_q;  // [samples]
+};
+
 // What the loss of one task takes of a part besides the layer's output.
 struct LossTargets {
   absl::Span<const float> labels;     // [samples]
   absl::Span<const float> weights;    // [samples], of samples; empty: all 1
   absl::Span<const float> mask;       // [samples]; 0: the sample does not count; empty: all count
   absl::Span<const uint64_t> groups;  // [samples], read by BPR; empty: all of one group
+  CandidateTargets candidates{};      // read by candidate losses
 };
 
 struct SamplePairs {

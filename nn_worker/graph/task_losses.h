@@ -23,6 +23,7 @@ struct TaskOutput {
   std::string output;  // the layer
   TaskConfig::Loss loss = TaskConfig::BCE;
   float weight = 1;
+  bool remove_hits = false;  // of a candidate loss
 };
 std::vector<TaskOutput> TaskOutputsOf(const ModelConfig& model);
 
@@ -33,9 +34,11 @@ struct LossSums {
 
 class TaskLosses {
  public:
-  // Allocates for parts of up to `max_samples`. RESOURCE_EXHAUSTED.
+  // Allocates for parts of up to `max_samples` and `max_candidates`. RESOURCE_EXHAUSTED.
   static absl::StatusOr<TaskLosses> Create(std::vector<TaskOutput> tasks, int64_t max_samples,
-                                           Backend* backend);
+                                           int64_t max_candidates, Backend* backend);
+
+  const std::vector<TaskOutput>& tasks() const { return tasks_; }
 
   // Enqueues the loss of each task, and its gradient with respect to the task's output.
   // control: of the step, for its gradient scale.
@@ -52,12 +55,20 @@ class TaskLosses {
     Tensor labels, weights, mask;  // (max_samples, 1)
     Tensor pairs;                  // U32 (max_samples, 2): BPR
     Tensor sums;                   // F64 (1, 2)
+    // Candidate losses: of each column, (1, columns), and of each sample, (max_samples, 1).
+    Tensor items, positives;  // U32
+    Tensor log_q, positive_log_q;
   };
 
   TaskLosses(std::vector<TaskOutput> tasks, Backend* backend)
       : tasks_(std::move(tasks)), backend_(backend) {}
   void ComputePairs(Tensor control, const TaskOutput& task, const LossTargets& targets,
                     const Memory& memory, Tensor output, Tensor gradient);
+  static absl::Status AllocateCandidates(int64_t columns, int64_t max_samples, Backend* backend,
+                                         Memory* memory);
+  void ComputeCandidates(Tensor control, const TaskOutput& task, const LossTargets& targets,
+                         const Memory& memory, Tensor weights, Tensor mask, Tensor output,
+                         Tensor gradient);
   Tensor CopyWeights(const TaskOutput& task, absl::Span<const float> weights, int64_t samples,
                      Tensor to);
 
@@ -66,6 +77,8 @@ class TaskLosses {
   std::vector<Memory> memory_;  // by task
   double weight_ = 0;           // of LossSums, unless the only task's operation computes it
   std::vector<float> scaled_;
+  std::vector<uint32_t> items_;  // of the columns
+  std::vector<float> log_q_;
   SamplePairs pairs_;
 };
 

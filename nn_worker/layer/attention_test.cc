@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class AttentionLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, AttentionLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, AttentionLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(AttentionLayerTest, GradientsAreThoseOfItsForward) {

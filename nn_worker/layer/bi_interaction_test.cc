@@ -10,8 +10,8 @@ namespace satrap {
 namespace {
 
 class BiInteractionLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, BiInteractionLayerTest,
-                         testing::ValuesIn(HostLayerBackends()), LayerBackendName);
+INSTANTIATE_TEST_SUITE_P(EveryBackend, BiInteractionLayerTest, testing::ValuesIn(LayerBackends()),
+                         LayerBackendName);
 
 TEST_P(BiInteractionLayerTest, GradientsAreThoseOfItsForward) {
   ExpectGradientsFit("bi_interaction {}", {{4}, {4}, {4}}, 2e-3);

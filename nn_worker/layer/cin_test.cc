@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class CinLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, CinLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, CinLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(CinLayerTest, GradientsAreThoseOfItsForward) {

@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class CrossLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, CrossLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, CrossLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(CrossLayerTest, GradientsAreThoseOfItsForward) {

@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class CrossV2LayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, CrossV2LayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, CrossV2LayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(CrossV2LayerTest, GradientsAreThoseOfItsForward) {

@@ -10,8 +10,8 @@ namespace satrap {
 namespace {
 
 class DotInteractionLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, DotInteractionLayerTest,
-                         testing::ValuesIn(HostLayerBackends()), LayerBackendName);
+INSTANTIATE_TEST_SUITE_P(EveryBackend, DotInteractionLayerTest, testing::ValuesIn(LayerBackends()),
+                         LayerBackendName);
 
 TEST_P(DotInteractionLayerTest, GradientsAreThoseOfItsForward) {
   ExpectGradientsFit("dot_interaction {}", {{4}, {4}, {4}}, 2e-3);

@@ -11,7 +11,7 @@ namespace {
 
 class FieldAwareInteractionLayerTest : public LayerTest {};
 INSTANTIATE_TEST_SUITE_P(EveryBackend, FieldAwareInteractionLayerTest,
-                         testing::ValuesIn(HostLayerBackends()), LayerBackendName);
+                         testing::ValuesIn(LayerBackends()), LayerBackendName);
 
 TEST_P(FieldAwareInteractionLayerTest, GradientsAreThoseOfItsForward) {
   ExpectGradientsFit("field_aware_interaction {}", {{6}, {6}, {6}}, 2e-3);

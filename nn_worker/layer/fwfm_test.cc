@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class FwfmLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, FwfmLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, FwfmLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(FwfmLayerTest, GradientsAreThoseOfItsForward) {

@@ -10,8 +10,8 @@ namespace satrap {
 namespace {
 
 class InnerProductLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, InnerProductLayerTest,
-                         testing::ValuesIn(HostLayerBackends()), LayerBackendName);
+INSTANTIATE_TEST_SUITE_P(EveryBackend, InnerProductLayerTest, testing::ValuesIn(LayerBackends()),
+                         LayerBackendName);
 
 TEST_P(InnerProductLayerTest, GradientsAreThoseOfItsForward) {
   ExpectGradientsFit("inner_product {}", {{4}, {4}, {4}}, 2e-3);

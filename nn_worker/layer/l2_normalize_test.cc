@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class L2NormalizeLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, L2NormalizeLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, L2NormalizeLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(L2NormalizeLayerTest, GradientsAreThoseOfItsForward) {

@@ -43,6 +43,10 @@ namespace satrap {
 // Of one sample: [dim], or [length, dim] of a sequence.
 using SampleShape = absl::InlinedVector<int64_t, 2>;
 
+// What Infer says of an output that has one column for each sample of the part. The graph puts the most
+// samples of a part in its place.
+inline constexpr int64_t kSamplesOfPart = -1;
+
 struct ParameterSpec {
   enum class Initial { kConstant, kNormal, kUniform };
   std::string name;  // within the layer: "weight"
@@ -80,8 +84,8 @@ struct LayerBinding {
 // What a layer knows of the pass that it computes.
 struct PassContext {
   static PassContext Evaluation() { return PassContext(); }
-  static PassContext Training(int64_t step, int64_t first_sample_of_step) {
-    return PassContext{true, step, first_sample_of_step};
+  static PassContext Training(int64_t step, int64_t first_sample_of_step, int64_t candidates = 0) {
+    return PassContext{true, step, first_sample_of_step, candidates};
   }
 
   bool training = false;
@@ -89,6 +93,7 @@ struct PassContext {
   // samples of a step, on whichever ranks, have the same number.
   int64_t step = 0;
   int64_t first_sample_of_step = 0;
+  int64_t candidates = 0;  // of the part
 };
 
 class Layer {
@@ -96,6 +101,9 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int num_outputs() const { return 1; }
+  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is [most rows,
+  // dim], and its tensor (rows of the part, dim).
+  virtual bool reads_part(int /*input*/) const { return false; }
   // The shapes of the num_outputs() outputs. INVALID_ARGUMENT, naming the input that does not fit;
   // the caller adds the layer's name to the message.
   virtual absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) = 0;

@@ -6,6 +6,7 @@
 #include "nn_worker/layer/batch_norm.h"
 #include "nn_worker/layer/bi_interaction.h"
 #include "nn_worker/layer/bias.h"
+#include "nn_worker/layer/candidate_logits.h"
 #include "nn_worker/layer/cin.h"
 #include "nn_worker/layer/concat.h"
 #include "nn_worker/layer/cross.h"
@@ -16,6 +17,7 @@
 #include "nn_worker/layer/flatten.h"
 #include "nn_worker/layer/fm.h"
 #include "nn_worker/layer/fwfm.h"
+#include "nn_worker/layer/in_batch_logits.h"
 #include "nn_worker/layer/inner_product.h"
 #include "nn_worker/layer/l2_normalize.h"
 #include "nn_worker/layer/layer_norm.h"
@@ -95,6 +97,10 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config) {
       return NewStackLayer();
     case LayerConfig::kStopGradient:
       return NewStopGradientLayer();
+    case LayerConfig::kCandidateLogits:
+      return NewCandidateLogitsLayer(config.candidate_logits());
+    case LayerConfig::kInBatchLogits:
+      return NewInBatchLogitsLayer(config.in_batch_logits());
     case LayerConfig::kMlp:
       return absl::InvalidArgumentError("mlp is a composite: the graph expands it");
     case LayerConfig::KIND_NOT_SET:

@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class LayerNormLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, LayerNormLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, LayerNormLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(LayerNormLayerTest, GradientsAreThoseOfItsForward) {

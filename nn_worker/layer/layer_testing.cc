@@ -17,20 +17,15 @@
 
 namespace satrap {
 
-std::vector<LayerBackend> HostLayerBackends() {
+std::vector<LayerBackend> LayerBackends() {
   return {{"Cpu", [] { return NewCpuBackend(1); }},
           {"Reference", [] { return NewReferenceBackend(); }},
-          {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }}};
-}
-
-std::vector<LayerBackend> LayerBackends() {
-  std::vector<LayerBackend> backends = HostLayerBackends();
-  backends.push_back({"HostDevice", [] {
-                        HostDeviceOptions options;
-                        options.order = {host::ExecutionOrder::kSeeded, 1};
-                        return NewHostDeviceBackend(options);
-                      }});
-  return backends;
+          {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }},
+          {"HostDevice", [] {
+             HostDeviceOptions options;
+             options.order = {host::ExecutionOrder::kSeeded, 1};
+             return NewHostDeviceBackend(options);
+           }}};
 }
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info) {
@@ -81,12 +76,18 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
   auto layer = NewLayer(parsed);
   CHECK_OK(layer.status());
   layer_ = std::move(*layer);
-  const auto outputs = layer_->Infer(inputs);
+  auto outputs = layer_->Infer(inputs);
   CHECK_OK(outputs.status());
+  for (SampleShape& shape : *outputs) {
+    std::replace(shape.begin(), shape.end(), kSamplesOfPart, samples);
+  }
   int salt = 0;
-  for (const SampleShape& shape : inputs) {
-    xs_.push_back(NewTensor(samples, ShapeSize(shape), 3));
-    dxs_.push_back(NewTensor(samples, ShapeSize(shape), 2));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool of_part = layer_->reads_part(static_cast<int>(i));
+    const int64_t rows = of_part ? inputs[i][0] : samples;
+    const int64_t cols = of_part ? inputs[i][1] : ShapeSize(inputs[i]);
+    xs_.push_back(NewTensor(rows, cols, 3));
+    dxs_.push_back(NewTensor(rows, cols, 2));
     Randomise(xs_.back(), ++salt);
   }
   for (const SampleShape& shape : *outputs) {

@@ -67,14 +67,12 @@ class LayerTester {
 };
 
 // The backends that every layer is tested on: the CPU's, the reference, one that behaves as a device
-// does, and the kernels of a device on the CPU. A layer whose operations have no kernels is tested on
-// HostLayerBackends, all but the last.
+// does, and the kernels of a device on the CPU.
 struct LayerBackend {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
 };
 std::vector<LayerBackend> LayerBackends();
-std::vector<LayerBackend> HostLayerBackends();
 
 // Why NewLayer, or else Infer, refuses: the message; empty if neither does.
 std::string RefusalOf(const std::string& config, const std::vector<SampleShape>& inputs);

@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class MultiplyLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, MultiplyLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, MultiplyLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(MultiplyLayerTest, GradientsAreThoseOfItsForward) {

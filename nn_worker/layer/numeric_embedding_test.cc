@@ -11,7 +11,7 @@ namespace {
 
 class NumericEmbeddingLayerTest : public LayerTest {};
 INSTANTIATE_TEST_SUITE_P(EveryBackend, NumericEmbeddingLayerTest,
-                         testing::ValuesIn(HostLayerBackends()), LayerBackendName);
+                         testing::ValuesIn(LayerBackends()), LayerBackendName);
 
 TEST_P(NumericEmbeddingLayerTest, GradientsAreThoseOfItsForward) {
   ExpectGradientsFit("numeric_embedding { dim: 4 }", {{3}}, 1e-3);

@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class ScaleLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, ScaleLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, ScaleLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(ScaleLayerTest, GradientsAreThoseOfItsForward) {

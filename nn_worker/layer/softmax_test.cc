@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 class SoftmaxLayerTest : public LayerTest {};
-INSTANTIATE_TEST_SUITE_P(EveryBackend, SoftmaxLayerTest, testing::ValuesIn(HostLayerBackends()),
+INSTANTIATE_TEST_SUITE_P(EveryBackend, SoftmaxLayerTest, testing::ValuesIn(LayerBackends()),
                          LayerBackendName);
 
 TEST_P(SoftmaxLayerTest, GradientsAreThoseOfItsForward) {

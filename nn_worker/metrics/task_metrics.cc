@@ -81,6 +81,10 @@ void TaskMetrics::Begin() {
     case TaskConfig::SOFTMAX_CROSS_ENTROPY:
       metrics_.push_back(std::make_unique<ClassLogLoss>());
       return;
+    case TaskConfig::SAMPLED_SOFTMAX:
+    case TaskConfig::NCE:
+    case TaskConfig::IN_BATCH_SOFTMAX:
+      return;
   }
   if (groups_) metrics_.push_back(std::make_unique<GroupAuc>());
 }

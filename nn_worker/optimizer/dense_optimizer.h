@@ -1,12 +1,9 @@
-// A DenseOptimizer is the rule by which the dense network's gradient changes its parameters, all of
-// them in one call.
+// A DenseOptimizer says how the dense network's gradient changes its parameters: a rule of the backend
+// (StepOperations::OptimizerStep) and the state that it needs.
 //
-// It owns no memory: the network keeps slot_names().size() values of state for each parameter and
-// passes them in. What it computes is a function of its arguments. In particular Adam's t is the
-// number of the step, not a count of calls, so a skipped step or a resumed job changes nothing. The
-// learning rate, the normalizer and whether the step applies are read from the network's StepControl.
-//
-// Thread-safe: all methods are const.
+// It owns no memory: the network keeps a value of each slot for each parameter. What a step computes is
+// a function of its arguments. In particular Adam's t is the number of the step, not a count of
+// calls, so a skipped step or a resumed job changes nothing.
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
@@ -15,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
-#include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/optimizer_rule.h"
 
 namespace satrap {
 
@@ -28,28 +24,28 @@ struct DenseStep {
   double learning_rate_factor = 1;  // on top of the schedule
 };
 
-// The bias corrections of a rule in one step: 1 - beta^t for each of its decay rates.
-struct BiasCorrections {
-  float first = 1;
-  float second = 1;
+// What a run that starts from a model owes to it.
+struct DenseStart {
+  // Steps that the optimizer's state had seen before the run's first one: bias corrections go on.
+  int64_t steps_before = 0;
+  // The learning rate grows linearly over so many steps of the run, on top of its schedule: the
+  // state began anew.
+  int64_t warmup_steps = 0;
 };
 
-class DenseOptimizer {
- public:
-  virtual ~DenseOptimizer() = default;
+struct DenseOptimizer {
+  struct Slot {
+    std::string name;         // in saved models: "adam.m", what is before the dot being the kind
+    float initial_value = 0;  // of every element
+  };
 
-  // The name of each slot of state in saved models: "adam.m".
-  virtual std::vector<std::string> slot_names() const = 0;
-  // The value that every element of a slot begins with.
-  virtual float initial_value(int slot) const = 0;
+  OptimizerRule rule;  // with l2 and weight decay of parameters that have no settings of their own
+  std::vector<Slot> slots;  // NumSlots(rule)
 
-  // Of step `step` of the job, from 0.
-  virtual BiasCorrections corrections(int64_t) const { return {}; }
-
-  // One step in place, if `control` applies, with the normalised gradient (docs/glossary.md). All
-  // tensors are (1, parameters). REQUIRES: slots.size() == slot_names().size()
-  virtual void Step(Backend* backend, Tensor control, float l2, Tensor gradient, Tensor w,
-                    absl::Span<const Tensor> slots) const = 0;
+  // The kind that the names of the slots begin with; empty without state.
+  std::string state_kind() const {
+    return slots.empty() ? "" : slots[0].name.substr(0, slots[0].name.find('.'));
+  }
 };
 
 }  // namespace satrap

@@ -1,12 +1,12 @@
-// Makes a DenseOptimizer from its configuration. A new rule is one file, one test case, one field
-// of DenseOptimizerConfig's `kind`, and one line in dense_optimizer_factory.cc.
+// Makes a DenseOptimizer from its configuration. A new rule is a kind of OptimizerRule, one field of
+// DenseOptimizerConfig's `kind`, one case in dense_optimizer_factory.cc and one test case
+// (docs/extending.md).
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_
 
-#include <memory>
-
 #include "absl/status/statusor.h"
+#include "nn_worker/backend/step_control.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
 #include "proto/model.pb.h"
 
@@ -14,13 +14,12 @@ namespace satrap {
 
 // The rule of `config.kind`, Adam if none is set. INVALID_ARGUMENT, naming the field, if a value is
 // out of range.
-absl::StatusOr<std::unique_ptr<const DenseOptimizer>> NewDenseOptimizer(
-    const DenseOptimizerConfig& config);
+absl::StatusOr<DenseOptimizer> NewDenseOptimizer(const DenseOptimizerConfig& config);
 
-// The learning rate is base * the schedule's factor * the step's; the corrections are those of
-// `optimizer`.
+// The learning rate is base * the schedule's factor * the step's * that of the warm-up of `start`; the
+// corrections are those of `optimizer`. Schedules count the steps of the run.
 StepPlan PlanOf(const DenseOptimizerConfig& config, const DenseOptimizer& optimizer,
-                const DenseStep& step);
+                const DenseStep& step, const DenseStart& start = {});
 
 }  // namespace satrap
 

@@ -7,9 +7,8 @@
 #ifndef SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_BEST_MODEL_H_
 
-#include <limits>
-
 #include "absl/types/optional.h"
+#include "nn_worker/rank/metric_value.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -21,13 +20,13 @@ class BestModel {
   explicit BestModel(const EvaluationConfig& config,
                      const absl::optional<MetricValues>& best = absl::nullopt, int without_best = 0)
       : metric_(config.metric()), patience_(config.patience()), without_best_(without_best) {
-    if (best.has_value()) best_ = ValueOf(*best);
+    if (best.has_value()) best_ = GoodnessOf(*best);
     has_best_ = best.has_value() && best_ == best_;
   }
 
   // True if these values are the best so far: better than all before, or the first.
   bool Offer(const MetricValues& values) {
-    const double value = ValueOf(values);
+    const double value = GoodnessOf(values);
     if (values.samples() > 0 && value == value && (!has_best_ || value > best_)) {
       has_best_ = true;
       best_ = value;
@@ -45,23 +44,9 @@ class BestModel {
 
  private:
   // Higher is better. NaN if there is no such value, which may be of a cut that was judged otherwise.
-  double ValueOf(const MetricValues& values) const {
-    const double none = std::numeric_limits<double>::quiet_NaN();
-    switch (metric_) {
-      case AUC:
-        return values.has_auc() ? values.auc() : none;
-      case GAUC:
-        return values.has_gauc_by_samples() ? values.gauc_by_samples() : none;
-      case LOGLOSS:
-        return values.has_logloss() ? -values.logloss() : none;
-      case MAE:
-        return values.has_mae() ? -values.mae() : none;
-      case MSE:
-        return values.has_mse() ? -values.mse() : none;
-      case RMSE:
-        return values.has_rmse() ? -values.rmse() : none;
-    }
-    return none;
+  double GoodnessOf(const MetricValues& values) const {
+    const double value = ValueOf(metric_, values);
+    return IsHigherBetter(metric_) ? value : -value;
   }
 
   const Metric metric_;

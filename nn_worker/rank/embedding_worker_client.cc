@@ -75,14 +75,23 @@ void EmbeddingWorkerClient::NextBatch(const PartRequest& request, uint64_t step,
       }));
 }
 
-void EmbeddingWorkerClient::PushGradients(int worker, uint64_t handle, const StepHeader& step,
-                                          PartGradients gradients,
-                                          absl::AnyInvocable<void()> done) {
+void EmbeddingWorkerClient::PushGradients(
+    int worker, uint64_t handle, const StepHeader& step, PartGradients gradients,
+    absl::AnyInvocable<void(const PushGradientsAnswerHeader&)> done) {
   PushGradientsHeader header = std::move(gradients.header);
   header.set_handle(handle);
   *header.mutable_step() = step;
-  push_.Call(worker, {header.SerializeAsString(), std::move(gradients.payload)},
-             OnExecutor([done = std::move(done)](const rpc::Message&) mutable { done(); }));
+  push_.Call(
+      worker, {header.SerializeAsString(), std::move(gradients.payload)},
+      OnExecutor([this, worker, done = std::move(done)](const rpc::Message& message) mutable {
+        PushGradientsAnswerHeader answer;
+        if (!answer.ParseFromString(message.header)) {
+          on_failure_(absl::InvalidArgumentError(
+              absl::StrCat("PushGradients to embedding_worker ", worker, ": a malformed answer")));
+          return;
+        }
+        done(answer);
+      }));
 }
 
 void EmbeddingWorkerClient::Ack(int worker, Stream stream, uint64_t handle,

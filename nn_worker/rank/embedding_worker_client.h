@@ -42,9 +42,9 @@ class EmbeddingWorkerClient {
   void NextBatch(const PartRequest& request, uint64_t step,
                  absl::AnyInvocable<void(PartInput)> done);
 
-  // Pushes the gradients of the part `handle`. `gradients` may be empty.
+  // Pushes the gradients of the part `handle`. `gradients` may be empty. `done` gets the answer.
   void PushGradients(int worker, uint64_t handle, const StepHeader& step, PartGradients gradients,
-                     absl::AnyInvocable<void()> done);
+                     absl::AnyInvocable<void(const PushGradientsAnswerHeader&)> done);
 
   // Releases a part that has no gradients to push.
   void Ack(int worker, Stream stream, uint64_t handle, absl::AnyInvocable<void()> done);

@@ -30,11 +30,14 @@ void FakeAllreduce::JoinStep(int rank, Joiner joiner) {
 
 void FakeAllreduce::FinishStep() {
   StepResult all;
+  all.learning_rate_factor = joiners_[0]->flags.learning_rate_factor;
   FakeRecord::Step step{joiners_[0]->step, 0, 0, {}};
   for (size_t rank = 0; rank < joiners_.size(); ++rank) {
     const Joiner& joiner = *joiners_[rank];
     CHECK(joiner.step == step.number) << "ranks disagree on the step";
     CHECK(!joiner.flags.idle || !joiner.part.has_value());
+    CHECK(joiner.flags.learning_rate_factor == all.learning_rate_factor)
+        << "ranks disagree on the learning rate";
     CHECK(!joiner.flags.cut || rank == 0) << "another rank than 0 asks for a cut";
     if (joiner.flags.idle) ++all.idle_ranks;
     if (joiner.flags.stop) all.stop = true;
@@ -53,6 +56,9 @@ void FakeAllreduce::FinishStep() {
   all.finite = orders_->not_finite_steps.count(step.number) == 0;
   if (all.weight > 0) {
     all.normalizer = StepNormalizer(all.weight, all.samples, orders_->global_batch_size);
+  }
+  if (all.weight > 0 && all.finite && orders_->dense_squares > 0) {
+    all.dense_squares = orders_->dense_squares;
   }
   step.weight = all.weight;
   step.idle_ranks = all.idle_ranks;

@@ -19,6 +19,10 @@ class FakeCluster::Observer final : public RankObserver {
     CHECK(event.staleness < max_staleness_);
     if (rank_ == 0 && event.had_part) record_->staleness.push_back(event.staleness);
   }
+  void OnGradientNorm(double norm, float clip_factor) override {
+    CHECK(clip_factor == 0.5f);
+    if (rank_ == 0) record_->norms.push_back(norm);
+  }
   void OnEvaluation(const EvaluationEvent& event) override {
     if (rank_ == 0) record_->evaluations.push_back(event);
   }

@@ -126,7 +126,8 @@ void FakeEmbeddingWorker::Push(const PushGradientsHeader& header, rpc::AnswerWin
   cluster_.custody->Push(header.step().step());
   cluster_.record->pushes.push_back(
       {ended.rank, header.step(), NameOf(ended.part.id), header.tables_size() > 0});
-  waiting_pushes_.push_back({header.step().step(), header.call().number(), window});
+  waiting_pushes_.push_back(
+      {header.step().step(), header.call().number(), window, 2 * header.step().dense_squares()});
   cluster_.on_push();
 }
 
@@ -136,7 +137,10 @@ void FakeEmbeddingWorker::AnswerPushes() {
       ++it;
       continue;
     }
-    it->window->Finish(it->number, rpc::Message());
+    PushGradientsAnswerHeader answer;
+    answer.set_outcome(OUTCOME_DONE);
+    if (it->squares > 0) answer.set_squares(it->squares);
+    it->window->Finish(it->number, rpc::MessageOf(answer));
     it = waiting_pushes_.erase(it);
   }
 }

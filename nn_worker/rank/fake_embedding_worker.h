@@ -58,6 +58,7 @@ class FakeEmbeddingWorker final : public rpc::Handler {
     uint64_t step;
     uint64_t number;
     rpc::AnswerWindow* window;
+    double squares;
   };
 
   template <typename Header>

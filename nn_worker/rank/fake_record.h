@@ -23,6 +23,9 @@ struct FakeOrders {
   std::vector<double> aucs;
   std::set<uint64_t> not_finite_steps;
   int64_t global_batch_size = 1;
+  // The squares of each step's dense gradient; 0: the job has no gradient_clip_norm. Embedding
+  // workers answer pushes with twice as many.
+  double dense_squares = 0;
   // Every call of this method is answered with an error.
   std::string broken_method;
   // Two parts may have the same records, and the same name.
@@ -60,6 +63,8 @@ struct FakeRecord {
   std::vector<Step> steps;   // every allreduce
   std::vector<Push> pushes;  // in the order in which they were applied
   std::vector<std::string> acks;
+  std::vector<double> ended_steps;  // squares that ranks ended steps with
+  std::vector<double> norms;        // that rank 0 was told
   // "STEP", then "best", "last", "wished", "leave" as the plan says, then "abandoned"; "restored
   // NAME" by each restore.
   std::vector<std::string> saved;

@@ -25,6 +25,7 @@ std::unique_ptr<PreparedPart> FakeTrainer::Prepare(PartInput part) {
 
 void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                            absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) {
+  CHECK(!held_) << "a step is joined before the last one was ended";
   auto joiner = std::make_shared<FakeAllreduce::Joiner>();
   joiner->step = step;
   joiner->flags = flags;
@@ -37,11 +38,23 @@ void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, St
     joiner->done = [this,
                     done = std::move(joiner->done)](absl::StatusOr<StepResult> result) mutable {
       ++ended_;
+      held_ = result.ok() && result->dense_squares.has_value();
       done(std::move(result));
     };
   }
   cluster_.executor->PostAfter(cluster_.chance->DelayUs(), [this, joiner] {
     cluster_.allreduce->JoinStep(rank_, std::move(*joiner));
+  });
+}
+
+void FakeTrainer::EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) {
+  CHECK(std::exchange(held_, false)) << "no step waits for its end";
+  cluster_.record->ended_steps.push_back(squares);
+  cluster_.allreduce->Barrier(rank_, "end", [done = std::move(done)]() mutable {
+    StepEnd end;
+    end.clip_factor = 0.5f;
+    end.loss_scale.emplace().set_scale(8);
+    done(end);
   });
 }
 

@@ -1,5 +1,5 @@
 // The StepTrainer of a rank in a FakeCluster: no network, only what ranks do together. A CHECK fails
-// if a cut is begun after another model was restored, if parts are not joined in the order in which
+// if a cut is begun after another model was restored, if a step is joined before the last one was ended, if parts are not joined in the order in which
 // they are prepared, or if more are prepared than may be.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
@@ -41,6 +41,7 @@ class FakeTrainer final : public StepTrainer {
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;
   void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
+  void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) override;
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
   void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
@@ -54,6 +55,7 @@ class FakeTrainer final : public StepTrainer {
   uint64_t prepared_ = 0;  // parts, so far
   uint64_t joined_ = 0;
   uint64_t ended_ = 0;
+  bool held_ = false;  // a step waits for EndStep
 };
 
 }  // namespace satrap

@@ -117,10 +117,12 @@ void RankEngine::BeginPass(Stream stream, uint32_t pass, EvaluationPasses::Done 
 }
 
 void RankEngine::OnValidated(const MetricValues& values) {
+  const absl::optional<double> factor_before = record_.plateau_factor();
   new_best_ = record_.Validate(values);
   steps_.OnValidated();
-  observer_->OnEvaluation(
-      EvaluationEvent{VALID_STREAM, steps_.epoch(), record_.step(), values, new_best_});
+  const absl::optional<double> factor = record_.plateau_factor();
+  observer_->OnEvaluation(EvaluationEvent{VALID_STREAM, steps_.epoch(), record_.step(), values,
+                                          new_best_, factor, factor != factor_before});
   if (record_.out_of_patience() && next_ != Next::kFinish) {
     next_ = Next::kFinish;
     record_.StopEarly();
@@ -174,7 +176,8 @@ void RankEngine::Test() {
 
 void RankEngine::OnTested(const MetricValues& values) {
   observer_->OnEvaluation(
-      EvaluationEvent{TEST_STREAM, steps_.epoch(), record_.step(), values, false});
+      EvaluationEvent{TEST_STREAM, steps_.epoch(), record_.step(), values, /*best=*/false,
+                      /*learning_rate_factor=*/absl::nullopt, /*reduced=*/false});
   RunResult result = ResultOfTraining();
   *result.mutable_test() = values;
   on_finished_(result);

@@ -98,6 +98,36 @@ TEST(RankEngineHybridTest, TheNextPartIsPreparedWhileAStepRuns) {
   EXPECT_GT(cluster.prepared_during_steps, 0);
 }
 
+TEST(RankEngineSyncTest, AClippedStepEndsWithTheNormThatItsPushBrings) {
+  FakeCluster cluster(Sync(2, 1), 1);
+  cluster.dense_squares = 8;
+  cluster.not_finite_steps = {1};
+  cluster.PutOrderedEpoch(0, {4});
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  EXPECT_TRUE(cluster.failures.empty());
+  EXPECT_EQ(cluster.CountedSteps(), Numbers(4));
+  ASSERT_EQ(cluster.pushes.size(), 8u);
+  for (const auto& push : cluster.pushes) {
+    EXPECT_EQ(push.step.dense_squares(), push.step.step() == 1 ? 0 : 8);
+  }
+  // FakeTrainer checks that each rank ends a step before it joins the next.
+  EXPECT_EQ(cluster.ended_steps, std::vector<double>(6, 16));
+  EXPECT_EQ(cluster.norms, std::vector<double>(3, 4));
+}
+
+TEST(RankEngineSyncTest, ALossScaleThatAClippedStepLeavesIsInTheNextCut) {
+  RankOptions options = Sync(1, 1);
+  options.checkpoint.set_every_steps(2);
+  FakeCluster cluster(options, 1);
+  cluster.dense_squares = 8;
+  cluster.PutOrderedEpoch(0, {3});
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  ASSERT_FALSE(cluster.cuts.empty());
+  EXPECT_EQ(cluster.cuts[0].plan.position.loss_scale().scale(), 8);
+}
+
 // With one permit a rank asks for the next part when the last one's push is answered.
 TEST(RankEngineSyncTest, NoPartIsThereToBePreparedWhileAStepRuns) {
   FakeCluster cluster(Sync(2, 1), 1);

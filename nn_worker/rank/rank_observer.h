@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "common/rpc/payload.h"
 #include "nn_worker/rank/cut_plan.h"
 #include "proto/control.pb.h"
@@ -36,6 +37,10 @@ struct EvaluationEvent {
   uint64_t steps = 0;  // counted before it
   MetricValues values;
   bool best = false;
+  // With evaluation.reduce_on_plateau: of the learning rates from now on, and whether this
+  // validation has lowered it.
+  absl::optional<double> learning_rate_factor;
+  bool reduced = false;
 };
 
 class RankObserver {
@@ -45,6 +50,9 @@ class RankObserver {
   // has trained all it will.
   virtual void OnPhase(absl::string_view phase) = 0;
   virtual void OnStep(const StepEvent& event) = 0;
+  // With gradient_clip_norm: the norm of all gradients of a finite step, before they were multiplied
+  // by `clip_factor`. Comes after its OnStep.
+  virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}
   // Training goes on after a cut. It took `seconds` from the decision, in which ranks trained what

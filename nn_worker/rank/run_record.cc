@@ -31,6 +31,7 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
   result_.set_skipped_steps(position.skipped_steps());
   if (position.stopped_early()) result_.set_stopped_early(true);
   if (position.has_loss_scale()) loss_scale_ = position.loss_scale();
+  if (evaluation.has_reduce_on_plateau()) plateau_.emplace(evaluation, position.plateau());
 }
 
 void RunRecord::CountStep(uint64_t samples, bool finite,
@@ -44,6 +45,7 @@ void RunRecord::CountStep(uint64_t samples, bool finite,
 
 bool RunRecord::Validate(const MetricValues& values) {
   validated_step_ = step();
+  if (plateau_.has_value()) plateau_->Offer(values);
   if (!best_.Offer(values)) return false;
   *result_.mutable_valid() = values;
   // The name of its cut is not known yet: that of the best one before must not stay.
@@ -51,6 +53,11 @@ bool RunRecord::Validate(const MetricValues& values) {
   *best_validation_->mutable_values() = values;
   best_validation_->set_step(step());
   return true;
+}
+
+absl::optional<double> RunRecord::plateau_factor() const {
+  if (!plateau_.has_value()) return absl::nullopt;
+  return plateau_->factor();
 }
 
 void RunRecord::FillPosition(RunPosition* position) const {
@@ -64,6 +71,7 @@ void RunRecord::FillPosition(RunPosition* position) const {
   position->set_skipped_steps_in_a_row(skipped_in_a_row_);
   position->set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
   if (loss_scale_.has_value()) *position->mutable_loss_scale() = *loss_scale_;
+  if (plateau_.has_value()) *position->mutable_plateau() = plateau_->state();
 }
 
 RunResult RunRecord::Result() const {

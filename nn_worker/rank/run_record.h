@@ -13,6 +13,7 @@
 
 #include "absl/types/optional.h"
 #include "nn_worker/rank/best_model.h"
+#include "nn_worker/rank/plateau.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
@@ -31,8 +32,14 @@ class RunRecord {
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
+  // In the place of what the last step was counted with.
+  void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
+
   // Judges a validation of the present step. Returns whether it is the best so far.
   bool Validate(const MetricValues& values);
+  // With evaluation.reduce_on_plateau: of the learning rates from the next step on. Absent: the job
+  // has no such rule.
+  absl::optional<double> plateau_factor() const;
   bool is_validated() const { return validated_step_ == step(); }
   bool out_of_patience() const { return best_.out_of_patience(); }
   // The cut that holds the best validation. REQUIRES: there was a best one
@@ -54,6 +61,7 @@ class RunRecord {
   absl::optional<uint64_t> validated_step_;
   BestModel best_;
   absl::optional<BestValidation> best_validation_;
+  absl::optional<Plateau> plateau_;
   int64_t trained_us_;
 };
 

@@ -28,13 +28,46 @@ RunPosition FullPosition() {
   position.set_train_seconds(12.5);
   position.mutable_loss_scale()->set_scale(1024);
   position.mutable_loss_scale()->set_finite_steps(99);
+  position.mutable_plateau()->set_factor(.25);
+  position.mutable_plateau()->set_best(.7);
+  position.mutable_plateau()->set_validations_without_best(1);
   return position;
 }
 
 TEST(RunRecordTest, GivesEveryFieldOfThePositionThatItBeganWith) {
   RunPosition position;
-  RunRecord(EvaluationConfig(), FullPosition()).FillPosition(&position);
+  EvaluationConfig evaluation;
+  evaluation.mutable_reduce_on_plateau();
+  RunRecord(evaluation, FullPosition()).FillPosition(&position);
   EXPECT_EQ(position.ShortDebugString(), FullPosition().ShortDebugString());
+}
+
+TEST(RunRecordTest, RatesFallOnAPlateauAndAreNotLoweredWithoutTheRule) {
+  EvaluationConfig evaluation;
+  RunRecord without(evaluation, FullPosition());
+  EXPECT_FALSE(without.plateau_factor().has_value());
+  RunPosition position;
+  without.FillPosition(&position);
+  EXPECT_FALSE(position.has_plateau()) << "the job was changed";
+  evaluation.mutable_reduce_on_plateau()->set_factor(.5);
+  evaluation.mutable_reduce_on_plateau()->set_patience(2);
+  RunRecord record(evaluation, FullPosition());
+  EXPECT_EQ(record.plateau_factor(), .25);
+  EXPECT_FALSE(record.Validate(Values(.69)));
+  EXPECT_EQ(record.plateau_factor(), .125);
+}
+
+TEST(RunRecordTest, TheLastReductionComesBeforeTheStop) {
+  EvaluationConfig evaluation;
+  evaluation.set_patience(2);
+  evaluation.mutable_reduce_on_plateau();
+  RunRecord record(evaluation, RunPosition());
+  record.Validate(Values(.7));
+  record.Validate(Values(.7));
+  EXPECT_EQ(record.plateau_factor(), .1);
+  EXPECT_FALSE(record.out_of_patience());
+  record.Validate(Values(.7));
+  EXPECT_TRUE(record.out_of_patience());
 }
 
 TEST(RunRecordTest, ThePositionHasTheLossScaleThatTheLastStepLeft) {

@@ -28,12 +28,14 @@
 
 namespace satrap {
 
-// What one rank contributes to a step's sums besides its gradients.
+// What one rank contributes to a step's sums besides its gradients, and what all of them know alike.
 struct StepFlags {
   bool idle = false;        // it has no part, and gets none before a stop or the end of the epoch
   bool stop = false;        // it wants training to end
   bool cut = false;         // a cut is due: rank 0 only
   bool validation = false;  // one is due by the clock: rank 0 only
+  // Of all learning rates of the step, on top of their schedules: the same on every rank.
+  float learning_rate_factor = 1;
 };
 
 // The result of a step, from the sums over all ranks: the same on every rank, except for `gradients`.
@@ -44,14 +46,23 @@ struct StepResult {
   // StepNormalizer of the step: what all gradients, dense and embedding, are divided by. Not set
   // if the step does not count.
   float normalizer = 0;
+  // With gradient_clip_norm, if the step counts and is finite: the squares of the dense gradient,
+  // summed. The network has not stepped yet; that is EndStep's.
+  absl::optional<double> dense_squares;
   int idle_ranks = 0;
-  bool finite = true;       // the dense and embedding gradients of all ranks are
-  bool stop = false;        // a rank wants training to end
-  bool cut = false;         // a cut is due
-  bool validation = false;  // one is due by the clock
-  float learning_rate_factor = 1;
+  bool finite = true;                         // the dense and embedding gradients of all ranks are
+  bool stop = false;                          // a rank wants training to end
+  bool cut = false;                           // a cut is due
+  bool validation = false;                    // one is due by the clock
+  float learning_rate_factor = 1;             // that of the flags
   absl::optional<LossScaleState> loss_scale;  // for the next step; not set if the job has none
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
+};
+
+// What EndStep has done: the same on every rank.
+struct StepEnd {
+  float clip_factor = 1;
+  absl::optional<LossScaleState> loss_scale;  // as that of StepResult, in its place
 };
 
 // A part that a trainer was told to prepare. Only that trainer uses it; it may outlive the trainer.
@@ -79,6 +90,11 @@ class StepTrainer {
   // finite. `part` may be null: the rank then joins with an empty batch.
   virtual void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                         absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) = 0;
+
+  // Collective. Ends a step whose result has dense_squares: one dense optimizer step, with gradients
+  // multiplied by ClipFactor of `squares` (common/numeric/clip_factor.h), those of all gradients of
+  // the step, dense and embedding.
+  virtual void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) = 0;
 
   // Adds a part of an evaluation pass to the pass's metrics. Not collective.
   virtual void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) = 0;

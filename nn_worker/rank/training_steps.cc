@@ -1,6 +1,7 @@
 #include "nn_worker/rank/training_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -148,6 +149,8 @@ void TrainingSteps::Join(bool idle) {
   flags.stop = stop_requested_;
   flags.cut = peers_.cuts->IsDue(step, /*counts=*/prepared != nullptr);
   flags.validation = validation_clock_.IsDue(step, executor_->NowUs());
+  // Validations come between steps, when all ranks are idle, so every rank has judged the same ones.
+  flags.learning_rate_factor = static_cast<float>(peers_.record->plateau_factor().value_or(1));
   peers_.trainer->JoinStep(step, std::move(prepared), flags,
                            peers_.failure->WhenGood<StepResult>(
                                [this](StepResult result) { OnStepDone(std::move(result)); }));
@@ -160,6 +163,9 @@ void TrainingSteps::OnStepDone(StepResult result) {
   const bool all_idle = result.idle_ranks == options_.num_ranks;
   CHECK(!all_idle || (result.weight == 0 && !joined_.has_value()))
       << "a part was trained in a step in which all ranks were idle";
+  // In order, all ranks have a part of a step that counts; the answer to its push brings the norm.
+  CHECK(!result.dense_squares.has_value() || joined_.has_value())
+      << "a clipped step without a part";
 
   // Every rank gets the same result, so all of them count the step, decide what is due and notice
   // that all are idle in the same way. CountStep counts it; the push needs the number that the step
@@ -230,8 +236,8 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
 void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;
   const uint64_t handle = joined_->handle;
-  auto released = [this, slot = joined_->slot, epoch = joined_->epoch,
-                   provenance = std::move(joined_->provenance)] {
+  std::function<void()> released = [this, slot = joined_->slot, epoch = joined_->epoch,
+                                    provenance = std::move(joined_->provenance)] {
     OnReleased(slot, epoch, provenance);
   };
   if (result->weight > 0) {
@@ -240,12 +246,36 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
     header.set_normalizer(result->normalizer);
     header.set_finite(result->finite);
     header.set_learning_rate_factor(result->learning_rate_factor);
-    peers_.client->PushGradients(worker, handle, header, std::move(result->gradients),
-                                 std::move(released));
+    const bool clips = result->dense_squares.has_value();
+    if (clips) header.set_dense_squares(*result->dense_squares);
+    peers_.client->PushGradients(
+        worker, handle, header, std::move(result->gradients),
+        [this, clips, released = std::move(released)](const PushGradientsAnswerHeader& answer) {
+          if (!clips) return released();
+          EndClippedStep(answer, released);
+        });
   } else {
     peers_.client->Ack(worker, TRAIN_STREAM, handle, std::move(released));
   }
   joined_.reset();
+}
+
+// The tables have made the step, with the factor of the norm in the answer. Now the network does, and
+// only then is the part released: no rank joins the next step before that.
+void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
+                                   std::function<void()> ended) {
+  if (peers_.failure->failed()) return;
+  if (!answer.has_squares()) {
+    return peers_.failure->Fail(
+        absl::InternalError("PushGradients: the answer lacks the squares of the step's gradients"));
+  }
+  peers_.trainer->EndStep(
+      answer.squares(), peers_.failure->WhenGood<StepEnd>([this, squares = answer.squares(),
+                                                           ended = std::move(ended)](StepEnd end) {
+        peers_.record->SetLossScale(end.loss_scale);
+        peers_.observer->OnGradientNorm(std::sqrt(squares), end.clip_factor);
+        ended();
+      }));
 }
 
 void TrainingSteps::OnReleased(uint64_t slot, uint32_t epoch,

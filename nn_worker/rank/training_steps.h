@@ -92,6 +92,7 @@ class TrainingSteps {
   void CountStep(const StepResult& result);
   void FailIfTooManyAreSkipped();
   void EndJoinedPart(StepResult* result, uint64_t step);
+  void EndClippedStep(const PushGradientsAnswerHeader& answer, std::function<void()> ended);
   void OnReleased(uint64_t slot, uint32_t epoch, const RankCuts::Provenance& provenance);
   void OnAllIdle();
 

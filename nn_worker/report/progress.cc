@@ -119,8 +119,12 @@ void Progress::OnEvaluation(const EvaluationEvent& event) {
     absl::StrAppend(&line, ",\"tasks\":{", absl::StrJoin(event.values.tasks(), ",", task_fields),
                     "}");
   }
-  absl::StrAppend(&line, ",\"best\":", event.best ? "true" : "false", "}");
-  write_line_(line);
+  absl::StrAppend(&line, ",\"best\":", event.best ? "true" : "false");
+  if (event.learning_rate_factor.has_value()) {
+    absl::StrAppend(&line, ",\"learning_rate_factor\":", JsonNumber(*event.learning_rate_factor));
+  }
+  write_line_(line + "}");
+  if (event.reduced && on_reduced_ != nullptr) on_reduced_(event);
 }
 
 void Progress::OnCutBegun() {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "common/thread/executor.h"
@@ -44,6 +45,11 @@ class Progress final : public RankObserver {
   // The samples of the whole run, from which the time left is estimated. 0: not known.
   void SetExpectedSamples(uint64_t samples);
 
+  // Called with each validation that has lowered the learning rates. REQUIRES: before any event
+  void SetReductionSink(std::function<void(const EvaluationEvent&)> on_reduced) {
+    on_reduced_ = std::move(on_reduced);
+  }
+
   // The stream has no end: no time left is estimated, not even with max_steps.
   void SetEndless();
 
@@ -72,6 +78,7 @@ class Progress final : public RankObserver {
   const std::function<double()> window_auc_;
   const std::function<void(const std::string&)> write_line_;
   const uint64_t generation_;
+  std::function<void(const EvaluationEvent&)> on_reduced_;
 
   mutable Mutex mutex_;
   TrainProgress progress_ GUARDED_BY(mutex_);

@@ -108,6 +108,22 @@ TEST_F(ProgressTest, NanIsNullInALine) {
             "null,\"logloss\":0.5,\"best\":false}");
 }
 
+TEST_F(ProgressTest, AReductionIsInTheLineAndIsToldOf) {
+  std::vector<double> told;
+  progress_.SetReductionSink(
+      [&](const EvaluationEvent& event) { told.push_back(*event.learning_rate_factor); });
+  EvaluationEvent event;
+  event.learning_rate_factor = 1;
+  progress_.OnEvaluation(event);
+  event.learning_rate_factor = .5;
+  event.reduced = true;
+  progress_.OnEvaluation(event);
+  EXPECT_EQ(lines_[1],
+            "{\"event\":\"valid\",\"generation\":1,\"epoch\":0,\"step\":0,\"samples\":0,"
+            "\"best\":false,\"learning_rate_factor\":0.5}");
+  EXPECT_EQ(told, std::vector<double>{.5});
+}
+
 TEST_F(ProgressTest, EachTaskHasItsOwnValuesInALine) {
   EvaluationEvent event;
   event.stream = TEST_STREAM;

@@ -28,6 +28,11 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
           registry->AddCounter("satrap_train_samples_total", "Samples trained, over all ranks")),
       skipped_steps_(registry->AddCounter("satrap_train_skipped_steps_total",
                                           "Steps whose gradients were not finite")),
+      clipped_steps_(registry->AddCounter("satrap_train_clipped_steps_total",
+                                          "Steps whose gradients were above gradient_clip_norm")),
+      gradient_norm_(registry->AddGauge("satrap_train_gradient_norm",
+                                        "Norm of all gradients of the last step before they were "
+                                        "clipped; 0 without gradient_clip_norm")),
       staleness_(registry->AddHistogram("satrap_staleness_parts",
                                         "Pushes of this rank that a lookup may miss",
                                         {0, 1, 2, 3, 4, 6, 8, 16})),
@@ -41,6 +46,10 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
           "Of these, those that were not 0 and became 0 as an F16 on the wire")),
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
       loss_scale_(registry->AddGauge("satrap_loss_scale", "Loss scale of the next step; 0: none")),
+      learning_rate_factor_(registry->AddGauge("satrap_learning_rate_factor",
+                                               "What reductions on a plateau have multiplied the "
+                                               "learning rates by, as of the last validation; 0: "
+                                               "there was none, or the job does not reduce")),
       valid_auc_(registry->AddGauge("satrap_valid_auc", "AUC of the last validation")),
       cuts_begun_(registry->AddCounter("satrap_cuts_begun_total", "Cuts that were begun")),
       cuts_committed_(
@@ -82,6 +91,12 @@ void RankMetrics::OnStep(const StepEvent& event) {
   next_->OnStep(event);
 }
 
+void RankMetrics::OnGradientNorm(double norm, float clip_factor) {
+  gradient_norm_->Set(norm);
+  if (clip_factor < 1) clipped_steps_->Increment();
+  next_->OnGradientNorm(norm, clip_factor);
+}
+
 void RankMetrics::OnCutBegun() {
   cuts_begun_->Increment();
   next_->OnCutBegun();
@@ -112,6 +127,9 @@ void RankMetrics::UpdateAges() {
 
 void RankMetrics::OnEvaluation(const EvaluationEvent& event) {
   if (event.stream == VALID_STREAM && event.values.has_auc()) valid_auc_->Set(event.values.auc());
+  if (event.learning_rate_factor.has_value()) {
+    learning_rate_factor_->Set(*event.learning_rate_factor);
+  }
   next_->OnEvaluation(event);
 }
 

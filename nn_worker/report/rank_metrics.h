@@ -1,4 +1,4 @@
-// The Prometheus metrics of a rank: steps, samples, steps that were not finite, staleness,
+// The Prometheus metrics of a rank: steps, samples, steps that were not finite or were clipped, staleness,
 // gradients that an F16 could not hold, the loss, the AUC of the last validation, and rank 0's of cuts. Called as
 // RankObserver says, and UpdateAges on any thread at any time.
 
@@ -21,6 +21,7 @@ class RankMetrics final : public RankObserver {
 
   void OnPhase(absl::string_view phase) override;
   void OnStep(const StepEvent& event) override;
+  void OnGradientNorm(double norm, float clip_factor) override;
   void OnEvaluation(const EvaluationEvent& event) override;
   void OnCutBegun() override;
   void OnCutPause(double seconds) override;
@@ -35,12 +36,15 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const steps_;
   prometheus::Counter* const samples_;
   prometheus::Counter* const skipped_steps_;
+  prometheus::Counter* const clipped_steps_;
+  prometheus::Gauge* const gradient_norm_;
   prometheus::Histogram* const staleness_;
   prometheus::Counter* const gradient_values_;
   prometheus::Counter* const saturated_values_;
   prometheus::Counter* const underflowed_values_;
   prometheus::Gauge* const loss_;
   prometheus::Gauge* const loss_scale_;
+  prometheus::Gauge* const learning_rate_factor_;
   prometheus::Gauge* const valid_auc_;
   prometheus::Counter* const cuts_begun_;
   prometheus::Counter* const cuts_committed_;

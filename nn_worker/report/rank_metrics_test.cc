@@ -13,6 +13,7 @@ class CountingObserver final : public RankObserver {
  public:
   void OnPhase(absl::string_view) override { ++events; }
   void OnStep(const StepEvent&) override { ++events; }
+  void OnGradientNorm(double, float) override { ++events; }
   void OnEvaluation(const EvaluationEvent&) override { ++events; }
   void OnCutBegun() override { ++events; }
   void OnCutPause(double) override { ++events; }
@@ -37,23 +38,29 @@ TEST(RankMetricsTest, CountsAndHandsOn) {
   metrics.OnStep(step);
   step.finite = false;
   metrics.OnStep(step);
+  metrics.OnGradientNorm(4, .5f);
+  metrics.OnGradientNorm(2, 1);
   EvaluationEvent evaluation;
   evaluation.values.set_auc(.75);
+  evaluation.learning_rate_factor = .5;
   metrics.OnEvaluation(evaluation);
   metrics.OnPhase("saving");
 
-  EXPECT_EQ(next.events, 4);
+  EXPECT_EQ(next.events, 6);
   const std::string text = registry.Text();
   const std::string labels = "{index=\"1\",role=\"nn_worker\"} ";
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_steps_total" + labels + "2")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_samples_total" + labels + "200")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_skipped_steps_total" + labels + "1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_train_clipped_steps_total" + labels + "1")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_train_gradient_norm" + labels + "2")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_loss_scale" + labels + "4096")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_gradient_values_total" + labels + "2000")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_saturated_values_total" + labels + "14")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_underflowed_values_total" + labels + "6")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_train_loss" + labels + "0.5")) << text;
   EXPECT_TRUE(absl::StrContains(text, "satrap_valid_auc" + labels + "0.75")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "satrap_learning_rate_factor" + labels + "0.5")) << text;
 }
 
 TEST(RankMetricsTest, CountsCutsByHowTheyEnd) {

@@ -55,12 +55,12 @@ Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void
   return {dtype, data, static_cast<int64_t>(rows), stride, stride};
 }
 
-// The segments of a feature whose view (of the network's inputs, or of their gradients) is not
-// empty, for all samples of a part.
-std::vector<RowSegment> SegmentsOf(const FeatureLayout& feature, size_t samples,
+// The segments whose view (of the network's inputs, or of their gradients) is not empty, for all samples
+// of a part.
+std::vector<RowSegment> SegmentsOf(const std::vector<SegmentLayout>& layout, size_t samples,
                                    const Network& network, Tensor (Network::*view_of)(int) const) {
   std::vector<RowSegment> segments;
-  for (const SegmentLayout& segment : feature.segments) {
+  for (const SegmentLayout& segment : layout) {
     const Tensor view = (network.*view_of)(segment.input);
     if (view.empty()) continue;
     segments.push_back({static_cast<int64_t>(segment.column), static_cast<int64_t>(segment.width),
@@ -151,6 +151,18 @@ FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Slot& slot, const Tenso
   return result;
 }
 
+FeatureExchange EmbeddingExchange::CandidatesOf(const Slot& slot, const Tensor& rows,
+                                                Tensor (Network::*view_of)(int) const) const {
+  const RowIndices& indices = slot.part.candidates.indices;
+  FeatureExchange result;
+  result.samples = static_cast<int64_t>(indices.samples);
+  result.rows = rows;
+  result.ids =
+      InPayload(slot.part, slot.payload, DType::kU32, indices.rows.data(), 1, indices.rows.size());
+  result.segments = SegmentsOf(layout_.candidate_segments, indices.samples, *network_, view_of);
+  return result;
+}
+
 absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Slot* slot) {
   const PartView& part = slot->part;
   const auto samples = static_cast<int64_t>(part.samples);
@@ -182,12 +194,22 @@ absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Slot* slot) {
     slot->features[f] = IdsOf(f, *slot, of_feature);
     slot->gathers.push_back(slot->features[f]);
     FeatureExchange& gather = slot->gathers.back();
-    gather.segments = SegmentsOf(feature, part.samples, *network_, &Network::input_view);
+    gather.segments = SegmentsOf(feature.segments, part.samples, *network_, &Network::input_view);
     if (feature.length_input < 0) continue;
     const Tensor lengths = network_->input_view(feature.length_input);
     if (!lengths.empty()) gather.lengths = lengths.FirstRows(samples);
   }
+  slot->candidates.clear();
+  if (part.candidates.indices.samples > 0) {
+    const int table = layout_.features[layout_.candidate_feature].table;
+    slot->candidates.push_back(CandidatesOf(*slot, rows[table], &Network::input_view));
+  }
   return absl::OkStatus();
+}
+
+bool EmbeddingExchange::HasCandidates(const Slot& slot, const Sent& sent) const {
+  return !slot.candidates.empty() && sent.by_row &&
+         sent.table == layout_.features[layout_.candidate_feature].table;
 }
 
 // Made on the host from the part's own ids, once for a part, and only for a backend that wants it.
@@ -198,6 +220,7 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
     Inverse& inverse = slot->inverses[i];
     std::vector<absl::Span<const uint32_t>> ids;
     for (const int f : sent_[i].features) ids.push_back(slot->part.features[f].indices.rows);
+    if (HasCandidates(*slot, sent_[i])) ids.push_back(slot->part.candidates.indices.rows);
     InvertIds(ids, slot->part.tables[sent_[i].table].num_rows, &inverse.host);
     const auto hold = [&](const std::vector<uint32_t>& values,
                           HeldValues* held) -> absl::StatusOr<Tensor> {
@@ -233,6 +256,7 @@ absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoi
 void EmbeddingExchange::WriteInputs(int slot) {
   backend_->WaitFor(Lane::kOperations, slots_[slot].copied.get());
   backend_->GatherRows(slots_[slot].gathers);
+  if (!slots_[slot].candidates.empty()) backend_->GatherRows(slots_[slot].candidates);
 }
 
 // `sums` is filled when copied_out_ has happened.
@@ -249,8 +273,12 @@ absl::Status EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Sp
   std::vector<FeatureExchange> features;
   for (const int f : sent.features) {
     features.push_back(slot.features[f]);
-    features.back().segments =
-        SegmentsOf(layout_.features[f], slot.part.samples, *network_, &Network::input_gradient);
+    features.back().segments = SegmentsOf(layout_.features[f].segments, slot.part.samples,
+                                          *network_, &Network::input_gradient);
+  }
+  // Their gradients are added to those of the same rows.
+  if (HasCandidates(slot, sent)) {
+    features.push_back(CandidatesOf(slot, Tensor(), &Network::input_gradient));
   }
   backend_->ScatterGradients(features, slot.inverses[index].on_backend, to);
   backend_->Record(Lane::kOperations, scattered_.get());

@@ -86,8 +86,10 @@ class EmbeddingExchange {
     std::vector<HeldValues> decoded_values;
     std::vector<FeatureExchange> gathers;
     std::vector<FeatureExchange> features;  // as gathers, without segments; by feature
-    std::vector<Inverse> inverses;          // by Sent
-    std::unique_ptr<BackendEvent> copied;   // in
+    // Of the part's candidates, with segments; without any, none.
+    std::vector<FeatureExchange> candidates;
+    std::vector<Inverse> inverses;         // by Sent
+    std::unique_ptr<BackendEvent> copied;  // in
   };
 
   // Calls body(begin, end) for blocks that make up [0, count), on `pool` unless that is null.
@@ -96,6 +98,10 @@ class EmbeddingExchange {
   // The values in f32 where the backend finds them, as rows of `cols`.
   absl::StatusOr<Tensor> RowsOf(const rpc::WireValues& values, size_t cols, size_t index,
                                 ForkJoinPool* pool, Slot* slot);
+  // The part's candidates, with those segments that the network reads.
+  FeatureExchange CandidatesOf(const Slot& slot, const Tensor& rows,
+                               Tensor (Network::*view_of)(int) const) const;
+  bool HasCandidates(const Slot& slot, const Sent& sent) const;
   absl::Status FindRows(ForkJoinPool* pool, Slot* slot);
   absl::Status Invert(Slot* slot);
   // The feature's ids, without segments.

@@ -159,6 +159,26 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     // As an embedding worker does; the trainer must take both forms.
     if (!jagged.one_each) sections.Add(jagged.offsets, rows->mutable_offsets());
   }
+  if (layout_.candidate_feature >= 0) {
+    const auto feature = static_cast<size_t>(layout_.candidate_feature);
+    const int table = layout_.features[feature].table;
+    CandidateRows* rows = input.header.mutable_candidates();
+    std::vector<uint32_t> indices;
+    std::vector<float> log_q, positive_log_q;
+    for (const uint64_t item : candidates) {
+      const auto [at, is_new] = row_of[table].emplace(item, row_of[table].size());
+      if (is_new) plan.keys[table].push_back(item);
+      indices.push_back(at->second);
+      if (layout_.log_q) log_q.push_back(LogQOf(item));
+    }
+    for (const FakeSample& sample : samples) {
+      if (layout_.log_q) positive_log_q.push_back(LogQOf(sample.ids[feature][0]));
+    }
+    rows->set_num_candidates(indices.size());
+    sections.Add(indices, rows->mutable_indices());
+    sections.Add(log_q, rows->mutable_log_q());
+    sections.Add(positive_log_q, rows->mutable_positive_log_q());
+  }
   for (size_t t = 0; t < tables_.size(); ++t) {
     // Tables of which all features are pooled are not in the answer at all, and not in the push
     // either.
@@ -222,7 +242,17 @@ void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
   }
 }
 
-void FakeTables::Apply(float normalizer) {
+double FakeTables::Squares(float normalizer) const {
+  double squares = 0;
+  for (const Table& table : tables_) {
+    for (const auto& [key, row] : table) {
+      for (const double sum : row.gradient) squares += sum / normalizer * sum / normalizer;
+    }
+  }
+  return squares;
+}
+
+void FakeTables::Apply(float normalizer, float clip_factor) {
   for (Table& table : tables_) {
     for (auto& [key, row] : table) {
       // One step for a key, however many parts pushed it, and none for a row that nobody pushed.
@@ -231,7 +261,8 @@ void FakeTables::Apply(float normalizer) {
       for (size_t i = 0; i < row.values.size(); ++i) {
         // The sum is a double, so that the order in which ranks push does not show in the f32
         // result.
-        const float g = static_cast<float>(std::exchange(row.gradient[i], 0) / normalizer);
+        const float g =
+            clip_factor * static_cast<float>(std::exchange(row.gradient[i], 0) / normalizer);
         row.accumulators[i] += g * g;
         row.values[i] -= kLearningRate * g / std::sqrt(row.accumulators[i]);
       }

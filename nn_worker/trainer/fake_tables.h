@@ -37,10 +37,17 @@ class FakeTables {
   PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
                      WireDtype dtype);
 
+  // What MakePart gives a part of a job with candidates: items, and log Q of an item if the layout has it.
+  std::vector<uint64_t> candidates;
+  static float LogQOf(uint64_t item) { return -1 - .25f * static_cast<float>(item % 8); }
+  std::vector<float> ValuesOf(size_t table, uint64_t key) { return RowOf(table, key).values; }
+
   // Adds the gradients of `part` to those of the step. REQUIRES: MakePart made `part`
   void Push(const PartInput& part, const PartGradients& gradients);
-  // Ends the step: Adagrad with the sums divided by `normalizer`.
-  void Apply(float normalizer);
+  // The squares of the step's gradients, summed, when they are divided by `normalizer`.
+  double Squares(float normalizer) const;
+  // Ends the step: Adagrad with the sums divided by `normalizer` and multiplied by `clip_factor`.
+  void Apply(float normalizer, float clip_factor = 1);
 
   // All values, by table and key.
   std::vector<float> Values() const;

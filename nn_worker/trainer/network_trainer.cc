@@ -1,15 +1,19 @@
 #include "nn_worker/trainer/network_trainer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/run_log.h"
+#include "common/numeric/clip_factor.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/metrics/task_metrics.h"
@@ -120,14 +124,21 @@ struct NetworkTrainer::Rep {
   explicit Rep(const NetworkTrainerOptions& options)
       : options(options),
         exchange(options.layout, options.network, options.pool, options.collective),
-        batch(options.layout->tasks, OutputsOf(*options.network), options.layout->labels),
+        batch(options.layout->tasks,
+              options.writes_outputs ? std::vector<int64_t>(options.layout->tasks.size(), 1)
+                                     : OutputsOf(*options.network),
+              options.layout->labels),
         evaluation(*options.layout) {}
 
   void PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool);
   absl::Status PrepareOn(ForkJoinPool* pool, Preparation* part);
   absl::StatusOr<StepResult> Step(uint64_t step, Preparation* part, StepFlags flags);
   absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite);
+  absl::StatusOr<StepEnd> EndStep(double squares);
+  absl::optional<LossScaleState> LossScale() const;
   absl::Status Score(const PartInput& part);
+  // What the network gave for the part, [samples, values of all outputs].
+  std::vector<double> Outputs(size_t samples);
   absl::StatusOr<MetricValues> Merge();
   absl::StatusOr<CutMarked> BeginCut(CutPlan plan, CutEngine::Ended ended);
   absl::StatusOr<bool> AwaitCut();
@@ -145,6 +156,13 @@ struct NetworkTrainer::Rep {
 
   Mutex window_mutex;
   WindowAuc window GUARDED_BY(window_mutex){kWindowSamples};
+
+  // A step that waits for EndStep, as the network takes it.
+  struct HeldStep {
+    DenseStep step;
+    StepTotals totals;
+  };
+  absl::optional<HeldStep> held;
 
   std::shared_ptr<CutWatch> cut;  // rank 0: the one that was begun last
 
@@ -188,7 +206,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   }
   const PartView& view = part != nullptr ? part->view : without_part;
   const PassContext pass =
-      PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view));
+      PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view),
+                            static_cast<int64_t>(view.candidates.indices.samples));
   RETURN_IF_ERROR(network->Forward(static_cast<int64_t>(view.samples), pass));
   RETURN_IF_ERROR(batch.Set(view));
   network->Loss(batch.targets());
@@ -240,6 +259,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kValidation] = flags.validation ? 1 : 0;
   RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
   StepResult result;
+  result.learning_rate_factor = flags.learning_rate_factor;
   result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));
   result.weight = sums[kWeight];
   result.loss = sums[kLoss];
@@ -256,12 +276,30 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   dense.step = static_cast<int64_t>(step);
   dense.global_batch_size = options.global_batch_size;
   dense.learning_rate_factor = result.learning_rate_factor;
-  RETURN_IF_ERROR(options.network->Step(dense, {sums[kSamples], sums[kWeight], sums[kNotFinite]}));
-  if (options.has_loss_scale) {
-    result.loss_scale =
-        LossScaleStateOf(options.network->gradient_scale(), options.global_batch_size);
+  const StepTotals totals = {sums[kSamples], sums[kWeight], sums[kNotFinite]};
+  if (options.gradient_clip_norm > 0 && result.weight > 0 && result.finite) {
+    result.dense_squares = options.network->GradientSquares(dense, totals);
+    held = HeldStep{dense, totals};
+  } else {
+    RETURN_IF_ERROR(options.network->Step(dense, totals));
   }
+  result.loss_scale = LossScale();
   return result;
+}
+
+absl::StatusOr<StepEnd> NetworkTrainer::Rep::EndStep(double squares) {
+  CHECK(held.has_value()) << "no step waits for its end";
+  StepEnd end;
+  end.clip_factor = ClipFactor(options.gradient_clip_norm, squares);
+  RETURN_IF_ERROR(options.network->Step(held->step, held->totals, end.clip_factor));
+  held.reset();
+  end.loss_scale = LossScale();
+  return end;
+}
+
+absl::optional<LossScaleState> NetworkTrainer::Rep::LossScale() const {
+  if (!options.has_loss_scale) return absl::nullopt;
+  return LossScaleStateOf(options.network->gradient_scale(), options.global_batch_size);
 }
 
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
@@ -271,15 +309,32 @@ absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   exchange.WriteInputs(/*slot=*/0);
   RETURN_IF_ERROR(
       options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
+  const PartDescription& description = part.header.part();
+  if (options.writes_outputs) return options.predictions->Add(description, Outputs(view.samples));
   RETURN_IF_ERROR(batch.Set(view));
   for (int t = 0; t < options.network->num_tasks(); ++t) {
     evaluation.Add(t, options.network->ReadLogits(t), batch.targets()[t]);
   }
-  const PartDescription& description = part.header.part();
   if (options.predictions != nullptr && description.id().stream() == TEST_STREAM) {
     return options.predictions->Add(description, evaluation.Predictions());
   }
   return absl::OkStatus();
+}
+
+std::vector<double> NetworkTrainer::Rep::Outputs(size_t samples) {
+  const std::vector<int64_t> widths = OutputsOf(*options.network);
+  const auto all = static_cast<size_t>(std::accumulate(widths.begin(), widths.end(), int64_t{0}));
+  std::vector<double> values(samples * all);
+  size_t column = 0;
+  for (size_t output = 0; output < widths.size(); ++output) {
+    const std::vector<float> read = options.network->ReadLogits(static_cast<int>(output));
+    const auto width = static_cast<size_t>(widths[output]);
+    for (size_t i = 0; i < samples; ++i) {
+      std::copy_n(read.data() + i * width, width, values.data() + i * all + column);
+    }
+    column += width;
+  }
+  return values;
 }
 
 absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
@@ -388,6 +443,13 @@ void NetworkTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part,
     absl::StatusOr<StepResult> result = rep->Step(step, joined.get(), flags);
     rep->stepping.store(false);
     done(std::move(result));
+  });
+}
+
+void NetworkTrainer::EndStep(double squares,
+                             absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) {
+  rep_->thread.Post([rep = rep_.get(), squares, done = std::move(done)]() mutable {
+    done(rep->EndStep(squares));
   });
 }
 

@@ -39,7 +39,8 @@ struct NetworkTrainerOptions {
   size_t max_samples = 0;              // of one part, as the network's
   int64_t global_batch_size = 1;
   bool ordered = false;  // JobConfig.mode is SYNC: the parts of a step are of one global batch
-  bool has_loss_scale = false;  // the job computes in F16
+  bool has_loss_scale = false;   // the job computes in F16
+  float gradient_clip_norm = 0;  // of the job; 0: none
   Network* network = nullptr;
   Collective* collective = nullptr;
   ForkJoinPool* pool = nullptr;             // may be that of the network's backend
@@ -47,6 +48,9 @@ struct NetworkTrainerOptions {
   std::string run_dir;                      // that of the cuts; rank 0 only
   ScoreWindows* scores = nullptr;           // gets every step that counts; may be null
   PredictionWriter* predictions = nullptr;  // of the one test pass; null: none are written
+  // The network was made for outputs (NetworkOptions.outputs), and `predictions` gets their values.
+  // There is no loss and no metric. Not with `predictions` null.
+  bool writes_outputs = false;
 };
 
 class NetworkTrainer final : public StepTrainer {
@@ -66,6 +70,7 @@ class NetworkTrainer final : public StepTrainer {
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;
   void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
+  void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) override;
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
   void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,

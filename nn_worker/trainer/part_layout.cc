@@ -4,9 +4,15 @@
 
 #include "common/base/check.h"
 #include "common/batch/transfer.h"
+#include "common/config/candidates.h"
 #include "common/config/job_config.h"
 
 namespace satrap {
+
+int64_t MaxSamplesOfPart(const JobConfig& job) {
+  const int64_t ranks = job.nn_worker().replicas();
+  return (job.global_batch_size() + ranks - 1) / ranks;
+}
 
 PartLayout MakePartLayout(const JobConfig& job) {
   PartLayout layout;
@@ -51,6 +57,20 @@ PartLayout MakePartLayout(const JobConfig& job) {
     if (feature.pooling != FeatureConfig::NONE) continue;
     feature.length_input = input++;
     layout.inputs.sequences.push_back(feature.name);
+  }
+  layout.inputs.max_samples = MaxSamplesOfPart(job);
+  layout.candidate_feature = CandidateFeatureOf(job);
+  if (layout.candidate_feature < 0) return layout;
+  layout.log_q = job.model().candidates().subtract_log_q();
+  layout.inputs.max_candidates = job.model().candidates().count();
+  if (layout.inputs.max_candidates == 0) return layout;
+  const FeatureLayout& feature = layout.features[layout.candidate_feature];
+  int s = 0;
+  for (const SegmentLayout& segment : feature.segments) {
+    layout.candidate_segments.push_back({input++, segment.column, segment.width});
+    layout.inputs.candidates.push_back({kCandidateInput,
+                                        job.tables(feature.table).segments(s++).name(),
+                                        static_cast<int64_t>(segment.width), 0});
   }
   return layout;
 }

@@ -41,6 +41,10 @@ struct TableLayout {
 struct PartLayout {
   std::vector<TableLayout> tables;      // in the order of JobConfig.tables
   std::vector<FeatureLayout> features;  // in the order of DataConfig.features
+  // Whose items are candidates (ModelConfig.candidates); -1: none.
+  int candidate_feature = -1;
+  std::vector<SegmentLayout> candidate_segments;  // empty if none are drawn
+  bool log_q = false;                             // comes with parts
   size_t numerics = 0;
   GraphInputs inputs;
   size_t labels = 1;  // LABEL columns
@@ -48,6 +52,9 @@ struct PartLayout {
   std::vector<ModelTask> tasks;
   size_t main_task = 0;  // the one that evaluation.task names
 };
+
+// The most samples of a part: a global batch is cut into parts that differ by one sample at most.
+int64_t MaxSamplesOfPart(const JobConfig& job);
 
 // REQUIRES: `job` is validated (common/config/validate_job.h)
 PartLayout MakePartLayout(const JobConfig& job);

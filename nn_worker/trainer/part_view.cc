@@ -1,5 +1,6 @@
 #include "nn_worker/trainer/part_view.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -111,6 +112,56 @@ absl::Status ReadFeature(const PartLayout& layout, const FeatureLayout& feature,
   return CheckRowIndices(indices, view.tables[feature.table].num_rows, field);
 }
 
+absl::Status CheckFinite(absl::Span<const float> values, absl::string_view field) {
+  for (const float value : values) {
+    if (!std::isfinite(value)) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ": not finite"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Candidates come with every part that is trained, and with no other.
+absl::Status ReadCandidates(const PartLayout& layout, const PartInput& input, PartView* view) {
+  const bool expected =
+      layout.candidate_feature >= 0 && input.header.part().id().stream() == TRAIN_STREAM;
+  if (input.header.has_candidates() != expected) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "candidates: ", expected ? "absent from" : "present in", " a part of ",
+        Stream_Name(input.header.part().id().stream()), expected ? "" : " or of a job without"));
+  }
+  if (!expected) return absl::OkStatus();
+  const CandidateRows& rows = input.header.candidates();
+  PartView::Candidates& candidates = view->candidates;
+  const uint64_t most = static_cast<uint64_t>(layout.inputs.max_candidates);
+  if (rows.num_candidates() > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("candidates.num_candidates: ", rows.num_candidates(), ", at most ", most));
+  }
+  candidates.indices.samples = rows.num_candidates();
+  ASSIGN_OR_RETURN(candidates.indices.rows,
+                   rpc::SectionView<uint32_t>(input.payload, rows.indices(), rows.num_candidates(),
+                                              "candidates.indices"));
+  const FeatureLayout& feature = layout.features[layout.candidate_feature];
+  RETURN_IF_ERROR(CheckRowIndices(candidates.indices, view->tables[feature.table].num_rows,
+                                  "candidates.indices"));
+  const RowIndices& own = view->features[layout.candidate_feature].indices;
+  if (!own.offsets.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("features[", feature.name, "].offsets: present, but a sample has one item"));
+  }
+  candidates.positives = own.rows;
+  const size_t known = layout.log_q ? 1 : 0;
+  ASSIGN_OR_RETURN(candidates.log_q,
+                   rpc::SectionView<float>(input.payload, rows.log_q(),
+                                           known * rows.num_candidates(), "candidates.log_q"));
+  ASSIGN_OR_RETURN(candidates.positive_log_q,
+                   rpc::SectionView<float>(input.payload, rows.positive_log_q(),
+                                           known * view->samples, "candidates.positive_log_q"));
+  RETURN_IF_ERROR(CheckFinite(candidates.log_q, "candidates.log_q"));
+  return CheckFinite(candidates.positive_log_q, "candidates.positive_log_q");
+}
+
 }  // namespace
 
 absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
@@ -130,6 +181,7 @@ absl::StatusOr<PartView> ReadPart(const PartLayout& layout, size_t max_samples,
                                 input.header.features(static_cast<int>(f)), input, view,
                                 &view.features[f]));
   }
+  RETURN_IF_ERROR(ReadCandidates(layout, input, &view));
   return view;
 }
 

@@ -28,6 +28,14 @@ struct PartView {
     rpc::WireValues pooled;  // pooled at the worker: [samples, row_values]
   };
 
+  // Of a part of the train stream, with ModelConfig.candidates.
+  struct Candidates {
+    RowIndices indices;                      // one row of the candidate feature's table each
+    absl::Span<const uint32_t> positives;    // [samples]: the row of each sample's own item
+    absl::Span<const float> log_q;           // [candidates]
+    absl::Span<const float> positive_log_q;  // [samples]
+  };
+
   absl::Span<const uint8_t> payload;  // which the others refer to
   size_t samples = 0;
   uint64_t first_sample = 0;  // index in the global batch
@@ -40,6 +48,7 @@ struct PartView {
   absl::Span<const int64_t> times;    // [samples], ms since 1970; empty: not known
   std::vector<Table> tables;          // by index in PartLayout.tables; empty where none are sent
   std::vector<Feature> features;      // by index in PartLayout.features
+  Candidates candidates;              // empty without
 };
 
 // INVALID_ARGUMENT, naming the field, if the answer is not one for this job, has more than

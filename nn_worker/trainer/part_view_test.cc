@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/config/text_format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nn_worker/trainer/fake_tables.h"
 
@@ -115,6 +116,71 @@ TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
               rows->mutable_values()->set_size_bytes(12);
             }).find("row 1 of 1"),
             std::string::npos);
+}
+
+// Candidates are rows of a table, which a feature of one id a sample shares.
+class CandidatePartViewTest : public testing::Test {
+ protected:
+  CandidatePartViewTest() {
+    JobConfig job;
+    EXPECT_TRUE(ParseText(kJob, "job", &job).ok());
+    job.mutable_model()->mutable_candidates()->set_feature("a");
+    job.mutable_model()->mutable_candidates()->set_count(3);
+    layout_ = MakePartLayout(job);
+    FakeTables tables(&layout_);
+    tables.candidates = {7, 2, 9};
+    FakeSample first{{.5f}, {{1}, {3}}, 1, 2, false, -70};
+    FakeSample second{{.25f}, {{2}, {3, 4}}, 0, 1, true, 1777627800500};
+    part_ = tables.MakePart({first, second}, 10, F32);
+  }
+
+  std::string ErrorAfter(std::function<void(NextBatchAnswerHeader*)> change) {
+    PartInput changed = part_;
+    change(&changed.header);
+    return std::string(ReadPart(layout_, 2, changed).status().message());
+  }
+
+  PartLayout layout_;
+  PartInput part_;
+};
+
+TEST_F(CandidatePartViewTest, AreReadWithThePositives) {
+  const auto view = ReadPart(layout_, 2, part_);
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->candidates.positives, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(view->candidates.indices.rows, (std::vector<uint32_t>{2, 1, 3}));
+  EXPECT_EQ(view->candidates.log_q[0], FakeTables::LogQOf(7));
+  EXPECT_EQ(view->candidates.positive_log_q[1], FakeTables::LogQOf(2));
+  EXPECT_EQ(layout_.inputs.candidates.size(), 2u);
+  EXPECT_EQ(layout_.candidate_segments[1].input, 6);
+}
+
+TEST_F(CandidatePartViewTest, WhatDoesNotFitIsRefusedByName) {
+  using Header = NextBatchAnswerHeader;
+  EXPECT_EQ(ErrorAfter([](Header* header) { header->clear_candidates(); }),
+            "candidates: absent from a part of TRAIN_STREAM");
+  EXPECT_EQ(ErrorAfter([](Header* header) {
+              header->mutable_part()->mutable_id()->set_stream(VALID_STREAM);
+            }),
+            "candidates: present in a part of VALID_STREAM or of a job without");
+  EXPECT_EQ(ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(4); }),
+            "candidates.num_candidates: 4, at most 3");
+  EXPECT_THAT(
+      ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(2); }),
+      testing::HasSubstr("candidates.indices"));
+  EXPECT_THAT(ErrorAfter([](Header* header) {
+                header->mutable_candidates()->mutable_log_q()->set_size_bytes(8);
+              }),
+              testing::HasSubstr("candidates.log_q"));
+  EXPECT_THAT(
+      ErrorAfter([](Header* header) { header->mutable_candidates()->clear_positive_log_q(); }),
+      testing::HasSubstr("candidates.positive_log_q"));
+  // The ids of feature "b" as those of "a" have row indices of their own.
+  EXPECT_THAT(ErrorAfter([](Header* header) {
+                header->mutable_tables(0)->set_num_rows(3);
+                header->mutable_tables(0)->mutable_values()->set_size_bytes(36);
+              }),
+              testing::HasSubstr("candidates.indices"));
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // (split, block, index) is the record's position in the data (ProvenanceRange in proto/hot.proto);
 // the test stream is not shuffled, so the order of positions is the order of the file's records.
 //
-// The job says how many tasks there are. Example with one, record 5 of block 0 of split 0 with .25, 40 bytes:
+// With JobConfig.predict_outputs the values of all outputs stand in the place of those of tasks. The
+// reader is told how many there are. Example with one, record 5 of block 0 of split 0 with .25, 40 bytes:
 //   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
 //   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
 
@@ -34,7 +35,7 @@ struct Prediction {
   uint32_t split = 0;
   uint32_t index = 0;
   uint64_t block = 0;
-  absl::InlinedVector<double, 1> values;  // by task
+  absl::InlinedVector<double, 1> values;  // by task, or of all outputs
 };
 
 // Writes the file of one rank. Not thread-safe.

@@ -49,6 +49,8 @@ absl::Status TaskBatch::Set(const PartView& view) {
     }
     targets.weights = view.weights;
     targets.groups = view.groups;
+    targets.candidates = {view.candidates.indices.rows, view.candidates.positives,
+                          view.candidates.log_q, view.candidates.positive_log_q};
     if (task.loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) RETURN_IF_ERROR(CheckClasses(t));
   }
   return absl::OkStatus();

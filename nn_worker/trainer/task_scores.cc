@@ -19,6 +19,9 @@ double PredictionOf(TaskConfig::Loss loss, absl::Span<const float> outputs) {
       return 1 / (1 + std::exp(-static_cast<double>(outputs[0])));
     case TaskConfig::MSE:
     case TaskConfig::BPR:
+    case TaskConfig::SAMPLED_SOFTMAX:
+    case TaskConfig::NCE:
+    case TaskConfig::IN_BATCH_SOFTMAX:
       return outputs[0];
     case TaskConfig::SOFTMAX_CROSS_ENTROPY:
       return static_cast<double>(std::max_element(outputs.begin(), outputs.end()) -

@@ -2,6 +2,8 @@
 
 #include <future>
 
+#include "common/numeric/clip_factor.h"
+
 namespace satrap {
 
 StepResult TrainerRanks::Step(uint64_t step, const std::vector<FakeSample>& batch,
@@ -27,8 +29,27 @@ StepResult TrainerRanks::Step(uint64_t step, const std::vector<FakeSample>& batc
     last = *result;
     if (last.weight > 0 && last.finite) tables_.Push(parts[r], last.gradients);
   }
-  if (last.weight > 0 && last.finite) tables_.Apply(last.normalizer);
+  if (last.weight == 0 || !last.finite) return last;
+  double squares = 0;
+  if (last.dense_squares.has_value()) {
+    squares = *last.dense_squares + tables_.Squares(last.normalizer);
+    EndStep(squares);
+  }
+  tables_.Apply(last.normalizer, last.dense_squares.has_value()
+                                     ? ClipFactor(job_.gradient_clip_norm(), squares)
+                                     : 1);
   return last;
+}
+
+void TrainerRanks::EndStep(double squares) {
+  std::vector<std::future<absl::Status>> ends;
+  for (const auto& trainer : trainers_) {
+    auto promise = std::make_shared<std::promise<absl::Status>>();
+    ends.push_back(promise->get_future());
+    trainer->EndStep(squares,
+                     [promise](absl::StatusOr<StepEnd> end) { promise->set_value(end.status()); });
+  }
+  for (std::future<absl::Status>& end : ends) CHECK_OK(end.get());
 }
 
 MetricValues TrainerRanks::Score(const std::vector<FakeSample>& batch,
@@ -38,7 +59,10 @@ MetricValues TrainerRanks::Score(const std::vector<FakeSample>& batch,
   for (size_t r = 0; r < trainers_.size(); ++r) {
     const std::vector<FakeSample> samples(batch.begin() + begin, batch.begin() + cuts[r]);
     begin = cuts[r];
-    trainers_[r]->Score(tables_.MakePart(samples, 0, F32),
+    PartInput part = tables_.MakePart(samples, 0, F32);
+    part.header.mutable_part()->mutable_id()->set_stream(VALID_STREAM);
+    part.header.clear_candidates();
+    trainers_[r]->Score(std::move(part),
                         [](absl::Status status) { CHECK(status.ok()) << status.ToString(); });
     auto promise = std::make_shared<std::promise<absl::StatusOr<MetricValues>>>();
     results.push_back(promise->get_future());

@@ -61,6 +61,7 @@ class TrainerRanks {
       trainer.max_samples = kTrainerBatch;
       trainer.global_batch_size = global_batch_size;
       trainer.ordered = ordered;
+      trainer.gradient_clip_norm = job.gradient_clip_norm();
       trainer.has_loss_scale = dtype == DType::kF16;
       trainer.network = networks_.back().get();
       trainer.collective = collectives_[r].get();
@@ -80,6 +81,9 @@ class TrainerRanks {
     return tables_.MakePart(samples, first_sample, F32);
   }
 
+  // Of every rank: what Step does if a step waits for it.
+  void EndStep(double squares);
+
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);
 
   std::vector<float> Weights(int rank) {
@@ -95,7 +99,10 @@ class TrainerRanks {
   }
   std::vector<float> TableValues() const { return tables_.Values(); }
   const FakeTables& tables() const { return tables_; }
+  FakeTables* mutable_tables() { return &tables_; }
   NetworkTrainer* trainer(int rank) { return trainers_[rank].get(); }
+  Network* network(int rank) { return networks_[rank].get(); }
+  Collective* collective(int rank) { return collectives_[rank].get(); }
 
  private:
   const JobConfig job_;

@@ -334,14 +334,14 @@ TEST_F(FailureTest, AnOutputThatIsAnInputIsRefusedBeforeAnythingStarts) {
   ASSERT_EQ(
       Satrap({"train", job, "--set", "data_root=" + dir_, "--run_dir", Path("run")}).exit_code, 0);
   const std::string score = WriteFile("score.csv", "1,a\n0,b\n");
-  const CommandEnd over = Satrap({"predict", Path("run"), score, "--output", score});
+  const CommandEnd over = Satrap({"predict", Path("run"), score, "--output_file", score});
   EXPECT_EQ(over.exit_code, 1);
   EXPECT_THAT(over.err, HasSubstr("cannot write " + score + ": it is a data file"));
   EXPECT_EQ(ReadFile(score), "1,a\n0,b\n");
   EXPECT_EQ(ReadFile(job), before);
   EXPECT_EQ(ReadFile(train), rows);
-  const CommandEnd full = Satrap(
-      {"predict", Path("run"), score, "--output", "/dev/full", "--run_dir", Path("prediction")});
+  const CommandEnd full = Satrap({"predict", Path("run"), score, "--output_file", "/dev/full",
+                                  "--run_dir", Path("prediction")});
   EXPECT_EQ(full.exit_code, 1);
   EXPECT_THAT(full.err, HasSubstr("cannot write /dev/full: No space left"));
 }

@@ -251,6 +251,105 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_THAT(end.err, HasSubstr("1 bad records have the line nan"));
 }
 
+// A user likes the items of its own half, so the vectors of the two towers must rank those first.
+TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
+  std::string train, users, items, relevant, seen;
+  for (int i = 0; i < 6000; ++i) {
+    const int user = i % 20;
+    const int item = i / 20 % 30;
+    if (user < 2 && item < 4) continue;  // held out
+    absl::StrAppend(&train, user % 2 == item % 2 ? 1 : 0, ",u", user, ",i", item, "\n");
+    absl::StrAppend(&seen, "u", user, "\ti", item, "\n");
+  }
+  for (int user = 0; user < 20; ++user) absl::StrAppend(&users, "1,u", user, ",i0\n");
+  for (int item = 0; item < 30; ++item) absl::StrAppend(&items, "1,u0,i", item, "\n");
+  WriteFile("train.csv", train);
+  const std::string job = WriteFile("towers.textproto", R"(
+    name: "towers"
+    global_batch_size: 64
+    epochs: 4
+    data {
+      csv { columns { name: "label" kind: LABEL } columns { name: "user" kind: ID } columns { name: "item" kind: ID } }
+      train_files: "train.csv"
+      features { name: "user" table: "ids" }
+      features { name: "item" table: "ids" }
+    }
+    tables { id: 0 name: "ids" segments { name: "embedding" dim: 4 initializer { normal { stddev: 0.5 } }
+                                          optimizer { learning_rate: 0.1 adagrad {} } } }
+    model {
+      layers { name: "user_vector" inputs: "user.embedding" mlp { units: 8 output_units: 3 } }
+      layers { name: "item_vector" inputs: "item.embedding" mlp { units: 8 output_units: 3 } }
+      layers { name: "logit" inputs: [ "user_vector", "item_vector" ] inner_product {} }
+    }
+    nn_worker { replicas: 2 })");
+  Train(job, "run", {"--set", "data_root=" + dir_});
+
+  const CommandEnd unknown = Satrap({"predict", Path("run"), WriteFile("items.csv", items),
+                                     "--output", "item_vectr", "--run_dir", Path("p0")});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.err,
+              HasSubstr("the model has no layer \"item_vectr\"; it has user_vector, "));
+  EXPECT_FALSE(fs::exists(Path("p0"))) << "nothing was started";
+
+  ASSERT_EQ(Satrap({"predict", Path("run"), Path("items.csv"), "--output", "item_vector",
+                    "--output_file", Path("item_vectors"), "--run_dir", Path("p1")})
+                .exit_code,
+            0);
+  const CommandEnd user_vectors =
+      Satrap({"predict", Path("run"), WriteFile("users.csv", users + "broken\n"), "--output",
+              "user_vector", "--run_dir", Path("p2")});
+  ASSERT_EQ(user_vectors.exit_code, 0) << user_vectors.err;
+  EXPECT_THAT(user_vectors.out, ::testing::EndsWith("nan\tnan\tnan\n"));
+  WriteFile("user_vectors", user_vectors.out);
+  // Several outputs of a record stand one after another, and inputs of the model are outputs, too.
+  const CommandEnd both =
+      Satrap({"predict", Path("run"), Path("users.csv"), "--output", "user.embedding", "--output",
+              "user_vector", "--run_dir", Path("p3")});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const std::vector<std::string> first =
+      absl::StrSplit(both.out.substr(0, both.out.find('\n')), '\t');
+  ASSERT_EQ(first.size(), 7u);
+  EXPECT_EQ(first[4] + "\t" + first[5] + "\t" + first[6],
+            user_vectors.out.substr(0, user_vectors.out.find('\n')));
+
+  std::string names;
+  for (int user = 0; user < 20; ++user) absl::StrAppend(&names, "u", user, "\n");
+  WriteFile("user_names", names + "broken\n");
+  names.clear();
+  for (int item = 0; item < 30; ++item) absl::StrAppend(&names, "i", item, "\n");
+  WriteFile("item_names", names);
+  WriteFile("seen", seen);
+  WriteFile("relevant", "u0\ti0\nu0\ti2\nu1\ti1\nu1\ti3\n");
+  const std::vector<std::string> retrieve = {"retrieve",
+                                             Path("user_vectors"),
+                                             Path("item_vectors"),
+                                             "--users",
+                                             Path("user_names"),
+                                             "--items",
+                                             Path("item_names"),
+                                             "--relevant",
+                                             Path("relevant"),
+                                             "--seen",
+                                             Path("seen"),
+                                             "--popularity",
+                                             Path("seen"),
+                                             "--k",
+                                             "2,4"};
+  const CommandEnd table = Satrap(retrieve);
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("2 users with relevant items, 30 items, 3 values a vector\n"));
+  EXPECT_THAT(table.out, HasSubstr("vectors         2   1.00000   1.00000   1.00000   1.00000\n"));
+  EXPECT_THAT(table.out, HasSubstr("popularity      4 "));
+  std::vector<std::string> json = retrieve;
+  json.insert(json.end(), {"--json", "--output_file", Path("top")});
+  const CommandEnd line = Satrap(json);
+  EXPECT_THAT(line.out, HasSubstr(R"({"ranking":"vectors","k":2,"recall":1,)"));
+  EXPECT_THAT(ReadFile(Path("top")), ::testing::MatchesRegex("u0\ti[02]\ti[02]\t(.|\n)*"));
+  const CommandEnd missing = Satrap({"retrieve", Path("user_vectors"), Path("item_vectors")});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("retrieve needs --users FILE"));
+}
+
 TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   const std::string job = WriteJob(20000);
   const Command command =

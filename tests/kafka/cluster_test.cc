@@ -57,9 +57,9 @@ TEST_F(KafkaClusterTest, TheClusterKeepsItsIdOverARestart) {
 }
 
 TEST_F(KafkaClusterTest, PartitionsOfNamedTopicsAndOfAPatternAreSorted) {
-  ASSERT_TRUE(broker_->admin().CreateTopic("clicks", 2).ok());
-  ASSERT_TRUE(broker_->admin().CreateTopic("clicks-bad", 1).ok());
-  ASSERT_TRUE(broker_->admin().CreateTopic("clips", 1).ok());
+  broker_->MakeTopic("clicks", 2);
+  broker_->MakeTopic("clicks-bad", 1);
+  broker_->MakeTopic("clips", 1);
   KafkaConfig config = broker_->Config("clips");
   config.set_topic_pattern("clicks*");
   config.set_dead_letter_topic("clicks-bad");
@@ -79,7 +79,7 @@ TEST_F(KafkaClusterTest, PartitionsOfNamedTopicsAndOfAPatternAreSorted) {
 }
 
 TEST_F(KafkaClusterTest, ATopicThatDoesNotExistIsNamedWithTheNearestOne) {
-  ASSERT_TRUE(broker_->admin().CreateTopic("orders", 1).ok());
+  broker_->MakeTopic("orders", 1);
   const auto unknown = cluster_->Partitions(broker_->Config("order"));
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(unknown.status().message()),

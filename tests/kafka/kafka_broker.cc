@@ -138,7 +138,13 @@ bool KafkaBroker::StartProcess() {
 
 std::string KafkaBroker::NewTopic(int partitions,
                                   const std::map<std::string, std::string>& settings) {
-  const std::string topic = absl::StrCat("topic-", topics_++);
+  std::string topic = absl::StrCat("topic-", topics_++);
+  MakeTopic(topic, partitions, settings);
+  return topic;
+}
+
+void KafkaBroker::MakeTopic(const std::string& topic, int partitions,
+                            const std::map<std::string, std::string>& settings) {
   const absl::Status status = admin_->CreateTopic(topic, partitions, settings);
   CHECK(status.ok()) << status;
   // The controller has confirmed it; the broker itself learns of it a moment later.
@@ -146,7 +152,6 @@ std::string KafkaBroker::NewTopic(int partitions,
   CHECK(cluster.ok()) << cluster.status();
   const int64_t deadline_ms = MonotonicMs() + kStartMs;
   while (!(*cluster)->Partitions(Config(topic)).ok()) CHECK(MonotonicMs() < deadline_ms) << topic;
-  return topic;
 }
 
 void KafkaBroker::Produce(const KafkaPartition& partition, const std::vector<std::string>& values) {

@@ -44,7 +44,10 @@ class KafkaBroker {
   // A configuration that reads `topic` from this broker.
   KafkaConfig Config(const std::string& topic) const;
 
-  // Makes a topic of a name that no other test has, and returns the name.
+  // Makes a topic, and returns when the broker knows it.
+  void MakeTopic(const std::string& topic, int partitions,
+                 const std::map<std::string, std::string>& settings = {});
+  // The same with a name that no other test has, which it returns.
   std::string NewTopic(int partitions, const std::map<std::string, std::string>& settings = {});
   KafkaAdmin& admin() { return *admin_; }
   // Writes messages to one partition, one after another, and waits for the broker.

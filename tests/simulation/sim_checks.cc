@@ -24,6 +24,7 @@ class EndChecks {
     CheckSteps();
     CheckStops();
     CheckValidations();
+    CheckRates();
     CheckSamples();
     CheckRows();
     CheckNothingIsLeft();
@@ -120,6 +121,18 @@ class EndChecks {
     }
     CheckValidationSteps(validations);
     if (observer().tests != 1) Violate("the test set was not scored once");
+  }
+
+  // Each step has the rates that the validations before it have left.
+  void CheckRates() {
+    const std::vector<float>& rates = training().rates();
+    for (size_t step = 0; step < rates.size(); ++step) {
+      const double expected = RateAt(shape(), observer().validations, step);
+      if (rates[step] != expected) {
+        Violate(absl::StrCat("step ", step, " has ", rates[step], " times the learning rates, not ",
+                             expected));
+      }
+    }
   }
 
   void CheckValidationSteps(const std::vector<Validation>& validations) {
@@ -223,11 +236,13 @@ class EndChecks {
     std::map<uint64_t, SimRow> expected = training().tables().content().rows;
     if (shape().ordered) {
       const uint64_t steps = training().counted_steps();
-      const OracleResult whole = TrainOracle(shape(), EndedEarly() ? steps : kNoLimit);
+      const std::vector<Validation>& validations = observer().validations;
+      const OracleResult whole = TrainOracle(shape(), EndedEarly() ? steps : kNoLimit, validations);
       if (whole.steps != steps) {
         Violate(absl::StrCat("the oracle makes ", whole.steps, " steps, not ", steps));
       }
-      expected = training().restored() ? TrainOracle(shape(), world_.saved_step).rows : whole.rows;
+      expected = training().restored() ? TrainOracle(shape(), world_.saved_step, validations).rows
+                                       : whole.rows;
     }
     TablesToCheck tables;
     for (const auto& ps : world_.pss) tables.rows += ps->Stats()[1].rows();

@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -71,6 +72,26 @@ void AddFeature(const std::string& name, const std::string& table, FeatureConfig
   feature->set_transfer(transfer);
 }
 
+// A second task, since one of candidates has no metric. With repeats, so that a row may be two candidates
+// of a part.
+void AddCandidates(const WorldShape& shape, JobConfig* job) {
+  ModelConfig* const model = job->mutable_model();
+  LayerConfig* const head = model->add_layers();
+  head->set_name("next");
+  head->add_inputs("single.embedding");
+  head->mutable_candidate_logits();
+  model->add_tasks()->set_name("click");
+  TaskConfig* const next = model->add_tasks();
+  next->set_name("next");
+  next->set_output("next");
+  next->set_loss(TaskConfig::SAMPLED_SOFTMAX);
+  CandidatesConfig* const candidates = model->mutable_candidates();
+  candidates->set_feature("single");
+  candidates->set_count(shape.candidates);
+  candidates->set_sampler(CandidatesConfig::UNIFORM);
+  candidates->set_unique(false);
+}
+
 }  // namespace
 
 WorldShape WorldShape::Draw(uint64_t seed) {
@@ -116,6 +137,13 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   // new comes after all others, or has a stream of RandomBits for itself, as here and in MakeJob.
   shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
   shape.evaluate_every_seconds = RandomBits(seed, 95) % 8 == 0 ? 0.02 : 0;
+  // A job that reduces its rates without validation data is refused.
+  const bool validates = shape.has_valid && !shape.split_rows[VALID_STREAM].empty();
+  if (validates && RandomBits(seed, 111) % 4 == 0) {
+    shape.plateau_patience = 1 + static_cast<int>(RandomBits(seed, 111) / 4 % 2);
+  }
+  const uint64_t candidates = RandomBits(seed, 103);
+  shape.candidates = candidates % 4 == 0 ? 1 + static_cast<int>(candidates / 4 % 3) : 0;
   if (random.Below(2) == 0) {
     for (auto& optimizer : shape.optimizers) {
       optimizer = static_cast<SparseOptimizerConfig::KindCase>(
@@ -125,6 +153,16 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.gradient_clip_norm = random.Below(2) == 0 ? 0 : 0.75;
     shape.weight_bound = random.Below(4) == 0 ? 1.5 : 0;
   }
+  shape.global = shape.ordered && RandomBits(seed, 107) % 4 == 0;
+  if (shape.global) {
+    for (int i = 0; i < 2; ++i) {
+      if (RandomBits(seed, 107, 4 + i) % 2 == 0) shape.optimizers[i] = SparseOptimizerConfig::kAdam;
+    }
+    shape.dense_l2 = RandomBits(seed, 107, 2) % 2 == 0;
+    if (shape.dense_l2) shape.l2 = 0.0625;
+  }
+  shape.frozen = RandomBits(seed, 107, 3) % 16 == 0;
+  if (shape.ordered && RandomBits(seed, 109) % 3 == 0) shape.step_clip_norm = 1.25;
   return shape;
 }
 
@@ -143,6 +181,10 @@ WorldShape WorldShape::WithOtherReplicas(int life) const {
 
 bool IsFiniteStep(const WorldShape& shape, uint64_t step) {
   return !shape.has_non_finite_steps || RandomBits(shape.seed, step, 78) % 4 != 0;
+}
+
+double DenseSquares(const WorldShape& shape, uint64_t step) {
+  return static_cast<double>(RandomBits(shape.seed, step, 109) % 4);
 }
 
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row) {
@@ -165,6 +207,31 @@ SimSample SampleOfId(const WorldShape& shape, uint64_t id) {
   const auto stream = static_cast<Stream>(id >> (kSplitBits + kRowBits));
   const int split = static_cast<int>((id >> kRowBits) & ((1 << kSplitBits) - 1));
   return MakeSample(shape, stream, split, static_cast<int>(id & ((1 << kRowBits) - 1)));
+}
+
+std::vector<uint64_t> CandidateKeys(const WorldShape& shape, const PartId& part) {
+  formats::DrawnPart of = {part.epoch(), part.lane(), part.seq(), absl::nullopt};
+  if (!shape.ordered) of.part = part.part();
+  std::vector<uint64_t> keys;
+  for (const uint64_t item :
+       formats::UniformCandidates(shape.seed, of, shape.candidates, kTrainIds)) {
+    keys.push_back(SingleKey(item));
+  }
+  return keys;
+}
+
+CandidateList ItemsOf(const WorldShape& shape) {
+  CandidateList list;
+  if (shape.candidates == 0) return list;
+  for (uint64_t item = 0; item < kTrainIds; ++item) {
+    list.ids.push_back(formats::XxHash64OfShortText(absl::StrCat(item)));
+    list.counts.push_back(1);
+  }
+  return list;
+}
+
+double LogQOfItems(const WorldShape& shape) {
+  return std::log(static_cast<double>(shape.candidates) / kTrainIds);
 }
 
 std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch) {
@@ -205,6 +272,7 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.set_mode(shape.ordered ? JobConfig::SYNC : JobConfig::HYBRID);
   job.set_seed(shape.seed);
   job.set_global_batch_size(shape.global_batch_size);
+  job.set_gradient_clip_norm(static_cast<float>(shape.step_clip_norm));
   job.set_epochs(shape.epochs);
   job.set_max_steps(shape.max_steps);
   job.set_lanes(shape.lanes);
@@ -225,11 +293,18 @@ JobConfig MakeJob(const WorldShape& shape) {
   job.mutable_evaluation()->set_at_epoch_end(shape.evaluate_at_epoch_end);
   job.mutable_evaluation()->set_metric(shape.metric);
   job.mutable_evaluation()->set_patience(shape.patience);
+  if (shape.plateau_patience > 0) {
+    ReduceOnPlateau* plateau = job.mutable_evaluation()->mutable_reduce_on_plateau();
+    plateau->set_factor(kPlateauFactor);
+    plateau->set_min_factor(kLeastPlateauFactor);
+    plateau->set_patience(shape.plateau_patience);
+  }
   // Nobody builds it; a job without one is not valid.
   LayerConfig* logit = job.mutable_model()->add_layers();
   logit->set_name("logit");
   logit->add_inputs("numeric");
   logit->mutable_linear();
+  if (shape.candidates > 0) AddCandidates(shape, &job);
   CheckpointConfig* checkpoint = job.mutable_checkpoint();
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
@@ -244,6 +319,8 @@ JobConfig MakeJob(const WorldShape& shape) {
       AddSegment("pushes", kCounterValues, 0, counters)->mutable_optimizer();
   counting->mutable_sgd();
   counting->set_learning_rate(1);
+  // What is not divided by the normalizer is not clipped either, so counters stay whole.
+  if (shape.step_clip_norm > 0) counters->set_normalisation(NONE);
   TableConfig* rows = job.add_tables();
   rows->set_name("rows");
   rows->set_id(1);
@@ -252,9 +329,11 @@ JobConfig MakeJob(const WorldShape& shape) {
   SetOptimizer(shape.optimizers[1],
                AddSegment("linear", kRowValues - kEmbeddingDim, kInitialRowValue, rows)
                    ->mutable_optimizer());
+  if (shape.global) rows->set_semantics(TableConfig::GLOBAL);
+  rows->set_frozen(shape.frozen);
   for (SegmentConfig& segment : *rows->mutable_segments()) {
     segment.set_l2(static_cast<float>(shape.l2));
-    segment.set_l2_mode(SegmentConfig::TOUCHED);
+    segment.set_l2_mode(shape.dense_l2 ? SegmentConfig::DENSE : SegmentConfig::TOUCHED);
     segment.set_gradient_clip_norm(static_cast<float>(shape.gradient_clip_norm));
     segment.set_weight_bound(static_cast<float>(shape.weight_bound));
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/candidates/candidate_list.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
@@ -17,10 +18,7 @@ namespace satrap::simulation {
 struct WorldShape {
   uint64_t seed = 0;
   bool ordered = false;
-  int loaders = 1;
-  int workers = 1;
-  int ps = 1;
-  int ranks = 1;
+  int loaders = 1, workers = 1, ps = 1, ranks = 1;
   int lanes = 1;
   int max_staleness = 1;
   int staleness_warmup_steps = 0;
@@ -40,7 +38,8 @@ struct WorldShape {
   bool has_valid = true;
   bool evaluate_at_epoch_end = true;
   Metric metric = AUC;
-  int patience = 0;  // 0: no early stop
+  int patience = 0;          // 0: no early stop
+  int plateau_patience = 0;  // 0: no reductions of the rates; else they halve, down to a quarter
   // The rank that asks for a stop, and the counted steps after which it does; -1: none.
   int stop_rank = -1;
   int stop_after_steps = 0;
@@ -51,6 +50,12 @@ struct WorldShape {
   double l2 = 0;
   double gradient_clip_norm = 0;
   double weight_bound = 0;
+  // Semantics GLOBAL, only if ordered; then l2 may be of mode DENSE, else it is of mode TOUCHED.
+  bool global = false;
+  bool dense_l2 = false;
+  bool frozen = false;
+  int candidates = 0;         // of a part, of feature "single"; 0: none
+  double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
 
   // Draws a world; `ordered` is drawn too.
   static WorldShape Draw(uint64_t seed);
@@ -73,10 +78,20 @@ inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
 // finite counts and changes no value.
 bool IsFiniteStep(const WorldShape& shape, uint64_t step);
 
+// The squares of the dense gradient of counted step `step`, summed.
+double DenseSquares(const WorldShape& shape, uint64_t step);
+
 // REQUIRES: row < shape.split_rows[stream][split]
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);
 // The sample that MakeSample gave this id.
 SimSample SampleOfId(const WorldShape& shape, uint64_t id);
+// The keys of the candidates of a part of the train stream, in the order of the draws.
+std::vector<uint64_t> CandidateKeys(const WorldShape& shape, const PartId& part);
+// The items that candidates are drawn from, as the engines get them.
+CandidateList ItemsOf(const WorldShape& shape);
+// Log of the expected count of each.
+double LogQOfItems(const WorldShape& shape);
+
 // The rows of a split in the order in which an epoch takes them (sim_formats.h).
 std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uint32_t epoch);
 
@@ -87,7 +102,7 @@ MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t sampl
 // The job of a world, without its files. Tables: 0 "counters", one segment of 2 x kMaxRanks values,
 // all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
 // id, always 0), "single" and "several" (of table "rows"). Counters have SGD with learning rate 1,
-// rows what the shape says.
+// and no normalisation if steps are clipped; rows have what the shape says.
 JobConfig MakeJob(const WorldShape& shape);
 
 inline constexpr int kMaxRanks = 3;  // of any world; a world's lives may have different numbers
@@ -99,6 +114,9 @@ inline constexpr double kInitialRowValue = 1;
 // Large, so that rounding of a gradient near zero stays small in the step that it makes.
 inline constexpr double kEpsilon = 0.5;
 inline constexpr double kInitialAccumulator = 0.25;
+// Powers of two, as all that rates are multiplied by.
+inline constexpr double kPlateauFactor = 0.5;
+inline constexpr double kLeastPlateauFactor = 0.25;
 inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
   return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
 }
@@ -116,6 +134,12 @@ uint64_t CounterKey();
 // pooled). Small integers and powers of two: sums do not depend on their order while values stay
 // small.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
+// The gradient of candidate number `candidate` of the part, whose row has `value`, for a sample: beside
+// those of its two features.
+inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
+                               double value) {
+  return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);
+}
 
 // How strongly a gradient depends on the value it was computed from: in ordered worlds the oracle
 // knows that value.

@@ -23,7 +23,10 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
     }
   }
   if (shape.l2 > 0) kinds.push_back("with L2");
+  if (shape.global) kinds.push_back("with every row stepped in every step");
+  if (shape.frozen) kinds.push_back("with frozen rows");
   if (shape.gradient_clip_norm > 0) kinds.push_back("with gradient clipping");
+  if (shape.step_clip_norm > 0) kinds.push_back("with clipping of whole steps");
   if (result.validations > 1) kinds.push_back("validated more than once");
   if (result.non_finite_steps > 0) kinds.push_back("with steps that were not finite");
   if (shape.max_steps > 0) kinds.push_back("with max_steps");
@@ -77,14 +80,18 @@ std::string Describe(const WorldShape& shape) {
       ", evaluation every ", shape.evaluate_every_steps, " steps",
       shape.evaluate_every_seconds > 0 ? " and by the clock" : "",
       shape.evaluate_at_epoch_end ? " and epoch ends" : "",
-      shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience, ", ",
-      shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,
+      shape.has_valid ? "" : " without a validation set", ", patience ", shape.patience,
+      shape.plateau_patience == 0 ? ""
+                                  : absl::StrCat(", rates halve after ", shape.plateau_patience),
+      ", ", shape.has_non_finite_steps ? "not all finite, " : "", "max_steps ", shape.max_steps,
       shape.stop_rank < 0 ? ""
                           : absl::StrCat(", rank ", shape.stop_rank, " stops after ",
                                          shape.stop_after_steps, " steps"),
       ", shuffle_rows ", shape.shuffle_rows, ", ", shape.parse_threads, " parsing, optimizers ",
-      NameOf(shape.optimizers[0]), " and ", NameOf(shape.optimizers[1]), ", l2 ", shape.l2,
-      ", clip ", shape.gradient_clip_norm, ", bound ", shape.weight_bound, ", splits", splits);
+      NameOf(shape.optimizers[0]), " and ", NameOf(shape.optimizers[1]),
+      shape.global ? " in every row" : "", shape.frozen ? ", frozen" : "",
+      shape.dense_l2 ? ", dense l2 " : ", l2 ", shape.l2, ", clip ", shape.gradient_clip_norm,
+      ", of steps ", shape.step_clip_norm, ", bound ", shape.weight_bound, ", splits", splits);
 }
 
 }  // namespace satrap::simulation

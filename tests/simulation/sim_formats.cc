@@ -84,4 +84,21 @@ std::vector<uint32_t> ShuffledRows(uint64_t seed, uint32_t epoch, uint32_t split
   return order;
 }
 
+std::vector<uint64_t> UniformCandidates(uint64_t seed, const DrawnPart& of, int count,
+                                        uint64_t classes) {
+  const uint64_t of_candidates = Mix(seed ^ 0x43414e4449444154);  // "CANDIDAT"
+  uint64_t counter = Mix(of.epoch);
+  counter = Mix(counter ^ of.lane);
+  counter = Mix(counter ^ of.seq);
+  if (of.part.has_value()) counter = Mix(counter ^ *of.part);
+  std::vector<uint64_t> drawn;
+  for (int draw = 0; draw < count; ++draw) {
+    // floor(bits * classes / 2^64), by halves of 32 bits. There are few classes.
+    const uint64_t bits = CounterBits(of_candidates, counter, draw);
+    const uint64_t low = (bits & 0xffffffff) * classes;
+    drawn.push_back(((bits >> 32) * classes + (low >> 32)) >> 32);
+  }
+  return drawn;
+}
+
 }  // namespace satrap::simulation::formats

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
+
 namespace satrap::simulation::formats {
 
 // XXH64 with seed 0. REQUIRES: text.size() < 32, which ids and id spaces of a world are
@@ -28,6 +30,16 @@ inline constexpr uint64_t kRowsOfUnshuffledBlock = 8192;
 // The rows 0 .. rows - 1 of a block of the train stream in the order in which an epoch takes them.
 std::vector<uint32_t> ShuffledRows(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t block,
                                    uint32_t rows);
+
+// The candidates of a part, drawn uniformly from classes 0 .. classes - 1, repeats included. `part` is
+// absent where all parts of a batch have the same.
+struct DrawnPart {
+  uint32_t epoch = 0, lane = 0;
+  uint64_t seq = 0;
+  absl::optional<uint32_t> part;
+};
+std::vector<uint64_t> UniformCandidates(uint64_t seed, const DrawnPart& of, int count,
+                                        uint64_t classes);
 
 }  // namespace satrap::simulation::formats
 

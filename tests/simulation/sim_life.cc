@@ -170,6 +170,7 @@ void Life::MakeWorker(int i) {
   options.position =
       planting_.PositionOf(EMBEDDING_WORKER, crew_.SeatOf(EMBEDDING_WORKER, i).begin.position());
   options.kill_points = crew_.SeatOf(EMBEDDING_WORKER, i).kill_points.get();
+  options.candidates = ItemsOf(shape_);
   if (planting_.plant() == Plant::kCapacityPerWorker) {
     options.ordered_capacity = StreamQueue::CapacityScope::kStream;
   }

@@ -12,11 +12,26 @@ double ValueOf(const OracleResult& result, uint64_t key, int d) {
   return row == result.rows.end() ? kInitialRowValue : row->second.values[d];
 }
 
-void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, OracleResult* result) {
+// Larger is better, whichever the metric.
+double ValueOf(const WorldShape& shape, const MetricValues& values) {
+  return shape.metric == AUC ? values.auc() : -values.logloss();
+}
+
+void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch,
+                const PartId& id_of_batch, const std::vector<Validation>& validations,
+                OracleResult* result) {
   double weight = 0;
   std::map<uint64_t, RowGradient> gradients;
+  const std::vector<uint64_t> candidates = CandidateKeys(shape, id_of_batch);
+  for (const uint64_t key : candidates) gradients[key];
   for (const uint64_t id : batch) {
     const SimSample sample = SampleOfId(shape, id);
+    for (size_t j = 0; j < candidates.size(); ++j) {
+      for (int d = 0; d < kRowValues; ++d) {
+        gradients[candidates[j]][d] +=
+            CandidateGradient(sample, j, d, PullOf(shape), ValueOf(*result, candidates[j], d));
+      }
+    }
     weight += sample.weight;
     std::vector<uint64_t> several;
     for (const uint64_t value : sample.several) several.push_back(SeveralKey(value));
@@ -35,9 +50,8 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch, Ora
   const auto step = static_cast<int64_t>(result->steps++);
   if (!IsFiniteStep(shape, step)) return;
   const double normalizer = NormalizerOf(shape, weight, batch.size());
-  for (const auto& [key, gradient] : gradients) {
-    result->rows[key].Step(shape, {gradient, normalizer, /*share=*/1, step});
-  }
+  const double rate = RateAt(shape, validations, static_cast<uint64_t>(step));
+  StepTable(shape, gradients, {normalizer, step, rate}, &result->rows);
 }
 
 }  // namespace
@@ -56,7 +70,28 @@ std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int la
   return batches;
 }
 
-OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps) {
+double RateAt(const WorldShape& shape, const std::vector<Validation>& validations, uint64_t step) {
+  double rate = 1;
+  if (shape.plateau_patience == 0) return rate;
+  absl::optional<double> best;
+  int worse_in_a_row = 0;
+  for (const Validation& validation : validations) {
+    if (validation.step > step) break;
+    const double value = ValueOf(shape, validation.values);
+    const bool known = validation.values.samples() > 0 && !std::isnan(value);
+    if (known && (!best.has_value() || value > *best)) {
+      best = value;
+      worse_in_a_row = 0;
+    } else if (++worse_in_a_row >= shape.plateau_patience && rate > kLeastPlateauFactor) {
+      rate *= kPlateauFactor;
+      worse_in_a_row = 0;
+    }
+  }
+  return rate;
+}
+
+OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps,
+                         const std::vector<Validation>& validations) {
   OracleResult result;
   for (int epoch = 0; epoch < shape.epochs; ++epoch) {
     std::vector<std::vector<std::vector<uint64_t>>> lanes;
@@ -68,7 +103,12 @@ OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps) {
     for (size_t seq = 0; seq < longest; ++seq) {
       for (const auto& lane : lanes) {
         if (result.steps == max_steps) return result;
-        if (seq < lane.size()) TrainBatch(shape, lane[seq], &result);
+        if (seq >= lane.size()) continue;
+        PartId id;
+        id.set_epoch(static_cast<uint32_t>(epoch));
+        id.set_lane(static_cast<uint32_t>(&lane - lanes.data()));
+        id.set_seq(seq);
+        TrainBatch(shape, lane[seq], id, validations, &result);
       }
     }
     result.epoch_ends.push_back(result.steps);
@@ -84,8 +124,7 @@ ValidationVerdict JudgeValidations(const WorldShape& shape,
   int worse_in_a_row = 0;
   for (size_t i = 0; i < validations.size(); ++i) {
     const MetricValues& values = validations[i].values;
-    // Larger is better, whichever the metric.
-    const double value = shape.metric == AUC ? values.auc() : -values.logloss();
+    const double value = ValueOf(shape, values);
     const bool known = values.samples() > 0 && !std::isnan(value);
     if (known && (!verdict.best.has_value() || value > best)) {
       best = value;

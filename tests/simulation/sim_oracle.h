@@ -27,14 +27,19 @@ struct OracleResult {
 // be empty.
 std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane, uint32_t epoch);
 
-// Trains until the data or `max_steps` counted steps have ended. REQUIRES: shape.ordered
-OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps);
-
 // A validation: its metrics, and the counted steps before it.
 struct Validation {
   uint64_t step = 0;
   MetricValues values;
 };
+
+// What these validations multiply the learning rates of counted step `step` (from 0) by.
+double RateAt(const WorldShape& shape, const std::vector<Validation>& validations, uint64_t step);
+
+// Trains until the data or `max_steps` counted steps have ended, with the rates that `validations`
+// leave. REQUIRES: shape.ordered
+OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps,
+                         const std::vector<Validation>& validations = {});
 
 struct ValidationVerdict {
   uint64_t best_step = 0;                // of the saved model; without a best one, the last step

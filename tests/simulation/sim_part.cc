@@ -1,6 +1,8 @@
 #include "tests/simulation/sim_part.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,7 +61,53 @@ void CheckProvenance(const WorldShape& shape, const SimPart& part,
   }
 }
 
+// Candidates come with every part that is trained, and with no other; one that is a sample's own item is
+// the same row.
+void ReadCandidates(const WorldShape& shape, const PartInput& input,
+                    const std::function<void(std::string)>& violated, SimPart* part) {
+  const NextBatchAnswerHeader& header = input.header;
+  const bool expected = shape.candidates > 0 && header.part().id().stream() == TRAIN_STREAM;
+  if (header.has_candidates() != expected) {
+    violated(absl::StrCat("a part has ", expected ? "no " : "",
+                          "candidates: ", header.part().ShortDebugString()));
+  }
+  if (!header.has_candidates() || !expected) return;
+  const CandidateRows& rows = header.candidates();
+  part->candidate_keys = CandidateKeys(shape, header.part().id());
+  part->candidates = Copy<uint32_t>(input.payload, rows.indices(), rows.num_candidates());
+  if (part->candidates.size() != part->candidate_keys.size()) {
+    violated(absl::StrCat("a part has ", rows.num_candidates(), " candidates"));
+    part->candidate_keys.clear();
+    part->candidates.clear();
+    return;
+  }
+  std::map<uint64_t, uint32_t> row_of;
+  const auto check = [&](uint64_t key, uint32_t row) {
+    if (row_of.emplace(key, row).first->second != row) violated("an item has two rows in a part");
+  };
+  for (size_t s = 0; s < part->samples.size(); ++s) {
+    check(SingleKey(part->samples[s].single), part->indices[kSingle][s]);
+  }
+  for (size_t j = 0; j < part->candidates.size(); ++j) {
+    check(part->candidate_keys[j], part->candidates[j]);
+  }
+  std::vector<float> log_q =
+      Copy<float>(input.payload, rows.positive_log_q(), part->samples.size());
+  const std::vector<float> of_candidates =
+      Copy<float>(input.payload, rows.log_q(), rows.num_candidates());
+  log_q.insert(log_q.end(), of_candidates.begin(), of_candidates.end());
+  for (const float value : log_q) {
+    if (std::abs(value - LogQOfItems(shape)) > 1e-5) {
+      violated(absl::StrCat("an item has log Q ", value));
+    }
+  }
+}
+
 }  // namespace
+
+float SimPart::CandidateValue(size_t candidate, int d) const {
+  return rows_of_table[1][candidates[candidate] * kRowValues + d];
+}
 
 std::vector<uint64_t> KeysOf(const SimSample& sample, int feature) {
   if (feature == kSingle) return {SingleKey(sample.single)};
@@ -115,21 +163,25 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
     part.offsets.push_back(std::move(offsets));
     part.pooled.push_back(std::move(pooled));
   }
+  ReadCandidates(shape, input, violated, &part);
   return part;
 }
 
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float normalizer) {
+                            const PartInput& input, const SimPart& part, const StepOfRows& step) {
   const NextBatchAnswerHeader& header = input.header;
   const size_t samples = part.samples.size();
   std::vector<std::vector<float>> row_gradients;
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // SGD with learning rate 1 turns the normalised gradient -n into + n.
+    // SGD with learning rate 1 turns the normalised gradient -n into + n, or one that is taken as it
+    // is (MakeJob).
+    const double divisor = shape.step_clip_norm > 0 ? 1 : step.normalizer;
+    const auto one = static_cast<float>(divisor / step.rate);
     float* counter = &row_gradients[0][part.indices[kCounter][0] * kCounterValues];
-    counter[rank] = -normalizer;
-    counter[kMaxRanks + rank] = -normalizer * static_cast<float>(push);
+    counter[rank] = -one;
+    counter[kMaxRanks + rank] = -one * static_cast<float>(push);
   }
   for (int f = kSingle; f <= kSeveral; ++f) {
     const bool rows_feature = !header.features(f).has_pooled();
@@ -145,6 +197,14 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
         for (uint32_t i = part.offsets[f][s]; i < part.offsets[f][s + 1]; ++i) {
           row_gradients[1][part.indices[f][i] * kRowValues + d] += gradient;
         }
+      }
+    }
+  }
+  for (size_t j = 0; j < part.candidates.size(); ++j) {
+    for (const SimSample& sample : part.samples) {
+      for (int d = 0; d < kRowValues; ++d) {
+        row_gradients[1][part.candidates[j] * kRowValues + d] +=
+            CandidateGradient(sample, j, d, PullOf(shape), part.CandidateValue(j, d));
       }
     }
   }

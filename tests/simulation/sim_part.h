@@ -13,6 +13,7 @@
 
 #include "nn_worker/rank/part_messages.h"
 #include "tests/simulation/sim_data.h"
+#include "tests/simulation/sim_row.h"
 
 namespace satrap::simulation {
 
@@ -26,6 +27,10 @@ struct SimPart {
   std::vector<std::vector<uint32_t>> indices;     // by feature; empty if pooled
   std::vector<std::vector<uint32_t>> offsets;     // by feature
   std::vector<std::vector<float>> pooled;         // by feature [samples, values of a row]
+  std::vector<uint64_t> candidate_keys;           // of a train part of a world with candidates
+  std::vector<uint32_t> candidates;               // their rows in table "rows"
+
+  float CandidateValue(size_t candidate, int d) const;
 };
 
 // Keys of a sample's feature kSingle or kSeveral.
@@ -37,9 +42,9 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 
 // The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
 // the counter row and `push` to value kMaxRanks + rank, so that a Lookup shows which pushes it saw.
-// `normalizer` is the step's.
+// Of a part that is trained in `step`.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
-                            const PartInput& input, const SimPart& part, float normalizer);
+                            const PartInput& input, const SimPart& part, const StepOfRows& step);
 
 }  // namespace satrap::simulation
 

@@ -49,8 +49,15 @@ JobConfig Planting::JobOf(Role role, const JobConfig& job) const {
     changed.mutable_embedding_ps()->set_replicas(WorldShape::Draw(shape_.seed).ps);
   }
   for (TableConfig& table : *changed.mutable_tables()) {
+    if (plant_ == Plant::kThawed) table.clear_frozen();
+    if (plant_ == Plant::kSweepForgotten) table.clear_semantics();
     for (SegmentConfig& segment : *table.mutable_segments()) {
       if (plant_ == Plant::kL2Forgotten) segment.clear_l2();
+      if (plant_ == Plant::kSweepForgotten && segment.l2_mode() == SegmentConfig::DENSE) {
+        // It would not be valid. Rows without L2 have the same layout.
+        segment.clear_l2_mode();
+        segment.clear_l2();
+      }
       if (plant_ == Plant::kClipForgotten) segment.clear_gradient_clip_norm();
       if (plant_ == Plant::kBoundForgotten) segment.clear_weight_bound();
       if (plant_ != Plant::kOtherState) continue;
@@ -90,7 +97,14 @@ rpc::Handler* Planting::BeforePs(int ps, rpc::Handler* engine, FileSystem* disk)
   const bool is_last = ps + 1 == shape_.ps;
   switch (plant_) {
     case Plant::kUpdateAnsweredEarly:
-      return Keep(NewEarlyUpdateAnswers(engine, loop_));
+      return Keep(NewEarlyAnswers(engine, rpc::kUpdate, loop_));
+    case Plant::kApplyStepAnsweredEarly:
+      return Keep(NewEarlyAnswers(engine, rpc::kApplyStep, loop_));
+    case Plant::kClipFactorLostAtOne:
+      return is_last ? Keep(NewEditor<ApplyStepHeader>(
+                           engine, rpc::kApplyStep,
+                           [](ApplyStepHeader* header) { header->set_clip_factor(1); }))
+                     : engine;
     case Plant::kUpdatesLostAtOne:
       return is_last ? Keep(NewSwallower(engine, rpc::kUpdate)) : engine;
     case Plant::kOtherWeightAtOne:
@@ -136,6 +150,10 @@ rpc::Handler* Planting::BeforeWorker(rpc::Handler* engine) {
       return Keep(NewEditor<PushGradientsHeader>(
           engine, rpc::kPushGradients,
           [](PushGradientsHeader* header) { header->mutable_step()->set_finite(true); }));
+    case Plant::kDenseSquaresLost:
+      return Keep(NewEditor<PushGradientsHeader>(
+          engine, rpc::kPushGradients,
+          [](PushGradientsHeader* header) { header->mutable_step()->clear_dense_squares(); }));
     case Plant::kForgetfulPuts:
       return Keep(NewForgetfulWindow(engine, rpc::kPutBatch));
     case Plant::kForgetfulRequests:
@@ -197,6 +215,9 @@ void Planting::ChangeOptions(RankOptions* options) const {
   const bool is_last = options->rank + 1 == shape_.ranks;
   if (plant_ == Plant::kEndsLate && is_last && options->max_steps > 0) ++options->max_steps;
   if (plant_ == Plant::kNoPatienceAtOne && is_last) options->evaluation.clear_patience();
+  if (plant_ == Plant::kNoPlateauAtOne && is_last) {
+    options->evaluation.clear_reduce_on_plateau();
+  }
   if (plant_ == Plant::kPermitTooMany) ++options->max_staleness;
   if (plant_ == Plant::kNoWarmup) options->staleness_warmup_steps = 0;
   // As SourcesOf does for the loaders; with one of the two alone the world would only stand still.

@@ -37,6 +37,7 @@ void EditCall(const rpc::Method& method, rpc::Message* request,
   if (method == rpc::kPushGradients) EditCallOf<PushGradientsHeader>(request, edit);
   if (method == rpc::kAck) EditCallOf<AckHeader>(request, edit);
   if (method == rpc::kUpdate) EditCallOf<UpdateHeader>(request, edit);
+  if (method == rpc::kApplyStep) EditCallOf<ApplyStepHeader>(request, edit);
   if (method == kLeaseSplitMethod) EditCallOf<LeaseSplitRequest>(request, edit);
 }
 
@@ -105,12 +106,13 @@ class Swallower final : public rpc::Handler {
   const rpc::Method method_;
 };
 
-class EarlyUpdateAnswers final : public rpc::Handler {
+class EarlyAnswers final : public rpc::Handler {
  public:
-  EarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop) : ps_(ps), loop_(loop) {}
+  EarlyAnswers(rpc::Handler* ps, const rpc::Method& method, SimLoop* loop)
+      : ps_(ps), method_(method), loop_(loop) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
-    if (!(method == rpc::kUpdate)) {
+    if (!(method == method_)) {
       ps_->Handle(method, std::move(request), std::move(respond));
       return;
     }
@@ -120,7 +122,7 @@ class EarlyUpdateAnswers final : public rpc::Handler {
       // The sender believes it answered and closes its number, but it must still run.
       call->set_oldest_open(1);
     });
-    // Only the first attempt is passed on, so that the Update is late and not also doubled.
+    // Only the first attempt is passed on, so that the call is late and not also doubled.
     respond(DoneMessage());
     if (!is_new) return;
     loop_->PostAfter(static_cast<int64_t>(loop_->random()->Below(20000)),
@@ -131,6 +133,7 @@ class EarlyUpdateAnswers final : public rpc::Handler {
 
  private:
   rpc::Handler* const ps_;
+  const rpc::Method method_;
   SimLoop* const loop_;
   std::set<std::pair<uint32_t, uint64_t>> seen_;
 };
@@ -399,8 +402,9 @@ std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Meth
   return std::make_unique<Swallower>(engine, method);
 }
 
-std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop) {
-  return std::make_unique<EarlyUpdateAnswers>(ps, loop);
+std::unique_ptr<rpc::Handler> NewEarlyAnswers(rpc::Handler* ps, const rpc::Method& method,
+                                              SimLoop* loop) {
+  return std::make_unique<EarlyAnswers>(ps, method, loop);
 }
 
 std::unique_ptr<rpc::Handler> NewRowCreatingLookup(rpc::Handler* ps, int ranks) {

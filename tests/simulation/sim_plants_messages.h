@@ -64,8 +64,10 @@ std::unique_ptr<rpc::Handler> NewClosedCallsRun(rpc::Handler* engine);
 // Answers the calls of `method` with DONE and does nothing.
 std::unique_ptr<rpc::Handler> NewSwallower(rpc::Handler* engine, const rpc::Method& method);
 
-// Answers Updates at once; the PS gets them up to 20 ms later.
-std::unique_ptr<rpc::Handler> NewEarlyUpdateAnswers(rpc::Handler* ps, SimLoop* loop);
+// Answers the calls of `method`, which ranks have numbered, at once; the PS gets them up to 20 ms
+// later.
+std::unique_ptr<rpc::Handler> NewEarlyAnswers(rpc::Handler* ps, const rpc::Method& method,
+                                              SimLoop* loop);
 
 // After a Lookup, updates its keys of table "rows" with zeros, which creates their rows. Unordered
 // worlds only.

@@ -58,6 +58,10 @@ class PlantedTrainer final : public StepTrainer {
     trainer_->Score(std::move(part), std::move(done));
   }
 
+  void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) override {
+    trainer_->EndStep(squares, std::move(done));
+  }
+
   void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override {
     trainer_->MergeEvaluation(
         [this, done = std::move(done)](absl::StatusOr<MetricValues> values) mutable {

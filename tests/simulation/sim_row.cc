@@ -11,6 +11,11 @@ namespace {
 constexpr double kBeta1 = 0.9;  // the defaults of proto/table.proto
 constexpr double kBeta2 = 0.999;
 
+struct Values {
+  int begin, end;
+};
+constexpr Values kSegments[] = {{0, kEmbeddingDim}, {kEmbeddingDim, kRowValues}};
+
 }  // namespace
 
 SimRow::SimRow() {
@@ -18,24 +23,31 @@ SimRow::SimRow() {
   accumulator.fill(kInitialAccumulator);
 }
 
-void SimRow::Step(const WorldShape& shape, const Pull& pull) {
-  ++steps;
-  const bool first_of_step = pull.step > l2_step;
-  if (first_of_step) l2_step = pull.step;
+RowGradient SimRow::Gradient(const WorldShape& shape, const Pull& pull) const {
+  const double l2 = shape.dense_l2 || (pull.held && pull.step > l2_step) ? shape.l2 : 0;
   RowGradient gradient;
   for (int d = 0; d < kRowValues; ++d) {
-    gradient[d] = pull.sum[d] / pull.normalizer + (first_of_step ? shape.l2 * values[d] : 0);
+    gradient[d] = pull.sum[d] / pull.normalizer + l2 * values[d];
   }
-  for (int segment = 0; segment < 2; ++segment) {
-    const int begin = segment == 0 ? 0 : kEmbeddingDim;
-    const int end = segment == 0 ? kEmbeddingDim : kRowValues;
-    const double rate = LearningRateOf(shape.optimizers[segment]);
+  for (const auto& [begin, end] : kSegments) {
     double squares = 0;
     for (int d = begin; d < end; ++d) squares += gradient[d] * gradient[d];
     const double clip = shape.gradient_clip_norm * pull.share;
     if (shape.gradient_clip_norm > 0 && squares > clip * clip) {
       for (int d = begin; d < end; ++d) gradient[d] *= clip / std::sqrt(squares);
     }
+  }
+  return gradient;
+}
+
+void SimRow::Step(const WorldShape& shape, const Pull& pull) {
+  ++steps;
+  RowGradient gradient = Gradient(shape, pull);
+  for (double& g : gradient) g *= pull.clip_factor;
+  if (pull.held) l2_step = std::max(l2_step, pull.step);
+  for (int segment = 0; segment < 2; ++segment) {
+    const auto [begin, end] = kSegments[segment];
+    const double rate = pull.rate * LearningRateOf(shape.optimizers[segment]);
     if (shape.optimizers[segment] == SparseOptimizerConfig::kRowwiseAdagrad) {
       for (int d = begin; d < end; ++d) {
         accumulator[begin] += gradient[d] * gradient[d] / (end - begin);
@@ -68,6 +80,38 @@ void SimRow::Step(const WorldShape& shape, const Pull& pull) {
   if (shape.weight_bound > 0) {
     for (double& value : values) value = std::clamp(value, -shape.weight_bound, shape.weight_bound);
   }
+}
+
+double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,
+                 const StepOfRows& step, std::map<uint64_t, SimRow>* rows) {
+  double squares = DenseSquares(shape, static_cast<uint64_t>(step.step));
+  for (const auto& [key, sum] : sums) {
+    const auto [at, created] = rows->try_emplace(key);
+    // As if it had been there from the beginning.
+    if (created && shape.global) at->second.steps = static_cast<int>(step.step);
+  }
+  if (shape.frozen) return squares;
+  std::map<uint64_t, SimRow::Pull> pulls;
+  for (const auto& [key, row] : *rows) {
+    const auto held = sums.find(key);
+    const bool is_held = held != sums.end();
+    if (!is_held && !shape.global) continue;
+    const SimRow::Pull pull = {is_held ? held->second : RowGradient{},
+                               step.normalizer,
+                               /*share=*/1,
+                               step.step,
+                               is_held,
+                               step.rate};
+    for (const double g : row.Gradient(shape, pull)) squares += g * g;
+    pulls.emplace(key, pull);
+  }
+  const double norm = std::sqrt(squares);
+  const bool clips = shape.step_clip_norm > 0 && norm > shape.step_clip_norm;
+  for (auto& [key, pull] : pulls) {
+    if (clips) pull.clip_factor = shape.step_clip_norm / norm;
+    rows->at(key).Step(shape, pull);
+  }
+  return squares;
 }
 
 }  // namespace satrap::simulation

@@ -40,6 +40,67 @@ TEST(SimRowTest, AddsL2OnceAStepAndGivesAPartItsShareOfTheClipNorm) {
   EXPECT_NEAR(row.values[0], 0.75, kExact) << "late";
 }
 
+TEST(SimRowTest, StepsRowsThatNoSampleHoldsOnlyIfEveryRowSteps) {
+  WorldShape shape;
+  shape.l2 = 0.5;
+  std::map<uint64_t, SimRow> rows;
+  StepTable(shape, {{1, {0, 0, 0}}}, {1, 0}, &rows);
+  EXPECT_NEAR(rows[1].values[0], 0.75, kExact);
+  StepTable(shape, {{2, {0, 0, 0}}}, {1, 1}, &rows);
+  EXPECT_NEAR(rows[1].values[0], 0.75, kExact);
+  shape.global = true;
+  StepTable(shape, {{2, {0, 0, 0}}}, {1, 2}, &rows);
+  EXPECT_NEAR(rows[1].values[0], 0.75, kExact) << "L2 of touched rows";
+  shape.dense_l2 = true;
+  StepTable(shape, {{2, {0, 0, 0}}}, {1, 3}, &rows);
+  EXPECT_NEAR(rows[1].values[0], 0.5625, kExact);
+  StepTable(shape, {{3, {0, 0, 0}}}, {1, 7}, &rows);
+  EXPECT_EQ(rows[3].steps, 8) << "as if it had been there from the beginning";
+  shape.frozen = true;
+  StepTable(shape, {{3, {1, 1, 1}}, {4, {1, 1, 1}}}, {1, 8}, &rows);
+  EXPECT_EQ(rows[3].steps, 8);
+  EXPECT_EQ(rows[4].values[0], 1);
+}
+
+// The first step from which the dense network has these squares.
+int64_t StepWithSquares(const WorldShape& shape, double squares) {
+  uint64_t step = 0;
+  while (DenseSquares(shape, step) != squares) ++step;
+  return static_cast<int64_t>(step);
+}
+
+TEST(SimRowTest, ClipsAllRowsOfAStepTogetherWithTheDenseNetwork) {
+  WorldShape shape;
+  const int64_t step = StepWithSquares(shape, 1);
+  const std::map<uint64_t, RowGradient> sums = {{1, {4, 0, 0}}, {2, {0, 8, 4}}};
+  std::map<uint64_t, SimRow> rows;
+  EXPECT_EQ(StepTable(shape, sums, {2, step}, &rows), 25);
+  EXPECT_NEAR(rows[1].values[0], 1 - 0.5 * 2, kExact) << "nothing is clipped";
+  shape.step_clip_norm = 2.5;
+  rows.clear();
+  EXPECT_EQ(StepTable(shape, sums, {2, step}, &rows), 25);
+  EXPECT_NEAR(rows[1].values[0], 1 - 0.5 * 1, kExact);
+  EXPECT_NEAR(rows[2].values[1], 1 - 0.5 * 2, kExact);
+  EXPECT_NEAR(rows[2].values[2], 1 - 0.5 * 1, kExact);
+}
+
+TEST(SimRowTest, ClipsRowsThatNoSampleHoldsIfTheyHaveGradientsAndNoFrozenOnes) {
+  WorldShape shape;
+  shape.global = true;
+  shape.dense_l2 = true;
+  shape.l2 = 2;
+  shape.step_clip_norm = 2.5;
+  const int64_t step = StepWithSquares(shape, 1);
+  std::map<uint64_t, SimRow> rows;
+  rows[1].values = {1, -1, 0};
+  rows[2].values = {0, 0, 0};
+  EXPECT_EQ(StepTable(shape, {{2, {4, 0, 0}}}, {1, step}, &rows), 1 + 4 + 4 + 16);
+  EXPECT_NEAR(rows[1].values[0], 1 - 0.5 * 1, kExact);
+  EXPECT_NEAR(rows[2].values[0], -0.5 * 2, kExact);
+  shape.frozen = true;
+  EXPECT_EQ(StepTable(shape, {{2, {4, 0, 0}}}, {1, step}, &rows), 1);
+}
+
 TEST(SimRowTest, StepsAdagradAsWorkedOutByHand) {
   WorldShape shape;
   shape.optimizers[0] = SparseOptimizerConfig::kRowwiseAdagrad;

@@ -27,11 +27,8 @@ uint64_t SimTables::CountPush(int rank, const SimPart& part, bool finite) {
   return content_.pushes[rank];
 }
 
-void SimTables::StepRows(const std::map<uint64_t, RowGradient>& sums, double normalizer,
-                         int64_t step) {
-  for (const auto& [key, sum] : sums) {
-    content_.rows[key].Step(shape_, {sum, normalizer, /*share=*/1, step});
-  }
+double SimTables::StepRows(const std::map<uint64_t, RowGradient>& sums, const StepOfRows& step) {
+  return StepTable(shape_, sums, step, &content_.rows);
 }
 
 // Every sample holds the counter row, which tells how many pushes of each rank the part's Lookup
@@ -81,6 +78,17 @@ void SimTables::CheckValues(const SimPart& part, double absent) const {
   for (size_t s = 0; s < part.samples.size(); ++s) {
     for (const int feature : {kSingle, kSeveral}) CheckValue(part, s, feature, absent);
   }
+  for (size_t j = 0; j < part.candidates.size(); ++j) {
+    const auto row = content_.rows.find(part.candidate_keys[j]);
+    for (int d = 0; d < kRowValues; ++d) {
+      const double expected = row == content_.rows.end() ? absent : row->second.values[d];
+      const double got = part.CandidateValue(j, d);
+      if (!(std::abs(got - expected) <= kTolerance * (1 + std::abs(expected)))) {
+        violated_(
+            absl::StrCat("candidate ", j, " value ", d, " came as ", got, ", not ", expected));
+      }
+    }
+  }
 }
 
 void SimTables::CheckUntouched(const SimPart& part) const {
@@ -107,17 +115,24 @@ void SimTables::AddGradients(const SimPart& part, std::map<uint64_t, RowGradient
       }
     }
   }
+  // A part without samples touches its candidates as well, with gradients of 0.
+  for (size_t j = 0; j < part.candidates.size(); ++j) {
+    RowGradient& sum = (*sums)[part.candidate_keys[j]];
+    for (const SimSample& sample : part.samples) {
+      for (int d = 0; d < kRowValues; ++d) {
+        sum[d] += CandidateGradient(sample, j, d, PullOf(shape_), part.CandidateValue(j, d));
+      }
+    }
+  }
 }
 
 // A push that is not finite has a call number as well, but no Update of it changes a row.
-void SimTables::NotePush(int rank, const SimPart& part, bool finite, double normalizer,
-                         int64_t step) {
+void SimTables::NotePush(int rank, const SimPart& part, bool finite, const StepOfRows& step) {
   Push& push = pushes_[rank].emplace_back();
-  push.normalizer = normalizer;
   push.step = step;
   double weight = 0;
   for (const SimSample& sample : part.samples) weight += sample.weight;
-  push.share = weight / normalizer;
+  push.share = weight / step.normalizer;
   if (!finite) return;
   AddGradients(part, &push.sums);
   for (const auto& [key, sum] : push.sums) {
@@ -136,7 +151,11 @@ void SimTables::OnUpdateApplied(int ps, uint32_t rank, uint64_t number) {
   const Push& push = pushes_[rank][number - 1];
   for (const auto& [key, sum] : push.sums) {
     if (formats::OwnerOfKey(key, shape_.ps) != ps) continue;
-    content_.rows[key].Step(shape_, {sum, push.normalizer, push.share, push.step});
+    const StepOfRows& step = push.step;
+    SimRow& row = content_.rows[key];
+    if (!shape_.frozen) {
+      row.Step(shape_, {sum, step.normalizer, push.share, step.step, /*held=*/true, step.rate});
+    }
   }
 }
 

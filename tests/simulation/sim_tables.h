@@ -42,10 +42,11 @@ class SimTables {
   uint64_t CountPush(int rank, const SimPart& part, bool finite);
   // Adds a part's sums of gradients, by key.
   void AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const;
-  // Ordered: one optimizer step a key, however many parts hold it.
-  void StepRows(const std::map<uint64_t, RowGradient>& sums, double normalizer, int64_t step);
+  // Ordered: one optimizer step a key, however many parts hold it. Returns what StepTable does.
+  // REQUIRES: the step counts and is finite
+  double StepRows(const std::map<uint64_t, RowGradient>& sums, const StepOfRows& step);
   // Unordered: records what the Updates of a push, made in a step that counts, must do.
-  void NotePush(int rank, const SimPart& part, bool finite, double normalizer, int64_t step);
+  void NotePush(int rank, const SimPart& part, bool finite, const StepOfRows& step);
   // Unordered: embedding PS `ps` has applied the Update of push `number` (CallId) of `rank`.
   // REQUIRES: once for each
   void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
@@ -62,9 +63,8 @@ class SimTables {
   // A push as its Updates must apply it.
   struct Push {
     std::map<uint64_t, RowGradient> sums;
-    double normalizer;
+    StepOfRows step;
     double share;  // as SimRow::Pull
-    int64_t step;
   };
 
   void CheckValue(const SimPart& part, size_t sample, int feature, double absent) const;

@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_trainer.h"
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -24,6 +25,7 @@ class SimTraining::Trainer final : public StepTrainer {
   void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                 absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override {
     if (!process()->alive()) return;
+    if (held_) Violated("joins a step before the last one has ended");
     Joiner joiner;
     joiner.there = true;
     joiner.step = step;
@@ -36,10 +38,19 @@ class SimTraining::Trainer final : public StepTrainer {
       joiner.done = [this,
                      done = std::move(joiner.done)](absl::StatusOr<StepResult> result) mutable {
         ++ended_;
+        held_ = result.ok() && result->dense_squares.has_value();
         done(std::move(result));
       };
     }
     training_->Join(rank_, std::move(joiner));
+  }
+
+  void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) override {
+    if (!process()->alive()) return;
+    if (!held_) Violated("ends a step that does not wait");
+    held_ = false;
+    training_->CheckSquares(rank_, squares);
+    process()->Post([done = std::move(done)]() mutable { done(StepEnd()); });
   }
 
   void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override {
@@ -85,6 +96,7 @@ class SimTraining::Trainer final : public StepTrainer {
   const int rank_;
   uint64_t prepared_ = 0;  // parts, so far
   uint64_t ended_ = 0;     // of which the steps have ended
+  bool held_ = false;      // a step waits for EndStep
 };
 
 SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
@@ -102,6 +114,7 @@ SimTraining::SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<Sim
       stop_step_(from.stop_step),
       most_after_stop_(from.most_after_stop),
       most_after_(from.most_after),
+      rates_(from.rates),
       seen_(from.seen),
       tables_(shape, from.tables, surroundings_.violated),
       cuts_(loop, ranks_, surroundings_.begin_cut, surroundings_.violated),
@@ -125,6 +138,7 @@ SimTraining::State SimTraining::state() const {
   state.stop_step = stop_step_;
   state.most_after_stop = most_after_stop_;
   state.most_after = most_after_;
+  state.rates = rates_;
   for (const auto& [pass, seen] : seen_) {
     if (pass.first == TRAIN_STREAM) state.seen.emplace(pass, seen);
   }
@@ -160,11 +174,15 @@ void SimTraining::Join(int rank, Joiner joiner) {
 
 StepResult SimTraining::SumUp(const std::vector<SimPart>& parts) {
   StepResult sum;
+  sum.learning_rate_factor = joiners_[0].flags.learning_rate_factor;
   for (int rank = 0; rank < shape_.ranks; ++rank) {
     sum.idle_ranks += joiners_[rank].flags.idle ? 1 : 0;
     sum.stop = sum.stop || joiners_[rank].flags.stop;
     sum.cut = sum.cut || joiners_[rank].flags.cut;
     sum.validation = sum.validation || joiners_[rank].flags.validation;
+    if (joiners_[rank].flags.learning_rate_factor != sum.learning_rate_factor) {
+      surroundings_.violated(absl::StrCat("rank ", rank, " has another learning rate than rank 0"));
+    }
     for (const SimSample& sample : parts[rank].samples) {
       sum.samples += 1;
       sum.weight += sample.weight;
@@ -217,10 +235,13 @@ void SimTraining::FinishStep() {
     ++counted_steps_;
     counted_samples_ += sum.samples;
     most_after_.push_back(counted_steps_ + most_held);
+    rates_.push_back(sum.learning_rate_factor);
   }
   non_finite_steps_ += finite ? 0 : 1;
-  const double normalizer = sum.normalizer;
-  const int64_t step = static_cast<int64_t>(counted_steps_) - 1;  // if it counts
+  StepOfRows step;
+  step.normalizer = sum.normalizer;
+  step.step = static_cast<int64_t>(counted_steps_) - 1;  // if it counts
+  step.rate = sum.learning_rate_factor;
   std::map<uint64_t, RowGradient> step_sums;
   if (sum.stop && !stop_step_.has_value()) {
     stop_step_ = counted_steps_;
@@ -236,17 +257,21 @@ void SimTraining::FinishStep() {
     result.cut = sum.cut;
     result.validation = sum.validation;
     result.finite = finite;
+    result.learning_rate_factor = sum.learning_rate_factor;
+    if (counts && finite && shape_.step_clip_norm > 0) {
+      result.dense_squares = DenseSquares(shape_, static_cast<uint64_t>(step.step));
+    }
     if (counts && joiners[rank].part != nullptr) {
       // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
       // gradients: half of these steps give them.
       const bool gives = finite || counted_steps_ % 2 == 0;
       const uint64_t push = tables_.CountPush(rank, parts[rank], finite);
       if (gives) {
-        result.gradients = MakeGradients(shape_, rank, push, joiners[rank].part->input, parts[rank],
-                                         static_cast<float>(normalizer));
+        result.gradients =
+            MakeGradients(shape_, rank, push, joiners[rank].part->input, parts[rank], step);
       }
       if (!shape_.ordered) {
-        tables_.NotePush(rank, parts[rank], finite, normalizer, step);
+        tables_.NotePush(rank, parts[rank], finite, step);
       } else if (finite) {
         tables_.AddGradients(parts[rank], &step_sums);
       }
@@ -255,8 +280,15 @@ void SimTraining::FinishStep() {
                             [done = std::move(joiners[rank].done),
                              result = std::move(result)]() mutable { done(std::move(result)); });
   }
-  tables_.StepRows(step_sums, normalizer, step);
+  if (shape_.ordered && counts && finite) squares_ = tables_.StepRows(step_sums, step);
   if (counts) surroundings_.counted(counted_steps_);
+}
+
+void SimTraining::CheckSquares(int rank, double squares) {
+  if (std::abs(squares - squares_) > 1e-3 * (1 + squares_)) {
+    surroundings_.violated(absl::StrCat("rank ", rank, " was told gradients with squares of ",
+                                        squares, ", not ", squares_));
+  }
 }
 
 void SimTraining::See(const SimPart& part) {

@@ -1,5 +1,5 @@
-// The trainers of all ranks of one life of a world, with the collective between them. Gradients are small
-// integers, so the result of a step is known beforehand; everything that the protocol promises
+// The trainers of all ranks of one life of a world, with the collective between them. Gradients are
+// small integers, so the result of a step is known beforehand; everything that the protocol promises
 // about parts, rows and the order of things is checked as it happens.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -52,6 +52,7 @@ class SimTraining {
     absl::optional<uint64_t> stop_step;
     uint64_t most_after_stop = 0;
     std::vector<uint64_t> most_after;
+    std::vector<float> rates;             // as rates()
     Seen seen;                            // of the train stream
     std::vector<Validation> validations;  // state() leaves them out: observers have them
   };
@@ -71,8 +72,7 @@ class SimTraining {
   // What has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
   uint64_t counted_samples() const { return counted_samples_; }
-  // Steps whose gradients were not finite.
-  uint64_t non_finite_steps() const { return non_finite_steps_; }
+  uint64_t non_finite_steps() const { return non_finite_steps_; }  // by their gradients
   // Counted steps when a rank's request to stop first came into an allreduce.
   absl::optional<uint64_t> stop_step() const { return stop_step_; }
   // The most counted steps that there may be if that request, or counted step `step`, ends
@@ -80,10 +80,10 @@ class SimTraining {
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
   const Seen& seen() const { return seen_; }
+  const std::vector<float>& rates() const { return rates_; }  // factor of each counted step
   // What a cut that is marked now must hold. REQUIRES: nothing is in flight: updates_due() is 0
   State state() const;
-  // Updates that an embedding PS must still apply.
-  size_t updates_due() const { return tables_.updates_due(); }
+  size_t updates_due() const { return tables_.updates_due(); }  // that a PS must still apply
   // Whether another model than the last was loaded for the test.
   bool restored() const { return restored_; }
 
@@ -104,6 +104,7 @@ class SimTraining {
   };
 
   void Join(int rank, Joiner joiner);
+  void CheckSquares(int rank, double squares);
   void FinishStep();
   StepResult SumUp(const std::vector<SimPart>& parts);
   // Parts that a rank may hold when it asks for one that is trained in the step after the counted
@@ -128,19 +129,18 @@ class SimTraining {
   std::vector<Joiner> joiners_;
   std::vector<absl::AnyInvocable<void()>> barrier_;
   std::vector<bool> at_barrier_;
-  uint64_t counted_steps_ = 0;
-  uint64_t counted_samples_ = 0;
-  uint64_t non_finite_steps_ = 0;
+  uint64_t counted_steps_ = 0, counted_samples_ = 0, non_finite_steps_ = 0;
   absl::optional<uint64_t> stop_step_;
   uint64_t most_after_stop_ = 0;
   std::vector<uint64_t> most_after_;
+  std::vector<float> rates_;
   Seen seen_;
   std::set<std::tuple<int, uint32_t, uint32_t, uint64_t, uint32_t>> parts_seen_;
   SimTables tables_;
   SimCutCollective cuts_;
   bool restored_ = false;
-  uint64_t merges_ = 0;
-  uint64_t scored_ = 0;  // samples since the last merge
+  double squares_ = 0;                // of the last step's gradients, summed
+  uint64_t merges_ = 0, scored_ = 0;  // scored: samples since the last merge
   MetricValues merged_;
 };
 

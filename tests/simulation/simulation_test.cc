@@ -109,8 +109,8 @@ TEST(Simulation, TheSeedsReachEveryKindOfWorld) {
     for (const std::string& kind : KindsOf(shape, RunWorld(shape))) seen.insert(kind);
   }
   // Two modes; one to three ranks, loaders up to 2, embedding workers up to 3 and PSs up to 2;
-  // staleness and lanes of three values; and twelve more.
-  EXPECT_EQ(seen.size(), 2u + 3 + 2 + 3 + 2 + 3 + 3 + 12) << absl::StrJoin(seen, ", ");
+  // staleness and lanes of three values; and fifteen more.
+  EXPECT_EQ(seen.size(), 2u + 3 + 2 + 3 + 2 + 3 + 3 + 15) << absl::StrJoin(seen, ", ");
 }
 
 // Every planted fault is found, and soon.
@@ -161,6 +161,25 @@ TEST(SimOracle, JudgesValidationsAsWorkedOutByHand) {
   EXPECT_EQ(verdict.best, 2u);
   EXPECT_EQ(verdict.patience_ends, 4u);
   EXPECT_EQ(JudgeValidations(shape, {validations[0]}, 50).best_step, 50u) << "NaN is never best";
+}
+
+TEST(SimOracle, HalvesTheRatesAsWorkedOutByHand) {
+  WorldShape shape;
+  shape.plateau_patience = 2;
+  std::vector<Validation> validations;
+  for (const double auc : {0.6, 0.6, 0.5, 0.7, 0.6, 0.6, 0.6, 0.6}) {
+    Validation validation;
+    validation.step = 10 * (validations.size() + 1);
+    validation.values.set_samples(1);
+    validation.values.set_auc(auc);
+    validations.push_back(validation);
+  }
+  EXPECT_EQ(RateAt(shape, validations, 29), 1);
+  EXPECT_EQ(RateAt(shape, validations, 30), 0.5);
+  EXPECT_EQ(RateAt(shape, validations, 60), 0.25);
+  EXPECT_EQ(RateAt(shape, validations, 80), 0.25) << "no further";
+  shape.plateau_patience = 0;
+  EXPECT_EQ(RateAt(shape, validations, 80), 1);
 }
 
 TEST(SimOracle, TrainsABatchAsWorkedOutByHand) {

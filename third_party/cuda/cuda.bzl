@@ -44,10 +44,11 @@ def _cuda_objects_impl(ctx):
         return _without_toolkit(ctx, objects)
     headers = [dep[CcInfo].compilation_context.headers for dep in ctx.attr.deps]
 
-    # Kernels may call constexpr functions, which the host's compiler takes for granted.
+    # Kernels may call constexpr functions, which the host's compiler takes for granted. Subnormal
+    # numbers count as 0 (docs/gpu.md).
     language = ["-x=c++"]
     if ctx.attr.kernels:
-        language = ["-x=cu", "-lineinfo", "--expt-relaxed-constexpr"] + _TARGETS
+        language = ["-x=cu", "-lineinfo", "--expt-relaxed-constexpr", "-ftz=true"] + _TARGETS
     for source, object in zip(sources, objects):
         ctx.actions.run(
             executable = toolkit + "/bin/nvcc",

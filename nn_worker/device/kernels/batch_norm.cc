@@ -2,6 +2,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -54,18 +55,18 @@ SATRAP_DEVICE void SumPairs(int64_t rows, int64_t cols, double* partials, Pair p
   }
 }
 
-SATRAP_KERNEL void MomentsKernel(Matrix<const float> x, double* partials) {
+SATRAP_KERNEL void MomentsKernel(ConstValues x, double* partials) {
   SumPairs(x.rows, x.cols, partials, [&](int64_t r, int64_t c) -> Two {
-    const double value = x.data[r * x.stride + c];
+    const double value = LoadValue(x, r, c);
     return {value, value * value};
   });
 }
 
-SATRAP_KERNEL void GradSumsKernel(Matrix<const float> x, BatchNormStats stats,
-                                  Matrix<const float> dy, double* partials) {
+SATRAP_KERNEL void GradSumsKernel(ConstValues x, BatchNormStats stats, ConstValues dy,
+                                  double* partials) {
   SumPairs(x.rows, x.cols, partials, [&](int64_t r, int64_t c) -> Two {
-    const float xhat = (x.data[r * x.stride + c] - stats.mean[c]) * stats.inverse_std[c];
-    const double gradient = dy.data[r * dy.stride + c];
+    const float xhat = (LoadValue(x, r, c) - stats.mean[c]) * stats.inverse_std[c];
+    const double gradient = LoadValue(dy, r, c);
     return {gradient, gradient * xhat};
   });
 }
@@ -107,17 +108,17 @@ SATRAP_KERNEL void InvertKernel(const float* variance, int64_t cols, float epsil
   }
 }
 
-SATRAP_KERNEL void NormalizeKernel(Matrix<const float> x, BatchNormStats stats, const float* gamma,
-                                   const float* beta, Matrix<float> y, bool aligned) {
+SATRAP_KERNEL void NormalizeKernel(ConstValues x, BatchNormStats stats, const float* gamma,
+                                   const float* beta, Values y) {
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup, left = y.cols - c;
-    Group values = LoadGroup(x.data + r * x.stride + c, left, aligned);
+    Group values = LoadGroup(x, r, c);
     for (int i = 0; i < kGroup && i < left; ++i) {
       values.lane[i] =
           (values.lane[i] - stats.mean[c + i]) * (gamma[c + i] * stats.inverse_std[c + i]) +
           beta[c + i];
     }
-    StoreGroup(y.data + r * y.stride + c, values, left, aligned);
+    StoreGroup(y, r, c, values);
   });
 }
 
@@ -129,21 +130,19 @@ SATRAP_KERNEL void MeansKernel(const double* sums, const double* grad_sums, int6
   }
 }
 
-SATRAP_KERNEL void NormalizeGradKernel(Matrix<const float> x, BatchNormStats stats,
-                                       const float* gamma, Matrix<const float> dy,
-                                       const float* means, Matrix<float> dx, bool add,
-                                       bool aligned) {
+SATRAP_KERNEL void NormalizeGradKernel(ConstValues x, BatchNormStats stats, const float* gamma,
+                                       ConstValues dy, const float* means, Values dx, bool add) {
   ForEachGroup(x.rows, GroupsOf(x.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup, left = x.cols - c;
-    const Group values = LoadGroup(x.data + r * x.stride + c, left, aligned);
-    Group gradients = LoadGroup(dy.data + r * dy.stride + c, left, aligned);
+    const Group values = LoadGroup(x, r, c);
+    Group gradients = LoadGroup(dy, r, c);
     for (int i = 0; i < kGroup && i < left; ++i) {
       const float inverse_std = stats.inverse_std[c + i];
       const float xhat = (values.lane[i] - stats.mean[c + i]) * inverse_std;
       gradients.lane[i] = gamma[c + i] * inverse_std *
                           (gradients.lane[i] - means[c + i] - xhat * means[x.cols + c + i]);
     }
-    PutGroup(dx.data + r * dx.stride + c, gradients, left, aligned, add);
+    PutGroup(dx, r, c, gradients, add);
   });
 }
 
@@ -180,7 +179,7 @@ SATRAP_KERNEL void CountKernel(double* count, double rows) { *count = rows; }
 
 }  // namespace
 
-void SumMoments(Stream* stream, Matrix<const float> x, double* partials, double* sums) {
+void SumMoments(Stream* stream, ConstValues x, double* partials, double* sums) {
   Launch<CountKernel>(stream, {1}, {1}, 0, sums + 2 * x.cols, static_cast<double>(x.rows));
   if (x.cols == 0) return;
   if (x.rows > 0) {
@@ -203,16 +202,15 @@ void InvertDeviations(Stream* stream, const float* variance, int64_t cols, float
                        inverse_std);
 }
 
-void Normalize(Stream* stream, Matrix<const float> x, const BatchNormStats& stats,
-               const float* gamma, const float* beta, Matrix<float> y) {
+void Normalize(Stream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
+               const float* beta, Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
-  Launch<NormalizeKernel>(stream, shape.grid, shape.block, 0, x, stats, gamma, beta, y,
-                          GroupsAligned(x) && GroupsAligned(y));
+  Launch<NormalizeKernel>(stream, shape.grid, shape.block, 0, x, stats, gamma, beta, y);
 }
 
-void SumBatchNormGrad(Stream* stream, Matrix<const float> x, const BatchNormStats& stats,
-                      Matrix<const float> dy, double* partials, double* grad_sums) {
+void SumBatchNormGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, ConstValues dy,
+                      double* partials, double* grad_sums) {
   if (x.cols == 0) return;
   if (x.rows > 0) {
     Launch<GradSumsKernel>(stream, PieceGrid(x.rows, x.cols), {kCols, kRowsAtOnce}, 0, x, stats, dy,
@@ -221,15 +219,15 @@ void SumBatchNormGrad(Stream* stream, Matrix<const float> x, const BatchNormStat
   LaunchAddPieces(stream, partials, x.rows, x.cols, grad_sums);
 }
 
-void NormalizeGrad(Stream* stream, Matrix<const float> x, const BatchNormStats& stats,
-                   const float* gamma, Matrix<const float> dy, const double* sums,
-                   const double* grad_sums, float* means, Matrix<float> dx, bool add) {
+void NormalizeGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
+                   ConstValues dy, const double* sums, const double* grad_sums, float* means,
+                   Values dx, bool add) {
   if (x.rows == 0 || x.cols == 0) return;
   Launch<MeansKernel>(stream, {BlocksOf(2 * x.cols)}, {kThreads}, 0, sums, grad_sums, x.cols,
                       means);
   const ElementwiseShape shape = ShapeOf(x.rows, GroupsOf(x.cols));
   Launch<NormalizeGradKernel>(stream, shape.grid, shape.block, 0, x, stats, gamma, dy, means, dx,
-                              add, GroupsAligned(x) && GroupsAligned(dy) && GroupsAligned(dx));
+                              add);
 }
 
 void UpdateRunningStats(Stream* stream, const StepControl* control, const double* sums,

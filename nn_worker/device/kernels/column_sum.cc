@@ -1,7 +1,7 @@
 #include "nn_worker/device/kernels/column_sum.h"
 
-#include "nn_worker/device/float16.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -14,8 +14,7 @@ constexpr int64_t kMaxGridY = 65535;
 
 // partials[p, c] = the sum of column c over the rows of piece p. A grid has at most 65535 rows of
 // blocks, so a block may take several pieces.
-template <typename T>
-SATRAP_KERNEL void ColumnSumKernel(Matrix<const T> x, float* partials) {
+SATRAP_KERNEL void ColumnSumKernel(ConstValues x, float* partials) {
   // One more column than there are, so that the lanes of a warp hit different banks.
   SHARED_ARRAY(float, sums, [kRowsAtOnce][kCols + 1]);
   const int tx = static_cast<int>(ThreadIndex().x), ty = static_cast<int>(ThreadIndex().y);
@@ -26,7 +25,7 @@ SATRAP_KERNEL void ColumnSumKernel(Matrix<const T> x, float* partials) {
     float sum = 0;
     if (c < x.cols) {
       for (int64_t r = begin + ty; r < end; r += kRowsAtOnce) {
-        sum += ToFloat(x.data[r * x.stride + c]);
+        sum += LoadValue(x, r, c);
       }
     }
     sums[ty][tx] = sum;
@@ -51,21 +50,16 @@ SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64
 
 }  // namespace
 
-template <typename T>
-void ColumnSum(Stream* stream, Matrix<const T> x, float* partials, float* sums) {
+void ColumnSum(Stream* stream, ConstValues x, float* partials, float* sums) {
   if (x.cols == 0) return;
   const int64_t parts = (x.rows + kColumnSumRows - 1) / kColumnSumRows;
   const auto wide = static_cast<uint32_t>((x.cols + kCols - 1) / kCols);
   if (parts > 0) {
     const auto high = static_cast<uint32_t>(parts < kMaxGridY ? parts : kMaxGridY);
-    Launch<ColumnSumKernel<T>>(stream, {wide, high}, {kCols, kRowsAtOnce}, 0, x, partials);
+    Launch<ColumnSumKernel>(stream, {wide, high}, {kCols, kRowsAtOnce}, 0, x, partials);
   }
   const auto blocks = static_cast<uint32_t>((x.cols + kAddThreads - 1) / kAddThreads);
   Launch<AddPartialsKernel>(stream, {blocks}, {kAddThreads}, 0, partials, parts, x.cols, sums);
 }
-
-template void ColumnSum(Stream*, Matrix<const float>, float*, float*);
-template void ColumnSum(Stream*, Matrix<const Half>, float*, float*);
-template void ColumnSum(Stream*, Matrix<const Bf16>, float*, float*);
 
 }  // namespace satrap

@@ -5,7 +5,7 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 
-#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
@@ -17,10 +17,9 @@ inline int64_t ColumnSumPartials(int64_t rows, int64_t cols) {
   return (rows + kColumnSumRows - 1) / kColumnSumRows * cols;
 }
 
-// sums[c] = sum over i of x[i, c], in f32; 0 without rows. T: float, Half or Bf16.
+// sums[c] = sum over i of x[i, c], in f32; 0 without rows.
 //   partials: [ColumnSumPartials(x.rows, x.cols)], overwritten   sums: [x.cols]
-template <typename T>
-void ColumnSum(Stream* stream, Matrix<const T> x, float* partials, float* sums);
+void ColumnSum(Stream* stream, ConstValues x, float* partials, float* sums);
 
 }  // namespace satrap
 

@@ -2,6 +2,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/kernels/warp_sum.h"
 
 namespace satrap {
@@ -21,11 +22,10 @@ SATRAP_DEVICE uint64_t BlockSum(uint64_t value, int thread) {
   return sum;
 }
 
-SATRAP_KERNEL void CountKernel(Matrix<const float> x, uint64_t* partials, bool aligned) {
+SATRAP_KERNEL void CountKernel(ConstValues x, uint64_t* partials) {
   uint64_t count = 0;
   ForEachGroup(x.rows, GroupsOf(x.cols), [&](int64_t r, int64_t g) {
-    const Group values =
-        LoadGroup(x.data + r * x.stride + g * kGroup, x.cols - g * kGroup, aligned);
+    const Group values = LoadGroup(x, r, g * kGroup);
     for (int i = 0; i < kGroup; ++i) {
       // x - x is 0 exactly for what is finite.
       count += values.lane[i] - values.lane[i] == 0 ? 0 : 1;
@@ -46,11 +46,11 @@ SATRAP_KERNEL void AddCountsKernel(const uint64_t* partials, int64_t parts, doub
 
 }  // namespace
 
-void CountNonFinite(Stream* stream, Matrix<const float> x, uint64_t* partials, double* count) {
+void CountNonFinite(Stream* stream, ConstValues x, uint64_t* partials, double* count) {
   if (x.rows == 0 || x.cols == 0) return;
   x = Flattened(x);
   const ElementwiseShape shape = ShapeOf(x.rows, GroupsOf(x.cols), kNonFinitePartials);
-  Launch<CountKernel>(stream, shape.grid, shape.block, 0, x, partials, GroupsAligned(x));
+  Launch<CountKernel>(stream, shape.grid, shape.block, 0, x, partials);
   Launch<AddCountsKernel>(stream, {1}, {kThreads}, 0, partials, shape.grid.volume(), count);
 }
 

@@ -3,6 +3,7 @@
 #include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -22,32 +23,30 @@ SATRAP_DEVICE uint64_t RowBits(uint64_t key, uint64_t sample) {
   return Mixed(Mixed(Mixed(key + kStep) ^ sample) + kStep);
 }
 
-SATRAP_KERNEL void DropoutKernel(Matrix<const float> x, uint64_t key, int64_t first_sample,
-                                 uint32_t threshold, float scale, Matrix<float> y, bool add,
-                                 bool aligned) {
+SATRAP_KERNEL void DropoutKernel(ConstValues x, uint64_t key, int64_t first_sample,
+                                 uint32_t threshold, float scale, Values y, bool add) {
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
-    const int64_t c = g * kGroup, left = y.cols - c;
+    const int64_t c = g * kGroup;
     const uint64_t bits = RowBits(key, static_cast<uint64_t>(first_sample + r));
-    Group values = LoadGroup(x.data + r * x.stride + c, left, aligned);
+    Group values = LoadGroup(x, r, c);
     for (int i = 0; i < kGroup; ++i) {
       const uint32_t drawn =
           DropoutBits(static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32),
                       static_cast<uint32_t>(c + i));
       values.lane[i] *= drawn >= threshold ? scale : 0;
     }
-    PutGroup(y.data + r * y.stride + c, values, left, aligned, add);
+    PutGroup(y, r, c, values, add);
   });
 }
 
 }  // namespace
 
-void DropOut(Stream* stream, Matrix<const float> x, uint64_t key, int64_t first_sample, float rate,
-             Matrix<float> y, bool add) {
+void DropOut(Stream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
+             Values y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<DropoutKernel>(stream, shape.grid, shape.block, 0, x, key, first_sample,
-                        DropoutThreshold(rate), 1.0f / (1.0f - rate), y, add,
-                        GroupsAligned(x) && GroupsAligned(y));
+                        DropoutThreshold(rate), 1.0f / (1.0f - rate), y, add);
 }
 
 }  // namespace satrap

@@ -5,15 +5,15 @@
 
 #include <cstdint>
 
-#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // y = x * keep / (1 - rate), or y += with `add`; keep[i, c] is a function of (key, first_sample +
 // i, c). REQUIRES: 0 <= rate < 1
-void DropOut(Stream* stream, Matrix<const float> x, uint64_t key, int64_t first_sample, float rate,
-             Matrix<float> y, bool add);
+void DropOut(Stream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
+             Values y, bool add);
 
 }  // namespace satrap
 

@@ -48,9 +48,8 @@ SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   }
 }
 
-// Columns of an f32 row are taken in groups of 4. A group is one access where the rows are aligned,
-// and its values have the same order everywhere else, so the bits of a sum do not depend on
-// alignment.
+// Columns are taken in groups of 4. A group is one access where the rows are aligned, and its values
+// have the same order everywhere else, so the bits of a sum do not depend on alignment.
 inline constexpr int kGroup = 4;
 using Group = Vec<float, kGroup>;
 
@@ -81,26 +80,11 @@ SATRAP_DEVICE void StoreGroup(T* p, const Group& group, int64_t count, bool alig
   }
 }
 
-// Assigns, or adds to what is there.
-SATRAP_DEVICE inline void PutGroup(float* p, Group group, int64_t count, bool aligned, bool add) {
-  if (add) {
-    const Group before = LoadGroup(p, count, aligned);
-    for (int i = 0; i < kGroup; ++i) group.lane[i] += before.lane[i];
-  }
-  StoreGroup(p, group, count, aligned);
-}
-
 // Whether every row begins at a multiple of `bytes`.
 template <typename T>
 bool RowsAligned(const Matrix<T>& m, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(m.data) % bytes == 0 &&
          (m.rows <= 1 || m.stride * static_cast<int64_t>(sizeof(T)) % bytes == 0);
-}
-
-// Whether LoadGroup and StoreGroup may take whole groups of the rows.
-template <typename T>
-bool GroupsAligned(const Matrix<T>& m) {
-  return RowsAligned(m, kGroup * static_cast<int64_t>(sizeof(T)));
 }
 
 // The same elements as one row, if there are no gaps: no group is cut at the end of a row then.

@@ -3,6 +3,7 @@
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/pooling_scale.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -13,10 +14,10 @@ constexpr uint32_t kSamplesAtOnce = 32;
 constexpr int64_t kMaxBlocks = 2048;
 constexpr int kMaxGridY = 65535;
 
-// out[0 ... left) = scale times the weighted sum of the rows of ids [begin, end), from column c on.
-template <typename Out>
-SATRAP_DEVICE void PoolGroup(const GatherTarget<Out>& target, uint32_t begin, uint32_t end,
-                             float scale, int32_t c, Out* out) {
+// Value `out` and those behind it = scale times the weighted sum of the rows of ids [begin, end), from
+// column c on.
+SATRAP_DEVICE void PoolGroup(const GatherTarget& target, uint32_t begin, uint32_t end, float scale,
+                             int32_t c, int64_t out) {
   const int64_t left = target.width - c;
   Group sum = {};
   for (uint32_t j = begin; j < end; ++j) {
@@ -30,12 +31,11 @@ SATRAP_DEVICE void PoolGroup(const GatherTarget<Out>& target, uint32_t begin, ui
     // A divisor of 0 gives zeros, even if the sum is not finite.
     sum.lane[i] = scale == 0 ? 0 : sum.lane[i] * scale;
   }
-  StoreGroup(out + c, sum, left, target.aligned);
+  StoreGroup(target.out, target.type, out + c, sum, left, target.aligned);
 }
 
-template <typename Out>
-SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t samples) {
-  const GatherTarget<Out> target = targets[BlockIndex().y];
+SATRAP_KERNEL void GatherPoolKernel(const GatherTarget* targets, int64_t samples) {
+  const GatherTarget target = targets[BlockIndex().y];
   const bool sequence = target.pooling == RowPooling::kNone;
   const int64_t samples_at_once = static_cast<int64_t>(GridSize().x) * kSamplesAtOnce;
   for (int64_t s = static_cast<int64_t>(BlockIndex().x) * kSamplesAtOnce + ThreadIndex().y;
@@ -51,7 +51,7 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t sa
     const float scale = PoolingScale(target.pooling, target.weights, begin, end);
     for (int32_t c = static_cast<int32_t>(ThreadIndex().x) * kGroup; c < target.width;
          c += static_cast<int32_t>(kGroupsAtOnce) * kGroup) {
-      Out* out = target.out + s * target.out_stride;
+      int64_t out = s * target.out_stride;
       if (!sequence) {
         PoolGroup(target, begin, end, scale, c, out);
         continue;
@@ -67,22 +67,15 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherTarget<Out>* targets, int64_t sa
 
 }  // namespace
 
-template <typename Out>
-void GatherAndPool(Stream* stream, const GatherTarget<Out>* targets, int num_targets,
-                   int64_t samples) {
+void GatherAndPool(Stream* stream, const GatherTarget* targets, int num_targets, int64_t samples) {
   if (samples == 0) return;
   int64_t blocks = (samples + kSamplesAtOnce - 1) / kSamplesAtOnce;
   if (blocks > kMaxBlocks) blocks = kMaxBlocks;
   for (int first = 0; first < num_targets; first += kMaxGridY) {
     const int count = num_targets - first < kMaxGridY ? num_targets - first : kMaxGridY;
-    Launch<GatherPoolKernel<Out>>(stream,
-                                  {static_cast<uint32_t>(blocks), static_cast<uint32_t>(count)},
-                                  {kGroupsAtOnce, kSamplesAtOnce}, 0, targets + first, samples);
+    Launch<GatherPoolKernel>(stream, {static_cast<uint32_t>(blocks), static_cast<uint32_t>(count)},
+                             {kGroupsAtOnce, kSamplesAtOnce}, 0, targets + first, samples);
   }
 }
-
-template void GatherAndPool(Stream*, const GatherTarget<float>*, int, int64_t);
-template void GatherAndPool(Stream*, const GatherTarget<Half>*, int, int64_t);
-template void GatherAndPool(Stream*, const GatherTarget<Bf16>*, int, int64_t);
 
 }  // namespace satrap

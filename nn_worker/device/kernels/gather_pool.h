@@ -7,23 +7,24 @@
 #include <cstdint>
 
 #include "nn_worker/backend/row_pooling.h"
+#include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // One segment of one feature: columns of the rows of its table. All pointers are to device memory.
-template <typename Out>
 struct GatherTarget {
   const float* table;       // where the segment begins in row 0
   int64_t table_stride;     // from one row to the next
   int32_t width;            // values
   int32_t max_length;       // of kNone; 1 otherwise
   RowPooling pooling;       // kSum of one row a sample
+  ElementType type;         // of `out`
   bool aligned;             // the segments of all rows and samples begin at multiples of 4 values
   const uint32_t* rows;     // [num_ids], numbers of rows; null: sample s gets row s
   const uint32_t* offsets;  // [samples + 1]; null: exactly one id a sample
   const float* weights;     // [num_ids]; null: all 1
-  Out* out;                 // [samples, max_length, width]
+  void* out;                // [samples, max_length, width]
   int64_t out_stride;       // from one sample to the next
   float* lengths;           // [samples]: min(ids of the sample, max_length); null: not wanted
   int64_t lengths_stride;
@@ -31,11 +32,9 @@ struct GatherTarget {
 
 // out[s, :] = the pooled rows of sample s, summed in f32 in the order of its ids; zeros where the
 // divisor is 0. kNone: out[s, p, :] = the row of the p-th id times its weight; zeros after the last
-// id. Out: float, Half or Bf16. Rows and indices were checked (CheckRowIndices).
+// id. Rows and indices were checked (CheckRowIndices).
 //   targets: [num_targets] in device memory
-template <typename Out>
-void GatherAndPool(Stream* stream, const GatherTarget<Out>* targets, int num_targets,
-                   int64_t samples);
+void GatherAndPool(Stream* stream, const GatherTarget* targets, int num_targets, int64_t samples);
 
 }  // namespace satrap
 

@@ -79,14 +79,15 @@ const T* PutOrNull(TestDevice* device, const std::vector<T>& values) {
 // The target of a feature whose table's rows are `table_stride` apart, and its samples' values and
 // lengths with gaps in between.
 template <typename Out>
-GatherTarget<Out> TargetOf(TestDevice* device, const Feature& feature, const float* table,
-                           int64_t table_stride, bool aligned) {
-  GatherTarget<Out> target = {};
+GatherTarget TargetOf(TestDevice* device, const Feature& feature, const float* table,
+                      int64_t table_stride, bool aligned) {
+  GatherTarget target = {};
   target.table = table + feature.column;
   target.table_stride = table_stride;
   target.width = feature.width;
   target.max_length = feature.max_length;
   target.pooling = feature.pooling;
+  target.type = ElementTypeOf<Out>();
   target.aligned = aligned;
   target.rows = device->Put(feature.rows);
   target.offsets = PutOrNull(device, feature.offsets);
@@ -107,7 +108,7 @@ void ExpectPools(TestDevice* device, const std::vector<Feature>& features, bool 
     spread[i / kRowValues * (kRowValues + kGap) + i % kRowValues] = table[i];
   }
   const float* const rows = device->Put(spread);
-  std::vector<GatherTarget<Out>> targets;
+  std::vector<GatherTarget> targets;
   for (const Feature& feature : features) {
     targets.push_back(TargetOf<Out>(device, feature, rows, kRowValues + kGap, aligned));
   }
@@ -115,7 +116,7 @@ void ExpectPools(TestDevice* device, const std::vector<Feature>& features, bool 
   for (size_t f = 0; f < features.size(); ++f) {
     const auto expected = Pooled(features[f], table);
     const int64_t width = features[f].out_values(), stride = targets[f].out_stride;
-    const auto got = device->Get(targets[f].out, kSamples * stride);
+    const auto got = device->Get(static_cast<const Out*>(targets[f].out), kSamples * stride);
     for (int64_t i = 0; i < kSamples * stride; ++i) {
       const float value = ToFloat(got[i]);
       if (i % stride >= width) {
@@ -153,7 +154,7 @@ TEST_P(KernelTest, FeaturesOfATableArePooledInOneLaunch) {
 
 TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
-  GatherTarget<float> target = {};
+  GatherTarget target = {};
   target.table = device_.Put(std::vector<float>{infinity, 1});
   target.table_stride = target.out_stride = target.width = 2;
   target.max_length = 1;
@@ -162,23 +163,23 @@ TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   target.offsets = device_.Put(std::vector<uint32_t>{0, 2});
   target.weights = device_.Put(std::vector<float>{1, -1});
   target.out = device_.Room<float>(2);
-  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget<float>>{target}), 1, 1);
-  EXPECT_EQ(device_.Get(target.out, 2), (std::vector<float>{0, 0}));
+  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget>{target}), 1, 1);
+  EXPECT_EQ(device_.Get(static_cast<const float*>(target.out), 2), (std::vector<float>{0, 0}));
 }
 
 // More samples than the largest grid takes at once, each with a row of its own.
 TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
   constexpr int64_t kMany = 2048 * 32 + 1000;
   const auto rows = RandomValues(kMany * 3, 5);
-  GatherTarget<float> target = {};
+  GatherTarget target = {};
   target.table = device_.Put(rows) + 1;
   target.table_stride = 3;
   target.width = 2;
   target.max_length = 1;
   target.out_stride = 2;
   target.out = device_.Room<float>(kMany * 2);
-  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget<float>>{target}), 1, kMany);
-  const auto got = device_.Get(target.out, kMany * 2);
+  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget>{target}), 1, kMany);
+  const auto got = device_.Get(static_cast<const float*>(target.out), kMany * 2);
   for (int64_t i = 0; i < kMany * 2; ++i) ASSERT_EQ(got[i], rows[i / 2 * 3 + 1 + i % 2]) << i;
 }
 

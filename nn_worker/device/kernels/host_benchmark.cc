@@ -111,10 +111,15 @@ void Run(int threads) {
       });
   for (const int i : {0, 1, 2, 3}) Fill(stream, MatrixOf(benchmark.Array(i), 1, kCount), 0.5f);
   // A gradient of 0.5 everywhere also serves as the control, whose flag is then not 0.
-  const AdamConstants adam = {0.9f, 0.999f, 1e-8f};
-  const OptimizerStep step = {reinterpret_cast<const StepControl*>(gradient), 0};
+  OptimizerRule adam;
+  adam.kind = OptimizerKind::kAdam;
+  adam.beta1 = 0.9f;
+  adam.beta2 = 0.999f;
+  adam.epsilon = 1e-8f;
+  const OptimizerArrays arrays = {gradient, w, {m, v}, kCount};
+  const auto* const control = reinterpret_cast<const StepControl*>(gradient);
   benchmark.Report(
-      "adam", [&] { AdamStep(stream, step, adam, gradient, w, m, v, kCount); },
+      "adam", [&] { OptimizerStep(stream, control, adam, arrays); },
       [&] {
         for (int64_t i = 0; i < kCount; ++i) {
           const float g = x[i] * 0.5f;

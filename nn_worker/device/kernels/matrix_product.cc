@@ -3,6 +3,7 @@
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/activation_function.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -33,7 +34,8 @@ SATRAP_DEVICE void LoadTile(const Factor& m, int64_t rows, int64_t first, int64_
     const int k = by_column ? n % kTileK : n / kSize;
     const int i = by_column ? n / kTileK : n % kSize;
     const bool inside = first + i < rows && begin + k < end;
-    tile[k][i] = inside ? m.data[(first + i) * m.row_stride + (begin + k) * m.col_stride] : 0;
+    const int64_t at = (first + i) * m.row_stride + (begin + k) * m.col_stride;
+    tile[k][i] = inside ? LoadValue(m.data, m.type, at) : 0;
   }
 }
 
@@ -45,10 +47,11 @@ SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, flo
   SHARED_ARRAY(float, b_tile, [kTileK][T::kWidth + 1]);
   const int thread = static_cast<int>(ThreadIndex().x);
   const int down = thread / T::kAcross, across = thread % T::kAcross;
-  const Matrix<float> c = product.c;
+  const Values c = product.c;
   const int64_t first_row = static_cast<int64_t>(BlockIndex().x) * T::kHeight;
   // As LoadTile takes it, b is transposed: its "rows" are the columns of c.
-  const Factor b_by_column = {product.b.data, product.b.col_stride, product.b.row_stride};
+  const Factor b_by_column = {product.b.data, product.b.type, product.b.col_stride,
+                              product.b.row_stride};
   for (int64_t first_col = static_cast<int64_t>(BlockIndex().y) * T::kWidth; first_col < c.cols;
        first_col += static_cast<int64_t>(GridSize().y) * T::kWidth) {
     // Without terms there is one piece all the same, whose sums are 0.
@@ -80,10 +83,8 @@ SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, flo
             partials[(piece * c.rows + row) * c.cols + col] = sums[i][j];
             continue;
           }
-          float* const to = c.data + row * c.stride + col;
           const float biased = sums[i][j] + (product.bias == nullptr ? 0 : product.bias[col]);
-          const float value = Activated(product.activation, biased);
-          *to = product.add ? *to + value : value;
+          PutValue(c, row, col, Activated(product.activation, biased), product.add);
         }
       }
     }
@@ -138,9 +139,9 @@ void MultiplyInPieces(Stream* stream, const MatrixProduct& product, float* parti
   const int64_t pieces = (product.k + kProductPiece - 1) / kProductPiece;
   Start(stream, product, pieces, kProductPiece, partials);
   const ElementwiseShape shape = ShapeOf(1, GroupsOf(count));
-  const bool aligned = RowsAligned(MatrixOf(product.c.data, 1, count), 16) && count % kGroup == 0;
-  Launch<AddPiecesKernel>(stream, shape.grid, shape.block, 0, partials, pieces, count,
-                          product.c.data, aligned);
+  auto* const c = static_cast<float*>(product.c.data);
+  const bool aligned = RowsAligned(MatrixOf(c, 1, count), 16) && count % kGroup == 0;
+  Launch<AddPiecesKernel>(stream, shape.grid, shape.block, 0, partials, pieces, count, c, aligned);
 }
 
 }  // namespace satrap

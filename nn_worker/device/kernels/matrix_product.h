@@ -2,7 +2,7 @@
 // serves the products that a vendor's library does not take or is slow at (few outputs, empty
 // dimensions), and all products of the host's device.
 //
-// Every output is a sum in f32 in the order of k. A product over very many terms can be cut into
+// Factors and results may have 16 bits. Every output is a sum in f32 in the order of k, rounded once. A product over very many terms can be cut into
 // pieces of kProductPiece, which are added in order: then the bits depend on the number of terms
 // alone.
 
@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "nn_worker/backend/operation_kinds.h"
-#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
@@ -20,17 +20,18 @@ namespace satrap {
 // Element (i, j) at data + i * row_stride + j * col_stride: a transposed matrix has its strides
 // swapped. One of the two strides is 1.
 struct Factor {
-  const float* data;
+  const void* data;
+  ElementType type;
   int64_t row_stride;
   int64_t col_stride;
 };
-inline Factor FactorOf(const Matrix<const float>& m) { return {m.data, m.stride, 1}; }
-inline Factor Transposed(const Matrix<const float>& m) { return {m.data, 1, m.stride}; }
+inline Factor FactorOf(const ConstValues& m) { return {m.data, m.type, m.stride, 1}; }
+inline Factor Transposed(const ConstValues& m) { return {m.data, m.type, 1, m.stride}; }
 
 struct MatrixProduct {
   Factor a;  // (c.rows, k)
   Factor b;  // (k, c.cols)
-  Matrix<float> c;
+  Values c;
   int64_t k;                    // 0: every sum is 0
   const float* bias = nullptr;  // [c.cols], or none
   Activation activation = Activation::kLinear;
@@ -47,7 +48,7 @@ inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
 // c = activation(a b + bias), or c += with `add`.
 void Multiply(Stream* stream, const MatrixProduct& product);
 // The same with k cut into pieces, which fill the card where c is small and k is large. REQUIRES:
-// no bias, activation or add; c without gaps
+// no bias, activation or add; c is f32, without gaps
 //   partials: [ProductPartials(c.rows, c.cols, k)], overwritten
 void MultiplyInPieces(Stream* stream, const MatrixProduct& product, float* partials);
 

@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/kernel.h"
 
 namespace satrap {
 namespace {
@@ -35,8 +36,8 @@ Result Product(TestDevice* device, const Shape& shape, bool transpose_a, bool tr
   const int64_t b_stride = (transpose_b ? k : cols) + kGap;
   const auto a = RandomValues((transpose_a ? k : rows) * a_stride, 1);
   const auto b = RandomValues((transpose_b ? cols : k) * b_stride, 2);
-  const Matrix<const float> of_a = {device->Put(a), 0, 0, a_stride};
-  const Matrix<const float> of_b = {device->Put(b), 0, 0, b_stride};
+  const ConstValues of_a = {device->Put(a), 0, 0, a_stride};
+  const ConstValues of_b = {device->Put(b), 0, 0, b_stride};
   float* const c = device->Room<float>(rows * cols);
   const MatrixProduct product = {transpose_a ? Transposed(of_a) : FactorOf(of_a),
                                  transpose_b ? Transposed(of_b) : FactorOf(of_b),
@@ -88,6 +89,24 @@ TEST_P(KernelTest, BiasActivationAndAddComeAfterTheSum) {
   product.add = true;
   Multiply(device_.stream(), product);
   EXPECT_EQ(device_.Get(c, 4), (std::vector<float>{16, 0, 0, 4}));
+}
+
+// 1 + 2^-7 is a BF16 and an F16, but its square is not: sums are of exact products, rounded once.
+TEST_P(KernelTest, SixteenBitFactorsAreMultipliedInF32) {
+  constexpr int64_t kTerms = 40;
+  const float factor = 1 + 0x1p-7f;
+  const auto* const a = device_.Put(std::vector<Bf16>(kTerms, FromFloat<Bf16>(factor)));
+  const auto* const b = device_.Put(std::vector<Half>(kTerms, FromFloat<Half>(factor)));
+  float* const full = device_.Room<float>(1);
+  Half* const half = device_.Room<Half>(1);
+  for (const bool in_half : {false, true}) {
+    MatrixProduct product = {FactorOf(MatrixOf(a, 1, kTerms)), FactorOf(MatrixOf(b, kTerms, 1)),
+                             MatrixOf(full, 1, 1), kTerms};
+    if (in_half) product.c = MatrixOf(half, 1, 1);
+    Multiply(device_.stream(), product);
+  }
+  EXPECT_EQ(device_.Get(full, 1)[0], kTerms * factor * factor);
+  EXPECT_EQ(ToFloat(device_.Get(half, 1)[0]), ToFloat(FromFloat<Half>(kTerms * factor * factor)));
 }
 
 TEST_P(KernelTest, ProductsHaveTheSameBitsInEveryOrder) {

@@ -1,101 +1,227 @@
 #include "nn_worker/device/kernels/optimizer_step.h"
 
-#include <initializer_list>
-
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 
 namespace satrap {
 namespace {
 
-// rule(gradient, w, first, second) on every element, with the arrays that are not null.
-template <typename Rule>
-SATRAP_DEVICE void UpdateEach(const float* gradient, float* w, float* first, float* second,
-                              int64_t count, bool aligned, Rule rule) {
-  ForEachGroup(1, GroupsOf(count), [&](int64_t, int64_t g) {
-    const int64_t at = g * kGroup, left = count - at;
-    const Group gradients = LoadGroup(gradient + at, left, aligned);
-    Group values = LoadGroup(w + at, left, aligned), a = {}, b = {};
-    if (first != nullptr) a = LoadGroup(first + at, left, aligned);
-    if (second != nullptr) b = LoadGroup(second + at, left, aligned);
-    for (int i = 0; i < kGroup; ++i) {
-      rule(gradients.lane[i], values.lane[i], a.lane[i], b.lane[i]);
+SATRAP_DEVICE inline float Sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
+
+// What a rule reads: the control, its constants and its learning rate.
+struct Step {
+  StepControl control;
+  OptimizerRule rule;
+  float lr;
+};
+
+// Each updates a value `w` and its slots a, b, c by the normalised gradient g.
+struct Sgd {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float&, float&, float&) {
+    w -= step.lr * g;
+  }
+};
+
+struct Adagrad {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& a, float&, float&) {
+    a += g * g;
+    w -= step.lr * g / (Sqrt(a) + step.rule.epsilon);
+  }
+};
+
+struct Adam {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float& v,
+                                   float&) {
+    m = step.rule.beta1 * m + (1 - step.rule.beta1) * g;
+    v = step.rule.beta2 * v + (1 - step.rule.beta2) * g * g;
+    w -= step.lr * (m / step.control.correction1) /
+         (Sqrt(v / step.control.correction2) + step.rule.epsilon);
+  }
+};
+
+struct MomentumRateInside {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float&, float&) {
+    m = step.rule.mu * m - step.lr * g;
+    w += m;
+  }
+};
+
+struct MomentumRateOutside {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float&, float&) {
+    m = step.rule.mu * m + (1 - step.rule.dampening) * g;
+    w -= step.lr * m;
+  }
+};
+
+struct Nesterov {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float&, float&) {
+    const float before = m;
+    m = step.rule.mu * before - step.lr * g;
+    w += (1 + step.rule.mu) * m - step.rule.mu * before;
+  }
+};
+
+struct RmsProp {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& a, float& second,
+                                   float& third) {
+    const OptimizerRule& rule = step.rule;
+    a = rule.rho * a + (1 - rule.rho) * g * g;
+    float square = a;
+    if (rule.centred) {
+      second = rule.rho * second + (1 - rule.rho) * g;
+      square = a - second * second;
+      if (square < 0) square = 0;  // by rounding; a NaN stays one
     }
-    StoreGroup(w + at, values, left, aligned);
-    if (first != nullptr) StoreGroup(first + at, a, left, aligned);
-    if (second != nullptr) StoreGroup(second + at, b, left, aligned);
+    float change = step.lr * g / (Sqrt(square + rule.epsilon_in_root) + rule.epsilon);
+    if (rule.mu > 0) {
+      float& m = rule.centred ? third : second;
+      m = rule.mu * m + change;
+      change = m;
+    }
+    w -= change;
+  }
+};
+
+struct Adadelta {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& a, float& u,
+                                   float&) {
+    const OptimizerRule& rule = step.rule;
+    a = rule.rho * a + (1 - rule.rho) * g * g;
+    const float d = g * Sqrt(u + rule.epsilon) / Sqrt(a + rule.epsilon);
+    u = rule.rho * u + (1 - rule.rho) * d * d;
+    w -= step.lr * d;
+  }
+};
+
+struct AmsGrad {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& m, float& v,
+                                   float& largest) {
+    m = step.rule.beta1 * m + (1 - step.rule.beta1) * g;
+    v = step.rule.beta2 * v + (1 - step.rule.beta2) * g * g;
+    largest = largest > v ? largest : v;
+    w -= step.lr * (m / step.control.correction1) /
+         (Sqrt(largest / step.control.correction2) + step.rule.epsilon);
+  }
+};
+
+// Why in this form: cpu_optimizer.cc.
+struct Ftrl {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& z, float& n,
+                                   float&) {
+    // A rate of 0 moves nothing; the formula would divide by it.
+    if (step.lr == 0) return;
+    const float lambda1 = step.rule.lambda1, sign = Sign(w);
+    n += g * g;
+    const float quadratic = (step.rule.beta + Sqrt(n)) / step.lr + step.rule.lambda2;
+    z = (sign == 0 ? z : -w * quadratic - sign * lambda1) + g;
+    if (w != w) return;
+    if (sign != 0 && -sign * z > lambda1) {
+      w -= g / quadratic;
+    } else {
+      w = (z > lambda1 ? lambda1 - z : z < -lambda1 ? -lambda1 - z : 0.0f) / quadratic;
+    }
+  }
+};
+
+struct Ftml {
+  SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& v, float&, float&) {
+    v = step.rule.beta2 * v + (1 - step.rule.beta2) * g * g;
+    const float rate = step.lr * (1 - step.rule.beta1) / step.control.correction1;
+    w -= rate * g / (Sqrt(v / step.control.correction2) + step.rule.epsilon);
+  }
+};
+
+template <typename Rule>
+SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
+                              OptimizerArrays arrays, bool aligned) {
+  const Step step = {*control, rule, control->learning_rate * rule.rate_factor};
+  if (step.control.apply == 0) return;
+  ForEachGroup(1, GroupsOf(arrays.count), [&](int64_t, int64_t group) {
+    const int64_t at = group * kGroup, left = arrays.count - at;
+    const Group gradients = LoadGroup(arrays.gradient + at, left, aligned);
+    Group values = LoadGroup(arrays.w + at, left, aligned), slots[kMaxOptimizerSlots] = {};
+    for (int s = 0; s < kMaxOptimizerSlots; ++s) {
+      if (arrays.slots[s] != nullptr) slots[s] = LoadGroup(arrays.slots[s] + at, left, aligned);
+    }
+    for (int i = 0; i < kGroup; ++i) {
+      float& w = values.lane[i];
+      float g = gradients.lane[i] * step.control.scale + rule.l2 * w;
+      if (rule.l1 != 0) g += rule.l1 * Sign(w);
+      if (rule.weight_decay != 0) w -= step.lr * rule.weight_decay * w;
+      Rule::Update(step, g, w, slots[0].lane[i], slots[1].lane[i], slots[2].lane[i]);
+    }
+    StoreGroup(arrays.w + at, values, left, aligned);
+    for (int s = 0; s < kMaxOptimizerSlots; ++s) {
+      if (arrays.slots[s] != nullptr) StoreGroup(arrays.slots[s] + at, slots[s], left, aligned);
+    }
   });
 }
 
-SATRAP_KERNEL void SgdKernel(OptimizerStep step, const float* gradient, float* w, int64_t count,
-                             bool aligned) {
-  const StepControl control = *step.control;
-  if (control.apply == 0) return;
-  UpdateEach(gradient, w, nullptr, nullptr, count, aligned,
-             [step, control](float g, float& value, float&, float&) {
-               value -= control.learning_rate * (g * control.scale + step.l2 * value);
-             });
+SATRAP_KERNEL void AverageKernel(const StepControl* control, float decay, const float* w,
+                                 float* average, int64_t count, bool aligned) {
+  if (control->apply == 0) return;
+  const float kept = AverageDecay(decay, control->step);
+  ForEachGroup(1, GroupsOf(count), [&](int64_t, int64_t group) {
+    const int64_t at = group * kGroup, left = count - at;
+    const Group values = LoadGroup(w + at, left, aligned);
+    Group averages = LoadGroup(average + at, left, aligned);
+    for (int i = 0; i < kGroup; ++i) {
+      averages.lane[i] = kept * averages.lane[i] + (1 - kept) * values.lane[i];
+    }
+    StoreGroup(average + at, averages, left, aligned);
+  });
 }
 
-SATRAP_KERNEL void AdagradKernel(OptimizerStep step, float epsilon, const float* gradient, float* w,
-                                 float* a, int64_t count, bool aligned) {
-  const StepControl control = *step.control;
-  if (control.apply == 0) return;
-  UpdateEach(gradient, w, a, nullptr, count, aligned,
-             [step, control, epsilon](float raw, float& value, float& sum, float&) {
-               const float g = raw * control.scale + step.l2 * value;
-               sum += g * g;
-               value -= control.learning_rate * g / (Sqrt(sum) + epsilon);
-             });
+bool Aligned(const float* array) {  // also if there is none
+  return reinterpret_cast<uintptr_t>(array) % sizeof(Group) == 0;
 }
 
-SATRAP_KERNEL void AdamKernel(OptimizerStep step, AdamConstants adam, const float* gradient,
-                              float* w, float* m, float* v, int64_t count, bool aligned) {
-  const StepControl control = *step.control;
-  if (control.apply == 0) return;
-  UpdateEach(gradient, w, m, v, count, aligned,
-             [step, control, adam](float raw, float& value, float& mean, float& variance) {
-               const float g = raw * control.scale + step.l2 * value;
-               mean = adam.beta1 * mean + (1 - adam.beta1) * g;
-               variance = adam.beta2 * variance + (1 - adam.beta2) * g * g;
-               value -= control.learning_rate * (mean / control.correction1) /
-                        (Sqrt(variance / control.correction2) + adam.epsilon);
-             });
-}
-
-ElementwiseShape FlatShape(int64_t count) { return ShapeOf(1, GroupsOf(count)); }
-
-bool AllAligned(std::initializer_list<const float*> arrays) {
-  for (const float* const array : arrays) {
-    if (reinterpret_cast<uintptr_t>(array) % sizeof(Group) != 0) return false;
-  }
-  return true;
+template <typename Rule>
+void LaunchStep(Stream* stream, const StepControl* control, const OptimizerRule& rule,
+                const OptimizerArrays& arrays) {
+  const ElementwiseShape shape = ShapeOf(1, GroupsOf(arrays.count));
+  bool aligned = Aligned(arrays.gradient) && Aligned(arrays.w);
+  for (const float* const slot : arrays.slots) aligned = aligned && Aligned(slot);
+  Launch<StepKernel<Rule>>(stream, shape.grid, shape.block, 0, control, rule, arrays, aligned);
 }
 
 }  // namespace
 
-void SgdStep(Stream* stream, const OptimizerStep& step, const float* gradient, float* w,
-             int64_t count) {
-  if (count == 0) return;
-  const ElementwiseShape shape = FlatShape(count);
-  Launch<SgdKernel>(stream, shape.grid, shape.block, 0, step, gradient, w, count,
-                    AllAligned({gradient, w}));
+void OptimizerStep(Stream* stream, const StepControl* control, const OptimizerRule& rule,
+                   const OptimizerArrays& arrays) {
+  if (arrays.count == 0) return;
+  switch (rule.kind) {
+    case OptimizerKind::kSgd:
+      return LaunchStep<Sgd>(stream, control, rule, arrays);
+    case OptimizerKind::kAdagrad:
+      return LaunchStep<Adagrad>(stream, control, rule, arrays);
+    case OptimizerKind::kAdam:
+      return LaunchStep<Adam>(stream, control, rule, arrays);
+    case OptimizerKind::kMomentumRateInside:
+      return LaunchStep<MomentumRateInside>(stream, control, rule, arrays);
+    case OptimizerKind::kMomentumRateOutside:
+      return LaunchStep<MomentumRateOutside>(stream, control, rule, arrays);
+    case OptimizerKind::kNesterov:
+      return LaunchStep<Nesterov>(stream, control, rule, arrays);
+    case OptimizerKind::kRmsProp:
+      return LaunchStep<RmsProp>(stream, control, rule, arrays);
+    case OptimizerKind::kAdadelta:
+      return LaunchStep<Adadelta>(stream, control, rule, arrays);
+    case OptimizerKind::kAmsGrad:
+      return LaunchStep<AmsGrad>(stream, control, rule, arrays);
+    case OptimizerKind::kFtrl:
+      return LaunchStep<Ftrl>(stream, control, rule, arrays);
+    case OptimizerKind::kFtml:
+      return LaunchStep<Ftml>(stream, control, rule, arrays);
+  }
 }
 
-void AdagradStep(Stream* stream, const OptimizerStep& step, float epsilon, const float* gradient,
-                 float* w, float* a, int64_t count) {
+void AverageStep(Stream* stream, const StepControl* control, float decay, const float* w,
+                 float* average, int64_t count) {
   if (count == 0) return;
-  const ElementwiseShape shape = FlatShape(count);
-  Launch<AdagradKernel>(stream, shape.grid, shape.block, 0, step, epsilon, gradient, w, a, count,
-                        AllAligned({gradient, w, a}));
-}
-
-void AdamStep(Stream* stream, const OptimizerStep& step, const AdamConstants& constants,
-              const float* gradient, float* w, float* m, float* v, int64_t count) {
-  if (count == 0) return;
-  const ElementwiseShape shape = FlatShape(count);
-  Launch<AdamKernel>(stream, shape.grid, shape.block, 0, step, constants, gradient, w, m, v, count,
-                     AllAligned({gradient, w, m, v}));
+  const ElementwiseShape shape = ShapeOf(1, GroupsOf(count));
+  Launch<AverageKernel>(stream, shape.grid, shape.block, 0, control, decay, w, average, count,
+                        Aligned(w) && Aligned(average));
 }
 
 }  // namespace satrap

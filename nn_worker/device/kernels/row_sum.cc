@@ -2,6 +2,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/kernels/warp_sum.h"
 
 namespace satrap {
@@ -9,134 +10,142 @@ namespace {
 
 // Lanes that share a row: few, since most rows have a few groups of values.
 constexpr int kLanesARow = 8;
-constexpr int kRowsAWarp = kWarpSize / kLanesARow;
-constexpr int kWarps = 8;
-constexpr int64_t kMaxBlocks = 4096;
 
-// body(row, lane of the row, whether the row exists), for as many rows as there are. All lanes of a
-// warp take part in each call, so that the body may add them up.
-template <typename Body>
-SATRAP_DEVICE void ForEachRow(int64_t rows, Body body) {
-  const int lane = static_cast<int>(ThreadIndex().x) % kWarpSize;
-  const int64_t warp = ThreadInGrid() / kWarpSize;
-  const int64_t rows_at_once = ThreadsInGrid() / kWarpSize * kRowsAWarp;
-  for (int64_t first = warp * kRowsAWarp; first < rows; first += rows_at_once) {
-    const int64_t row = first + lane / kLanesARow;
-    body(row, lane % kLanesARow, row < rows);
-  }
-}
-
-SATRAP_KERNEL void RowSumKernel(const RowSumInput<const float>* inputs, int num_inputs,
-                                Matrix<float> y) {
-  ForEachRow(y.rows, [&](int64_t row, int lane, bool exists) {
+SATRAP_KERNEL void RowSumKernel(const ConstValues* inputs, int num_inputs, Values y) {
+  ForEachRow(y.rows, kLanesARow, [&](int64_t row, int lane, bool exists) {
     float sum = 0;
     for (int f = 0; exists && f < num_inputs; ++f) {
-      const RowSumInput<const float> x = inputs[f];
+      const ConstValues x = inputs[f];
       for (int64_t c = lane * kGroup; c < x.cols; c += kLanesARow * kGroup) {
-        const Group values = LoadGroup(x.data + row * x.stride + c, x.cols - c, x.aligned);
+        const Group values = LoadGroup(x, row, c);
         for (int i = 0; i < kGroup; ++i) sum += values.lane[i];
       }
     }
     sum = WarpSum(sum, kLanesARow);
-    if (exists && lane == 0) y.data[row * y.stride] = sum;
+    if (exists && lane == 0) StoreValue(y, row, 0, sum);
   });
 }
 
-SATRAP_KERNEL void RowSumGradKernel(Matrix<const float> dy, const RowSumInput<float>* inputs) {
-  const RowSumInput<float> dx = inputs[BlockIndex().z];
-  ForEachGroup(dy.rows, GroupsOf(dx.cols), [&](int64_t r, int64_t g) {
-    const int64_t c = g * kGroup;
-    const float value = dy.data[r * dy.stride];
-    PutGroup(dx.data + r * dx.stride + c, {{value, value, value, value}}, dx.cols - c, dx.aligned,
-             dx.add);
+SATRAP_KERNEL void RowSumGradKernel(ConstValues dy, const RowSumTarget* targets) {
+  const RowSumTarget target = targets[BlockIndex().z];
+  ForEachGroup(dy.rows, GroupsOf(target.dx.cols), [&](int64_t r, int64_t g) {
+    const float value = LoadValue(dy, r, 0);
+    PutGroup(target.dx, r, g * kGroup, {{value, value, value, value}}, target.add != 0);
   });
 }
 
-SATRAP_KERNEL void FmKernel(const RowSumInput<const float>* inputs, int num_inputs, Matrix<float> s,
-                            Matrix<float> y, bool aligned) {
-  ForEachRow(y.rows, [&](int64_t row, int lane, bool exists) {
+// Of one group of columns: the sums of the inputs, which are stored, and of their squares.
+struct SumsOfInputs {
+  Group values, squares;
+};
+SATRAP_DEVICE SumsOfInputs SumInputs(const ConstValues* inputs, int num_inputs, int64_t row,
+                                     int64_t c, const Values& s) {
+  SumsOfInputs sums = {};
+  for (int f = 0; f < num_inputs; ++f) {
+    const Group values = LoadGroup(inputs[f], row, c);
+    for (int i = 0; i < kGroup; ++i) {
+      sums.values.lane[i] += values.lane[i];
+      sums.squares.lane[i] += values.lane[i] * values.lane[i];
+    }
+  }
+  StoreGroup(s, row, c, sums.values);
+  return sums;
+}
+
+SATRAP_KERNEL void FmKernel(const ConstValues* inputs, int num_inputs, Values s, Values y) {
+  ForEachRow(y.rows, kLanesARow, [&](int64_t row, int lane, bool exists) {
     float total = 0;
     for (int64_t c = lane * kGroup; exists && c < s.cols; c += kLanesARow * kGroup) {
-      const int64_t left = s.cols - c;
-      Group sums = {}, squares = {};
-      for (int f = 0; f < num_inputs; ++f) {
-        const RowSumInput<const float> x = inputs[f];
-        const Group values = LoadGroup(x.data + row * x.stride + c, left, x.aligned);
-        for (int i = 0; i < kGroup; ++i) {
-          sums.lane[i] += values.lane[i];
-          squares.lane[i] += values.lane[i] * values.lane[i];
-        }
-      }
-      StoreGroup(s.data + row * s.stride + c, sums, left, aligned);
+      const SumsOfInputs sums = SumInputs(inputs, num_inputs, row, c, s);
       for (int i = 0; i < kGroup; ++i) {
-        total += sums.lane[i] * sums.lane[i] - squares.lane[i];
+        total += sums.values.lane[i] * sums.values.lane[i] - sums.squares.lane[i];
       }
     }
     total = WarpSum(total, kLanesARow);
-    if (exists && lane == 0) y.data[row * y.stride] = 0.5f * total;
+    if (exists && lane == 0) StoreValue(y, row, 0, 0.5f * total);
   });
 }
 
-SATRAP_KERNEL void FmGradKernel(const FmGradInput* inputs, Matrix<const float> s,
-                                Matrix<const float> dy, bool aligned) {
-  const FmGradInput input = inputs[BlockIndex().z];
-  ForEachGroup(dy.rows, GroupsOf(s.cols), [&](int64_t r, int64_t g) {
-    const int64_t c = g * kGroup, left = s.cols - c;
-    const Group sums = LoadGroup(s.data + r * s.stride + c, left, aligned);
-    Group values = LoadGroup(input.x.data + r * input.x.stride + c, left, input.x.aligned);
-    const float gradient = dy.data[r * dy.stride];
-    for (int i = 0; i < kGroup; ++i) values.lane[i] = gradient * (sums.lane[i] - values.lane[i]);
-    PutGroup(input.dx.data + r * input.dx.stride + c, values, left, input.dx.aligned, input.dx.add);
+SATRAP_KERNEL void BiInteractionKernel(const ConstValues* inputs, int num_inputs, Values s,
+                                       Values y) {
+  ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
+    const SumsOfInputs sums = SumInputs(inputs, num_inputs, r, g * kGroup, s);
+    Group result;
+    for (int i = 0; i < kGroup; ++i) {
+      result.lane[i] = 0.5f * (sums.values.lane[i] * sums.values.lane[i] - sums.squares.lane[i]);
+    }
+    StoreGroup(y, r, g * kGroup, result);
   });
 }
 
-Dim3 RowGrid(int64_t rows) {
-  constexpr int64_t kRowsABlock = kWarps * kRowsAWarp;
-  const int64_t blocks = (rows + kRowsABlock - 1) / kRowsABlock;
-  return {static_cast<uint32_t>(blocks < kMaxBlocks ? blocks : kMaxBlocks)};
+SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* targets,
+                                ConstValues s, ConstValues dy) {
+  const FmGradTarget target = targets[BlockIndex().z];
+  ForEachGroup(s.rows, GroupsOf(s.cols), [&](int64_t r, int64_t g) {
+    const int64_t c = g * kGroup;
+    const Group sums = LoadGroup(s, r, c);
+    Group slopes;
+    if (dy.cols == 1) {
+      const float slope = LoadValue(dy, r, 0);
+      slopes = {{slope, slope, slope, slope}};
+    } else {
+      slopes = LoadGroup(dy, r, c);
+    }
+    Group gradient = {};
+    for (int32_t f = target.first; f < target.first + target.count; ++f) {
+      const Group values = LoadGroup(inputs[f], r, c);
+      for (int i = 0; i < kGroup; ++i) {
+        gradient.lane[i] += slopes.lane[i] * (sums.lane[i] - values.lane[i]);
+      }
+    }
+    PutGroup(target.dx, r, c, gradient, target.add != 0);
+  });
 }
 
-// A block's z is the input. A card has at most 65535 of them.
-constexpr int kMaxInputs = 65535;
+// A block's z is the target. A card has at most 65535 of them.
+constexpr int kMaxTargets = 65535;
 
-// launch(first input, grid, block) for all inputs, in as few launches as a grid allows.
+// launch(first target, grid, block) for all targets, in as few launches as a grid allows.
 template <typename LaunchPart>
-void ForInputs(int64_t rows, int64_t cols, int num_inputs, LaunchPart launch) {
+void ForTargets(int64_t rows, int64_t cols, int num_targets, LaunchPart launch) {
   if (rows == 0 || cols == 0) return;
   ElementwiseShape shape = ShapeOf(rows, GroupsOf(cols));
-  for (int first = 0; first < num_inputs; first += kMaxInputs) {
-    const int left = num_inputs - first;
-    shape.grid.z = static_cast<uint32_t>(left < kMaxInputs ? left : kMaxInputs);
+  for (int first = 0; first < num_targets; first += kMaxTargets) {
+    const int left = num_targets - first;
+    shape.grid.z = static_cast<uint32_t>(left < kMaxTargets ? left : kMaxTargets);
     launch(first, shape.grid, shape.block);
   }
 }
 
 }  // namespace
 
-void RowSum(Stream* stream, const RowSumInput<const float>* inputs, int num_inputs,
-            Matrix<float> y) {
+void RowSum(Stream* stream, const ConstValues* inputs, int num_inputs, Values y) {
   if (y.rows == 0) return;
-  Launch<RowSumKernel>(stream, RowGrid(y.rows), {kWarps * kWarpSize}, 0, inputs, num_inputs, y);
+  Launch<RowSumKernel>(stream, RowGrid(y.rows, kLanesARow), kRowBlock, 0, inputs, num_inputs, y);
 }
 
-void RowSumGrad(Stream* stream, Matrix<const float> dy, const RowSumInput<float>* inputs,
-                int num_inputs, int64_t max_cols) {
-  ForInputs(dy.rows, max_cols, num_inputs, [&](int first, Dim3 grid, Dim3 block) {
-    Launch<RowSumGradKernel>(stream, grid, block, 0, dy, inputs + first);
+void RowSumGrad(Stream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
+                int64_t max_cols) {
+  ForTargets(dy.rows, max_cols, num_targets, [&](int first, Dim3 grid, Dim3 block) {
+    Launch<RowSumGradKernel>(stream, grid, block, 0, dy, targets + first);
   });
 }
 
-void Fm(Stream* stream, const RowSumInput<const float>* inputs, int num_inputs, Matrix<float> s,
-        Matrix<float> y) {
+void Fm(Stream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
   if (y.rows == 0) return;
-  Launch<FmKernel>(stream, RowGrid(y.rows), {kWarps * kWarpSize}, 0, inputs, num_inputs, s, y,
-                   GroupsAligned(s));
+  Launch<FmKernel>(stream, RowGrid(y.rows, kLanesARow), kRowBlock, 0, inputs, num_inputs, s, y);
 }
 
-void FmGrad(Stream* stream, const FmGradInput* inputs, int num_inputs, Matrix<const float> s,
-            Matrix<const float> dy) {
-  ForInputs(dy.rows, s.cols, num_inputs, [&](int first, Dim3 grid, Dim3 block) {
-    Launch<FmGradKernel>(stream, grid, block, 0, inputs + first, s, dy, GroupsAligned(s));
+void BiInteraction(Stream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
+  if (y.rows == 0 || y.cols == 0) return;
+  const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
+  Launch<BiInteractionKernel>(stream, shape.grid, shape.block, 0, inputs, num_inputs, s, y);
+}
+
+void FmGrad(Stream* stream, const ConstValues* inputs, const FmGradTarget* targets, int num_targets,
+            ConstValues s, ConstValues dy) {
+  ForTargets(s.rows, s.cols, num_targets, [&](int first, Dim3 grid, Dim3 block) {
+    Launch<FmGradKernel>(stream, grid, block, 0, inputs, targets + first, s, dy);
   });
 }
 

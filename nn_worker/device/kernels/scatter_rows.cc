@@ -1,9 +1,9 @@
 #include "nn_worker/device/kernels/scatter_rows.h"
 
-#include "nn_worker/device/float16.h"
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/pooling_scale.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -36,26 +36,25 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
 }
 
 // sum += coefficient times what the segment has of columns [c, c + 4).
-template <typename In>
-SATRAP_DEVICE void AddSegment(const ScatterSegment<In>& segment, const IdPlace& place, int32_t c,
+SATRAP_DEVICE void AddSegment(const ScatterSegment& segment, const IdPlace& place, int32_t c,
                               bool aligned, Group* sum) {
   const int32_t offset = c - segment.column;
   if (offset <= -kGroup || offset >= segment.width) return;
-  const In* const gradient = segment.gradient + place.sample * segment.stride +
-                             static_cast<int64_t>(place.position) * segment.width;
+  const int64_t first =
+      place.sample * segment.stride + static_cast<int64_t>(place.position) * segment.width + offset;
   if (aligned) {
-    const Group values = LoadGroup(gradient + offset, segment.width - offset, true);
+    const Group values =
+        LoadGroup(segment.gradient, segment.type, first, segment.width - offset, true);
     for (int i = 0; i < kGroup; ++i) sum->lane[i] += place.coefficient * values.lane[i];
     return;
   }
   for (int i = 0; i < kGroup; ++i) {
     if (offset + i < 0 || offset + i >= segment.width) continue;
-    sum->lane[i] += place.coefficient * ToFloat(gradient[offset + i]);
+    sum->lane[i] += place.coefficient * LoadValue(segment.gradient, segment.type, first + i);
   }
 }
 
-template <typename In>
-SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs<In> args, Matrix<float> gradients) {
+SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs args, Matrix<float> gradients) {
   const int64_t rows_at_once = static_cast<int64_t>(GridSize().x) * kRowsAtOnce;
   for (int64_t r = static_cast<int64_t>(BlockIndex().x) * kRowsAtOnce + ThreadIndex().y;
        r < gradients.rows; r += rows_at_once) {
@@ -94,15 +93,10 @@ void LocateIds(Stream* stream, const ScatterFeature* features, int num_features,
   }
 }
 
-template <typename In>
-void ScatterRows(Stream* stream, const ScatterArgs<In>& args, Matrix<float> gradients) {
+void ScatterRows(Stream* stream, const ScatterArgs& args, Matrix<float> gradients) {
   if (gradients.rows == 0 || gradients.cols == 0) return;
-  Launch<ScatterRowsKernel<In>>(stream, {BlocksOf(gradients.rows, kRowsAtOnce)},
-                                {kGroupsAtOnce, kRowsAtOnce}, 0, args, gradients);
+  Launch<ScatterRowsKernel>(stream, {BlocksOf(gradients.rows, kRowsAtOnce)},
+                            {kGroupsAtOnce, kRowsAtOnce}, 0, args, gradients);
 }
-
-template void ScatterRows(Stream*, const ScatterArgs<float>&, Matrix<float>);
-template void ScatterRows(Stream*, const ScatterArgs<Half>&, Matrix<float>);
-template void ScatterRows(Stream*, const ScatterArgs<Bf16>&, Matrix<float>);
 
 }  // namespace satrap

@@ -13,6 +13,7 @@
 
 #include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/stream.h"
 
 namespace satrap {
@@ -37,33 +38,32 @@ struct ScatterFeature {
 };
 
 // Columns of the table's rows, and the gradient of the samples' values of them.
-template <typename In>
 struct ScatterSegment {
   int32_t column;
   int32_t width;
-  const In* gradient;  // [samples, max_length, width]
-  int64_t stride;      // from one sample to the next
+  const void* gradient;  // [samples, max_length, width]
+  int64_t stride;        // from one sample to the next
+  ElementType type;      // of the gradient
+  int32_t unused;        // 0: lists are compared byte by byte
 };
 
 // places[n] = where id n is, for all ids.   features: [num_features]
 void LocateIds(Stream* stream, const ScatterFeature* features, int num_features, int64_t samples,
                IdPlace* places);
 
-template <typename In>
 struct ScatterArgs {
   const uint32_t* starts;  // [num_rows + 1], never decreasing
   const uint32_t* ids;     // row r has ids [starts[r], starts[r + 1]) of this list, added in order
   const IdPlace* places;   // of LocateIds
   const ScatterFeature* features;
-  const ScatterSegment<In>* segments;
+  const ScatterSegment* segments;
   bool aligned;  // every column, width and stride is a multiple of 4, every address one of 4 values
 };
 
 // gradients[r, c] = sum over the ids of row r, and the segments of their features that hold column
 // c, of coefficient * gradient, in f32; 0 in columns and rows that nothing reads. A row is summed
-// by one thread a group of columns: a row with very many ids takes long. In: float, Half or Bf16.
-template <typename In>
-void ScatterRows(Stream* stream, const ScatterArgs<In>& args, Matrix<float> gradients);
+// by one thread a group of columns: a row with very many ids takes long.
+void ScatterRows(Stream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap
 

@@ -96,7 +96,7 @@ std::vector<double> Expected(const std::vector<Feature>& features) {
 template <typename In>
 std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& features, bool aligned) {
   std::vector<ScatterFeature> list;
-  std::vector<ScatterSegment<In>> segments;
+  std::vector<ScatterSegment> segments;
   std::vector<std::vector<uint32_t>> of_row(kRows);
   uint32_t number = 0;
   for (const Feature& feature : features) {
@@ -113,8 +113,8 @@ std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& featu
       for (int64_t k = 0; k < kSamples * cols; ++k) {
         spread[k / cols * stride + k % cols] = FromFloat<In>(feature.gradients[i][k]);
       }
-      segments.push_back(
-          {feature.segments[i].column, feature.segments[i].width, device->Put(spread), stride});
+      segments.push_back({feature.segments[i].column, feature.segments[i].width,
+                          device->Put(spread), stride, ElementTypeOf<In>(), 0});
     }
     entry.end_segment = static_cast<int32_t>(segments.size());
     list.push_back(entry);
@@ -128,8 +128,8 @@ std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& featu
   IdPlace* const places = device->Room<IdPlace>(number);
   const ScatterFeature* const of_device = device->Put(list);
   LocateIds(device->stream(), of_device, static_cast<int>(list.size()), kSamples, places);
-  const ScatterArgs<In> args = {device->Put(starts), device->Put(ids),      places,
-                                of_device,           device->Put(segments), aligned};
+  const ScatterArgs args = {device->Put(starts), device->Put(ids),      places,
+                            of_device,           device->Put(segments), aligned};
   const int64_t stride = kRowValues + kGap;
   float* const out = device->Room<float>(kRows * stride);
   ScatterRows(device->stream(), args, Matrix<float>{out, kRows, kRowValues, stride});
@@ -186,13 +186,12 @@ TEST_P(KernelTest, ManyRowsAreAllWritten) {
   const ScatterFeature* const features = device_.Put(std::vector<ScatterFeature>{feature});
   IdPlace* const places = device_.Room<IdPlace>(kMany);
   LocateIds(device_.stream(), features, 1, kMany, places);
-  const auto* const segments =
-      device_.Put(std::vector<ScatterSegment<float>>{{0, 1, device_.Put(gradient), 1}});
+  const auto* const segments = device_.Put(
+      std::vector<ScatterSegment>{{0, 1, device_.Put(gradient), 1, ElementType::kF32, 0}});
   float* const out = device_.Room<float>(kMany);
-  ScatterRows(
-      device_.stream(),
-      ScatterArgs<float>{device_.Put(starts), device_.Put(ids), places, features, segments, false},
-      MatrixOf(out, kMany, 1));
+  ScatterRows(device_.stream(),
+              ScatterArgs{device_.Put(starts), device_.Put(ids), places, features, segments, false},
+              MatrixOf(out, kMany, 1));
   EXPECT_EQ(device_.Get(out, kMany), gradient);
 }
 

@@ -2,6 +2,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -14,15 +15,14 @@ SATRAP_DEVICE int64_t LengthOf(float length, int64_t most) {
   return length - static_cast<float>(whole) >= 0.5f ? whole + 1 : whole;
 }
 
-// A position of a sequence begins at a multiple of d, so it is aligned only if d is.
-SATRAP_KERNEL void PoolKernel(SequencePooling pooling, Matrix<const float> x,
-                              Matrix<const float> lengths, Matrix<float> y, bool aligned) {
+SATRAP_KERNEL void PoolKernel(SequencePooling pooling, ConstValues x, ConstValues lengths,
+                              Values y) {
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup, left = y.cols - c;
-    const int64_t length = LengthOf(lengths.data[r * lengths.stride], x.cols / y.cols);
+    const int64_t length = LengthOf(LoadValue(lengths, r, 0), x.cols / y.cols);
     Group result = {};
     for (int64_t p = 0; p < length; ++p) {
-      const Group values = LoadGroup(x.data + r * x.stride + p * y.cols + c, left, aligned);
+      const Group values = LoadGroup(x, r, p * y.cols + c, left);
       for (int i = 0; i < kGroup; ++i) {
         const float value = values.lane[i];
         if (pooling != SequencePooling::kMax) {
@@ -36,19 +36,17 @@ SATRAP_KERNEL void PoolKernel(SequencePooling pooling, Matrix<const float> x,
     if (pooling == SequencePooling::kMean && length > 0) {
       for (int i = 0; i < kGroup; ++i) result.lane[i] /= static_cast<float>(length);
     }
-    StoreGroup(y.data + r * y.stride + c, result, left, aligned);
+    StoreGroup(y, r, c, result);
   });
 }
 
-SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, Matrix<const float> x,
-                                  Matrix<const float> lengths, Matrix<const float> y,
-                                  Matrix<const float> dy, Matrix<float> dx, bool add,
-                                  bool aligned) {
+SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, ConstValues x, ConstValues lengths,
+                                  ConstValues y, ConstValues dy, Values dx, bool add) {
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup, left = y.cols - c, positions = x.cols / y.cols;
-    const int64_t length = LengthOf(lengths.data[r * lengths.stride], positions);
-    Group share = LoadGroup(dy.data + r * dy.stride + c, left, aligned);
-    const Group maximum = LoadGroup(y.data + r * y.stride + c, left, aligned);
+    const int64_t length = LengthOf(LoadValue(lengths, r, 0), positions);
+    Group share = LoadGroup(dy, r, c);
+    const Group maximum = LoadGroup(y, r, c);
     if (pooling == SequencePooling::kMean && length > 0) {
       for (int i = 0; i < kGroup; ++i) share.lane[i] /= static_cast<float>(length);
     }
@@ -57,7 +55,7 @@ SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, Matrix<const float> x
       Group gradient = {};
       if (p < length && pooling != SequencePooling::kMax) gradient = share;
       if (p < length && pooling == SequencePooling::kMax) {
-        const Group values = LoadGroup(x.data + r * x.stride + at, left, aligned);
+        const Group values = LoadGroup(x, r, at, left);
         for (int i = 0; i < kGroup; ++i) {
           if (values.lane[i] != maximum.lane[i]) continue;
           // The first position that attains the maximum gets all of it.
@@ -65,30 +63,27 @@ SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, Matrix<const float> x
           share.lane[i] = 0;
         }
       }
-      PutGroup(dx.data + r * dx.stride + at, gradient, left, aligned, add);
+      PutGroup(dx, r, at, gradient, left, add);
     }
   });
 }
 
 }  // namespace
 
-void PoolSequences(Stream* stream, SequencePooling pooling, Matrix<const float> x,
-                   Matrix<const float> lengths, Matrix<float> y) {
+void PoolSequences(Stream* stream, SequencePooling pooling, ConstValues x, ConstValues lengths,
+                   Values y) {
   if (y.rows == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
-  const bool aligned = y.cols % kGroup == 0 && GroupsAligned(x) && GroupsAligned(y);
-  Launch<PoolKernel>(stream, shape.grid, shape.block, 0, pooling, x, lengths, y, aligned);
+  Launch<PoolKernel>(stream, shape.grid, shape.block, 0, pooling, WithGroupsAt(x, y.cols), lengths,
+                     y);
 }
 
-void PoolSequencesGrad(Stream* stream, SequencePooling pooling, Matrix<const float> x,
-                       Matrix<const float> lengths, Matrix<const float> y, Matrix<const float> dy,
-                       Matrix<float> dx, bool add) {
+void PoolSequencesGrad(Stream* stream, SequencePooling pooling, ConstValues x, ConstValues lengths,
+                       ConstValues y, ConstValues dy, Values dx, bool add) {
   if (y.rows == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
-  const bool aligned = y.cols % kGroup == 0 && GroupsAligned(x) && GroupsAligned(y) &&
-                       GroupsAligned(dy) && GroupsAligned(dx);
-  Launch<PoolGradKernel>(stream, shape.grid, shape.block, 0, pooling, x, lengths, y, dy, dx, add,
-                         aligned);
+  Launch<PoolGradKernel>(stream, shape.grid, shape.block, 0, pooling, WithGroupsAt(x, y.cols),
+                         lengths, y, dy, WithGroupsAt(dx, y.cols), add);
 }
 
 }  // namespace satrap

@@ -1,0 +1,39 @@
+// The items that candidates are drawn from (CandidatesConfig), by falling count. A run has one list: the
+// first loader makes it before the run begins (data_loader/candidates), and every embedding worker of every
+// generation reads it. docs/formats.md, "Candidate list".
+//
+// Thread-safe: functions of their arguments and of the disk. They block on it.
+
+#ifndef SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_
+#define SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace satrap {
+
+// Of more items a list is refused: reading it would take more than a gigabyte at each embedding worker.
+inline constexpr size_t kMostListedItems = size_t{1} << 25;
+
+struct CandidateList {
+  std::vector<uint64_t> ids;     // of the feature's id space; each once
+  std::vector<uint64_t> counts;  // as many
+
+  size_t size() const { return ids.size(); }
+  // Orders by falling count; items of equal count keep their order.
+  void Sort();
+};
+
+// Errors as DurableFile.
+absl::Status WriteCandidateList(const std::string& path, const CandidateList& list);
+// NOT_FOUND without the file; DATA_LOSS, naming it, if it is damaged.
+absl::StatusOr<CandidateList> ReadCandidateList(const std::string& path);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_

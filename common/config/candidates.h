@@ -1,0 +1,36 @@
+// What a job says of candidates (ModelConfig.candidates), resolved.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_CANDIDATES_H_
+#define SATRAP_COMMON_CONFIG_CANDIDATES_H_
+
+#include <string>
+
+#include "common/config/problems.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Whether the loss compares a sample's item with candidates, and so has no label and no metric.
+bool IsCandidateLoss(TaskConfig::Loss loss);
+
+// The position in data.features of the feature whose items are candidates; -1 without
+// model.candidates. REQUIRES: the job is validated
+int CandidateFeatureOf(const JobConfig& job);
+
+// Whether equal items are left out (CandidatesConfig.remove_accidental_hits) for a loss.
+bool RemovesHits(const CandidatesConfig& candidates, TaskConfig::Loss loss);
+
+// Whether embedding workers need the list of items: to train, with draws or with log Q.
+bool NeedsCandidateList(const JobConfig& job);
+// Where a run keeps it (common/candidates/candidate_list.h).
+std::string CandidateListPath(const JobConfig& job);
+
+// Checks model.candidates, the losses and the layers that use it: a part of ValidateJob.
+// REQUIRES: defaults are filled in
+void ValidateCandidates(const JobConfig& job, Problems* problems);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_CANDIDATES_H_

@@ -1,0 +1,16 @@
+// Patterns that name several parameters or tables at once: '*' stands for any number of characters,
+// '?' for one, and every other character for itself.
+
+#ifndef SATRAP_COMMON_CONFIG_NAME_PATTERN_H_
+#define SATRAP_COMMON_CONFIG_NAME_PATTERN_H_
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// Whether `pattern` matches all of `name`. It takes at most pattern.size() * name.size() steps.
+bool MatchesPattern(absl::string_view pattern, absl::string_view name);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_NAME_PATTERN_H_

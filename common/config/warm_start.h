@@ -1,0 +1,28 @@
+// The names in WarmStartConfig.only: which tables and dense parameters a run takes from the model that
+// it starts from.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_WARM_START_H_
+#define SATRAP_COMMON_CONFIG_WARM_START_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Whether a run may take what has this name: it matches a pattern, or there are none.
+bool TakesName(const WarmStartConfig& config, absl::string_view name);
+
+// INVALID_ARGUMENT, naming the pattern and `model`, for the first one that matches none of `names`,
+// those of the job and of the model.
+absl::Status CheckPatterns(const WarmStartConfig& config, const std::vector<std::string>& names,
+                           absl::string_view model);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_WARM_START_H_

@@ -1,0 +1,20 @@
+// What all gradients of a step are multiplied by with JobConfig.gradient_clip_norm.
+
+#ifndef SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_
+#define SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_
+
+#include <cmath>
+
+namespace satrap {
+
+// min(1, limit / sqrt(squares)): gradients whose squares add up to `squares` get a norm of at most
+// `limit`. Embedding workers and ranks compute it from the same sum and so get the same bits. A sum
+// that is not a number gives 1: the gradients are not hidden. REQUIRES: limit > 0
+inline float ClipFactor(float limit, double squares) {
+  const double norm = std::sqrt(squares);
+  return norm > limit ? static_cast<float>(limit / norm) : 1.0f;
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_

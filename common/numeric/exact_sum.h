@@ -1,0 +1,34 @@
+// An ExactSum adds doubles without rounding, so the result depends neither on their order nor on how
+// they were divided among several sums. It keeps the sum as a few doubles that do not overlap
+// (Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
+//
+// Not thread-safe.
+
+#ifndef SATRAP_COMMON_NUMERIC_EXACT_SUM_H_
+#define SATRAP_COMMON_NUMERIC_EXACT_SUM_H_
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+
+namespace satrap {
+
+class ExactSum {
+ public:
+  // REQUIRES: the sum stays below the largest double, and differences of doubles do not fall below
+  // the smallest normal one: squares of floats are far from both
+  void Add(double value);
+
+  // The sum, rounded once. Inf or NaN if such a value was added.
+  double Rounded() const;
+  // Doubles whose exact sum this is, the largest first; at least one. A sum to which they are added
+  // in place of the values has the same result.
+  absl::InlinedVector<double, 4> Terms() const;
+
+ private:
+  absl::InlinedVector<double, 4> parts_;  // ascending, without zeros
+  double not_finite_ = 0;                 // the sum of the values that are not finite
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_NUMERIC_EXACT_SUM_H_

@@ -1,0 +1,21 @@
+// The answer of an embedding PS to an Update with JobConfig.gradient_clip_norm: the squares of its
+// rows' gradients in the step (UpdateAnswerHeader in proto/hot.proto). The sum travels exactly, so
+// the embedding worker's total has the same bits for any number of PSs.
+
+#ifndef SATRAP_COMMON_RPC_SQUARES_H_
+#define SATRAP_COMMON_RPC_SQUARES_H_
+
+#include "absl/status/status.h"
+#include "common/numeric/exact_sum.h"
+#include "common/rpc/rpc.h"
+
+namespace satrap::rpc {
+
+Message AnswerOfSquares(const ExactSum& squares);
+
+// Adds the squares of an answer to *total. INVALID_ARGUMENT if it has none.
+absl::Status AddSquares(const Message& answer, ExactSum* total);
+
+}  // namespace satrap::rpc
+
+#endif  // SATRAP_COMMON_RPC_SQUARES_H_

@@ -1,0 +1,178 @@
+#include "data_loader/candidates/make_candidate_list.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/config/candidates.h"
+#include "common/config/job_config.h"
+#include "data_loader/batch/file_block_reader.h"
+#include "data_loader/batch/synthetic_block_reader.h"
+#include "data_loader/parser/string_id.h"
+#include "data_loader/source/line_reader.h"
+
+namespace satrap {
+namespace {
+
+const FeatureConfig& FeatureOf(const JobConfig& job) {
+  const int feature = CandidateFeatureOf(job);
+  CHECK(feature >= 0) << "no feature " << job.model().candidates().feature();
+  return job.data().features(feature);
+}
+
+absl::Status TooMany(const std::string& where, size_t most_items) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      where, ": more than ", most_items,
+      " different items. Name a list of the most frequent ones (model.candidates.list)"));
+}
+
+// What the feature makes of an item's text.
+class ItemIds {
+ public:
+  explicit ItemIds(const JobConfig& job)
+      : are_numbers_(job.data().has_synthetic() || job.data().has_record()) {
+    const std::string& name = ColumnOf(FeatureOf(job));
+    for (const ColumnConfig& column : job.data().csv().columns()) {
+      if (column.name() != name) continue;
+      for (const std::string& word : column.vocabulary()) {
+        vocabulary_.emplace(word, vocabulary_.size());
+      }
+    }
+  }
+
+  // False if it is none.
+  bool Find(absl::string_view text, uint64_t* id) const {
+    if (are_numbers_) return absl::SimpleAtoi(text, id);
+    if (vocabulary_.empty()) {
+      *id = StringId(text);
+      return true;
+    }
+    const auto at = vocabulary_.find(text);
+    if (at != vocabulary_.end()) *id = at->second;
+    return at != vocabulary_.end();
+  }
+
+ private:
+  const bool are_numbers_;
+  absl::flat_hash_map<std::string, uint64_t> vocabulary_;
+};
+
+absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, uint32_t split,
+                                                       Parser* parser, ReadProgress* progress) {
+  if (spec.click_log != nullptr) {
+    return NewSyntheticBlockReader(spec.splits[split], spec.stream, kUnshuffledBlockRows,
+                                   spec.click_log.get(), progress);
+  }
+  FileBlockOptions options;
+  options.stream = spec.stream;
+  options.block_rows = kUnshuffledBlockRows;
+  options.filter = &spec.filter;
+  options.parser = parser;
+  options.progress = progress;
+  options.report_bad = false;  // training does
+  return NewFileBlockReader(spec.splits[split], split, options);
+}
+
+}  // namespace
+
+absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::string& path,
+                                           size_t most_items) {
+  Split file;
+  file.path = path;
+  file.to = std::numeric_limits<uint64_t>::max();
+  ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(file));
+  const ItemIds ids(job);
+  const bool needs_counts = job.model().candidates().sampler() == CandidatesConfig::FIXED_UNIGRAM;
+  CandidateList list;
+  absl::flat_hash_set<uint64_t> seen;
+  bool counted = false;
+  LineReader::Line line;
+  for (size_t number = 1;; ++number) {
+    ASSIGN_OR_RETURN(const bool found, reader->Next(&line));
+    if (!found) break;
+    if (line.text.empty()) continue;
+    const std::string where = absl::StrCat(path, ":", number);
+    const auto refused = [&](absl::string_view why) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": ", why));
+    };
+    const size_t tab = line.text.find('\t');
+    const bool has_count = tab != absl::string_view::npos;
+    const absl::string_view item = line.text.substr(0, tab);
+    uint64_t id = 0, count = 0;
+    if (has_count && !absl::SimpleAtoi(line.text.substr(tab + 1), &count)) {
+      return refused(
+          absl::StrCat("a count must be a whole number, got '", line.text.substr(tab + 1), "'"));
+    }
+    if (!has_count && needs_counts) return refused("FIXED_UNIGRAM needs a count behind a tab");
+    if (list.size() > 0 && has_count != counted) {
+      return refused("either all items have a count or none has");
+    }
+    counted = has_count;
+    if (line.too_long || !ids.Find(item, &id)) {
+      return refused(absl::StrCat("'", item.substr(0, 64), "' is no id of feature '",
+                                  job.model().candidates().feature(), "'"));
+    }
+    if (!seen.insert(id).second) return refused(absl::StrCat("the item '", item, "' occurs twice"));
+    if (list.size() == most_items) return TooMany(where, most_items);
+    list.ids.push_back(id);
+    list.counts.push_back(count);
+  }
+  list.Sort();
+  return list;
+}
+
+absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_items) {
+  const int column = train.schema.IndexOfId(ColumnOf(FeatureOf(train.job)));
+  CHECK(column >= 0);
+  const std::unique_ptr<Parser> parser =
+      train.click_log == nullptr ? NewParser(train.job.data(), train.stream) : nullptr;
+  ReadProgress unreported{ReadProgress::Options()};
+  absl::flat_hash_map<uint64_t, uint64_t> counts;
+  Block block(train.schema);
+  for (uint32_t split = 0; split < train.splits.size(); ++split) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<BlockReader> reader,
+                     OpenSplit(train, split, parser.get(), &unreported));
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool found, reader->Next(&block));
+      if (!found) break;
+      for (size_t row = 0; row < block.records.rows(); ++row) {
+        ++counts[block.records.ids(row)[column]];
+      }
+      if (counts.size() > most_items) return TooMany(train.splits[split].path, most_items);
+    }
+  }
+  CandidateList list;
+  list.ids.reserve(counts.size());
+  for (const auto& [id, count] : counts) list.ids.push_back(id);
+  std::sort(list.ids.begin(), list.ids.end());  // the table's own order differs from run to run
+  for (const uint64_t id : list.ids) list.counts.push_back(counts[id]);
+  list.Sort();
+  return list;
+}
+
+absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train) {
+  const std::string path = CandidateListPath(job);
+  const absl::Status there = ReadCandidateList(path).status();
+  if (!absl::IsNotFound(there)) return there;
+  const std::string& file = job.model().candidates().list();
+  CandidateList list;
+  if (!file.empty()) {
+    FileIdentity identity;
+    identity.set_path(file);
+    ASSIGN_OR_RETURN(list, ReadItemFile(job, PathOf(job, identity)));
+  } else if (train != nullptr) {
+    ASSIGN_OR_RETURN(list, CountItems(*train));
+  }
+  return WriteCandidateList(path, list);
+}
+
+}  // namespace satrap

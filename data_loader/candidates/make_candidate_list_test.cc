@@ -1,0 +1,129 @@
+#include "data_loader/candidates/make_candidate_list.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/config/candidates.h"
+#include "data_loader/parser/string_id.h"
+#include "data_loader/testing/temp_dir.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+class MakeCandidateListTest : public testing::Test {
+ protected:
+  MakeCandidateListTest() {
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+        data {
+          csv { separator: '\t'
+                columns { name: 'user' kind: ID } columns { name: 'item' kind: ID }
+                columns { name: 'label' kind: LABEL } }
+          train_files: 'train.tsv'
+          features { name: 'user' table: 'users' }
+          features { name: 'thing' column: 'item' table: 'items' }
+        }
+        model { candidates { feature: 'thing' count: 1 } })",
+                                                              &job_));
+    job_.set_data_root(dir_.path());
+    job_.set_run_dir(dir_.path());
+  }
+
+  std::string PathOf(const std::string& name) const { return dir_.path() + "/" + name; }
+  absl::StatusOr<CandidateList> ItemsOf(const std::string& text, size_t most = kMostListedItems) {
+    dir_.Write("items.tsv", text);
+    return ReadItemFile(job_, PathOf("items.tsv"), most);
+  }
+  std::string RefusalOf(const std::string& text, size_t most = kMostListedItems) {
+    const auto list = ItemsOf(text, most);
+    EXPECT_FALSE(list.ok());
+    const std::string message(list.status().message());
+    EXPECT_EQ(message.find(PathOf("items.tsv")), 0u) << message;
+    return message.substr(std::min(message.size(), PathOf("items.tsv").size()));
+  }
+  absl::StatusOr<CandidateList> Count(size_t most = kMostListedItems) {
+    ReadProgress progress{ReadProgress::Options()};
+    auto spec = StreamSpec::Make(job_, TRAIN_STREAM, &progress);
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return CountItems(**spec, most);
+  }
+
+  TempDir dir_;
+  JobConfig job_;
+};
+
+TEST_F(MakeCandidateListTest, AFileGivesTheIdsOfItsItemsByFallingCount) {
+  const auto list = ItemsOf("ant\t3\nbee\t10\n\ncat\t3\n");
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(list->ids, (std::vector<uint64_t>{StringId("bee"), StringId("ant"), StringId("cat")}));
+  EXPECT_EQ(list->counts, (std::vector<uint64_t>{10, 3, 3}));
+}
+
+TEST_F(MakeCandidateListTest, WithoutCountsTheOrderIsThatOfTheFile) {
+  const auto list = ItemsOf("cat\nant\n");
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(list->ids, (std::vector<uint64_t>{StringId("cat"), StringId("ant")}));
+}
+
+TEST_F(MakeCandidateListTest, AnItemOfAVocabularyIsItsPosition) {
+  ColumnConfig* const column = job_.mutable_data()->mutable_csv()->mutable_columns(1);
+  for (const char* word : {"ant", "bee", "cat"}) column->add_vocabulary(word);
+  EXPECT_EQ(ItemsOf("cat\nant\n")->ids, (std::vector<uint64_t>{2, 0}));
+  EXPECT_EQ(RefusalOf("cat\ndog\n"), ":2: 'dog' is no id of feature 'thing'");
+}
+
+TEST_F(MakeCandidateListTest, ItemsOfASyntheticLogAreNumbers) {
+  job_.mutable_data()->mutable_synthetic()->add_vocabulary_sizes(10);
+  EXPECT_EQ(ItemsOf("7\n5\n")->ids, (std::vector<uint64_t>{7, 5}));
+  EXPECT_EQ(RefusalOf("seven\n"), ":1: 'seven' is no id of feature 'thing'");
+}
+
+TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {
+  EXPECT_EQ(RefusalOf("ant\t3\nbee\tmany\n"), ":2: a count must be a whole number, got 'many'");
+  EXPECT_EQ(RefusalOf("ant\t3\nbee\n"), ":2: either all items have a count or none has");
+  EXPECT_EQ(RefusalOf("ant\nbee\nant\n"), ":3: the item 'ant' occurs twice");
+  EXPECT_EQ(RefusalOf("ant\nbee\ncat\n", 2),
+            ":3: more than 2 different items. Name a list of the most frequent ones "
+            "(model.candidates.list)");
+  job_.mutable_model()->mutable_candidates()->set_sampler(CandidatesConfig::FIXED_UNIGRAM);
+  EXPECT_EQ(RefusalOf("ant\n"), ":1: FIXED_UNIGRAM needs a count behind a tab");
+}
+
+TEST_F(MakeCandidateListTest, CountsTheGoodRecordsOfTheTrainStream) {
+  dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t0\nv\tbee\t1\nu\tcat\tbad\nw\tant\t1\nw\tdog\t1\n");
+  const auto list = Count();
+  ASSERT_TRUE(list.ok()) << list.status();
+  // By falling count, then by id.
+  const uint64_t ant = StringId("ant"), bee = StringId("bee");
+  EXPECT_EQ(list->ids,
+            (std::vector<uint64_t>{std::min(ant, bee), std::max(ant, bee), StringId("dog")}));
+  EXPECT_EQ(list->counts, (std::vector<uint64_t>{2, 2, 1}));
+  EXPECT_EQ(Count(2).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(MakeCandidateListTest, LeavesOutTheRecordsOfOtherStreams) {
+  std::string lines;
+  for (int i = 0; i < 400; ++i) absl::StrAppend(&lines, "u\titem", i, "\t1\n");
+  dir_.Write("train.tsv", lines);
+  job_.mutable_data()->mutable_seeded_split()->set_test_fraction(.5);
+  const auto list = Count();
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_GT(list->size(), 120u);
+  EXPECT_LT(list->size(), 280u);
+}
+
+TEST_F(MakeCandidateListTest, ARunMakesItsListOnce) {
+  dir_.Write("train.tsv", "u\tant\t1\n");
+  dir_.Write("items.tsv", "ant\nbee\n");
+  job_.mutable_model()->mutable_candidates()->set_list("items.tsv");
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
+  EXPECT_EQ(ReadCandidateList(CandidateListPath(job_))->size(), 2u);
+  dir_.Write("items.tsv", "ant\n");
+  ASSERT_TRUE(MakeCandidateList(job_, nullptr).ok());
+  EXPECT_EQ(ReadCandidateList(CandidateListPath(job_))->size(), 2u) << "as it was when it began";
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,38 @@
+// retrieve: ranks items for users by the vectors that `predict --output` has written.
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/retrieve/retrieval.h"
+#include "deploy/retrieve/retrieval_report.h"
+
+namespace satrap {
+
+int RetrieveCommand(const CommandLine& line) {
+  RetrievalOptions options;
+  options.user_vectors = line.arguments[0];
+  options.item_vectors = line.arguments[1];
+  options.users = line.users;
+  options.items = line.items;
+  options.relevant = line.relevant;
+  options.seen = line.seen;
+  options.popularity = line.popularity;
+  options.output = line.output_file;
+  options.ks = line.ks;
+  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const absl::StatusOr<RetrievalResult> result = Retrieve(options);
+  if (!result.ok()) return PrintError(result.status());
+  for (const std::string& warning : RetrievalWarnings(*result)) {
+    fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
+  }
+  printf("%s", (line.json ? RetrievalJson(*result) : RetrievalTable(*result)).c_str());
+  return 0;
+}
+
+}  // namespace satrap

@@ -1,0 +1,186 @@
+#include "embedding_ps/checkpoint/row_conversion.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/checkpoint/manifest.h"
+#include "embedding_ps/optimizer/row_step.h"
+#include "embedding_ps/table/segment_rule.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+
+namespace satrap {
+namespace {
+
+// With more, there are too many combinations to try.
+constexpr int kMostSegmentsOfAnyOptimizer = 3;
+
+// All that a fingerprint tells of the optimizer of a segment.
+std::vector<SegmentConfig> Variants() {
+  std::vector<SegmentConfig> variants(1);  // no kind: the default
+  const google::protobuf::OneofDescriptor* kinds =
+      SparseOptimizerConfig::descriptor()->FindOneofByName("kind");
+  for (int i = 0; i < kinds->field_count(); ++i) {
+    SparseOptimizerConfig* optimizer = variants.emplace_back().mutable_optimizer();
+    optimizer->GetReflection()->MutableMessage(optimizer, kinds->field(i));
+    if (!optimizer->has_rmsprop()) continue;
+    SegmentConfig rmsprop = variants.back();
+    rmsprop.mutable_optimizer()->mutable_rmsprop()->set_momentum(0.5f);
+    variants.push_back(rmsprop);
+    rmsprop.mutable_optimizer()->mutable_rmsprop()->set_centred(true);
+    variants.push_back(rmsprop);
+    rmsprop.mutable_optimizer()->mutable_rmsprop()->clear_momentum();
+    variants.push_back(rmsprop);
+  }
+  const size_t without_l2_step = variants.size();
+  for (size_t i = 0; i < without_l2_step; ++i) {
+    variants.push_back(variants[i]);
+    variants.back().set_l2_mode(SegmentConfig::TOUCHED);
+  }
+  return variants;
+}
+
+void SetOptimizer(const SegmentConfig& variant, SegmentConfig* segment) {
+  *segment->mutable_optimizer() = variant.optimizer();
+  segment->set_l2_mode(variant.l2_mode());
+}
+
+// Tries all variants for segments [first, ...) of `*table`, whose others are set. Whether one fits.
+bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerprint, int first,
+                    TableConfig* table) {
+  if (first == table->segments_size()) return TableFingerprint(*table) == fingerprint;
+  return std::any_of(variants.begin(), variants.end(), [&](const SegmentConfig& variant) {
+    SetOptimizer(variant, table->mutable_segments(first));
+    return FindOptimizers(variants, fingerprint, first + 1, table);
+  });
+}
+
+// `saved`: with the id and the semantics of the saved table, and else as this run's.
+absl::optional<TableConfig> SavedTableOf(TableConfig saved, uint64_t fingerprint) {
+  if (TableFingerprint(saved) == fingerprint) return saved;
+  const std::vector<SegmentConfig> variants = Variants();
+  for (const SegmentConfig& variant : variants) {
+    for (SegmentConfig& segment : *saved.mutable_segments()) SetOptimizer(variant, &segment);
+    if (TableFingerprint(saved) == fingerprint) return saved;
+  }
+  if (saved.segments_size() > kMostSegmentsOfAnyOptimizer ||
+      !FindOptimizers(variants, fingerprint, 0, &saved)) {
+    return absl::nullopt;
+  }
+  return saved;
+}
+
+absl::optional<TableConfig> SavedTableOf(const TableConfig& config, uint32_t saved_id,
+                                         uint64_t fingerprint) {
+  TableConfig saved = config;
+  saved.set_id(saved_id);
+  if (auto found = SavedTableOf(saved, fingerprint); found.has_value()) return found;
+  const bool was_global = config.semantics() != TableConfig::GLOBAL;
+  saved.set_semantics(was_global ? TableConfig::GLOBAL : TableConfig::LAZY);
+  for (SegmentConfig& segment : *saved.mutable_segments()) {
+    // LAZY has no DENSE, and OCCURRENCE has the same rows.
+    if (segment.l2_mode() == SegmentConfig::DENSE) segment.set_l2_mode(SegmentConfig::OCCURRENCE);
+  }
+  return SavedTableOf(std::move(saved), fingerprint);
+}
+
+// A table of one segment has its own state alone, so equal fingerprints mean equal states.
+bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
+  TableConfig of_a, of_b;
+  *of_a.add_segments() = a;
+  *of_b.add_segments() = b;
+  return TableFingerprint(of_a) == TableFingerprint(of_b);
+}
+
+// The floats of a segment's state.
+struct StateFloats {
+  int optimizer;
+  bool optimizer_has_last_step;  // its last one
+  bool has_l2_step;              // one more, if l2_mode is TOUCHED
+  bool has_last_step;  // and one at the end, if rows keep their last step (semantics GLOBAL)
+};
+
+StateFloats FloatsOf(const SegmentConfig& segment, const RowLayout::Segment& layout) {
+  const auto optimizer = NewSparseOptimizer(segment.optimizer());
+  CHECK_OK(optimizer.status());  // a table has been made of it
+  StateFloats floats;
+  floats.optimizer = (*optimizer)->StateSize(segment.dim());
+  floats.optimizer_has_last_step = segment.optimizer().has_sgd_l1();
+  floats.has_l2_step = SegmentRule(segment).KeepsL2Step();
+  floats.has_last_step = layout.state_size > floats.optimizer + (floats.has_l2_step ? 1 : 0);
+  return floats;
+}
+
+// The last step of a row in a run whose step 0 follows the last of `steps` steps; of a row that had no
+// last step, one before all of them (row_step.h).
+float CountedAnew(float encoded, int64_t steps) {
+  const int64_t last = static_cast<int64_t>(encoded) - 1 - steps;
+  return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);
+}
+
+}  // namespace
+
+bool RowConversion::IsNeeded(const EmbeddingTable& table, uint64_t fingerprint) {
+  if (TableFingerprint(table.config()) != fingerprint) return true;
+  for (int i = 0; i < table.config().segments_size(); ++i) {
+    const SegmentConfig& segment = table.config().segments(i);
+    const StateFloats floats = FloatsOf(segment, table.layout().segments()[i]);
+    if (floats.has_l2_step || floats.has_last_step || floats.optimizer_has_last_step) return true;
+  }
+  return false;
+}
+
+absl::optional<RowConversion> RowConversion::Find(const EmbeddingTable& table, uint32_t saved_id,
+                                                  uint64_t fingerprint, uint64_t steps) {
+  const TableConfig& config = table.config();
+  const absl::optional<TableConfig> saved = SavedTableOf(config, saved_id, fingerprint);
+  if (!saved.has_value()) return absl::nullopt;
+  auto saved_table = RowUpdater::Create(*saved, /*seed=*/1, NewSparseOptimizer);
+  auto new_table = RowUpdater::Create(config, /*seed=*/1, NewSparseOptimizer);
+  if (!saved_table.ok() || !new_table.ok()) return absl::nullopt;
+  const RowLayout& from = saved_table->layout();
+  const RowLayout& to = new_table->layout();
+  RowConversion conversion;
+  conversion.format_ = {fingerprint, static_cast<size_t>(from.num_floats())};
+  conversion.steps_ = static_cast<int64_t>(steps);
+  conversion.initial_.resize(to.num_floats());
+  new_table->InitRow(/*key=*/0, conversion.initial_.data());
+  conversion.copies_.push_back({0, 0, static_cast<size_t>(to.num_values())});
+  for (int i = 0; i < config.segments_size(); ++i) {
+    if (!KeepStatesAlike(config.segments(i), saved->segments(i))) continue;
+    const RowLayout::Segment& state = from.segments()[i];
+    conversion.CopyState(config.segments(i), state,
+                         FloatsOf(saved->segments(i), state).has_last_step, to.segments()[i]);
+  }
+  return conversion;
+}
+
+void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Segment& from,
+                              bool from_has_last_step, const RowLayout::Segment& to) {
+  const StateFloats floats = FloatsOf(segment, to);
+  const auto from_state = static_cast<size_t>(from.state_offset);
+  const auto to_state = static_cast<size_t>(to.state_offset);
+  const auto of_optimizer = static_cast<size_t>(floats.optimizer);
+  copies_.push_back({from_state, to_state, of_optimizer});
+  if (floats.optimizer_has_last_step) last_steps_.push_back(to_state + of_optimizer - 1);
+  // A state of which no last step is known is taken for that of the other run's end.
+  if (!floats.has_last_step || !from_has_last_step) return;
+  last_steps_.push_back(to_state + to.state_size - 1);
+  copies_.push_back({from_state + from.state_size - 1, last_steps_.back(), 1});
+}
+
+std::vector<float> RowConversion::Convert(absl::Span<const float> saved) const {
+  const size_t rows = saved.size() / format_.num_floats;
+  std::vector<float> converted(rows * initial_.size());
+  for (size_t row = 0; row < rows; ++row) {
+    const float* const from = saved.data() + row * format_.num_floats;
+    float* const to = converted.data() + row * initial_.size();
+    std::copy(initial_.begin(), initial_.end(), to);
+    for (const Copy& copy : copies_) std::copy_n(from + copy.from, copy.floats, to + copy.to);
+    for (const size_t at : last_steps_) to[at] = CountedAnew(to[at], steps_);
+  }
+  return converted;
+}
+
+}  // namespace satrap

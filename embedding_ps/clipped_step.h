@@ -1,0 +1,50 @@
+// A ClippedStep is an ordered step between its two halves (JobConfig.gradient_clip_norm): all its
+// Updates are answered with the squares of its gradients, and it waits for the factor that ApplyStep
+// brings. Each embedding worker that sent an Update of the step sends ApplyStep; the first applies
+// it, the others wait until it is applied.
+//
+//   waiting --first ApplyStep--> being applied --End--> applied --Begin--> waiting for the next
+//
+// Not thread-safe.
+
+#ifndef SATRAP_EMBEDDING_PS_CLIPPED_STEP_H_
+#define SATRAP_EMBEDDING_PS_CLIPPED_STEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/rpc/call_receiver.h"
+#include "embedding_ps/step_collector.h"
+
+namespace satrap {
+
+class ClippedStep {
+ public:
+  // `sum` waits for its factor. REQUIRES: no step waits or is being applied
+  void Begin(StepSum sum);
+
+  // What an ApplyStep leads to.
+  struct Action {
+    absl::optional<StepSum> apply;  // apply this now, then call End
+    bool answer = false;            // the step is applied: answer this call now
+  };
+  // INVALID_ARGUMENT, with nothing changed, if `step` neither waits nor was the last to wait, if
+  // the factor is not in [0, 1], or if it differs from that of the step's first ApplyStep.
+  absl::StatusOr<Action> Add(uint64_t step, float factor, const rpc::PendingAnswer& call);
+
+  // The step is applied. Returns the calls that waited for that.
+  std::vector<rpc::PendingAnswer> End();
+
+ private:
+  absl::optional<StepSum> waiting_;
+  bool applying_ = false;
+  absl::optional<uint64_t> step_;  // the one that waits, or has waited last
+  float factor_ = 0;               // its, once it no longer waits
+  std::vector<rpc::PendingAnswer> calls_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_CLIPPED_STEP_H_

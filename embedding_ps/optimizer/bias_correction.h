@@ -1,0 +1,49 @@
+// The bias correction of a decaying average that began at 0: 1 - beta^t after t steps.
+//
+// The first 16,384 are kept in a table, because a power for each row would cost more than the rest
+// of its step.
+//
+// Thread-safe: const.
+
+#ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_BIAS_CORRECTION_H_
+#define SATRAP_EMBEDDING_PS_OPTIMIZER_BIAS_CORRECTION_H_
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace satrap {
+
+class BiasCorrection {
+ public:
+  // REQUIRES: 0 <= beta < 1
+  explicit BiasCorrection(float beta) : beta_(beta) {
+    for (size_t t = 0; t < kTabled; ++t) {
+      tabled_.push_back(Compute(static_cast<float>(t)));
+      // From here on all are 1.
+      if (tabled_.back() == 1) break;
+    }
+  }
+
+  // REQUIRES: t >= 1, a whole number
+  float operator()(float t) const {
+    if (t < static_cast<float>(tabled_.size())) return tabled_[static_cast<size_t>(t)];
+    return tabled_.back() == 1 ? 1 : Compute(t);
+  }
+
+ private:
+  static constexpr size_t kTabled = 16384;
+
+  // In double, because 1 - beta^t starts near .001 for a beta of .999: computed in float it would
+  // lose three digits.
+  float Compute(float t) const {
+    return static_cast<float>(1 - std::pow(static_cast<double>(beta_), static_cast<double>(t)));
+  }
+
+  const float beta_;
+  std::vector<float> tabled_;  // of t = 0, 1, ...
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_OPTIMIZER_BIAS_CORRECTION_H_

@@ -1,0 +1,73 @@
+// The part of PsEngine that holds a step back until its clip_factor is known
+// (JobConfig.gradient_clip_norm).
+
+#include <utility>
+#include <vector>
+
+#include "common/numeric/exact_sum.h"
+#include "common/rpc/header.h"
+#include "common/rpc/squares.h"
+#include "embedding_ps/ps_engine.h"
+#include "embedding_ps/table_sweep.h"
+
+namespace satrap {
+namespace {
+
+rpc::Message ApplyStepDone() {
+  ApplyStepAnswerHeader header;
+  header.set_outcome(OUTCOME_DONE);
+  return rpc::MessageOf(header);
+}
+
+}  // namespace
+
+void PsEngine::TellSquares(StepSum sum) {
+  ExactSum squares;
+  const StepContext context = ContextOf(sum.header, /*part_share=*/1);
+  for (const TableGradient& table : sum.tables) {
+    tables_[table.table]->AddSquares(table.keys, table.gradients, table.sample_counts, context,
+                                     &squares);
+  }
+  AddSquaresOfOthers(tables_, context, job_.embedding_ps().threads(), options_.executor, squares,
+                     [this, sum = std::move(sum)](const ExactSum& all) mutable {
+                       AwaitApplyStep(std::move(sum), all);
+                     });
+}
+
+void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {
+  std::vector<rpc::PendingAnswer> calls;
+  for (const StepCollector::Part& part : sum.parts) calls.push_back(part.call);
+  {
+    // The step waits before its Updates are answered: ApplyStep may come at once. It counts as an
+    // open Update, so that no cut and no load comes between its halves.
+    MutexLock lock(&mutex_);
+    ++open_updates_;
+    clipped_.Begin(std::move(sum));
+  }
+  const rpc::Message answer = rpc::AnswerOfSquares(squares);
+  for (const rpc::PendingAnswer& call : calls) FinishUpdate(call, answer);
+}
+
+void PsEngine::RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeader& header) {
+  absl::StatusOr<ClippedStep::Action> action;
+  {
+    MutexLock lock(&mutex_);
+    action = clipped_.Add(header.step(), header.clip_factor(), call);
+  }
+  if (!action.ok()) return call.Finish(action.status());
+  if (action->apply.has_value()) {
+    ApplySum(*std::move(action->apply), header.clip_factor(), [this](const StepSum&) {
+      std::vector<rpc::PendingAnswer> calls;
+      {
+        MutexLock lock(&mutex_);
+        --open_updates_;
+        calls = clipped_.End();
+      }
+      for (const rpc::PendingAnswer& waiting : calls) waiting.Finish(ApplyStepDone());
+    });
+  } else if (action->answer) {
+    call.Finish(ApplyStepDone());
+  }
+}
+
+}  // namespace satrap

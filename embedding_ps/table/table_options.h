@@ -1,0 +1,25 @@
+// How a process holds a table.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_
+#define SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_
+
+#include <cstdint>
+
+#include "common/numeric/hash.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+
+namespace satrap {
+
+struct TableOptions {
+  uint64_t seed = 1;         // of initial values
+  int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
+  int64_t reserve_rows = 0;  // expected in this process; memory is committed on touch
+  // The partitions of the keys that it may hold, both inclusive.
+  int first_partition = 0;
+  int last_partition = kNumPartitions - 1;
+  SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_

@@ -1,0 +1,36 @@
+// What a step does with those rows of tables with semantics GLOBAL that no sample of it holds: they
+// take their step, with a gradient of 0, and with L2 of mode DENSE they count in the norm of all
+// gradients (JobConfig.gradient_clip_norm).
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_EMBEDDING_PS_TABLE_SWEEP_H_
+#define SATRAP_EMBEDDING_PS_TABLE_SWEEP_H_
+
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/types/span.h"
+#include "common/numeric/exact_sum.h"
+#include "common/thread/executor.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+#include "embedding_ps/table/embedding_table.h"
+
+namespace satrap {
+
+// Sweeps those of `tables` that need it, `threads` shards at a time, in tasks of `executor`, and
+// runs `done` once, when all are swept. If no table needs it, `done` runs before this returns. The
+// tables must outlive the tasks. REQUIRES: until `done` nothing updates the tables
+void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                 const StepContext& context, int threads, Executor* executor, Task done);
+
+// The same way, reads those of `tables` whose others_have_gradients(), and runs `done` with `squares`
+// and the squares of their gradients. REQUIRES: EmbeddingTable::AddSquares has run for all keys of
+// the step, and until `done` nothing updates the tables
+void AddSquaresOfOthers(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                        const StepContext& context, int threads, Executor* executor,
+                        const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_PS_TABLE_SWEEP_H_

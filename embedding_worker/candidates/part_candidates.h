@@ -1,0 +1,65 @@
+// The candidates of parts: which items are drawn for a part, and log Q of them and of the samples' own
+// items (CandidatesConfig in proto/model.proto).
+//
+// Draws depend on the job's seed and on the part's name: in SYNC on (epoch, lane, seq), so all parts of a
+// batch have the same candidates whatever their number; in HYBRID on the part as well.
+//
+// Thread-safe: const.
+
+#ifndef SATRAP_EMBEDDING_WORKER_CANDIDATES_PART_CANDIDATES_H_
+#define SATRAP_EMBEDDING_WORKER_CANDIDATES_PART_CANDIDATES_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/candidates/candidate_list.h"
+#include "embedding_worker/candidates/candidate_sampler.h"
+#include "proto/hot.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct PartCandidates {
+  std::vector<uint64_t> ids;  // in the order of the draws
+  // Empty unless subtract_log_q. Of the expected count in the part's candidates; without draws (count
+  // 0), of the probability.
+  std::vector<float> log_q;           // [ids]
+  std::vector<float> positive_log_q;  // [samples]
+};
+
+class CandidateSource {
+ public:
+  // Null if the job needs no list (NeedsCandidateList): there is nothing to draw.
+  // INVALID_ARGUMENT, naming the field, if the list is empty, has fewer items than `count` and `unique`
+  // asks for, or its counts serve no FIXED_UNIGRAM. REQUIRES: a validated job
+  static absl::StatusOr<std::unique_ptr<const CandidateSource>> Create(const JobConfig& job,
+                                                                       CandidateList list);
+
+  // Whether this part counts its candidates among the samples that hold a key (L2 of mode OCCURRENCE,
+  // CowClip): once for all parts that have the same, so in SYNC part 0 alone.
+  bool CountsIn(const PartId& part) const { return !ordered_ || part.part() == 0; }
+
+  // `positives`: the item of each sample. One that is not in the list, or that is never drawn, has the
+  // log Q of the rarest item that can be drawn.
+  PartCandidates Draw(const PartId& part, absl::Span<const uint64_t> positives) const;
+
+ private:
+  CandidateSource(const JobConfig& job, CandidateList list,
+                  std::unique_ptr<const CandidateSampler> sampler);
+
+  const CandidatesConfig config_;
+  const bool ordered_;
+  const uint64_t seed_;
+  const std::vector<uint64_t> ids_;  // by class
+  const std::unique_ptr<const CandidateSampler> sampler_;
+  absl::flat_hash_map<uint64_t, int64_t> classes_;  // that have a probability, by id
+  int64_t rarest_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_EMBEDDING_WORKER_CANDIDATES_PART_CANDIDATES_H_

@@ -1,0 +1,37 @@
+// Softmax and normalisation within groups of `width` neighbouring values of each row, and their
+// gradients. The formulas are those of nn_worker/backend/interaction_operations.h.
+//
+// A group is summed by LanesOf(width) lanes (warp_sum.h), each of which takes every so-many-th value
+// in turn, and the lanes' sums by a tree: the bits depend on the group's values alone. Softmax sums
+// in f32, as the gradients do, and Normalize in f64, since a mean far from 0 would swamp differences
+// in f32. `width` divides cols everywhere, and y does not overlap x.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_
+
+#include <cstdint>
+
+#include "nn_worker/device/kernels/values.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// y = exp(x - max) / sum exp(x - max).   x, y: (n, cols). A NaN makes its group NaN.
+void SoftmaxGroups(Stream* stream, ConstValues x, int64_t width, Values y);
+// dx = y * (dy - sum (dy * y)), or dx += with `add`. dx may be dy.
+void SoftmaxGroupsGrad(Stream* stream, ConstValues y, ConstValues dy, int64_t width, Values dx,
+                       bool add);
+
+// y = (x - mean) * inverse with `centred`, inverse = 1 / sqrt(variance + epsilon), the variance
+// that of the group's values; otherwise y = x * inverse, inverse = 1 / sqrt(sum x^2 + epsilon).
+//   x, y: (n, cols)   inverse: (n, cols / width)
+void NormalizeGroups(Stream* stream, bool centred, ConstValues x, int64_t width, float epsilon,
+                     Values y, Values inverse);
+// dx = inverse * (dy - mean dy - y mean (dy * y)) with `centred`, otherwise
+// inverse * (dy - y sum (dy * y)); or dx += with `add`. dx may be dy.
+void NormalizeGroupsGrad(Stream* stream, bool centred, ConstValues y, ConstValues inverse,
+                         ConstValues dy, int64_t width, Values dx, bool add);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_

@@ -1,0 +1,318 @@
+#include "nn_worker/device/kernels/losses.h"
+
+#include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/activation_function.h"
+#include "nn_worker/device/kernels/warp_sum.h"
+
+namespace satrap {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarpSize;
+
+SATRAP_DEVICE float ValueOf(const Column& column, int64_t i) {
+  return column.data == nullptr ? 1.0f : column.data[i * column.stride];
+}
+
+// The samples or pairs of this block.
+struct Piece {
+  int64_t begin, end;
+};
+SATRAP_DEVICE Piece PieceOfBlock(int64_t count) {
+  const int64_t begin = static_cast<int64_t>(BlockIndex().x) * kLossPiece;
+  return {begin, begin + kLossPiece < count ? begin + kLossPiece : count};
+}
+
+// Writes the sums over the block. All of its threads take part.
+SATRAP_DEVICE void StorePartials(double loss, double total, double* partials) {
+  SHARED_ARRAY(double, sums, [2][kWarps]);
+  const int thread = static_cast<int>(ThreadIndex().x);
+  loss = WarpSum(loss);
+  total = WarpSum(total);
+  if (thread % kWarpSize == 0) {
+    sums[0][thread / kWarpSize] = loss;
+    sums[1][thread / kWarpSize] = total;
+  }
+  SyncThreads();
+  if (thread < 2) {
+    double sum = 0;
+    for (int warp = 0; warp < kWarps; ++warp) sum += sums[thread][warp];
+    partials[2 * BlockIndex().x + thread] = sum;
+  }
+}
+
+SATRAP_KERNEL void AddPartialsKernel(const double* partials, int64_t parts, double* sums) {
+  double sum = 0;
+  for (int64_t part = 0; part < parts; ++part) sum += partials[2 * part + ThreadIndex().x];
+  sums[ThreadIndex().x] = sum;
+}
+
+// A loss of one output, and its derivative.
+struct Loss {
+  float value, slope;
+};
+struct Bce {
+  static SATRAP_DEVICE Loss Of(float z, float y) {
+    // Not Max(z, 0), which would hide that z is NaN.
+    return {(z < 0 ? 0 : z) - z * y + Log1p(Exp(-Abs(z))), Sigmoid(z) - y};
+  }
+};
+struct Squared {
+  static SATRAP_DEVICE Loss Of(float z, float y) { return {(z - y) * (z - y), 2 * (z - y)}; }
+};
+
+template <typename LossOfOne>
+SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
+  const Piece piece = PieceOfBlock(args.samples);
+  const float scale = args.control->gradient_scale;
+  double loss = 0, total = 0;
+  for (int64_t i = piece.begin + ThreadIndex().x; i < piece.end; i += kThreads) {
+    float* const gradient = args.gradients + i * args.gradient_stride;
+    // Left out, not multiplied by 0: a masked label may be NaN.
+    if (ValueOf(args.mask, i) == 0) {
+      *gradient = 0;
+      continue;
+    }
+    const float weight = ValueOf(args.weights, i);
+    const Loss one = LossOfOne::Of(ValueOf(args.outputs, i), ValueOf(args.labels, i));
+    loss += weight * one.value;
+    total += weight;
+    *gradient = weight * one.slope * scale;
+  }
+  StorePartials(loss, total, partials);
+}
+
+// One row of scores, which `lanes` neighbouring lanes share. All lanes of the warp take part, also
+// those of rows that do not count (`counts`), which read and write nothing.
+//
+// ScoreAt(c, &z) tells whether column c counts, and its score; a column that does not has the
+// gradient 0. The functions write the gradients, times `scaled`, and return the loss in every lane.
+struct Row {
+  int64_t columns;
+  int lanes, lane;
+  bool counts;
+  int64_t positive;
+  float scaled;
+  float* gradients;
+};
+
+template <typename ScoreAt>
+SATRAP_DEVICE float SoftmaxOfRow(const Row& row, ScoreAt score_at) {
+  float positive = 0, z = 0;
+  if (row.counts) score_at(row.positive, &positive);
+  float largest = positive;
+  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+    if (score_at(c, &z)) largest = Max(largest, z);
+  }
+  largest = WarpMax(largest, row.lanes);
+  float sum = 0;
+  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+    if (score_at(c, &z)) sum += Exp(z - largest);
+  }
+  sum = WarpSum(sum, row.lanes);
+  const float factor = row.scaled / sum;
+  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+    const float own = c == row.positive ? row.scaled : 0;
+    row.gradients[c] = score_at(c, &z) ? Exp(z - largest) * factor - own : 0;
+  }
+  // The largest term is 1, so the sum is not below.
+  return Log1p(sum - 1) + largest - positive;
+}
+
+template <typename ScoreAt>
+SATRAP_DEVICE float LogisticOfRow(const Row& row, ScoreAt score_at) {
+  float sum = 0, z = 0;
+  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+    Loss one = {0, 0};
+    if (score_at(c, &z)) one = Bce::Of(z, c == row.positive ? 1.0f : 0.0f);
+    sum += one.value;
+    row.gradients[c] = row.scaled * one.slope;
+  }
+  return WarpSum(sum, row.lanes);
+}
+
+SATRAP_DEVICE void ClearRow(float* gradients, int64_t columns, int lane, int lanes) {
+  for (int64_t c = lane; c < columns; c += lanes) gradients[c] = 0;
+}
+
+SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* partials) {
+  const Piece piece = PieceOfBlock(args.logits.rows);
+  const float scale = args.control->gradient_scale;
+  const int64_t classes = args.logits.cols;
+  const int thread = static_cast<int>(ThreadIndex().x), lane = thread % lanes;
+  const int rows_a_warp = kWarpSize / lanes;
+  double loss = 0, total = 0;
+  for (int64_t first = piece.begin + static_cast<int64_t>(thread / kWarpSize) * rows_a_warp;
+       first < piece.end; first += static_cast<int64_t>(kWarps) * rows_a_warp) {
+    const int64_t i = first + thread % kWarpSize / lanes;
+    const bool exists = i < piece.end, counts = exists && ValueOf(args.mask, i) != 0;
+    const float* const z = args.logits.data + i * args.logits.stride;
+    float* const dz = args.gradients.data + i * args.gradients.stride;
+    if (exists && !counts) ClearRow(dz, classes, lane, lanes);
+    const float weight = counts ? ValueOf(args.weights, i) : 0;
+    const float label = counts ? ValueOf(args.labels, i) : 0;
+    // Makes loss and gradients NaN where the label is no class.
+    const float valid = label >= 0 && label < static_cast<float>(classes) ? 1 : Sqrt(-1.0f);
+    const int64_t y = valid == 1 ? static_cast<int64_t>(label) : 0;
+    const Row row = {classes, lanes, lane, counts, y, scale * weight * valid, dz};
+    const float of_row = SoftmaxOfRow(row, [z](int64_t c, float* score) {
+      *score = z[c];
+      return true;
+    });
+    if (counts && lane == 0) {
+      loss += weight * of_row * valid;
+      total += weight;
+    }
+  }
+  StorePartials(loss, total, partials);
+}
+
+// rows[2 i] = weight l of sample i, rows[2 i + 1] = its weight.
+template <CandidateLossKind kKind>
+SATRAP_KERNEL void CandidateLossKernel(CandidateLossArrays args, int lanes, double* rows) {
+  const float scale = args.control->gradient_scale;
+  const int64_t columns = args.scores.cols;
+  ForEachRow(args.scores.rows, lanes, [&](int64_t i, int lane, bool exists) {
+    const bool counts = exists && ValueOf(args.mask, i) != 0;
+    const float* const scores = args.scores.data + i * args.scores.stride;
+    float* const gradients = args.gradients.data + i * args.gradients.stride;
+    if (exists && !counts) ClearRow(gradients, columns, lane, lanes);
+    const float weight = counts ? ValueOf(args.weights, i) : 0;
+    const int64_t p = args.positives_on_diagonal ? i : 0;
+    const bool remove_hits = args.items != nullptr;
+    const uint32_t own = counts && remove_hits ? args.positives[i * args.positives_stride] : 0;
+    const auto score_at = [&args, scores, i, p, remove_hits, own](int64_t c, float* z) {
+      if (remove_hits && c != p && args.items[c] == own) return false;
+      *z = scores[c];
+      if (args.log_q != nullptr) *z -= c == p ? ValueOf(args.positive_log_q, i) : args.log_q[c];
+      return true;
+    };
+    const Row row = {columns, lanes, lane, counts, p, scale * weight, gradients};
+    const float loss = kKind == CandidateLossKind::kSoftmax ? SoftmaxOfRow(row, score_at)
+                                                            : LogisticOfRow(row, score_at);
+    if (exists && lane == 0) {
+      rows[2 * i] = counts ? weight * static_cast<double>(loss) : 0;
+      rows[2 * i + 1] = weight;
+    }
+  });
+}
+
+SATRAP_KERNEL void AddRowsKernel(const double* rows, int64_t samples, double* partials) {
+  const Piece piece = PieceOfBlock(samples);
+  double loss = 0, total = 0;
+  for (int64_t i = piece.begin + ThreadIndex().x; i < piece.end; i += kThreads) {
+    loss += rows[2 * i];
+    total += rows[2 * i + 1];
+  }
+  StorePartials(loss, total, partials);
+}
+
+// slopes[m] = what pair m adds to its negative's gradient.
+SATRAP_KERNEL void PairLossKernel(PairLossArgs args, double* partials, float* slopes) {
+  const Piece piece = PieceOfBlock(args.num_pairs);
+  const float scale = args.control->gradient_scale;
+  double loss = 0, total = 0;
+  for (int64_t m = piece.begin + ThreadIndex().x; m < piece.end; m += kThreads) {
+    const uint32_t* const pair = args.pairs + m * args.pair_stride;
+    const float weight = ValueOf(args.weights, m);
+    const float x = ValueOf(args.scores, pair[1]) - ValueOf(args.scores, pair[0]);
+    // With the exponential of a number that is not positive, which cannot overflow.
+    const float e = Exp(-Abs(x));
+    loss += weight * ((x < 0 ? 0 : x) + Log1p(e));
+    total += weight;
+    slopes[m] = scale * (weight * (x > 0 ? 1.0f : e) / (1 + e));
+  }
+  StorePartials(loss, total, partials);
+}
+
+SATRAP_KERNEL void PairGradientKernel(PairLossArgs args, const float* slopes) {
+  SHARED_ARRAY(uint32_t, positives, [kThreads]);
+  SHARED_ARRAY(uint32_t, negatives, [kThreads]);
+  SHARED_ARRAY(float, of_pairs, [kThreads]);
+  const int thread = static_cast<int>(ThreadIndex().x);
+  const int64_t sample = static_cast<int64_t>(BlockIndex().x) * kThreads + thread;
+  float sum = 0;
+  for (int64_t begin = 0; begin < args.num_pairs; begin += kThreads) {
+    const int64_t left = args.num_pairs - begin;
+    if (thread < left) {
+      const uint32_t* const pair = args.pairs + (begin + thread) * args.pair_stride;
+      positives[thread] = pair[0];
+      negatives[thread] = pair[1];
+      of_pairs[thread] = slopes[begin + thread];
+    }
+    SyncThreads();
+    for (int k = 0; k < kThreads && k < left; ++k) {
+      if (positives[k] == sample) sum -= of_pairs[k];
+      if (negatives[k] == sample) sum += of_pairs[k];
+    }
+    SyncThreads();
+  }
+  if (sample < args.gradients.rows) args.gradients.data[sample * args.gradients.stride] = sum;
+}
+
+void LaunchAddPartials(Stream* stream, const double* partials, int64_t samples, double* sums) {
+  Launch<AddPartialsKernel>(stream, {1}, {2}, 0, partials, LossPartials(samples) / 2, sums);
+}
+
+Dim3 PieceGrid(int64_t samples) { return {static_cast<uint32_t>(LossPartials(samples) / 2)}; }
+
+template <typename LossOfOne>
+void SampleLoss(Stream* stream, const SampleLossArgs& args, double* partials, double* sums) {
+  if (args.samples > 0) {
+    Launch<SampleLossKernel<LossOfOne>>(stream, PieceGrid(args.samples), {kThreads}, 0, args,
+                                        partials);
+  }
+  LaunchAddPartials(stream, partials, args.samples, sums);
+}
+
+}  // namespace
+
+void BceWithLogits(Stream* stream, const SampleLossArgs& args, double* partials, double* sums) {
+  SampleLoss<Bce>(stream, args, partials, sums);
+}
+
+void SquaredError(Stream* stream, const SampleLossArgs& args, double* partials, double* sums) {
+  SampleLoss<Squared>(stream, args, partials, sums);
+}
+
+void SoftmaxCrossEntropy(Stream* stream, const SoftmaxLossArgs& args, double* partials,
+                         double* sums) {
+  const int64_t samples = args.logits.rows;
+  if (samples > 0) {
+    Launch<SoftmaxLossKernel>(stream, PieceGrid(samples), {kThreads}, 0, args,
+                              LanesOf(args.logits.cols), partials);
+  }
+  LaunchAddPartials(stream, partials, samples, sums);
+}
+
+void CandidateLoss(Stream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
+                   double* scratch, double* sums) {
+  const int64_t samples = args.scores.rows;
+  if (samples > 0) {
+    const int lanes = LanesOf(args.scores.cols);
+    const Dim3 grid = RowGrid(samples, lanes);
+    double* const rows = scratch + LossPartials(samples);
+    if (kind == CandidateLossKind::kSoftmax) {
+      Launch<CandidateLossKernel<CandidateLossKind::kSoftmax>>(stream, grid, kRowBlock, 0, args,
+                                                               lanes, rows);
+    } else {
+      Launch<CandidateLossKernel<CandidateLossKind::kLogistic>>(stream, grid, kRowBlock, 0, args,
+                                                                lanes, rows);
+    }
+    Launch<AddRowsKernel>(stream, PieceGrid(samples), {kThreads}, 0, rows, samples, scratch);
+  }
+  LaunchAddPartials(stream, scratch, samples, sums);
+}
+
+void PairwiseLogistic(Stream* stream, const PairLossArgs& args, double* scratch, double* sums) {
+  auto* const slopes = reinterpret_cast<float*>(scratch + LossPartials(args.num_pairs));
+  if (args.num_pairs > 0) {
+    Launch<PairLossKernel>(stream, PieceGrid(args.num_pairs), {kThreads}, 0, args, scratch, slopes);
+  }
+  LaunchAddPartials(stream, scratch, args.num_pairs, sums);
+  if (args.gradients.rows == 0) return;
+  const int64_t blocks = (args.gradients.rows + kThreads - 1) / kThreads;
+  Launch<PairGradientKernel>(stream, {static_cast<uint32_t>(blocks)}, {kThreads}, 0, args, slopes);
+}
+
+}  // namespace satrap

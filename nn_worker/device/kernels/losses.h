@@ -1,0 +1,112 @@
+// The losses of a network, their gradients, and the sums that the loss is made of. The formulas are
+// those of nn_worker/backend/backend.h (BceWithLogits) and loss_operations.h.
+//
+// Gradients are those of a sum, times the control's gradient_scale. A masked sample adds exactly 0,
+// whatever its label. `sums`, [2] in f64, = [sum weight l | sum weight], not scaled: samples, or
+// pairs, are cut into pieces of kLossPiece, whose threads are added up by a tree, and the pieces are
+// added in order; so the bits depend on the numbers of samples and columns alone.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_
+
+#include <cstdint>
+
+#include "nn_worker/backend/operation_kinds.h"
+#include "nn_worker/backend/step_control.h"
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// A column of values in device memory: value i at data + i * stride. Null data means 1 for each
+// sample.
+struct Column {
+  const float* data;
+  int64_t stride;
+};
+
+struct SampleLossArgs {
+  const StepControl* control;
+  int64_t samples;
+  Column outputs;
+  Column labels;
+  Column weights;  // may be null
+  Column mask;     // may be null
+  float* gradients;
+  int64_t gradient_stride;
+};
+
+// The samples of one block.
+inline constexpr int64_t kLossPiece = 1024;
+
+// The values of `partials` that a loss of that many samples or pairs needs.
+inline int64_t LossPartials(int64_t samples) {
+  return 2 * ((samples + kLossPiece - 1) / kLossPiece);
+}
+
+// l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y).
+//   partials: [LossPartials(samples)], overwritten; below, too
+void BceWithLogits(Stream* stream, const SampleLossArgs& args, double* partials, double* sums);
+
+// l = (z - y)^2; dz = 2 weight mask (z - y).
+void SquaredError(Stream* stream, const SampleLossArgs& args, double* partials, double* sums);
+
+struct SoftmaxLossArgs {
+  const StepControl* control;
+  Matrix<const float> logits;  // (samples, classes)
+  Column labels;               // the number of a class; any other makes loss and gradients NaN
+  Column weights;              // may be null
+  Column mask;                 // may be null
+  Matrix<float> gradients;     // (samples, classes)
+};
+// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). The classes are
+// summed in f32 by LanesOf(classes) lanes (warp_sum.h).
+void SoftmaxCrossEntropy(Stream* stream, const SoftmaxLossArgs& args, double* partials,
+                         double* sums);
+
+struct CandidateLossArrays {
+  const StepControl* control;
+  Matrix<const float> scores;  // (samples, columns)
+  // The positive of sample i is column i (samples <= columns), and column 0 otherwise.
+  bool positives_on_diagonal;
+  const uint32_t* items;      // [columns]; null: every column counts for every sample
+  const uint32_t* positives;  // sample i's positive item at positives[i * positives_stride]
+  int64_t positives_stride;
+  const float* log_q;       // [columns]; null: 0, and positive_log_q is not read
+  Column positive_log_q;    // (samples, 1)
+  Column weights;           // may be null
+  Column mask;              // may be null
+  Matrix<float> gradients;  // (samples, columns)
+};
+// The values of `scratch` that CandidateLoss needs.
+inline int64_t CandidateLossScratch(int64_t samples) { return LossPartials(samples) + 2 * samples; }
+// With z = scores less log Q and sums over the columns that count for the sample, p that of its
+// positive: l = log(sum over c of exp(z_c)) - z_p for kSoftmax, l = sum over c of BCE(z_c, [c == p])
+// for kLogistic. A column counts if it is p or has another item than the positive's; any other has
+// the gradient 0, whatever its score. The columns are summed in f32 by LanesOf(columns) lanes.
+//   scratch: [CandidateLossScratch(samples)], overwritten
+void CandidateLoss(Stream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
+                   double* scratch, double* sums);
+
+struct PairLossArgs {
+  const StepControl* control;
+  Column scores;
+  const uint32_t* pairs;  // (num_pairs, 2): rows [p | n] below the number of samples
+  int64_t pair_stride;
+  int64_t num_pairs;
+  Column weights;           // of pairs
+  Matrix<float> gradients;  // (samples, 1)
+};
+// The values of `scratch` that PairwiseLogistic needs.
+inline int64_t PairLossScratch(int64_t num_pairs) {
+  return LossPartials(num_pairs) + (num_pairs + 1) / 2;
+}
+// Of each pair, l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same. The
+// gradient of a sample is summed in f32 over its pairs in their order, and 0 without pairs: each
+// thread looks through all pairs for those of its sample, so the work grows as samples times pairs.
+//   scratch: [PairLossScratch(num_pairs)], overwritten
+void PairwiseLogistic(Stream* stream, const PairLossArgs& args, double* scratch, double* sums);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_

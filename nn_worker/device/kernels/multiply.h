@@ -1,0 +1,28 @@
+// Products with a factor or with other values, element by element, and the transposes of the
+// matrices that rows hold. Nothing is summed but what `add` says.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_
+
+#include <cstdint>
+
+#include "nn_worker/device/kernels/values.h"
+#include "nn_worker/device/stream.h"
+
+namespace satrap {
+
+// y = factor * x, or y += with `add`. y may be x.   x, y: (n, cols)
+void ScaleValues(Stream* stream, float factor, ConstValues x, Values y, bool add);
+
+// y = a * b, or y += with `add`. y may be a.   a, y: (n, cols)
+//   b: (n, cols); or (n, 1), which multiplies all of row i; or (1, width), which multiplies each
+//      group of `width` values of every row. REQUIRES: `width` divides cols
+void MultiplyValues(Stream* stream, ConstValues a, ConstValues b, Values y, bool add);
+
+// Each row of x is a matrix (x.cols / width, width), stored by rows; that of y becomes its transpose,
+// or the transpose is added to it.   x, y: (n, cols)
+void TransposeRows(Stream* stream, ConstValues x, int64_t width, Values y, bool add);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_

@@ -1,0 +1,108 @@
+#include "nn_worker/device/kernels/row_sum.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nn_worker/device/device_testing.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kRows = 37, kCols = 21;
+constexpr int kInputs = 3;
+
+struct Inputs {
+  std::vector<std::vector<float>> host;
+  std::vector<ConstValues> views;
+};
+
+Inputs RandomInputs(TestDevice* device) {
+  Inputs inputs;
+  for (int f = 0; f < kInputs; ++f) {
+    inputs.host.push_back(RandomValues(kRows * kCols, f));
+    inputs.views.emplace_back(device->Put(inputs.host[f]), kRows, kCols, kCols);
+  }
+  return inputs;
+}
+
+// s and s^2 - sum x^2 of each column.
+struct Sums {
+  std::vector<double> s, pairs;
+};
+Sums SumsOf(const Inputs& inputs) {
+  Sums sums;
+  for (int64_t i = 0; i < kRows * kCols; ++i) {
+    double sum = 0, squares = 0;
+    for (const auto& x : inputs.host) {
+      sum += x[i];
+      squares += static_cast<double>(x[i]) * x[i];
+    }
+    sums.s.push_back(sum);
+    sums.pairs.push_back(sum * sum - squares);
+  }
+  return sums;
+}
+
+TEST_P(KernelTest, SumsOfRowsAreThoseOfALoop) {
+  const Inputs inputs = RandomInputs(&device_);
+  float* const y = device_.Room<float>(kRows);
+  RowSum(device_.stream(), device_.Put(inputs.views), kInputs, MatrixOf(y, kRows, 1));
+  const auto got = device_.Get(y, kRows);
+  const Sums sums = SumsOf(inputs);
+  for (int64_t i = 0; i < kRows; ++i) {
+    double want = 0;
+    for (int64_t c = 0; c < kCols; ++c) want += sums.s[i * kCols + c];
+    ASSERT_NEAR(got[i], want, 1e-5) << i;
+  }
+}
+
+TEST_P(KernelTest, FmAndBiInteractionAreThoseOfALoop) {
+  const Inputs inputs = RandomInputs(&device_);
+  const ConstValues* const list = device_.Put(inputs.views);
+  float* const s = device_.Room<float>(kRows * kCols);
+  float* const fm = device_.Room<float>(kRows);
+  float* const pairs = device_.Room<float>(kRows * kCols);
+  Fm(device_.stream(), list, kInputs, MatrixOf(s, kRows, kCols), MatrixOf(fm, kRows, 1));
+  const auto of_fm = device_.Get(s, kRows * kCols);
+  BiInteraction(device_.stream(), list, kInputs, MatrixOf(s, kRows, kCols),
+                MatrixOf(pairs, kRows, kCols));
+  EXPECT_EQ(device_.Get(s, kRows * kCols), of_fm);
+  const auto got = device_.Get(pairs, kRows * kCols), got_fm = device_.Get(fm, kRows);
+  const Sums sums = SumsOf(inputs);
+  for (int64_t i = 0; i < kRows; ++i) {
+    double want = 0;
+    for (int64_t at = i * kCols; at < (i + 1) * kCols; ++at) {
+      ASSERT_NEAR(of_fm[at], sums.s[at], 1e-5) << at;
+      ASSERT_NEAR(got[at], sums.pairs[at] / 2, 1e-5) << at;
+      want += sums.pairs[at] / 2;
+    }
+    ASSERT_NEAR(got_fm[i], want, 1e-4) << i;
+  }
+}
+
+// The second target is shared by two inputs and added to. With one slope a row, and one a value.
+TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
+  const Inputs inputs = RandomInputs(&device_);
+  const auto s = RandomValues(kRows * kCols, 10), before = RandomValues(kRows * kCols, 11);
+  for (const int64_t slopes : {int64_t{1}, kCols}) {
+    const auto dy = RandomValues(kRows * slopes, 12);
+    float* const first = device_.Put(before);
+    float* const second = device_.Put(before);
+    const std::vector<FmGradTarget> targets = {{Values(first, kRows, kCols, kCols), 0, 1, 0},
+                                               {Values(second, kRows, kCols, kCols), 1, 2, 1}};
+    FmGrad(device_.stream(), device_.Put(inputs.views), device_.Put(targets), 2,
+           {device_.Put(s), kRows, kCols, kCols}, {device_.Put(dy), kRows, slopes, slopes});
+    const auto got = device_.Get(first, kRows * kCols), shared = device_.Get(second, kRows * kCols);
+    for (int64_t i = 0; i < kRows * kCols; ++i) {
+      const double slope = dy[slopes == 1 ? i / kCols : i];
+      ASSERT_NEAR(got[i], slope * (s[i] - inputs.host[0][i]), 1e-5);
+      ASSERT_NEAR(shared[i],
+                  before[i] + slope * (2.0 * s[i] - inputs.host[1][i] - inputs.host[2][i]), 1e-5);
+    }
+  }
+}
+
+IN_EVERY_ORDER(KernelTest);
+
+}  // namespace
+}  // namespace satrap

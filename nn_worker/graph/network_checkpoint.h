@@ -1,0 +1,54 @@
+// Between the buffers of a Network and the arrays of a dense checkpoint (dense_checkpoint.h).
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_CHECKPOINT_H_
+#define SATRAP_NN_WORKER_GRAPH_NETWORK_CHECKPOINT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "nn_worker/backend/backend.h"
+#include "nn_worker/graph/dense_checkpoint.h"
+#include "nn_worker/graph/network_memory.h"
+#include "nn_worker/optimizer/dense_optimizer.h"
+
+namespace satrap {
+
+// An array that a network saves and loads.
+struct KeptArray {
+  std::string name;  // in the checkpoint
+  Tensor values;
+};
+
+// Appends the arrays of `layout` in `buffer`, their names followed by `suffix`: "", "#adam.m" or
+// kAverageSuffix.
+inline constexpr absl::string_view kAverageSuffix = "#average";
+void AppendKept(const FlatLayout& layout, const Tensor& buffer, absl::string_view suffix,
+                std::vector<KeptArray>* kept);
+
+// Copies of all values. Waits for the backend.
+std::vector<NamedArray> ReadKept(const std::vector<KeptArray>& kept, Backend* backend);
+
+bool IsAverage(const NamedArray& array);
+bool IsOptimizerState(const NamedArray& array);
+
+// FAILED_PRECONDITION unless the optimizer state among `arrays` is that of such an optimizer.
+absl::Status CheckOptimizerKind(const std::vector<NamedArray>& arrays,
+                                const DenseOptimizer& optimizer);
+
+// What to copy where to load `saved`. FAILED_PRECONDITION, naming an array, unless names and shapes are
+// those of `kept`. Points into `saved`.
+struct ArrayCopy {
+  const NamedArray* from = nullptr;
+  Tensor to;
+};
+absl::StatusOr<std::vector<ArrayCopy>> MatchArrays(const std::vector<const NamedArray*>& saved,
+                                                   const std::vector<KeptArray>& kept);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_NETWORK_CHECKPOINT_H_

@@ -1,0 +1,40 @@
+// What an optimizer does with each part of the flat buffer of parameters: the settings of parameters
+// by name (ParameterSettings).
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_GRAPH_PARAMETER_RANGES_H_
+#define SATRAP_NN_WORKER_GRAPH_PARAMETER_RANGES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/backend/optimizer_rule.h"
+#include "nn_worker/graph/graph.h"
+#include "nn_worker/graph/network_memory.h"
+#include "proto/model.pb.h"
+
+namespace satrap {
+
+// Values [begin, begin + size) of the flat buffer, and the rule for them.
+struct ParameterRange {
+  int64_t begin = 0;
+  int64_t size = 0;
+  OptimizerRule rule;
+};
+
+// The ranges of all parameters that are not frozen, in order. Neighbours with equal settings are one
+// range, the gap between them included. `rule` is that of parameters without settings of their own.
+// INVALID_ARGUMENT, naming the pattern and the parameters there are, for a pattern that matches none.
+absl::StatusOr<std::vector<ParameterRange>> MakeParameterRanges(const FlatLayout& parameters,
+                                                                const DenseOptimizerConfig& config,
+                                                                const OptimizerRule& rule);
+
+// The error of MakeParameterRanges, for a job that is not run yet.
+absl::Status CheckParameterPatterns(const Graph& graph, const DenseOptimizerConfig& config);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_GRAPH_PARAMETER_RANGES_H_

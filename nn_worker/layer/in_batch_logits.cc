@@ -1,0 +1,80 @@
+#include "nn_worker/layer/in_batch_logits.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/layer/score_product.h"
+#include "nn_worker/layer/shape.h"
+
+namespace satrap {
+namespace {
+
+class InBatchLogitsLayer final : public Layer {
+ public:
+  explicit InBatchLogitsLayer(const InBatchLogitsConfig& config) : config_(config) {}
+
+  absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
+    if (inputs.size() != 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("takes a user and an item, got ", inputs.size(), " inputs"));
+    }
+    RETURN_IF_ERROR(RequireVectors(inputs));
+    RETURN_IF_ERROR(RequireEqualShapes(inputs));
+    dim_ = inputs[0][0];
+    return std::vector<SampleShape>{{kSamplesOfPart}};
+  }
+
+  // One column: their number is that of the part's samples.
+  int64_t ForwardFlops() const override { return 2 * dim_; }
+
+  absl::Status Bind(const LayerBinding& binding) override {
+    backend_ = binding.backend;
+    for (Tensor* scratch : {&users_, &dusers_}) {
+      ASSIGN_OR_RETURN(*scratch, AllocateTensor(backend_, DType::kF32, binding.max_samples, dim_));
+    }
+    return product_.Bind(backend_, binding.max_samples, dim_);
+  }
+
+  absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
+                       absl::Span<const Tensor> ys) override {
+    const int64_t samples = ys[0].rows;
+    if (samples == 0) return absl::OkStatus();
+    const Tensor users = users_.FirstRows(samples);
+    backend_->Scale(config_.scale(), xs[0], users, /*add=*/false);
+    product_.Forward(users, xs[1], Tensor(), ys[0].Columns(0, samples));
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const PassContext&, absl::Span<const Tensor>, absl::Span<const Tensor> ys,
+                        absl::Span<const Tensor> dys,
+                        absl::Span<const GradientTarget> dxs) override {
+    const int64_t samples = ys[0].rows;
+    if (samples == 0) return absl::OkStatus();
+    const Tensor dusers = dusers_.FirstRows(samples);
+    product_.Backward(users_.FirstRows(samples), ys[0].Columns(0, samples),
+                      dys[0].Columns(0, samples), {dusers, false}, dxs[1], GradientTarget());
+    if (dxs[0].wanted()) backend_->Scale(config_.scale(), dusers, dxs[0].tensor, dxs[0].add);
+    return absl::OkStatus();
+  }
+
+ private:
+  const InBatchLogitsConfig config_;
+  int64_t dim_ = 0;
+  Backend* backend_ = nullptr;
+  ScoreProduct product_;
+  Tensor users_, dusers_;  // times the scale
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogitsConfig& config) {
+  if (!(config.scale() > 0) || !std::isfinite(config.scale())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scale must be finite and above 0, got ", config.scale()));
+  }
+  return std::make_unique<InBatchLogitsLayer>(config);
+}
+
+}  // namespace satrap

@@ -1,0 +1,89 @@
+#include "nn_worker/trainer/warm_start.h"
+
+#include <cstring>
+#include <future>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/warm_start.h"
+
+namespace satrap {
+namespace {
+
+// What rank 0 tells: the step of the model, then its dense network.
+std::string ToRanks(const StartModel& model) {
+  std::string bytes(sizeof(model.step), '\0');
+  std::memcpy(bytes.data(), &model.step, sizeof(model.step));
+  return bytes + model.dense;
+}
+
+void ReportTables(const StartModel& model, const JobConfig& job, WarmStartReport* report) {
+  const absl::flat_hash_set<std::string> saved(model.tables.begin(), model.tables.end());
+  absl::flat_hash_set<std::string> own;
+  for (const TableConfig& table : job.tables()) {
+    own.insert(table.name());
+    if (!TakesName(job.warm_start(), table.name())) continue;
+    (saved.contains(table.name()) ? report->taken : report->fresh).push_back(table.name());
+  }
+  for (const std::string& table : model.tables) {
+    if (!own.contains(table)) report->ignored.push_back(table);
+  }
+}
+
+absl::Status CheckNames(const StartModel& model, const JobConfig& job, const Network& network) {
+  std::vector<std::string> names = model.tables;
+  for (const TableConfig& table : job.tables()) names.push_back(table.name());
+  for (std::string& name : network.value_names()) names.push_back(std::move(name));
+  ASSIGN_OR_RETURN(std::vector<NamedArray> arrays, DecodeArrays(model.dense));
+  for (NamedArray& array : arrays) names.push_back(std::move(array.name));
+  return CheckPatterns(job.warm_start(), names, model.directory);
+}
+
+absl::Status LoadTables(const std::string& directory, PsControlClient* embedding_ps) {
+  std::promise<absl::Status> loaded;
+  embedding_ps->LoadTables(directory,
+                           [&loaded](absl::Status status) { loaded.set_value(std::move(status)); });
+  return loaded.get_future().get();
+}
+
+void Append(std::vector<std::string> names, std::vector<std::string>* all) {
+  for (std::string& name : names) all->push_back(std::move(name));
+}
+
+}  // namespace
+
+absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConfig& job,
+                                          Network* network, Collective* collective,
+                                          PsControlClient* embedding_ps) {
+  WarmStartReport report;
+  std::string told;
+  if (collective->rank() == 0) {
+    RETURN_IF_ERROR(CheckNames(model, job, *network));
+    ReportTables(model, job, &report);
+    // First: no rank trains a part before the tables are there.
+    RETURN_IF_ERROR(LoadTables(model.directory, embedding_ps));
+    told = ToRanks(model);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> from_ranks, collective->AllGatherBytes(told));
+  absl::string_view bytes = from_ranks[0];
+  uint64_t step = 0;
+  if (bytes.size() < sizeof(step)) return absl::InternalError("rank 0 did not send the model");
+  std::memcpy(&step, bytes.data(), sizeof(step));
+  bytes.remove_prefix(sizeof(step));
+  ASSIGN_OR_RETURN(Network::Taken dense, network->StartFrom(bytes, job.warm_start(), step));
+  Append(std::move(dense.taken), &report.taken);
+  Append(std::move(dense.fresh), &report.fresh);
+  Append(std::move(dense.ignored), &report.ignored);
+  report.has_state = dense.has_state;
+  if (collective->rank() == 0 && report.taken.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("nothing of the model in ", model.directory,
+                     " is taken: it has no table and no dense parameter of this job",
+                     job.warm_start().only_size() > 0 ? " that warm_start.only names" : ""));
+  }
+  return report;
+}
+
+}  // namespace satrap

@@ -1,0 +1,36 @@
+// Begins a run with what it takes of another run's model (WarmStartConfig in proto/job.proto).
+
+#ifndef SATRAP_NN_WORKER_TRAINER_WARM_START_H_
+#define SATRAP_NN_WORKER_TRAINER_WARM_START_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/checkpoint/ps_control_client.h"
+#include "nn_worker/checkpoint/saved_model.h"
+#include "nn_worker/collective/collective.h"
+#include "nn_worker/graph/network.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Names of tables first, then of dense parameters and running statistics.
+struct WarmStartReport {
+  std::vector<std::string> taken;
+  std::vector<std::string> fresh;    // named or all, but the model has none
+  std::vector<std::string> ignored;  // the model's that the job has not
+  bool has_state = false;            // of the dense optimizer
+};
+
+// Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
+// others, who may not see its disk; theirs is ignored. `embedding_ps` is of rank 0, which has them
+// load their tables; null at the others. FAILED_PRECONDITION if nothing of the model is taken, or
+// what is taken has another shape; INVALID_ARGUMENT for a pattern that matches nothing.
+absl::StatusOr<WarmStartReport> WarmStart(const StartModel& model, const JobConfig& job,
+                                          Network* network, Collective* collective,
+                                          PsControlClient* embedding_ps);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_WARM_START_H_

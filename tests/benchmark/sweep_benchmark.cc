@@ -1,0 +1,174 @@
+// What a step of a table with semantics GLOBAL costs beyond its Update: the sweep of the rows that
+// no sample holds, in milliseconds, compared with a copy of as many bytes as the rows have, to where
+// they came from and back, in one thread.
+//
+//   sweep_benchmark [--rows=1000000] [--dim=10] [--threads=1] [--steps=20]
+//
+// A sweep and the copy take turns, and the medians are printed, a JSON line for each optimizer and
+// L2 mode. With one thread times are the thread's processor time, so that other programs do not
+// count; with more they are those of a clock.
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "common/base/check.h"
+#include "common/base/cpu_name.h"
+#include "common/numeric/denormals.h"
+#include "common/numeric/hash.h"
+#include "common/thread/clock.h"
+#include "common/thread/mutex.h"
+#include "common/thread/thread_pool_executor.h"
+#include "embedding_ps/table/embedding_table.h"
+#include "embedding_ps/table/page_block.h"
+#include "embedding_ps/table_sweep.h"
+
+namespace satrap {
+namespace {
+
+struct Flags {
+  int64_t rows = 1000000;
+  int64_t dim = 10;
+  int64_t threads = 1;
+  int64_t steps = 20;
+};
+
+double ThreadSecondsNow() {
+  timespec now;
+  CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+std::unique_ptr<EmbeddingTable> NewTable(const Flags& flags, bool sgd, bool dense_l2) {
+  TableConfig config;
+  config.set_name("benchmark");
+  config.set_semantics(TableConfig::GLOBAL);
+  SegmentConfig* segment = config.add_segments();
+  segment->set_name("embedding");
+  segment->set_dim(static_cast<int>(flags.dim));
+  if (sgd) {
+    segment->mutable_optimizer()->mutable_sgd();
+  } else {
+    segment->mutable_optimizer()->mutable_adam();
+  }
+  if (dense_l2) {
+    segment->set_l2(1e-5f);
+    segment->set_l2_mode(SegmentConfig::DENSE);
+  }
+  auto table = EmbeddingTable::Create(config, EmbeddingTable::Options());
+  CHECK_OK(table.status());
+  constexpr int64_t kCallKeys = 16384;
+  for (int64_t at = 0; at < flags.rows; at += kCallKeys) {
+    std::vector<uint64_t> keys;
+    for (int64_t i = at; i < std::min(at + kCallKeys, flags.rows); ++i) {
+      keys.push_back(Mix64(static_cast<uint64_t>(i) + 1));
+    }
+    (*table)->Update(keys, std::vector<float>(keys.size() * flags.dim, 0.01f), {}, StepContext());
+  }
+  return *std::move(table);
+}
+
+class SweepBenchmark {
+ public:
+  explicit SweepBenchmark(const Flags& flags)
+      : flags_(flags), executor_(static_cast<int>(flags.threads)) {}
+
+  void Run(const char* name, bool sgd, bool dense_l2) {
+    std::vector<std::unique_ptr<EmbeddingTable>> tables;
+    tables.push_back(NewTable(flags_, sgd, dense_l2));
+    const size_t bytes =
+        tables[0]->layout().stride_bytes() * static_cast<size_t>(tables[0]->rows());
+    PageBlock from(bytes), to(bytes);
+    std::memset(from.data(), 1, bytes);
+    std::memset(to.data(), 1, bytes);
+    std::vector<double> sweeps, copies;
+    StepContext context;
+    Sweep(tables, context);  // of the rows that the table was filled with: they are left out
+    for (int64_t i = 0; i < flags_.steps; ++i) {
+      ++context.step;
+      sweeps.push_back(Sweep(tables, context));
+      const double start = ThreadSecondsNow();
+      std::memcpy(to.data(), from.data(), bytes);
+      copies.push_back(ThreadSecondsNow() - start);
+      std::swap(from, to);
+    }
+    std::printf(
+        "{\"benchmark\":\"sweep\",\"optimizer\":\"%s\",\"rows\":%lld,\"dim\":%lld,"
+        "\"row_bytes\":%zu,\"threads\":%lld,\"ms_per_step\":%.2f,\"probe_copy_ms\":%.2f,"
+        "\"ratio\":%.2f,\"cpu\":\"%s\"}\n",
+        name, static_cast<long long>(tables[0]->rows()), static_cast<long long>(flags_.dim),
+        tables[0]->layout().stride_bytes(), static_cast<long long>(flags_.threads),
+        1e3 * Median(sweeps), 1e3 * Median(copies), Median(sweeps) / Median(copies),
+        CpuName().c_str());
+  }
+
+ private:
+  double Sweep(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+               const StepContext& context) {
+    if (flags_.threads == 1) {
+      const double start = ThreadSecondsNow();
+      for (int shard = 0; shard < tables[0]->num_shards(); ++shard) {
+        tables[0]->SweepShard(shard, context);
+      }
+      return ThreadSecondsNow() - start;
+    }
+    const int64_t start_us = MonotonicUs();
+    Mutex mutex;
+    CondVar ended;
+    bool has_ended = false;
+    SweepTables(tables, context, static_cast<int>(flags_.threads), &executor_, [&] {
+      MutexLock lock(&mutex);
+      has_ended = true;
+      ended.NotifyAll();
+    });
+    MutexLock lock(&mutex);
+    while (!has_ended) ended.Wait(&mutex);
+    return 1e-6 * static_cast<double>(MonotonicUs() - start_us);
+  }
+
+  const Flags flags_;
+  ThreadPoolExecutor executor_;
+};
+
+bool ParseFlag(absl::string_view argument, absl::string_view name, int64_t* value) {
+  if (argument.substr(0, name.size()) != name) return false;
+  return absl::SimpleAtoi(argument.substr(name.size()), value) && *value > 0;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (!ParseFlag(argument, "--rows=", &flags.rows) &&
+        !ParseFlag(argument, "--dim=", &flags.dim) &&
+        !ParseFlag(argument, "--threads=", &flags.threads) &&
+        !ParseFlag(argument, "--steps=", &flags.steps)) {
+      std::fprintf(stderr, "sweep_benchmark: bad argument %s\n", argv[i]);
+      return 1;
+    }
+  }
+  SetFlushToZero();  // as every thread of an embedding PS
+  SweepBenchmark benchmark(flags);
+  benchmark.Run("adam", /*sgd=*/false, /*dense_l2=*/false);
+  benchmark.Run("adam, dense L2", /*sgd=*/false, /*dense_l2=*/true);
+  benchmark.Run("sgd, dense L2", /*sgd=*/true, /*dense_l2=*/true);
+  return 0;
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) { return satrap::Main(argc, argv); }
