@@ -31,6 +31,7 @@ const std::string& OutputOf(const TaskConfig& task, const ModelConfig& model) {
 
 std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labels) {
   if (!task.label().empty()) return task.label();
+  // One label needs no name. With several, taking the first would train on the wrong one unnoticed.
   return labels.size() == 1 ? labels[0] : "";
 }
 
@@ -88,6 +89,7 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   if (PositionOf(labels, label) < 0) {
     problems->Add(path + ".label",
                   absl::StrCat("must be a LABEL column (", known, "), got '", label, "'"));
+    // What follows judges the loss by the kind of label.
     return;
   }
   read->insert(label);
@@ -99,6 +101,7 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   const ColumnConfig* column = LabelColumn(job.data(), label);
   const bool is_class = column != nullptr && column->vocabulary_size() > 0;
   const bool is_number = column != nullptr && column->numeric_label();
+  // A class may be written as a number, so a number is a label of any loss; a class is of one only.
   if (is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
                   absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
@@ -189,6 +192,7 @@ std::vector<ModelTask> TasksOf(const JobConfig& job) {
     task.output = OutputOf(config, job.model());
     task.loss = config.loss();
     task.weight = static_cast<float>(config.weight());
+    // Roles get a job that was validated, so a name that is not there is a fault of ours.
     const int label = PositionOf(labels, LabelOf(config, labels));
     CHECK(label >= 0) << "task " << config.name() << " has no label";
     task.label = static_cast<size_t>(label);
@@ -218,6 +222,7 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
       problems->Add(path + ".name", absl::StrCat("the name '", task.name(), "' is taken"));
     }
     const std::string& output = OutputOf(task, job.model());
+    // An output has one gradient, which one loss writes.
     if (!outputs.insert(output).second) {
       problems->Add(path + ".output", absl::StrCat("must be of no other task, got '", output, "'"));
     }

@@ -54,6 +54,7 @@ class Bar {
     const int64_t now_ms = MonotonicMs();
     const bool last = progress.fraction >= 1;
     if (now_ms < next_ms_ && !last) return true;
+    // A log file keeps every line, so it gets few.
     next_ms_ = now_ms + (terminal_ ? 100 : 5000);
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
@@ -165,6 +166,7 @@ absl::StatusOr<SyntheticProduceOptions> SyntheticOptionsOf(const KafkaFlags& fla
       flags.Number("records", static_cast<double>(RecordsOf(options.format, options.stream)), 0,
                    1e15));
   options.records = static_cast<uint64_t>(records);
+  // 0, which nobody can give, is no limit.
   ASSIGN_OR_RETURN(options.records_per_second, flags.Number("rate", 0, 1e-3, 1e9));
   return options;
 }
@@ -178,6 +180,7 @@ int ProduceLog(const KafkaFlags& flags) {
     const double all = static_cast<double>(options->records);
     return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
   });
+  // Before the message of a failure, which would be written into the bar.
   bar.End();
   return ExitWith(status, kFailed);
 }

@@ -92,7 +92,10 @@ void SegmentRule::Prepare(const StepContext& context, float inverse_normalizer,
   } else {
     Scale(inverse_normalizer, gradient, prepared, dim);
   }
-  if (cow_clips_) ScaleDownTo(CowLimit(context, values, dim), prepared, dim);
+  // Most rows of a sweep have no sample, so a norm of 0 that no limit changes; two norms would cost
+  // more than the rest of the rule.
+  const bool is_zero = l2_last && context.sample_count == 0u;
+  if (cow_clips_ && !is_zero) ScaleDownTo(CowLimit(context, values, dim), prepared, dim);
   if (l2 > 0 && l2_last) AddDecay(l2, values, prepared, dim);
   if (clip_norm_ > 0) ScaleDownTo(clip_norm_ * context.part_share, prepared, dim);
 }

@@ -51,6 +51,7 @@ void LayerTest::ExpectGradientsFit(const std::string& config,
                                    const std::vector<SampleShape>& inputs, double tolerance) {
   for (const int64_t samples : {7, 1, 0}) {
     LayerTester tester = Tester(config, inputs, samples);
+    // A layer must overwrite the gradients of its parameters, not add to what a step before left.
     for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
     EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
     // Once more, on top of what is there: twice the gradient.
@@ -86,6 +87,8 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
     const bool of_part = layer_->reads_part(static_cast<int>(i));
     const int64_t rows = of_part ? inputs[i][0] : samples;
     const int64_t cols = of_part ? inputs[i][1] : ShapeSize(inputs[i]);
+    // Rows are padded, differently for inputs, gradients and outputs: a layer that takes one stride
+    // for another reads what lies between rows, NaN on the host's device.
     xs_.push_back(NewTensor(rows, cols, 3));
     dxs_.push_back(NewTensor(rows, cols, 2));
     Randomise(xs_.back(), ++salt);
@@ -105,6 +108,7 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
     states_.push_back(NewTensor(1, spec.cols, 0));
     backend_->Fill(states_.back(), spec.initial);
   }
+  // Batch norm's running statistics move only in a step that applies.
   const auto control = AllocateControl(backend_);
   CHECK_OK(control.status());
   control_ = *control;
@@ -180,6 +184,8 @@ double LayerTester::Loss() {
 
 double LayerTester::ErrorOf(const std::vector<Tensor>& values,
                             const std::vector<Tensor>& gradients) {
+  // A power of two, so that adding it rounds little; the error of the central difference is of its
+  // square.
   constexpr float kDelta = 1.0f / 256;
   double largest = 0;
   for (size_t t = 0; t < values.size(); ++t) {

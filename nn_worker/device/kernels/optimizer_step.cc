@@ -131,10 +131,13 @@ struct Ftml {
   }
 };
 
+// A kernel for each rule, so that the loop has no branch by kind. A null slot costs nothing either:
+// which slots there are is the same for all threads.
 template <typename Rule>
 SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
                               OptimizerArrays arrays, bool aligned) {
   const Step step = {*control, rule, control->learning_rate * rule.rate_factor};
+  // Decided on the device: the host enqueues the step before it can know that it is not finite.
   if (step.control.apply == 0) return;
   ForEachGroup(1, GroupsOf(arrays.count), [&](int64_t, int64_t group) {
     const int64_t at = group * kGroup, left = arrays.count - at;
@@ -146,6 +149,7 @@ SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
     for (int i = 0; i < kGroup; ++i) {
       float& w = values.lane[i];
       float g = gradients.lane[i] * step.control.scale + rule.l2 * w;
+      // The gradient is unscaled before L1, L2 and decay see it, so none depends on the loss scale.
       if (rule.l1 != 0) g += rule.l1 * Sign(w);
       if (rule.weight_decay != 0) w -= step.lr * rule.weight_decay * w;
       Rule::Update(step, g, w, slots[0].lane[i], slots[1].lane[i], slots[2].lane[i]);
@@ -176,6 +180,7 @@ bool Aligned(const float* array) {  // also if there is none
   return reinterpret_cast<uintptr_t>(array) % sizeof(Group) == 0;
 }
 
+// The network aligns its arrays; those of another caller may begin anywhere.
 template <typename Rule>
 void LaunchStep(Stream* stream, const StepControl* control, const OptimizerRule& rule,
                 const OptimizerArrays& arrays) {
