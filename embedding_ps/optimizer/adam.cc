@@ -18,18 +18,37 @@ struct AdamConstants {
   float correction2;  // 1 - beta2^t
 };
 
+inline void StepValue(const AdamConstants& c, float g, float& value, float& first, float& second) {
+  const float m = c.beta1 * first + (1 - c.beta1) * g;
+  const float v = c.beta2 * second + (1 - c.beta2) * g * g;
+  first = m;
+  second = v;
+  value -= c.learning_rate * (m / c.correction1) / (std::sqrt(v / c.correction2) + c.epsilon);
+}
+
 SATRAP_VECTORIZE_SAME_BITS void AdamStep(const AdamConstants& constants,
                                          const float* __restrict gradient, float* __restrict values,
                                          float* __restrict first, float* __restrict second,
                                          size_t dim) {
   const AdamConstants c = constants;  // a copy: the stores below cannot alias it
-  for (size_t i = 0; i < dim; ++i) {
-    const float g = gradient[i];
-    const float m = c.beta1 * first[i] + (1 - c.beta1) * g;
-    const float v = c.beta2 * second[i] + (1 - c.beta2) * g * g;
-    first[i] = m;
-    second[i] = v;
-    values[i] -= c.learning_rate * (m / c.correction1) / (std::sqrt(v / c.correction2) + c.epsilon);
+  for (size_t i = 0; i < dim; ++i) StepValue(c, gradient[i], values[i], first[i], second[i]);
+}
+
+SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrection& correction1,
+                                            const BiasCorrection& correction2, float l2,
+                                            float factor, const SegmentRows& rows) {
+  const size_t dim = rows.dim;
+  for (size_t row = 0; row < rows.count; ++row) {
+    float* __restrict const values = rows.values + row * rows.stride;
+    float* __restrict const first = rows.state + row * rows.stride;
+    float* __restrict const second = first + dim;
+    const float t = second[dim] + 1;
+    second[dim] = t;
+    c.correction1 = correction1(t);
+    c.correction2 = correction2(t);
+    for (size_t i = 0; i < dim; ++i) {
+      StepValue(c, l2 * values[i] * factor, values[i], first[i], second[i]);
+    }
   }
 }
 
@@ -60,6 +79,12 @@ class Adam final : public SparseOptimizer {
     const AdamConstants constants = {context.learning_rate, beta1_,         beta2_, epsilon_,
                                      correction1_(t),       correction2_(t)};
     AdamStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);
+  }
+  bool StepDecayed(const StepContext& context, float l2, float factor,
+                   const SegmentRows& rows) const override {
+    AdamDecayed({context.learning_rate, beta1_, beta2_, epsilon_, 0, 0}, correction1_, correction2_,
+                l2, factor, rows);
+    return true;
   }
 
  private:

@@ -10,6 +10,14 @@ SATRAP_VECTORIZE_SAME_BITS void SgdStep(float learning_rate, const float* __rest
   for (size_t i = 0; i < dim; ++i) values[i] -= learning_rate * gradient[i];
 }
 
+SATRAP_VECTORIZE_SAME_BITS void SgdSteps(float learning_rate, float l2, float factor,
+                                         const SegmentRows& rows) {
+  for (size_t row = 0; row < rows.count; ++row) {
+    float* const values = rows.values + row * rows.stride;
+    for (size_t i = 0; i < rows.dim; ++i) values[i] -= learning_rate * (l2 * values[i] * factor);
+  }
+}
+
 class Sgd final : public SparseOptimizer {
  public:
   int StateSize(int) const override { return 0; }
@@ -19,6 +27,11 @@ class Sgd final : public SparseOptimizer {
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float>) const override {
     SgdStep(context.learning_rate, gradient.data(), values.data(), values.size());
+  }
+  bool StepDecayed(const StepContext& context, float l2, float factor,
+                   const SegmentRows& rows) const override {
+    SgdSteps(context.learning_rate, l2, factor, rows);
+    return true;
   }
 };
 

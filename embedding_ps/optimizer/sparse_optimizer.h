@@ -8,6 +8,7 @@
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_SPARSE_OPTIMIZER_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_SPARSE_OPTIMIZER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -34,6 +35,15 @@ struct StepContext {
   float learning_rate = 0;                // scheduled, and multiplied by learning_rate_factor
   absl::optional<uint32_t> sample_count;  // samples of the update that hold the key; 0: none, in a
       // sweep (TableConfig.semantics GLOBAL); nullopt: not known
+};
+
+// One segment of rows that lie one behind the other: row r begins r * stride floats further on.
+struct SegmentRows {
+  float* values;  // [dim]
+  float* state;   // [StateSize(dim)]
+  size_t dim;
+  size_t stride;
+  size_t count;
 };
 
 class SparseOptimizer {
@@ -77,6 +87,14 @@ class SparseOptimizer {
   // overlap
   virtual void Step(const StepContext& context, absl::Span<const float> gradient,
                     absl::Span<float> values, absl::Span<float> state) const = 0;
+
+  // Step for each of `rows`, with the gradient l2 * value * factor: in a sweep most rows have no
+  // other, and a call for each would cost more than the step. False, with nothing changed, if the
+  // rule has only Step; otherwise the bits are those of Step.
+  virtual bool StepDecayed(const StepContext& /*context*/, float /*l2*/, float /*factor*/,
+                           const SegmentRows& /*rows*/) const {
+    return false;
+  }
 };
 
 // The rule of `config`; Adagrad with its defaults if no kind is set.

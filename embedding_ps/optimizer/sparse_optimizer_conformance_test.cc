@@ -215,6 +215,45 @@ TEST_P(SparseOptimizerConformanceTest, ANewRowAgesAsByZeroGradients) {
   for (int i = 0; i < 9; ++i) EXPECT_NEAR(aged.values()[i], row.values()[i], 2e-6);
 }
 
+TEST_P(SparseOptimizerConformanceTest, ManyRowsThatOnlyDecayGetTheBitsOfOneStepEach) {
+  for (const size_t dim : {1, 2, 7, 8, 10, 17, 32}) {
+    const size_t state_size = optimizer_->StateSize(static_cast<int>(dim));
+    // Rows with something before, between and behind what is stepped.
+    const size_t stride = dim + state_size + 5;
+    constexpr size_t kRows = 6;
+    std::vector<float> rows(kRows * stride, -12345);
+    for (size_t r = 0; r < kRows; ++r) {
+      float* const row = rows.data() + r * stride;
+      optimizer_->InitState(absl::MakeSpan(row + dim + 2, state_size));
+      SplitMix64 random(r);
+      // A row that was stepped more often than the one before.
+      for (size_t step = 0; step <= r; ++step) {
+        std::vector<float> gradient(dim);
+        for (float& g : gradient) g = static_cast<float>(random.NextDouble() - 0.5);
+        if (step == 0) std::copy(gradient.begin(), gradient.end(), row + 1);
+        optimizer_->Step(Context(step), gradient, absl::MakeSpan(row + 1, dim),
+                         absl::MakeSpan(row + dim + 2, state_size));
+      }
+    }
+    for (const float factor : {1.0f, 0.3f}) {
+      std::vector<float> one_by_one = rows;
+      const SegmentRows all = {rows.data() + 1, rows.data() + dim + 2, dim, stride, kRows};
+      if (!optimizer_->StepDecayed(Context(kRows), 0.01f, factor, all)) {
+        EXPECT_TRUE(SameBits(rows, one_by_one)) << "refused, and changed something";
+        continue;
+      }
+      for (size_t r = 0; r < kRows; ++r) {
+        float* const row = one_by_one.data() + r * stride;
+        std::vector<float> gradient(dim);
+        for (size_t i = 0; i < dim; ++i) gradient[i] = 0.01f * row[1 + i] * factor;
+        optimizer_->Step(Context(kRows), gradient, absl::MakeSpan(row + 1, dim),
+                         absl::MakeSpan(row + dim + 2, state_size));
+      }
+      EXPECT_TRUE(SameBits(rows, one_by_one)) << "dim " << dim << ", factor " << factor;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SparseOptimizerConformanceTest, testing::ValuesIn(AllKinds()),
                          [](const auto& info) { return info.param; });
 

@@ -199,31 +199,52 @@ void RowUpdater::Step::AgeNewRow(float* row) const {
   }
 }
 
-void RowUpdater::Step::Sweep(float* row) {
+void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
   if (!context_.finite) {
-    for (const FusedSegments& fused : updater_.fused_) {
-      if (fused.last_step_offset == kNoOffset) continue;
-      float& last_step = row[fused.last_step_offset];
-      last_step = SkipStep(last_step);
-    }
+    for (size_t i = 0; i < count; ++i) SkipStepOf(rows + i * stride);
     return;
   }
   context_.sample_count = 0;
-  const float* learning_rate = learning_rates_.data();
-  for (const FusedSegments& fused : updater_.fused_) {
-    if (fused.needs_sweep) {
-      // All other rules leave a gradient of 0 as it is.
-      const float* gradient = zeros_.data();
-      if (fused.rule->IsDense()) {
-        PrepareSegment(fused, gradient, row);
-        if (clip_factor_ != 1) {
-          for (float& value : NormalisedOf(fused)) value *= clip_factor_;
-        }
-        gradient = normalised_.data();
+  // Segment by segment: so many rows stay in the first cache until their last segment is done.
+  constexpr size_t kCachedFloats = 4096;
+  const size_t rows_at_once = std::max<size_t>(kCachedFloats / stride, 1);
+  for (size_t at = 0; at < count; at += rows_at_once) {
+    float* const first = rows + at * stride;
+    const size_t n = std::min(rows_at_once, count - at);
+    const float* learning_rate = learning_rates_.data();
+    for (const FusedSegments& fused : updater_.fused_) {
+      const float rate = *learning_rate++;
+      if (!fused.needs_sweep) continue;
+      context_.learning_rate = rate;
+      if (fused.rule->OnlyDecaysOthers() &&
+          fused.optimizer->StepDecayed(context_, fused.rule->L2OfOthers(), clip_factor_,
+                                       {first + fused.value_offset, first + fused.state_offset,
+                                        static_cast<size_t>(fused.dim), stride, n})) {
+        continue;
       }
-      StepOptimizer(fused, *learning_rate, gradient, row);
+      for (size_t i = 0; i < n; ++i) SweepSegment(fused, rate, first + i * stride);
     }
-    ++learning_rate;
+  }
+}
+
+void RowUpdater::Step::SweepSegment(const FusedSegments& fused, float learning_rate, float* row) {
+  // All rules but those of dense L2 leave a gradient of 0 as it is.
+  const float* gradient = zeros_.data();
+  if (fused.rule->IsDense()) {
+    PrepareSegment(fused, gradient, row);
+    if (clip_factor_ != 1) {
+      for (float& value : NormalisedOf(fused)) value *= clip_factor_;
+    }
+    gradient = normalised_.data();
+  }
+  StepOptimizer(fused, learning_rate, gradient, row);
+}
+
+void RowUpdater::Step::SkipStepOf(float* row) const {
+  for (const FusedSegments& fused : updater_.fused_) {
+    if (fused.last_step_offset == kNoOffset) continue;
+    float& last_step = row[fused.last_step_offset];
+    last_step = SkipStep(last_step);
   }
 }
 

@@ -39,9 +39,10 @@ class RowUpdater {
     // Makes a row that was just created what it would be if it had been there from step 0 on. Of
     // semantics GLOBAL; otherwise nothing happens.
     void AgeNewRow(float* row) const;
-    // The step of a row that no sample holds: of the segments that need a sweep, with a gradient of
-    // 0. If the step is not finite: makes the row not miss it. REQUIRES: needs_sweep(finite)
-    void Sweep(float* row);
+    // The step of `count` rows that no sample holds, `stride` floats apart: of the segments that need
+    // a sweep, with a gradient of 0. If the step is not finite: makes the rows not miss it.
+    // REQUIRES: needs_sweep(finite)
+    void Sweep(float* rows, size_t stride, size_t count);
     // The squares, summed, of what the optimizers would take of `gradient` with a clip_factor of 1.
     // `row` is not changed; null: it is absent. REQUIRES: as Apply
     double Squares(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
@@ -54,6 +55,8 @@ class RowUpdater {
     void PrepareSegment(const FusedSegments& fused, const float* gradient, float* row);
     void StepOptimizer(const FusedSegments& fused, float learning_rate, const float* gradient,
                        float* row);
+    void SweepSegment(const FusedSegments& fused, float learning_rate, float* row);
+    void SkipStepOf(float* row) const;
     void CatchUp(const FusedSegments& fused, float* row) const;
     absl::Span<float> NormalisedOf(const FusedSegments& fused);
 

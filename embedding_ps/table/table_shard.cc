@@ -127,11 +127,21 @@ int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uin
 }
 
 template <typename Visitor>
-void TableShard::ForEachOther(Visitor visit) const {
+void TableShard::ForEachOtherRun(Visitor visit) const {
   // By row numbers, so through memory from its beginning to its end.
-  held_.resize(arena_.end_row() / 64 + 1);
-  for (uint32_t row = arena_.first_row(); row < arena_.end_row(); ++row) {
-    if ((held_[row / 64] >> (row % 64) & 1) == 0) visit(arena_.Row(row));
+  const uint32_t end = arena_.end_row();
+  held_.resize(end / 64 + 1);
+  const auto held = [this](uint32_t row)
+                        NO_THREAD_SAFETY_ANALYSIS { return held_[row / 64] >> (row % 64) & 1; };
+  for (uint32_t row = arena_.first_row(); row < end;) {
+    if (held(row)) {
+      ++row;
+      continue;
+    }
+    const uint32_t chunk_end = row + std::min(end - row, arena_.RowsInChunk(row));
+    const uint32_t first = row;
+    while (row < chunk_end && !held(row)) ++row;
+    visit(arena_.Row(first), row - first);
   }
   std::fill(held_.begin(), held_.end(), uint64_t{0});
 }
@@ -139,7 +149,7 @@ void TableShard::ForEachOther(Visitor visit) const {
 void TableShard::Sweep(RowUpdater::Step* step) {
   MutexLock lock(&mutex_);
   if (cut_ != nullptr) CopyAllOut();
-  ForEachOther([step](float* row) { step->Sweep(row); });
+  ForEachOtherRun([&](float* rows, size_t count) { step->Sweep(rows, StrideFloats(), count); });
 }
 
 void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -161,7 +171,11 @@ void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const ui
 
 void TableShard::AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const {
   MutexLock lock(&mutex_);
-  ForEachOther([&](float* row) { squares->Add(step->SquaresOfOther(row)); });
+  ForEachOtherRun([&](float* rows, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      squares->Add(step->SquaresOfOther(rows + i * StrideFloats()));
+    }
+  });
 }
 
 int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,

@@ -113,11 +113,13 @@ class TableShard {
                   Visitor visit) const REQUIRES(mutex_);
   // Creates the row of an absent key: with its initial values and state if `init`, else all zero.
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
-  // Notes that the step holds the row, so that the next ForEachOther leaves it out.
+  // Notes that the step holds the row, so that the next ForEachOtherRun leaves it out.
   void SetHeld(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(row) for each row that is not noted, and forgets the notes.
+  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one behind the
+  // other, and forgets the notes.
   template <typename Visitor>
-  void ForEachOther(Visitor visit) const REQUIRES(mutex_);
+  void ForEachOtherRun(Visitor visit) const REQUIRES(mutex_);
+  size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }
   // Before rows change: copies out those of them that the cut under way still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
