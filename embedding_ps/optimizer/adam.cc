@@ -38,14 +38,19 @@ SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrectio
                                             const BiasCorrection& correction2, float l2,
                                             float factor, const SegmentRows& rows) {
   const size_t dim = rows.dim;
+  float last_t = 0;
   for (size_t row = 0; row < rows.count; ++row) {
     float* __restrict const values = rows.values + row * rows.stride;
     float* __restrict const first = rows.state + row * rows.stride;
     float* __restrict const second = first + dim;
     const float t = second[dim] + 1;
     second[dim] = t;
-    c.correction1 = correction1(t);
-    c.correction2 = correction2(t);
+    // Rows that are never left out have taken the same number of steps.
+    if (t != last_t) {
+      c.correction1 = correction1(t);
+      c.correction2 = correction2(t);
+      last_t = t;
+    }
     for (size_t i = 0; i < dim; ++i) {
       StepValue(c, l2 * values[i] * factor, values[i], first[i], second[i]);
     }
