@@ -120,7 +120,7 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
     if (manifest->has_order_fingerprint()) {
       claimed->order_fingerprint = manifest->order_fingerprint();
     }
-    ContinueTraining(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
+    claimed->judged_anew = BeginFrom(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
   }
   if (!request.next_job || log.last_generation() == nullptr) return absl::OkStatus();
   return CheckTrainingEnd(log.last_generation()->job(), claimed->job, claimed->position,

@@ -3,22 +3,12 @@
 namespace satrap {
 namespace {
 
-// The values of the task that is judged now, which may be another than at the cut.
-absl::optional<MetricValues> BestValues(const EvaluationConfig& evaluation,
-                                        const RunPosition& position) {
-  if (!position.has_best()) return absl::nullopt;
-  const MetricValues& values = position.best().values();
-  for (const TaskMetricValues& task : values.tasks()) {
-    if (evaluation.task().empty() || evaluation.task() == task.name()) return task.values();
-  }
-  return values;
-}
-
-}  // namespace
+namespace satrap {
 
 RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& position)
     : skipped_in_a_row_(position.skipped_steps_in_a_row()),
-      best_(evaluation, BestValues(evaluation, position),
+      best_(evaluation,
+            position.has_best() ? absl::make_optional(position.best().values()) : absl::nullopt,
             static_cast<int>(position.validations_without_best())),
       trained_us_(static_cast<int64_t>(position.train_seconds() * 1e6)) {
   if (position.has_validated_step()) validated_step_ = position.validated_step();

@@ -138,18 +138,6 @@ TEST(RunRecordTest, BestAndPatienceGoOnFromThePosition) {
   EXPECT_EQ(record.Result().valid().auc(), .71);
 }
 
-TEST(RunRecordTest, TheBestIsThatOfTheTaskThatIsJudgedNow) {
-  RunPosition position = FullPosition();
-  MetricValues* best = position.mutable_best()->mutable_values();
-  for (const char* name : {"ctr", "cvr"}) best->add_tasks()->set_name(name);
-  *best->mutable_tasks(0)->mutable_values() = Values(.7);
-  *best->mutable_tasks(1)->mutable_values() = Values(.6);
-  EvaluationConfig evaluation;
-  EXPECT_FALSE(RunRecord(evaluation, position).Validate(Values(.65)));
-  evaluation.set_task("cvr");
-  EXPECT_TRUE(RunRecord(evaluation, position).Validate(Values(.65)));
-}
-
 TEST(RunRecordTest, WithoutAValidationTheModelIsThatOfTheLastStep) {
   RunRecord record{EvaluationConfig(), RunPosition()};
   record.CountStep(1, true);
