@@ -69,11 +69,11 @@ void WriteTables(const RunResult& result, JsonWriter* json) {
 // One line, and one more for each task if the job names several.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
-      absl::StrCat(MetricsText(values), " (", CountText(values.samples()), " samples)");
+      absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
   if (values.tasks_size() < 2) return lines;
   for (const TaskMetricValues& task : values.tasks()) {
     absl::StrAppend(&lines, "\n  ", task.name(), ": ", MetricsText(task.values()), " (",
-                    CountText(task.values().samples()), " samples)");
+                    Counted(task.values().samples(), "sample"), ")");
   }
   return lines;
 }
@@ -105,10 +105,10 @@ std::string ValidationText(const RunReport& report) {
 // Problems that a reader of only the last lines must not miss.
 void AppendWarnings(const RunResult& result, std::string* text) {
   if (result.skipped_steps() > 0) {
-    absl::StrAppendFormat(text,
-                          "warning      %s steps had gradients that were not finite and were "
-                          "skipped: lower the learning rate\n",
-                          CountText(result.skipped_steps()));
+    absl::StrAppendFormat(
+        text, "warning      %s: lower the learning rate\n",
+        Counted(result.skipped_steps(), "step had gradients that were not finite and was skipped",
+                "steps had gradients that were not finite and were skipped"));
   }
   if (result.has_test() && result.test().samples() == 0) {
     absl::StrAppend(text, "warning      the test data has no records\n");
@@ -215,10 +215,10 @@ std::string ReportText(const RunReport& report) {
   const RunResult& result = report.result;
   std::string text;
   if (report.action == JobConfig::TRAIN) {
-    absl::StrAppendFormat(&text, "trained      %s samples in %s: %s samples/s (%s steps)%s\n",
-                          CountText(result.samples()), DurationText(result.train_seconds()),
+    absl::StrAppendFormat(&text, "trained      %s in %s: %s samples/s (%s)%s\n",
+                          Counted(result.samples(), "sample"), DurationText(result.train_seconds()),
                           CountText(static_cast<uint64_t>(SamplesPerSecond(result))),
-                          CountText(result.steps()),
+                          Counted(result.steps(), "step"),
                           report.resumes > 0 ? ", in all generations" : "");
   }
   // The position of a cut carries the time of training through all generations; the time of
@@ -247,10 +247,8 @@ std::string ReportText(const RunReport& report) {
   if (result.has_test()) absl::StrAppend(&text, "test         ", LinesOf(result.test()), "\n");
   if (result.has_tail_calibration()) {
     absl::StrAppendFormat(
-        &text,
-        "calibration  %.4f, of the last %s samples of rank 0 before it trained on "
-        "them\n",
-        result.tail_calibration(), CountText(result.tail_calibration_samples()));
+        &text, "calibration  %.4f, of the last %s of rank 0 before it trained on them\n",
+        result.tail_calibration(), Counted(result.tail_calibration_samples(), "sample"));
   }
   if (report.bayes_auc.has_value()) {
     absl::StrAppendFormat(&text, "Bayes        AUC %.5f, the most that any model can reach here\n",
@@ -259,17 +257,17 @@ std::string ReportText(const RunReport& report) {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   for (const TableStats& table : result.tables()) {
-    absl::StrAppendFormat(&text, "table        %s: %s rows, %s\n", table.name(),
-                          CountText(table.rows()), BytesText(table.bytes()));
+    absl::StrAppendFormat(&text, "table        %s: %s, %s\n", table.name(),
+                          Counted(table.rows(), "row"), BytesText(table.bytes()));
     rows += table.rows();
     bytes += table.bytes();
   }
   if (result.tables_size() > 1) {
-    absl::StrAppendFormat(&text, "tables       %s rows, %s\n", CountText(rows), BytesText(bytes));
+    absl::StrAppendFormat(&text, "tables       %s, %s\n", Counted(rows, "row"), BytesText(bytes));
   }
   if (report.quarantined > 0) {
-    absl::StrAppendFormat(&text, "quarantined  %s bad records, kept in %s/quarantine\n",
-                          CountText(report.quarantined), report.run_dir);
+    absl::StrAppendFormat(&text, "quarantined  %s, kept in %s/quarantine\n",
+                          Counted(report.quarantined, "bad record"), report.run_dir);
   }
   if (result.stopped_early()) {
     absl::StrAppend(&text, "stopped      early: validation did not improve\n");
@@ -291,13 +289,6 @@ std::string ReportText(const RunReport& report) {
 bool FollowsFailure(const std::string& cause) {
   return cause != kCauseStart && cause != kCauseResume && cause != kCauseScale &&
          cause != kCauseScaled;
-}
-
-std::string CountText(uint64_t count) {
-  std::string text = absl::StrCat(count);
-  // From the end, so that the places of commas to come do not move.
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, 1, ',');
-  return text;
 }
 
 std::string BytesText(uint64_t bytes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/base/count_text.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -70,8 +71,7 @@ std::string ReportText(const RunReport& report);
 // began because somebody started or resumed the run, or changed its size.
 bool FollowsFailure(const std::string& cause);
 
-// "1,234,567"; "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".
-std::string CountText(uint64_t count);
+// "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".
 std::string BytesText(uint64_t bytes);
 std::string DurationText(double seconds);
 std::string UtcText(int64_t unix_ms);
