@@ -148,18 +148,11 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     }
   }
   report.reproducible = job.reproducible();
+  // A job that was changed to clip no more leaves the figures of its earlier steps.
+  if (job.gradient_clip_norm() == 0) report.result.clear_gradient_norms();
   report.batch_scaling = BatchScalingText(job);
   report.run_dir = job.run_dir();
   return report;
-}
-
-int ReductionsTo(double factor, const ReduceOnPlateau& rule) {
-  int reductions = 0;
-  // The same products as those of the ranks, so the comparison is exact.
-  for (double reached = 1; reached > factor && reached > rule.min_factor(); ++reductions) {
-    reached = std::max(reached * rule.factor(), rule.min_factor());
-  }
-  return reductions;
 }
 
 std::string ReportJson(const RunReport& report) {
@@ -186,6 +179,15 @@ std::string ReportJson(const RunReport& report) {
   if (report.learning_rate_factor.has_value()) {
     json.Field("learning_rate_factor", *report.learning_rate_factor);
     json.Field("reductions", static_cast<uint64_t>(report.reductions));
+  }
+  if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
+    json.Key("gradient_norm");
+    json.BeginObject();
+    json.Field("last", norms.last());
+    json.Field("mean", MeanNorm(norms));
+    json.Field("steps", norms.steps());
+    json.Field("clipped_steps", norms.clipped_steps());
+    json.EndObject();
   }
   json.Field("generations", report.generations);
   json.Key("restarts");
@@ -234,8 +236,14 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
   }
   if (report.learning_rate_factor.has_value()) {
-    absl::StrAppendFormat(&text, "rates        %g times those of the job, after %d reductions\n",
-                          *report.learning_rate_factor, report.reductions);
+    absl::StrAppendFormat(&text, "rates        %g times those of the job, after %s\n",
+                          *report.learning_rate_factor, Counted(report.reductions, "reduction"));
+  }
+  if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
+    absl::StrAppendFormat(
+        &text, "gradients    norm %.4g in the last step, %.4g in the mean; %s of %s clipped\n",
+        norms.last(), MeanNorm(norms), CountText(norms.clipped_steps()),
+        Counted(norms.steps(), "step"));
   }
   if (!report.restarts.empty()) {
     absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),
@@ -284,6 +292,10 @@ std::string ReportText(const RunReport& report) {
   absl::StrAppendFormat(&text, "logs         %s/logs\n", report.run_dir);
   AppendWarnings(result, &text);
   return text;
+}
+
+double MeanNorm(const GradientNorms& norms) {
+  return norms.sum() / static_cast<double>(norms.steps());
 }
 
 bool FollowsFailure(const std::string& cause) {

@@ -122,7 +122,8 @@ void RankEngine::OnValidated(const MetricValues& values) {
   steps_.OnValidated();
   const absl::optional<double> factor = record_.plateau_factor();
   observer_->OnEvaluation(EvaluationEvent{VALID_STREAM, steps_.epoch(), record_.step(), values,
-                                          new_best_, factor, factor != factor_before});
+                                          new_best_, factor, factor != factor_before,
+                                          record_.reductions()});
   if (record_.out_of_patience() && next_ != Next::kFinish) {
     next_ = Next::kFinish;
     record_.StopEarly();
@@ -175,9 +176,10 @@ void RankEngine::Test() {
 }
 
 void RankEngine::OnTested(const MetricValues& values) {
-  observer_->OnEvaluation(
-      EvaluationEvent{TEST_STREAM, steps_.epoch(), record_.step(), values, /*best=*/false,
-                      /*learning_rate_factor=*/absl::nullopt, /*reduced=*/false});
+  observer_->OnEvaluation(EvaluationEvent{TEST_STREAM, steps_.epoch(), record_.step(), values,
+                                          /*best=*/false,
+                                          /*learning_rate_factor=*/absl::nullopt, /*reduced=*/false,
+                                          /*reductions=*/0});
   RunResult result = ResultOfTraining();
   *result.mutable_test() = values;
   on_finished_(result);

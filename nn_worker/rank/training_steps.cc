@@ -273,7 +273,9 @@ void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
       answer.squares(), peers_.failure->WhenGood<StepEnd>([this, squares = answer.squares(),
                                                            ended = std::move(ended)](StepEnd end) {
         peers_.record->SetLossScale(end.loss_scale);
-        peers_.observer->OnGradientNorm(std::sqrt(squares), end.clip_factor);
+        const double norm = std::sqrt(squares);
+        peers_.record->AddGradientNorm(norm, end.clip_factor);
+        peers_.observer->OnGradientNorm(norm, end.clip_factor);
         ended();
       }));
 }
