@@ -89,6 +89,12 @@ absl::StatusOr<std::unique_ptr<PsEngine>> PsEngine::Create(const JobConfig& job,
     table_options.seed = job.seed();
     table_options.shards = job.embedding_ps().shards();
     table_options.reserve_rows = config.reserve_rows() / job.embedding_ps().replicas();
+    table_options.first_step = static_cast<int64_t>(options.first_step);
+    for (const FrozenSteps& frozen : options.frozen_steps) {
+      if (frozen.table() == config.id()) {
+        table_options.frozen_steps = static_cast<int64_t>(frozen.steps());
+      }
+    }
     table_options.new_optimizer = options.new_optimizer;
     const TableOwnership::Partitions owned =
         TableOwnership::PartitionsOf(options.index, job.embedding_ps().replicas());

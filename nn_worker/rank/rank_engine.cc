@@ -1,5 +1,6 @@
 #include "nn_worker/rank/rank_engine.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -93,8 +94,24 @@ RunPosition RankEngine::PositionAfter(const std::string& cut) {
   RunPosition position;
   record_.FillPosition(&position);
   steps_.FillPosition(&position);
+  FillFrozenSteps(&position);
   position.set_next(next_ == Next::kFinish ? RunPosition::FINISH : RunPosition::RESUME);
   return position;
+}
+
+// All steps of this generation, and those that the cut which it began from knows of.
+void RankEngine::FillFrozenSteps(RunPosition* position) const {
+  std::map<uint32_t, uint64_t> steps;
+  for (const FrozenSteps& before : options_.position.frozen_steps()) {
+    steps[before.table()] = before.steps();
+  }
+  const uint64_t since = position->step() - options_.position.step();
+  for (const uint32_t table : options_.frozen_tables) steps[table] += since;
+  for (const auto& [table, frozen] : steps) {
+    FrozenSteps* const of_table = position->add_frozen_steps();
+    of_table->set_table(table);
+    of_table->set_steps(frozen);
+  }
 }
 
 // The tables stand still: they can be evaluated and saved, in this order.
