@@ -97,7 +97,7 @@ class Load : public std::enable_shared_from_this<Load> {
       if (saved == nullptr) continue;
       RETURN_IF_ERROR(CheckRowCount(manifest, *saved, *table, options_.directory));
       ASSIGN_OR_RETURN(absl::optional<RowConversion> conversion,
-                       ConversionOf(*saved, manifest.step(), *table));
+                       ConversionOf(*saved, OwnSteps(manifest, *saved), *table));
       taken_.push_back({table, std::move(conversion)});
       RETURN_IF_ERROR(PrepareTable(manifest, *saved, taken_.back()));
     }
