@@ -78,8 +78,9 @@ int PredictCommand(const CommandLine& line) {
   const int code = PrintEnd(run->end);
   if (code != 0) return code;
   if (run->report->quarantined > 0) {
-    fprintf(stderr, "satrap: %llu bad records have the line nan in the output\n",
-            static_cast<unsigned long long>(run->report->quarantined));
+    const uint64_t bad = run->report->quarantined;
+    fprintf(stderr, "satrap: %s the line nan in the output\n",
+            Counted(bad, "bad record has", "bad records have").c_str());
   }
   const absl::Status copied =
       CopyFileAtomically(run->report->run_dir + "/predictions.txt",

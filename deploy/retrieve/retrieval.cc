@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/retrieve/item_ranking.h"
@@ -221,8 +222,9 @@ class Retrieval {
       ASSIGN_OR_RETURN(const bool more, lines.Next(&dim, &name, &vector));
       if (!more) break;
       if (dim != result_.dim) {
-        return lines.VectorError(absl::StrCat("the vectors of users have ", dim,
-                                              " values, and those of items ", result_.dim));
+        return lines.VectorError(absl::StrCat("the vectors of users have ",
+                                              Counted(static_cast<uint64_t>(dim), "value"),
+                                              ", and those of items ", result_.dim));
       }
       const auto found = users_.find(name);
       const bool counts = found != users_.end() && !found->second.relevant.empty();

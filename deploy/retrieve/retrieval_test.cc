@@ -161,9 +161,9 @@ TEST_F(RetrievalTest, WhatCannotBeFoundCountsAsNotFoundAndIsTold) {
   EXPECT_EQ(result->by_vectors[0].recall, .25) << "of c, b, d and gone only c can be found";
   EXPECT_THAT(RetrievalWarnings(*result),
               ::testing::ElementsAre(HasSubstr("2 users with relevant items have no vector"),
-                                     HasSubstr("1 item vectors are nan"),
+                                     HasSubstr("1 item vector is nan, and is not ranked"),
                                      HasSubstr("2 relevant pairs have an item without a vector"),
-                                     HasSubstr("1 relevant pairs are seen pairs")));
+                                     HasSubstr("1 relevant pair is a seen pair")));
 }
 
 TEST_F(RetrievalTest, SaysWhichFileIsWrong) {

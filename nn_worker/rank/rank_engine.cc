@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 
 namespace satrap {
 
@@ -67,9 +68,10 @@ absl::Status RankEngine::CheckPosition() const {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the cut that training goes on from has ", position.lanes_size(),
-                   " lanes and the turn of lane ", position.lane_turn(), ", and the job has ",
-                   options_.lanes, " lanes"));
+      absl::StrCat("the cut that training goes on from has ",
+                   Counted(static_cast<uint64_t>(position.lanes_size()), "lane"),
+                   " and the turn of lane ", position.lane_turn(), ", and the job has ",
+                   Counted(static_cast<uint64_t>(options_.lanes), "lane")));
 }
 
 void RankEngine::Begin() {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/count_text.h"
 #include "nn_worker/rank/ordered_schedule.h"
 
 namespace satrap {
@@ -223,7 +224,7 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
   const uint64_t limit = options_.max_skipped_steps_in_a_row;
   if (limit == 0 || skipped < limit) return;
   peers_.failure->Fail(absl::FailedPreconditionError(absl::StrCat(
-      "training diverged: the gradients of ", skipped, " steps in a row, up to step ",
+      "training diverged: the gradients of ", Counted(skipped, "step"), " in a row, up to step ",
       peers_.record->step(), " of epoch ", epoch_ + 1,
       ", were infinite or NaN, so none of these steps changed the model. Lower the learning rates, "
       "scale numeric columns with very large values, or raise max_skipped_steps_in_a_row (0: no "
