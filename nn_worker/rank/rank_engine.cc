@@ -28,7 +28,7 @@ RankEngine::RankEngine(const RankOptions& options, Executor* executor,
              [this](absl::string_view phase) { SetPhase(phase); }, [this] { GoOn(); }}),
       steps_(options, executor,
              {static_cast<int>(workers.size()), &client_, trainer, observer, &failure_, &record_,
-              &cuts_},
+              &cuts_, kill_points},
              [this](const TrainingSteps::Idle& idle) { OnIdle(idle); }),
       passes_(options, static_cast<int>(workers.size()), &client_, trainer, &failure_) {}
 

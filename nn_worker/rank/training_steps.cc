@@ -270,6 +270,7 @@ void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
     return peers_.failure->Fail(
         absl::InternalError("PushGradients: the answer lacks the squares of the step's gradients"));
   }
+  if (peers_.kill_points != nullptr) peers_.kill_points->Reach(KillPoint::RANK_BETWEEN_HALVES);
   peers_.trainer->EndStep(
       answer.squares(), peers_.failure->WhenGood<StepEnd>([this, squares = answer.squares(),
                                                            ended = std::move(ended)](StepEnd end) {
