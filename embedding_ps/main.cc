@@ -55,6 +55,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   options.load_executor = &load_executor;
   options.kill_points = runtime.kill_points();
   options.first_step = runtime.position().step();
+  options.frozen_steps = runtime.position().frozen_steps();
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
   // Before Serve: neither may run beside calls. A cut has the preloaded rows, too.

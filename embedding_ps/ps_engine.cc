@@ -89,6 +89,12 @@ absl::StatusOr<std::unique_ptr<PsEngine>> PsEngine::Create(const JobConfig& job,
     table_options.seed = job.seed();
     table_options.shards = job.embedding_ps().shards();
     table_options.reserve_rows = config.reserve_rows() / job.embedding_ps().replicas();
+    table_options.first_step = static_cast<int64_t>(options.first_step);
+    for (const FrozenSteps& frozen : options.frozen_steps) {
+      if (frozen.table() == config.id()) {
+        table_options.frozen_steps = static_cast<int64_t>(frozen.steps());
+      }
+    }
     table_options.new_optimizer = options.new_optimizer;
     const TableOwnership::Partitions owned =
         TableOwnership::PartitionsOf(options.index, job.embedding_ps().replicas());
@@ -342,9 +348,16 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   if (!complete.has_value()) return;
   // Runs once for each step, on the thread that brought its last part. No other step can be under
   // way: a rank sends the Update of the next step only after this one is answered.
-  StepSum sum = SumStep(*std::move(complete), ownership_);
-  if (job_.gradient_clip_norm() > 0 && sum.header.finite()) return TellSquares(std::move(sum));
-  ApplySum(std::move(sum), /*clip_factor=*/1, [this](const StepSum& applied) {
+  std::vector<rpc::PendingAnswer> calls;
+  for (const StepCollector::Part& part : complete->parts) calls.push_back(part.call);
+  absl::StatusOr<StepSum> sum = SumStep(*std::move(complete), ownership_);
+  if (!sum.ok()) {
+    // No rank makes the step, so each is told.
+    for (const rpc::PendingAnswer& part : calls) FinishUpdate(part, sum.status());
+    return;
+  }
+  if (job_.gradient_clip_norm() > 0 && sum->header.finite()) return TellSquares(*std::move(sum));
+  ApplySum(*std::move(sum), /*clip_factor=*/1, [this](const StepSum& applied) {
     for (const StepCollector::Part& part : applied.parts) {
       FinishUpdate(part.call, Done<UpdateAnswerHeader>());
     }

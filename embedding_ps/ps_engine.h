@@ -52,6 +52,7 @@
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -68,12 +69,12 @@ class PsEngine final : public rpc::Handler {
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null
     uint64_t first_step = 0;            // the number of steps that are counted already
+    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // of them, by table
     rpc::RpcTimeouts timeouts;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
 
   using Counts = PsCounts;
-
   // INVALID_ARGUMENT as EmbeddingTable::Create. Executors, file system and kill points are not
   // owned; they must outlive the engine, and the engine the executors' tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,

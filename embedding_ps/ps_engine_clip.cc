@@ -56,6 +56,9 @@ void PsEngine::RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeade
   }
   if (!action.ok()) return call.Finish(action.status());
   if (action->apply.has_value()) {
+    if (options_.kill_points != nullptr) {
+      options_.kill_points->Reach(KillPoint::PS_BETWEEN_HALVES);
+    }
     ApplySum(*std::move(action->apply), header.clip_factor(), [this](const StepSum&) {
       std::vector<rpc::PendingAnswer> calls;
       {

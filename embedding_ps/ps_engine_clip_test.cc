@@ -82,6 +82,23 @@ TEST_F(ClippedPsEngineTest, UpdatesAreAnsweredWithTheSquaresAndTheStepWaitsForIt
   EXPECT_TRUE(LookupOfStep(1).ok());
 }
 
+TEST(ClippedPsEngineKillPointTest, IsReachedWithTheFactorAndBeforeTheRowsChange) {
+  JobConfig to_kill;
+  to_kill.add_kill_points()->set_point(KillPoint::PS_BETWEEN_HALVES);
+  Pss* running = nullptr;
+  std::vector<Row> rows_then;
+  KillPoints kill_points(to_kill, 0, 1, [&] { rows_then.push_back(running->Rows({7})[7]); });
+  PsEngine::Options options;
+  options.kill_points = &kill_points;
+  Pss pss(ClippedJob(1, 1), /*disk_executor=*/nullptr, options);
+  running = &pss;
+  Answers answers;
+  pss.Call(0, rpc::kUpdate, UpdateOf(JobConfig::SYNC, 0, 0, {7}, {1, 2, 3}).Message(), &answers);
+  EXPECT_TRUE(rows_then.empty());
+  ASSERT_TRUE(pss.CallAndWait(0, rpc::kApplyStep, ApplyStepOf(0, 0, 1)).ok());
+  EXPECT_EQ(rows_then, std::vector<Row>{Row({1, 1, 1})});
+}
+
 TEST_F(ClippedPsEngineTest, AStepIsAppliedOnceHoweverManyApplyStepsCome) {
   SendStepZero();
   ASSERT_TRUE(Apply(1, 0, 0.5f).ok());

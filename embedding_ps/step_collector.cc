@@ -1,9 +1,11 @@
 #include "embedding_ps/step_collector.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace satrap {
 
@@ -99,19 +101,39 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
   return touched;
 }
 
-StepSum SumStep(StepCollector::Complete step, const TableOwnership& ownership) {
+namespace {
+
+// A count of 0 means "no sample" to a rule, and would be taken for one that is missing.
+absl::Status CheckCounts(const StepSum& sum, const TableOwnership& ownership) {
+  for (const TableGradient& table : sum.tables) {
+    if (!ownership.tables[table.table].needs_sample_counts) continue;
+    const auto& counts = table.sample_counts;
+    const auto missing = std::find(counts.begin(), counts.end(), 0u);
+    if (missing == counts.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tables.counts: no part of step ", sum.header.step(), " counts a sample of key ",
+        absl::Hex(table.keys[static_cast<size_t>(missing - counts.begin())], absl::kZeroPad16),
+        " of table ", ownership.tables[table.table].id, ", whose update rule needs its count"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership) {
   StepSum sum;
   sum.header = std::move(step.header);
   sum.parts = std::move(step.parts);
   if (!sum.header.finite()) return sum;
   if (sum.parts.size() == 1) {
     sum.tables = sum.parts[0].update.tables;
-    return sum;
+  } else {
+    sum.sums = SumParts(sum.parts, ownership);
+    for (const SummedTable& table : sum.sums) {
+      sum.tables.push_back({table.table, table.keys, table.gradients, table.sample_counts});
+    }
   }
-  sum.sums = SumParts(sum.parts, ownership);
-  for (const SummedTable& table : sum.sums) {
-    sum.tables.push_back({table.table, table.keys, table.gradients, table.sample_counts});
-  }
+  RETURN_IF_ERROR(CheckCounts(sum, ownership));
   return sum;
 }
 

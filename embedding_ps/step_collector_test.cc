@@ -110,6 +110,37 @@ TEST(SumPartsTest, CountsThatAPartDoesNotKnowAreNotKnownInTheSum) {
   EXPECT_TRUE(sums[0].sample_counts.empty());
 }
 
+StepCollector::Complete Complete(std::vector<StepCollector::Part> parts) {
+  StepCollector::Complete step;
+  step.header = Header(4);
+  step.parts = std::move(parts);
+  return step;
+}
+
+TEST(SumStepTest, ACountOfZeroIsOneThatAnotherPartHasCounted) {
+  TableOwnership ownership = OneTable();
+  ownership.tables[0].needs_sample_counts = true;
+  const auto sum = [&](std::vector<uint32_t> first, std::vector<uint32_t> second) {
+    std::vector<StepCollector::Part> parts;
+    parts.push_back(Part(0, {7, 9}, {1, 2, 3, 4}, std::move(first)));
+    parts.push_back(Part(1, {9, 5}, {1, 2, 3, 4}, std::move(second)));
+    return SumStep(Complete(std::move(parts)), ownership).status();
+  };
+  EXPECT_TRUE(sum({1, 1}, {0, 1}).ok());
+  EXPECT_TRUE(sum({1, 0}, {2, 1}).ok());
+  for (const absl::Status& status : {sum({1, 0}, {0, 1}), sum({0, 1}, {1, 1})}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("no part of step 4 counts a sample of key 000000000000000"),
+              std::string::npos)
+        << status;
+  }
+  std::vector<StepCollector::Part> alone;
+  alone.push_back(Part(0, {7}, {1, 2}, {0}));
+  EXPECT_FALSE(SumStep(Complete(std::move(alone)), ownership).ok()) << "nobody else can have";
+  ownership.tables[0].needs_sample_counts = false;
+  EXPECT_TRUE(sum({0, 0}, {0, 0}).ok()) << "nothing reads them";
+}
+
 // (2^24 + 1) + 1 is 2^24 in f32, 1 + 1 + 2^24 is 2^24 + 2: only part order gives the first.
 TEST(SumPartsTest, SumsInPartOrder) {
   std::vector<StepCollector::Part> parts;

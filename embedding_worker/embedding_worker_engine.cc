@@ -389,6 +389,7 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
              [this, clips, pushed = std::move(pushed), id = header.call(),
               step = header.step()](const absl::StatusOr<std::vector<rpc::Message>>& answers) {
                if (!clips || !answers.ok()) return pushed(answers.status(), {});
+               Reach(KillPoint::WORKER_BETWEEN_HALVES, options_.kill_points);
                ClipStep(&ps_, clip_norm_, id, step, *answers,
                         [pushed](const absl::StatusOr<double>& squares) {
                           PushGradientsAnswerHeader answer;

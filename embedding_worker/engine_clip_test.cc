@@ -30,6 +30,29 @@ class ClippedPushTest : public EngineTest {
   }
 };
 
+// Kills between the halves of a push.
+class ClippedPushKillTest : public ClippedPushTest {
+ protected:
+  ClippedPushKillTest() { kill_points_ = &points_; }
+  static JobConfig ToKill() {
+    JobConfig job;
+    job.add_kill_points()->set_point(KillPoint::WORKER_BETWEEN_HALVES);
+    return job;
+  }
+
+  int kills_ = 0;
+  KillPoints points_{ToKill(), 0, 1, [this] {
+                       ++kills_;
+                       EXPECT_EQ(ps_[0]->updates.size(), 1u);
+                       EXPECT_TRUE(ps_[0]->apply_steps.empty());
+                     }};
+};
+
+TEST_F(ClippedPushKillTest, DiesWithAllSquaresAndBeforeAnyPsHasTheFactor) {
+  Push(0, 7, NewPush());
+  EXPECT_EQ(kills_, 1);
+}
+
 TEST_F(ClippedPushTest, HasEveryPsApplyTheStepWithTheFactorOfAllSquares) {
   const Reply reply = Push(0, 7, NewPush());
   EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(reply).squares(), 25);

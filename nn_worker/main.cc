@@ -202,6 +202,13 @@ size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Ne
   return static_cast<size_t>(values);
 }
 
+// What progress goes on from: a job that was changed shows no figures of what it no longer does.
+RunPosition ShownPosition(const JobConfig& job, RunPosition position) {
+  if (job.gradient_clip_norm() == 0) position.clear_gradient_norms();
+  if (!job.evaluation().has_reduce_on_plateau()) position.clear_plateau();
+  return position;
+}
+
 void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   progress->SetExpectedSamples(ExpectedSamples(runtime.job()));
   if (IsEndless(runtime.job())) progress->SetEndless();
@@ -270,7 +277,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
 
   Progress progress(
       runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
-      runtime.envelope().generation(), runtime.position());
+      runtime.envelope().generation(), ShownPosition(job, runtime.position()));
   DescribeJobTo(runtime, leads, &progress);
   StepTimes step_times(
       runtime.executor(), runtime.envelope().generation(),

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 
 namespace satrap {
@@ -93,7 +94,7 @@ std::string Malformation(const ProvenanceRange& range) {
   }
   if (!range.has_block_end()) {
     if (range.from() < range.to() && range.to() <= range.block_rows()) return "";
-    return absl::StrCat("the block has ", range.block_rows(), " records");
+    return absl::StrCat("the block has ", Counted(range.block_rows(), "record"));
   }
   const uint64_t slots = range.block_end() - range.block();
   if (range.block_end() <= range.block() || slots > std::numeric_limits<uint32_t>::max()) {
@@ -137,7 +138,7 @@ std::string ConsumedSplit::Refusal(const ProvenanceRange& range) const {
   }
   if (range.ends_split()) return RefusalOfEnd(range);
   if (split_rows_.has_value() && RowsOf(range) > *split_rows_ - rows_) {
-    return absl::StrCat("the split has ", *split_rows_, " records");
+    return absl::StrCat("the split has ", Counted(*split_rows_, "record"));
   }
   if (bounds_.has_value() && (range.block() < bounds_->first || range.block_end() > bounds_->end)) {
     return absl::StrCat("the split has the offsets ", TextOf(*bounds_));
@@ -149,7 +150,8 @@ std::string ConsumedSplit::RefusalOfEnd(const ProvenanceRange& end) const {
   if (has_end()) return "the split's end was consumed before";
   if (!is_topic_) {
     if (end.split_rows() >= rows_) return "";
-    return absl::StrCat("it names ", end.split_rows(), " records, and ", rows_, " were consumed");
+    return absl::StrCat("it names ", Counted(end.split_rows(), "record"), ", and ", rows_,
+                        rows_ == 1 ? " was" : " were", " consumed");
   }
   const bool leaves_done = !done_blocks_.empty() && (done_blocks_.first() < end.block() ||
                                                      done_blocks_.last() >= end.block_end());
@@ -177,7 +179,7 @@ std::string ConsumedSplit::RefusalOfBlock(const ProvenanceRange& range) const {
   }
   const Block& block = next->second;
   if (block.size != SizeOf(range)) {
-    return absl::StrCat("the block has ", SizeOf(range), is_topic_ ? " slots" : " records",
+    return absl::StrCat("the block has ", Counted(SizeOf(range), is_topic_ ? "slot" : "record"),
                         ", and ", block.size, " by an earlier range");
   }
   if (Overlaps(RangeOf(range), block.consumed)) return "trained twice";
@@ -269,7 +271,7 @@ std::string ConsumedSplit::MergeWholeBlocks(const ConsumedSplit& other) {
   }
   const uint64_t rows = other.rows_ - other.RowsOfRanges();
   if (split_rows_.has_value() && rows > *split_rows_ - rows_) {
-    return absl::StrCat("the split has ", *split_rows_, " records");
+    return absl::StrCat("the split has ", Counted(*split_rows_, "record"));
   }
   for (const auto& [first, last] : other.done_blocks_) {
     const auto next = blocks_.upper_bound(last);

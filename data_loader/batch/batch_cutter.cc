@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 
 namespace satrap {
@@ -34,7 +35,7 @@ absl::Status BatchCutter::Queue(std::shared_ptr<const Block> block,
   for (const Ledger::Range& range : consumed.Of(block->index, size)) {
     if (range.to > size) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "block ", block->index, " has ", size, block->is_of_topic() ? " slots" : " records",
+          "block ", block->index, " has ", Counted(size, block->is_of_topic() ? "slot" : "record"),
           ", but ", range.to, " were trained before the restart"));
     }
     RETURN_IF_ERROR(queue_up_to({range.from, range.from_line}));

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "data_loader/batch/batch_cutter.h"
 #include "data_loader/batch/block_pool.h"
@@ -120,11 +121,11 @@ class RecordBatchMaker final : public BatchMaker {
     const Ledger::SplitRows known = spec_->begin.consumed.RowsOf(epoch_, split_);
     const uint64_t rows = reader_->End().rows;
     if (known.all.has_value() && *known.all != rows) {
-      return Changed(absl::StrCat("split ", split_, " has ", rows, " records, and had ", *known.all,
-                                  " before the restart"));
+      return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", and had ",
+                                  *known.all, " before the restart"));
     }
     if (skipped_rows_ == known.consumed) return absl::OkStatus();
-    return Changed(absl::StrCat("split ", split_, " has ", rows, " records, and only ",
+    return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", and only ",
                                 skipped_rows_, " of the ", known.consumed,
                                 " that were trained before the restart"));
   }

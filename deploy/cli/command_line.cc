@@ -19,6 +19,8 @@ namespace {
 // Ranked lists are held in memory for a block of users.
 constexpr int kLargestK = 10000;
 
+constexpr size_t kMostFiles = 10000;
+
 struct CommandInfo {
   const char* name;
   Command command;
@@ -42,10 +44,13 @@ constexpr CommandInfo kCommands[] = {
      "Checks a job, with its overrides and its data files, and prints it with all defaults."},
     {"evaluate", Command::kEvaluate, 1, 1, "RUN", "set report run_dir",
      "Scores the model of a run on its test data; --set data.test_files=... takes other data."},
-    {"predict", Command::kPredict, 2, 2, "RUN FILE", "set report run_dir output output_file",
-     "Scores FILE, which has the format of the run's data, with the model of the run: a line for\n"
+    {"predict", Command::kPredict, 2, kMostFiles + 1, "RUN FILE...",
+     "set report run_dir output output_file",
+     "Scores files, which have the format of the run's data, with the model of the run: a line "
+     "for\n"
      "each record, its probability or nan if it is bad, to the standard output or to "
      "--output_file.\n"
+     "The lines of several files follow one another in the order in which the files are named.\n"
      "With --output the line has the values of these layers instead, separated by tabs: vectors\n"
      "for `retrieve`. Only what they need is computed."},
     {"retrieve", Command::kRetrieve, 2, 2,

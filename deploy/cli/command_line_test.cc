@@ -109,6 +109,19 @@ TEST(ParseCommandLine, PredictNamesLayersInOrder) {
               HasSubstr("use satrap predict RUN FILE --output LAYER"));
 }
 
+TEST(ParseCommandLine, PredictTakesOneFileOrMore) {
+  for (const std::vector<std::string>& files :
+       {std::vector<std::string>{"a"}, std::vector<std::string>{"b", "a", "c"}}) {
+    std::vector<std::string> args = {"predict", "run"};
+    args.insert(args.end(), files.begin(), files.end());
+    args.emplace_back("--output_file=o");
+    const auto line = ParseCommandLine(args);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(std::vector<std::string>(line->arguments.begin() + 1, line->arguments.end()), files);
+  }
+  EXPECT_THAT(ErrorOf({"predict", "run"}), HasSubstr("usage: satrap predict RUN FILE..."));
+}
+
 TEST(ParseCommandLine, RetrieveTakesItsFilesByFlags) {
   const std::vector<std::string> needed = {"retrieve", "u",      "i",          "--users", "un",
                                            "--items",  "inames", "--relevant", "held_out"};

@@ -72,9 +72,10 @@ std::string TableText(const SavedTable& table, const CheckpointManifest& manifes
     bytes += file.bytes();
     ++files;
   }
-  std::string text = absl::StrFormat(
-      "table        %s: id %d, %s rows, %s in %d files, fingerprint %016x\n", table.name(),
-      table.id(), CountText(table.rows()), BytesText(bytes), files, table.fingerprint());
+  std::string text =
+      absl::StrFormat("table        %s: id %d, %s, %s in %s, fingerprint %016x\n", table.name(),
+                      table.id(), Counted(table.rows(), "row"), BytesText(bytes),
+                      Counted(static_cast<uint64_t>(files), "file"), table.fingerprint());
   if (job == nullptr) return text;
   for (const TableConfig& config : job->tables()) {
     if (config.id() != table.id()) continue;
@@ -93,12 +94,12 @@ uint64_t CountOfPairs(const google::protobuf::RepeatedField<uint32_t>& pairs) {
 std::string LedgerText(const LedgerState& ledger) {
   std::string text;
   for (const EpochLedger& epoch : ledger.epochs()) {
-    absl::StrAppendFormat(
-        &text, "%sepoch %d: %s splits done, %s open, %s records, %s bad, %s empty lines\n",
-        text.empty() ? "ledger       " : "             ", epoch.epoch() + 1,
-        CountText(CountOfPairs(epoch.done_splits())),
-        CountText(static_cast<uint64_t>(epoch.splits_size())), CountText(epoch.rows()),
-        CountText(epoch.bad_records()), CountText(epoch.empty_lines()));
+    absl::StrAppendFormat(&text, "%sepoch %d: %s done, %s open, %s, %s bad, %s\n",
+                          text.empty() ? "ledger       " : "             ", epoch.epoch() + 1,
+                          Counted(CountOfPairs(epoch.done_splits()), "split"),
+                          CountText(static_cast<uint64_t>(epoch.splits_size())),
+                          Counted(epoch.rows(), "record"), CountText(epoch.bad_records()),
+                          Counted(epoch.empty_lines(), "empty line"));
   }
   return text.empty() ? "ledger       no sample is consumed\n" : text;
 }
@@ -199,8 +200,8 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
       &text, "of           job '%s', generation %d, number %d; format version %d\n",
       manifest.job_name(), manifest.generation(), manifest.cut(), manifest.version());
   absl::StrAppendFormat(
-      &text, "position     step %s, epoch %d, %s samples; %s\n", CountText(manifest.step()),
-      position.epoch() + 1, CountText(position.samples()),
+      &text, "position     step %s, epoch %d, %s; %s\n", CountText(manifest.step()),
+      position.epoch() + 1, Counted(position.samples(), "sample"),
       position.next() == RunPosition::FINISH ? "training is over" : "training goes on");
   absl::StrAppendFormat(&text, "order        fingerprint %016x\n", manifest.order_fingerprint());
   for (const SavedTable& table : manifest.tables()) {
@@ -240,7 +241,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
     ++files;
   }
   if (!problems.empty()) return absl::DataLossError(absl::StrJoin(problems, "\n"));
-  return absl::StrCat(folder, ": ", CountText(files), " files with ", BytesText(bytes),
+  return absl::StrCat(folder, ": ", Counted(files, "file"), " with ", BytesText(bytes),
                       " are as they were written");
 }
 

@@ -102,7 +102,7 @@ TEST_F(CutFilesTest, DescribesWhatACutHolds) {
         "table        users: id 3, 12 rows, 28 B in 2 files, fingerprint 00000000000000ff\n",
         "dense        dense.bin, 5 B\n",
         "best         step 900 (cut_0001_000003): AUC 0.75000, logloss 0.50000\n",
-        "ledger       epoch 1: 5 splits done, 0 open, 300,000 records, 3 bad, 1 empty lines\n",
+        "ledger       epoch 1: 5 splits done, 0 open, 300,000 records, 3 bad, 1 empty line\n",
         "\n             epoch 2: 0 splits done, 1 open, 7,200 records, 0 bad, 0 empty lines\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

@@ -31,7 +31,9 @@ int RetrieveCommand(const CommandLine& line) {
   for (const std::string& warning : RetrievalWarnings(*result)) {
     fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
   }
-  printf("%s", (line.json ? RetrievalJson(*result) : RetrievalTable(*result)).c_str());
+  // Lists and metrics on one stream could not be told apart.
+  FILE* const to = line.output_file == "/dev/stdout" ? stderr : stdout;
+  fprintf(to, "%s", (line.json ? RetrievalJson(*result) : RetrievalTable(*result)).c_str());
   return 0;
 }
 

@@ -65,8 +65,7 @@ absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, Run
   ASSIGN_OR_RETURN(const absl::optional<CheckpointManifest> cut, NewestCut(run_dir));
   if (!cut.has_value()) return absl::OkStatus();
   report->learning_rate_factor = cut->position().plateau().factor();
-  report->reductions =
-      ReductionsTo(cut->position().plateau().factor(), job.evaluation().reduce_on_plateau());
+  report->reductions = cut->position().plateau().reductions();
   return absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ std::string RoleText(const RoleStatus& role) {
     absl::StrAppend(&text, ", metrics at http://", member.metrics_address(), "/metrics");
   }
   if (role.has_loader()) {
-    absl::StrAppend(&text, ", ", CountText(role.loader().records()), " records, ",
+    absl::StrAppend(&text, ", ", Counted(role.loader().records(), "record"), ", ",
                     CountText(role.loader().quarantined()), " quarantined");
   }
   return text + "\n";
@@ -68,17 +68,18 @@ std::string CutsText(const RunProgress& progress, int64_t now_unix_ms) {
 std::string TopicsText(const StatusAnswer& status) {
   if (!status.has_topics()) return "";
   const TopicsStatus& topics = status.topics();
-  std::string text = absl::StrCat("topics: ", topics.partitions_size(), " partitions");
+  std::string text = absl::StrCat(
+      "topics: ", Counted(static_cast<uint64_t>(topics.partitions_size()), "partition"));
   if (topics.has_lag_messages()) {
-    absl::StrAppend(&text, ", lag ", CountText(topics.lag_messages()), " messages");
+    absl::StrAppend(&text, ", lag ", Counted(topics.lag_messages(), "message"));
     if (topics.has_lag_seconds()) absl::StrAppendFormat(&text, " (%.1f s)", topics.lag_seconds());
   }
   if (topics.has_watermark_ms()) {
     absl::StrAppend(&text, ", watermark ", UtcText(topics.watermark_ms()));
   }
-  absl::StrAppend(&text, "; in this generation ", CountText(topics.late_records()),
-                  " late records, ", CountText(topics.dead_letters()), " dead letters, ",
-                  CountText(topics.lost_messages()), " lost messages\n");
+  absl::StrAppend(&text, "; in this generation ", Counted(topics.late_records(), "late record"),
+                  ", ", Counted(topics.dead_letters(), "dead letter"), ", ",
+                  Counted(topics.lost_messages(), "lost message"), "\n");
   return text;
 }
 
@@ -101,8 +102,8 @@ std::string RestartsText(const Restarts& restarts) {
 
 // Of a run whose report was not written or was removed; the log has the result all the same.
 std::string ResultText(const RunResult& result) {
-  std::string text = absl::StrCat("trained ", CountText(result.samples()), " samples in ",
-                                  CountText(result.steps()), " steps");
+  std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
+                                  Counted(result.steps(), "step"));
   if (result.has_test()) absl::StrAppend(&text, "; test ", MetricsText(result.test()));
   if (!result.model_dir().empty()) absl::StrAppend(&text, "; the model is ", result.model_dir());
   return text + "\n";

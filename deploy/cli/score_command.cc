@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -37,8 +38,8 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   return job;
 }
 
-absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
-  const std::string& typed = line.arguments[1];
+// The absolute path of a file to predict.
+absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
   std::error_code error;
   if (!std::filesystem::exists(typed, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", typed, ": there is no such file"));
@@ -49,14 +50,29 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
   }
-  std::vector<std::string> sets = {absl::StrCat("data.test_files=", GlobOf(file))};
+  return file;
+}
+
+absl::StatusOr<JobConfig> PredictionJob(const CommandLine& line) {
+  std::vector<std::string> globs;
+  std::set<std::string> files;
+  for (size_t i = 1; i < line.arguments.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string file, FileToPredict(line.arguments[i]));
+    // It would be read once, and the lines after it would be those of other records.
+    if (!files.insert(file).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot predict ", file, " twice: name each file once"));
+    }
+    globs.push_back(GlobOf(file));
+  }
+  std::vector<std::string> sets = {absl::StrCat("data.test_files=", absl::StrJoin(globs, ","))};
   if (!line.outputs.empty()) {
     sets.push_back(absl::StrCat("predict_outputs=", absl::StrJoin(line.outputs, ",")));
   }
   ASSIGN_OR_RETURN(JobConfig job, JobOfRun(line, "PREDICT", std::move(sets)));
   if (job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot predict ", typed, ": run ", line.arguments[0],
+        absl::StrCat("cannot predict ", line.arguments[1], ": run ", line.arguments[0],
                      " was trained on the synthetic log, which is not the format of any file"));
   }
   return job;
@@ -78,8 +94,9 @@ int PredictCommand(const CommandLine& line) {
   const int code = PrintEnd(run->end);
   if (code != 0) return code;
   if (run->report->quarantined > 0) {
-    fprintf(stderr, "satrap: %llu bad records have the line nan in the output\n",
-            static_cast<unsigned long long>(run->report->quarantined));
+    const uint64_t bad = run->report->quarantined;
+    fprintf(stderr, "satrap: %s the line nan in the output\n",
+            Counted(bad, "bad record has", "bad records have").c_str());
   }
   const absl::Status copied =
       CopyFileAtomically(run->report->run_dir + "/predictions.txt",

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
@@ -161,8 +162,9 @@ void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
   if (end == STOPPED) return EndWithoutLastCut(absl::StrCat("stopped, but ", reason));
   if (end == RESTARTING) return End(RESTARTING, std::move(reason));
   if (job.max_restarts() > 0) {
-    absl::StrAppend(&reason, "\n  and the run has restarted ", job.max_restarts(),
-                    " times without a cut between (max_restarts): ", recent_causes);
+    absl::StrAppend(&reason, "\n  and the run has restarted ",
+                    Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
+                    " without a cut between (max_restarts): ", recent_causes);
   }
   End(FAILED, std::move(reason));
 }
@@ -184,10 +186,10 @@ std::string CoordinatorEngine::Rep::LostWork() const {
   const uint64_t step = cut_here ? last_cut->step() : position.step();
   const uint64_t lost = std::max(train.step(), step) - step;
   const std::string how_much =
-      lost > 0 ? absl::StrCat("about ", lost, " steps") : "at most the work";
+      lost > 0 ? absl::StrCat("about ", Counted(lost, "step")) : "at most the work";
   if (!cut_here && cut_folder.empty()) {
     return absl::StrCat("no cut was committed, so the run goes on from the beginning, and ",
-                        how_much, " since ", lost > 0 ? "are lost" : "is lost");
+                        how_much, " since ", lost > 1 ? "are lost" : "is lost");
   }
   const std::string name =
       cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/ledger.h"
@@ -29,9 +30,9 @@ bool FollowsScale(const RunLog& log) {
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
   if (log.has_left() || log.restarts_without_cut() < job.max_restarts()) return absl::OkStatus();
-  std::string message =
-      absl::StrCat("the run may restart ", job.max_restarts(),
-                   " times without a cut between (max_restarts), and has done so");
+  std::string message = absl::StrCat("the run may restart ",
+                                     Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
+                                     " without a cut between (max_restarts), and has done so");
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(
@@ -120,7 +121,7 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
     if (manifest->has_order_fingerprint()) {
       claimed->order_fingerprint = manifest->order_fingerprint();
     }
-    ContinueTraining(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
+    claimed->judged_anew = BeginFrom(JobOfCut(log, entry.cut()), claimed->job, &claimed->position);
   }
   if (!request.next_job || log.last_generation() == nullptr) return absl::OkStatus();
   return CheckTrainingEnd(log.last_generation()->job(), claimed->job, claimed->position,

@@ -47,9 +47,10 @@ struct ClaimedGeneration {
   JobConfig job;
   // What all roles begin from; empty if from nothing.
   std::string cut_folder;
-  RunPosition position;  // the cut's; says RESUME if the job has been changed to train more
+  RunPosition position;  // the cut's, for this job (start_position.h)
   LedgerState ledger;
   absl::optional<uint64_t> order_fingerprint;  // the cut's
+  std::string judged_anew;  // what BeginFrom (start_position.h) has told; may be empty
   // What could not be tidied up. It costs disk space and nothing else.
   std::vector<std::string> warnings;
 };

@@ -271,6 +271,27 @@ TEST_F(GenerationClaimTest, AResumeThatAsksForMoreEpochsTrainsOnInThisAndLaterGe
   EXPECT_EQ(Claim("x")->position.epoch(), 2u);
 }
 
+TEST_F(GenerationClaimTest, AResumeWithAnotherMetricJudgesAnewUntilACutOfItsOwn) {
+  request_.job.mutable_evaluation()->set_metric(AUC);
+  ASSERT_TRUE(Claim().ok());
+  CheckpointManifest manifest = ManifestOf(1, 1);
+  manifest.mutable_position()->mutable_best()->set_cut("cut_0001_000001");
+  Commit(manifest);
+  EXPECT_EQ(Claim("x")->judged_anew, "");
+  request_.job.mutable_evaluation()->set_metric(LOGLOSS);
+  for (const auto& claimed : {Resume(), Claim("x")}) {
+    ASSERT_TRUE(claimed.ok()) << claimed.status();
+    EXPECT_FALSE(claimed->position.has_best());
+    EXPECT_THAT(claimed->judged_anew, HasSubstr("LOGLOSS from now on, and were by AUC"));
+  }
+  manifest = ManifestOf(4, 1);
+  manifest.mutable_position()->mutable_best()->set_cut("cut_0004_000001");
+  Commit(manifest);
+  const auto claimed = Claim("x");
+  EXPECT_EQ(claimed->position.best().cut(), "cut_0004_000001");
+  EXPECT_EQ(claimed->judged_anew, "");
+}
+
 TEST_F(GenerationClaimTest, AResumeThatMovesTheEndToWhereTrainingIsAlreadyClaimsNothing) {
   request_.job.set_epochs(5);
   ASSERT_TRUE(Claim().ok());

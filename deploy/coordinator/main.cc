@@ -196,6 +196,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   }
   RETURN_IF_ERROR(claimed.status());
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
+  if (!claimed->judged_anew.empty()) logger.Info(claimed->judged_anew);
 
   ThreadPoolExecutor executor(1);
   ThreadPoolExecutor disk_executor(1);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/order_fingerprint.h"
@@ -85,8 +86,9 @@ std::string FirstDifference(const SplitList& a, const SplitList& b) {
     const StreamFiles& ours = a.streams(s);
     const StreamFiles& theirs = b.streams(s);
     if (ours.stream() != theirs.stream() || ours.files_size() != theirs.files_size()) {
-      return absl::StrCat(theirs.files_size(), " files of stream ", theirs.stream(), ", not ",
-                          ours.files_size(), " of stream ", ours.stream());
+      return absl::StrCat(Counted(static_cast<uint64_t>(theirs.files_size()), "file"),
+                          " of stream ", theirs.stream(), ", not ", ours.files_size(),
+                          " of stream ", ours.stream());
     }
     for (int f = 0; f < ours.files_size(); ++f) {
       const FileIdentity& mine = ours.files(f);

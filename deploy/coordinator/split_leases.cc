@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 
 namespace satrap {
 
@@ -9,8 +10,8 @@ absl::StatusOr<absl::optional<uint32_t>> SplitLeases::Lease(uint32_t epoch, uint
   Epoch& dealt = epochs_.try_emplace(epoch, Epoch{num_splits, 0}).first->second;
   if (dealt.num_splits != num_splits) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "this loader counts ", num_splits, " splits in epoch ", epoch, ", another one counted ",
-        dealt.num_splits, ": do all loaders see the same files?"));
+        "this loader counts ", Counted(num_splits, "split"), " in epoch ", epoch,
+        ", another one counted ", dealt.num_splits, ": do all loaders see the same files?"));
   }
   absl::optional<uint32_t> split;
   while (dealt.next_split < dealt.num_splits && consumed_.IsSplitDone(epoch, dealt.next_split)) {

@@ -1,8 +1,32 @@
 #include "deploy/coordinator/start_position.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace satrap {
+namespace {
+
+// What validations are judged by: "AUC", or "RMSE of task 'rating'". A job that does not name its task
+// means the first.
+std::string JudgeOf(const JobConfig& job) {
+  const EvaluationConfig& evaluation = job.evaluation();
+  std::string judge = Metric_Name(evaluation.metric());
+  std::string task = evaluation.task();
+  if (task.empty() && job.model().tasks_size() > 0) task = job.model().tasks(0).name();
+  if (!task.empty()) absl::StrAppend(&judge, " of task '", task, "'");
+  return judge;
+}
+
+void ForgetJudgements(RunPosition* position) {
+  position->clear_best();
+  position->clear_validations_without_best();
+  if (!position->has_plateau()) return;
+  position->mutable_plateau()->clear_best();
+  position->mutable_plateau()->clear_validations_without_best();
+}
+
+}  // namespace
 
 std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position) {
   const uint64_t max_steps = static_cast<uint64_t>(job.max_steps());
@@ -28,6 +52,29 @@ void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
   // it, as every other cut does.
   position->set_next(RunPosition::RESUME);
   position->clear_stopped_early();
+}
+
+std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position) {
+  const std::string before = JudgeOf(job_of_cut);
+  const std::string now = JudgeOf(job);
+  if (before == now) {
+    ContinueTraining(job_of_cut, job, position);
+    return "";
+  }
+  // Whether training is over is asked of the position as it would be: patience that has run out by
+  // another metric has not run out by this one.
+  RunPosition anew = *position;
+  ForgetJudgements(&anew);
+  if (position->next() == RunPosition::FINISH) {
+    if (WhyTrainingIsOver(job_of_cut, *position).empty()) return "";
+    if (!WhyTrainingIsOver(job, anew).empty()) return "";
+    anew.set_next(RunPosition::RESUME);
+    anew.clear_stopped_early();
+  }
+  *position = std::move(anew);
+  return absl::StrCat("validations are judged by ", now, " from now on, and were by ", before,
+                      " at the cut of step ", position->step(),
+                      ": the best validation and patience begin anew");
 }
 
 absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,

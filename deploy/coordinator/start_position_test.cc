@@ -66,6 +66,65 @@ TEST(StartPosition, AJobThatAsksForNoMoreStaysOver) {
       << "it ended for another reason than its job";
 }
 
+JobConfig JudgedBy(Metric metric, const char* task = "", int patience = 3) {
+  JobConfig job = JobOf(5, 0, patience);
+  for (const char* name : {"ctr", "rating"}) job.mutable_model()->add_tasks()->set_name(name);
+  job.mutable_evaluation()->set_metric(metric);
+  job.mutable_evaluation()->set_task(task);
+  return job;
+}
+
+// Of step 40: two of three validations without a best, and rates that were lowered once.
+RunPosition JudgedAt40() {
+  RunPosition position = OverAt(1, 40, 2);
+  position.set_next(RunPosition::RESUME);
+  position.set_validated_step(40);
+  position.mutable_best()->set_cut("cut_0001_000002");
+  position.mutable_plateau()->set_factor(.5);
+  position.mutable_plateau()->set_best(.7);
+  position.mutable_plateau()->set_validations_without_best(1);
+  return position;
+}
+
+TEST(StartPosition, ValuesOfAnotherMetricOrTaskAreNotComparedWith) {
+  for (const JobConfig& job : {JudgedBy(LOGLOSS), JudgedBy(AUC, "rating")}) {
+    RunPosition position = JudgedAt40();
+    const std::string told = BeginFrom(JudgedBy(AUC, "ctr"), job, &position);
+    EXPECT_THAT(told, HasSubstr("and were by AUC of task 'ctr' at the cut of step 40"));
+    EXPECT_THAT(told, HasSubstr("begin anew"));
+    EXPECT_FALSE(position.has_best());
+    EXPECT_EQ(position.validations_without_best(), 0u);
+    EXPECT_EQ(position.validated_step(), 40u);
+    EXPECT_EQ(position.plateau().ShortDebugString(), "factor: 0.5")
+        << "the rates stay where they are";
+  }
+}
+
+TEST(StartPosition, TheSameMetricAndTaskGoOn) {
+  RunPosition position = JudgedAt40();
+  EXPECT_EQ(BeginFrom(JudgedBy(AUC), JudgedBy(AUC, "ctr", 9), &position), "")
+      << "the first task is the default";
+  EXPECT_EQ(position.ShortDebugString(), JudgedAt40().ShortDebugString());
+}
+
+TEST(StartPosition, PatienceThatHasRunOutByAnotherMetricHasNotByThisOne) {
+  RunPosition position = OverAt(1, 40, 3);
+  position.set_stopped_early(true);
+  EXPECT_THAT(BeginFrom(JudgedBy(AUC), JudgedBy(LOGLOSS), &position), HasSubstr("LOGLOSS"));
+  EXPECT_EQ(position.next(), RunPosition::RESUME);
+  EXPECT_FALSE(position.stopped_early());
+}
+
+TEST(StartPosition, ATrainingThatStaysOverKeepsItsBest) {
+  for (const uint32_t epoch : {1u, 5u}) {
+    RunPosition position = JudgedAt40();
+    position.set_epoch(epoch);
+    position.set_next(RunPosition::FINISH);
+    EXPECT_EQ(BeginFrom(JudgedBy(AUC), JudgedBy(LOGLOSS), &position), "");
+    EXPECT_EQ(position.best().cut(), "cut_0001_000002");
+  }
+}
+
 TEST(StartPosition, AResumeThatAsksForMoreAndGetsNoneIsRefused) {
   EXPECT_TRUE(CheckTrainingEnd(JobOf(2), JobOf(2), OverAt(2, 40), LedgerUpTo(2)).ok())
       << "the test pass is left";

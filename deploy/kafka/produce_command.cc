@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/config/job_file.h"
@@ -65,9 +66,10 @@ class Bar {
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),
                                                   std::string(kCells - std::min(full, kCells), ' '),
                                                   progress.fraction * 100);
-    const std::string text =
-        absl::StrFormat("%s%d lines, %d messages, %.0f lines/s", bar, progress.lines,
-                        progress.messages, static_cast<double>(progress.lines) / seconds);
+    const std::string text = absl::StrFormat(
+        "%s%s, %s, %.0f lines/s", bar, Counted(static_cast<uint64_t>(progress.lines), "line"),
+        Counted(static_cast<uint64_t>(progress.messages), "message"),
+        static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
       std::fprintf(stderr, "\r%s\033[K", text.c_str());
       open_ = true;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/kafka/cluster.h"
 
@@ -125,7 +126,7 @@ std::string StreamText(const StreamOfRun& stream, const std::string& group,
     absl::StrAppend(&text, "lag behind the newest cut: ", LagOf(asked), " messages\n");
   }
   if (columns.read && stream.status->has_lag_messages()) {
-    absl::StrAppend(&text, "lag of reading: ", stream.status->lag_messages(), " messages");
+    absl::StrAppend(&text, "lag of reading: ", Counted(stream.status->lag_messages(), "message"));
     if (stream.status->has_lag_seconds()) {
       absl::StrAppendFormat(&text, ", %.1f s", stream.status->lag_seconds());
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/start_cut.h"
@@ -303,8 +304,9 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   if (!IsScaled() && !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
     if (restarts_since_cut >= job.max_restarts()) {
       if (restarts_since_cut == 0) return Failed(cause.full);
-      return Failed(absl::StrCat(cause.full, "\n  the run was restarted ", restarts_since_cut,
-                                 " times without a cut between (max_restarts)"));
+      return Failed(absl::StrCat(cause.full, "\n  the run was restarted ",
+                                 Counted(static_cast<uint64_t>(restarts_since_cut), "time"),
+                                 " without a cut between (max_restarts)"));
     }
     pause_ms = PauseMs(restarts_since_cut++);
   }

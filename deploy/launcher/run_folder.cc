@@ -40,7 +40,6 @@ std::string Timestamp() {
   return text;
 }
 
-using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
 using ByteSource = absl::FunctionRef<absl::Status(ByteSink)>;
 
 struct FileCloser {
@@ -69,14 +68,6 @@ absl::Status WriteInto(const std::string& path, ByteSource source) {
                : FileError("write", path);
   }));
   return fflush(file.get()) == 0 ? absl::OkStatus() : FileError("write", path);
-}
-
-absl::Status WriteForUser(const std::string& path, ByteSource source) {
-  struct stat info;
-  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return WriteInto(path, source);
-  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path));
-  RETURN_IF_ERROR(source([&](absl::string_view bytes) { return file->Append(bytes); }));
-  return file->Commit();
 }
 
 absl::Status ReadInto(FILE* file, const std::string& path, ByteSink sink) {
@@ -235,13 +226,21 @@ std::string RunFolder::SocketAddress(absl::string_view process) const {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
-  return WriteForUser(path, [content](ByteSink sink) { return sink(content); });
+  return WriteFileAtomically(path, [content](ByteSink sink) { return sink(content); });
+}
+
+absl::Status WriteFileAtomically(const std::string& path, ByteSource source) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return WriteInto(path, source);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file, DurableFile::Create(path));
+  RETURN_IF_ERROR(source([&](absl::string_view bytes) { return file->Append(bytes); }));
+  return file->Commit();
 }
 
 absl::Status CopyFileAtomically(const std::string& from, const std::string& path) {
   const UniqueFile file(fopen(from.c_str(), "re"));
   if (file == nullptr) return FileError("read", from);
-  return WriteForUser(path, [&](ByteSink sink) { return ReadInto(file.get(), from, sink); });
+  return WriteFileAtomically(path, [&](ByteSink sink) { return ReadInto(file.get(), from, sink); });
 }
 
 absl::Status CheckWritable(const std::string& path) {

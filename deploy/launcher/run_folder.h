@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -73,6 +74,12 @@ class RunFolder {
 // one under /dev is not truncated, because /dev/stdout may stand for a file. Errors as FileError
 // (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// As WriteFileAtomically, with all that `source` gives to the sink that it is called with. An error of
+// `source` is returned, and a regular file is then left as it was.
+using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::FunctionRef<absl::Status(ByteSink)> source);
 
 // As WriteFileAtomically, with the content of the file `from`.
 absl::Status CopyFileAtomically(const std::string& from, const std::string& path);

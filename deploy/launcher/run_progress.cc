@@ -91,14 +91,14 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
 std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
   const uint64_t from_step = progress.cut.has_value() ? progress.cut->step() : 0;
   if (status.train().step() > from_step) {
-    std::string text =
-        absl::StrCat("about ", CountText(status.train().step() - from_step), " steps");
+    const uint64_t lost = status.train().step() - from_step;
+    std::string text = absl::StrCat("about ", Counted(lost, "step"));
     if (status.train().samples() > progress.cut_samples &&
         (from_step == 0 || progress.cut_samples > 0)) {
-      absl::StrAppend(&text, " (", CountText(status.train().samples() - progress.cut_samples),
-                      " samples)");
+      absl::StrAppend(&text, " (",
+                      Counted(status.train().samples() - progress.cut_samples, "sample"), ")");
     }
-    return text + " after it are lost";
+    return text + (lost == 1 ? " after it is lost" : " after it are lost");
   }
   const bool is_own = progress.cut.has_value() && progress.cut->generation() == status.generation();
   const bool training_was_over = progress.cut.has_value() && progress.cut->last() &&

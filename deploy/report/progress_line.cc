@@ -48,8 +48,8 @@ std::string ProgressText(const StatusAnswer& status) {
   if (status.state() != RUNNING || train.step() == 0) return text;
   // A stream without end has no epochs, and no number of samples to compare with.
   if (train.endless()) {
-    absl::StrAppend(&text, "  step ", CountText(train.step()), " | ", CountText(train.samples()),
-                    " samples");
+    absl::StrAppend(&text, "  step ", CountText(train.step()), " | ",
+                    Counted(train.samples(), "sample"));
   } else {
     absl::StrAppendFormat(&text, "  epoch %d  step %s", train.epoch() + 1, CountText(train.step()));
   }
@@ -64,6 +64,15 @@ std::string ProgressText(const StatusAnswer& status) {
   if (train.has_staleness_max()) {
     absl::StrAppendFormat(&text, " | staleness %.1f (max %d)", train.staleness_mean(),
                           train.staleness_max());
+  }
+  if (const GradientNorms& norms = train.gradient_norms(); norms.steps() > 0) {
+    absl::StrAppendFormat(&text, " | norm %.4g (mean %.4g, %s of %s clipped)", norms.last(),
+                          MeanNorm(norms), CountText(norms.clipped_steps()),
+                          Counted(norms.steps(), "step"));
+  }
+  if (train.has_learning_rate_factor()) {
+    absl::StrAppendFormat(&text, " | rates x %g (%s)", train.learning_rate_factor(),
+                          Counted(train.reductions(), "reduction"));
   }
   if (train.has_last_valid()) {
     const MetricValues& valid = train.last_valid();

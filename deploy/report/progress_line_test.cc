@@ -69,6 +69,24 @@ TEST_F(ProgressLineTest, ShowsHowFarARunIsBehindItsTopics) {
   close(pipe_[1]);
 }
 
+TEST_F(ProgressLineTest, ShowsNormsAndReductionsWhereTheJobHasThem) {
+  StatusAnswer status = Training();
+  TrainProgress* train = status.mutable_train();
+  train->set_seconds_left(-1);
+  train->mutable_gradient_norms()->set_steps(120);
+  train->mutable_gradient_norms()->set_clipped_steps(3);
+  train->mutable_gradient_norms()->set_sum(300);
+  train->mutable_gradient_norms()->set_last(12.25);
+  EXPECT_THAT(ProgressText(status),
+              ::testing::EndsWith(" | norm 12.25 (mean 2.5, 3 of 120 steps clipped)"));
+  train->clear_gradient_norms();
+  train->set_learning_rate_factor(.01);
+  train->set_reductions(2);
+  EXPECT_THAT(ProgressText(status),
+              ::testing::EndsWith("staleness 1.8 (max 4) | rates x 0.01 (2 reductions)"));
+  close(pipe_[1]);
+}
+
 TEST_F(ProgressLineTest, ARunWithoutEndShowsSamplesInPlaceOfEpochAndTimeLeft) {
   StatusAnswer status = Training();
   status.mutable_train()->set_endless(true);

@@ -69,11 +69,11 @@ void WriteTables(const RunResult& result, JsonWriter* json) {
 // One line, and one more for each task if the job names several.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
-      absl::StrCat(MetricsText(values), " (", CountText(values.samples()), " samples)");
+      absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
   if (values.tasks_size() < 2) return lines;
   for (const TaskMetricValues& task : values.tasks()) {
     absl::StrAppend(&lines, "\n  ", task.name(), ": ", MetricsText(task.values()), " (",
-                    CountText(task.values().samples()), " samples)");
+                    Counted(task.values().samples(), "sample"), ")");
   }
   return lines;
 }
@@ -105,10 +105,10 @@ std::string ValidationText(const RunReport& report) {
 // Problems that a reader of only the last lines must not miss.
 void AppendWarnings(const RunResult& result, std::string* text) {
   if (result.skipped_steps() > 0) {
-    absl::StrAppendFormat(text,
-                          "warning      %s steps had gradients that were not finite and were "
-                          "skipped: lower the learning rate\n",
-                          CountText(result.skipped_steps()));
+    absl::StrAppendFormat(
+        text, "warning      %s: lower the learning rate\n",
+        Counted(result.skipped_steps(), "step had gradients that were not finite and was skipped",
+                "steps had gradients that were not finite and were skipped"));
   }
   if (result.has_test() && result.test().samples() == 0) {
     absl::StrAppend(text, "warning      the test data has no records\n");
@@ -148,18 +148,11 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     }
   }
   report.reproducible = job.reproducible();
+  // A job that was changed to clip no more leaves the figures of its earlier steps.
+  if (job.gradient_clip_norm() == 0) report.result.clear_gradient_norms();
   report.batch_scaling = BatchScalingText(job);
   report.run_dir = job.run_dir();
   return report;
-}
-
-int ReductionsTo(double factor, const ReduceOnPlateau& rule) {
-  int reductions = 0;
-  // The same products as those of the ranks, so the comparison is exact.
-  for (double reached = 1; reached > factor && reached > rule.min_factor(); ++reductions) {
-    reached = std::max(reached * rule.factor(), rule.min_factor());
-  }
-  return reductions;
 }
 
 std::string ReportJson(const RunReport& report) {
@@ -186,6 +179,15 @@ std::string ReportJson(const RunReport& report) {
   if (report.learning_rate_factor.has_value()) {
     json.Field("learning_rate_factor", *report.learning_rate_factor);
     json.Field("reductions", static_cast<uint64_t>(report.reductions));
+  }
+  if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
+    json.Key("gradient_norm");
+    json.BeginObject();
+    json.Field("last", norms.last());
+    json.Field("mean", MeanNorm(norms));
+    json.Field("steps", norms.steps());
+    json.Field("clipped_steps", norms.clipped_steps());
+    json.EndObject();
   }
   json.Field("generations", report.generations);
   json.Key("restarts");
@@ -215,10 +217,10 @@ std::string ReportText(const RunReport& report) {
   const RunResult& result = report.result;
   std::string text;
   if (report.action == JobConfig::TRAIN) {
-    absl::StrAppendFormat(&text, "trained      %s samples in %s: %s samples/s (%s steps)%s\n",
-                          CountText(result.samples()), DurationText(result.train_seconds()),
+    absl::StrAppendFormat(&text, "trained      %s in %s: %s samples/s (%s)%s\n",
+                          Counted(result.samples(), "sample"), DurationText(result.train_seconds()),
                           CountText(static_cast<uint64_t>(SamplesPerSecond(result))),
-                          CountText(result.steps()),
+                          Counted(result.steps(), "step"),
                           report.resumes > 0 ? ", in all generations" : "");
   }
   // The position of a cut carries the time of training through all generations; the time of
@@ -234,8 +236,14 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppend(&text, "scaled       ", report.batch_scaling, "\n");
   }
   if (report.learning_rate_factor.has_value()) {
-    absl::StrAppendFormat(&text, "rates        %g times those of the job, after %d reductions\n",
-                          *report.learning_rate_factor, report.reductions);
+    absl::StrAppendFormat(&text, "rates        %g times those of the job, after %s\n",
+                          *report.learning_rate_factor, Counted(report.reductions, "reduction"));
+  }
+  if (const GradientNorms& norms = result.gradient_norms(); norms.steps() > 0) {
+    absl::StrAppendFormat(
+        &text, "gradients    norm %.4g in the last step, %.4g in the mean; %s of %s clipped\n",
+        norms.last(), MeanNorm(norms), CountText(norms.clipped_steps()),
+        Counted(norms.steps(), "step"));
   }
   if (!report.restarts.empty()) {
     absl::StrAppendFormat(&text, "restarts     %d; the last: %s\n", report.restarts.size(),
@@ -247,10 +255,8 @@ std::string ReportText(const RunReport& report) {
   if (result.has_test()) absl::StrAppend(&text, "test         ", LinesOf(result.test()), "\n");
   if (result.has_tail_calibration()) {
     absl::StrAppendFormat(
-        &text,
-        "calibration  %.4f, of the last %s samples of rank 0 before it trained on "
-        "them\n",
-        result.tail_calibration(), CountText(result.tail_calibration_samples()));
+        &text, "calibration  %.4f, of the last %s of rank 0 before it trained on them\n",
+        result.tail_calibration(), Counted(result.tail_calibration_samples(), "sample"));
   }
   if (report.bayes_auc.has_value()) {
     absl::StrAppendFormat(&text, "Bayes        AUC %.5f, the most that any model can reach here\n",
@@ -259,17 +265,17 @@ std::string ReportText(const RunReport& report) {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   for (const TableStats& table : result.tables()) {
-    absl::StrAppendFormat(&text, "table        %s: %s rows, %s\n", table.name(),
-                          CountText(table.rows()), BytesText(table.bytes()));
+    absl::StrAppendFormat(&text, "table        %s: %s, %s\n", table.name(),
+                          Counted(table.rows(), "row"), BytesText(table.bytes()));
     rows += table.rows();
     bytes += table.bytes();
   }
   if (result.tables_size() > 1) {
-    absl::StrAppendFormat(&text, "tables       %s rows, %s\n", CountText(rows), BytesText(bytes));
+    absl::StrAppendFormat(&text, "tables       %s, %s\n", Counted(rows, "row"), BytesText(bytes));
   }
   if (report.quarantined > 0) {
-    absl::StrAppendFormat(&text, "quarantined  %s bad records, kept in %s/quarantine\n",
-                          CountText(report.quarantined), report.run_dir);
+    absl::StrAppendFormat(&text, "quarantined  %s, kept in %s/quarantine\n",
+                          Counted(report.quarantined, "bad record"), report.run_dir);
   }
   if (result.stopped_early()) {
     absl::StrAppend(&text, "stopped      early: validation did not improve\n");
@@ -288,16 +294,13 @@ std::string ReportText(const RunReport& report) {
   return text;
 }
 
+double MeanNorm(const GradientNorms& norms) {
+  return norms.sum() / static_cast<double>(norms.steps());
+}
+
 bool FollowsFailure(const std::string& cause) {
   return cause != kCauseStart && cause != kCauseResume && cause != kCauseScale &&
          cause != kCauseScaled;
-}
-
-std::string CountText(uint64_t count) {
-  std::string text = absl::StrCat(count);
-  // From the end, so that the places of commas to come do not move.
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, 1, ',');
-  return text;
 }
 
 std::string BytesText(uint64_t bytes) {

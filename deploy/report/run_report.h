@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/base/count_text.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -43,12 +44,9 @@ struct RunReport {
   std::string batch_scaling;  // BatchScalingText of the job
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
-  int reductions = 0;  // that make this product
+  uint32_t reductions = 0;  // that make this product
   std::string run_dir;
 };
-
-// How many reductions lead to `factor` (PlateauState).
-int ReductionsTo(double factor, const ReduceOnPlateau& rule);
 
 // Makes the report from the coordinator's last status.
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds);
@@ -59,19 +57,23 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   (samples by train_seconds), valid{...}, test{...} (samples, auc, logloss, normalised_entropy,
 //   calibration; absent if there was no such pass), bayes_auc (synthetic data), quarantined,
 //   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
-//   learning_rate_factor and reductions (of a job with reduce_on_plateau), generations, restarts[]{generation, cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows, bytes}, rows, bytes
-//   (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
+//   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last, mean,
+//   steps, clipped_steps} (of a job with gradient_clip_norm), generations, restarts[]{generation,
+//   cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows,
+//   bytes}, rows, bytes (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 
 // The same as text for a terminal; every line ends with a line feed.
 std::string ReportText(const RunReport& report);
 
+// Of the norms of all steps. REQUIRES: there are some
+double MeanNorm(const GradientNorms& norms);
+
 // Whether a generation that began for `cause` (GenerationEntry, Restart) followed a failure. Others
 // began because somebody started or resumed the run, or changed its size.
 bool FollowsFailure(const std::string& cause);
 
-// "1,234,567"; "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".
-std::string CountText(uint64_t count);
+// "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".
 std::string BytesText(uint64_t bytes);
 std::string DurationText(double seconds);
 std::string UtcText(int64_t unix_ms);

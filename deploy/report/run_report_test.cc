@@ -137,18 +137,34 @@ TEST(RunReport, SaysHowFarThePlateauHasLoweredTheRates) {
   EXPECT_THAT(ReportJson(report), HasSubstr(R"("learning_rate_factor":0.01,"reductions":2,)"));
   EXPECT_THAT(ReportText(report),
               HasSubstr("rates        0.01 times those of the job, after 2 reductions\n"));
+  report.reductions = 1;
+  EXPECT_THAT(ReportText(report), HasSubstr("after 1 reduction\n"));
 }
 
-TEST(RunReport, CountsReductionsByTheirProduct) {
-  ReduceOnPlateau rule;
-  rule.set_min_factor(.002);
-  double factor = 1;
-  EXPECT_EQ(ReductionsTo(factor, rule), 0);
-  for (int n = 1; n <= 2; ++n) {
-    factor *= rule.factor();
-    EXPECT_EQ(ReductionsTo(factor, rule), n);
-  }
-  EXPECT_EQ(ReductionsTo(rule.min_factor(), rule), 3);
+TEST(RunReport, SaysHowOftenGradientsWereClipped) {
+  RunReport report = TrainedReport();
+  EXPECT_THAT(ReportJson(report), Not(HasSubstr("gradient_norm")));
+  EXPECT_THAT(ReportText(report), Not(HasSubstr("gradients ")));
+  GradientNorms* norms = report.result.mutable_gradient_norms();
+  norms->set_steps(1200);
+  norms->set_clipped_steps(30);
+  norms->set_sum(3000);
+  norms->set_last(12.25);
+  EXPECT_THAT(ReportJson(report),
+              HasSubstr(R"("gradient_norm":{"last":12.25,"mean":2.5,"steps":1200,)"
+                        R"("clipped_steps":30},)"));
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("gradients    norm 12.25 in the last step, 2.5 in the mean; "
+                        "30 of 1,200 steps clipped\n"));
+}
+
+TEST(RunReport, LeavesOutNormsOfAJobThatClipsNoMore) {
+  StatusAnswer status;
+  status.mutable_result()->mutable_gradient_norms()->set_steps(5);
+  JobConfig job;
+  EXPECT_THAT(ReportJson(MakeRunReport(job, status, 1)), Not(HasSubstr("gradient_norm")));
+  job.set_gradient_clip_norm(10);
+  EXPECT_THAT(ReportJson(MakeRunReport(job, status, 1)), HasSubstr("gradient_norm"));
 }
 
 TEST(RunReport, ShowsTheDigestOfAReproducibleRun) {

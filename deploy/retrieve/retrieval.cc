@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <system_error>
 #include <utility>
@@ -10,8 +9,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
-#include "common/file/file_error.h"
+#include "deploy/launcher/run_folder.h"
 #include "deploy/retrieve/item_ranking.h"
 #include "deploy/retrieve/text_lines.h"
 #include "nn_worker/backend/fork_join_pool.h"
@@ -104,7 +104,8 @@ class Retrieval {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot write ", options_.output, ": it is one of the files to read"));
     }
-    return absl::OkStatus();
+    // Now, and not when all vectors are read.
+    return options_.output.empty() ? absl::OkStatus() : CheckWritable(options_.output);
   }
 
   absl::Status ReadItems() {
@@ -204,11 +205,14 @@ class Retrieval {
   };
 
   absl::Status RankForUsers() {
-    std::ofstream output;
-    if (!options_.output.empty()) {
-      output.open(options_.output, std::ios::binary);
-      if (!output) return FileError("write", options_.output);
+    if (options_.output.empty()) {
+      return RankForUsers([](absl::string_view) { return absl::OkStatus(); });
     }
+    return WriteFileAtomically(options_.output,
+                               [this](ByteSink output) { return RankForUsers(output); });
+  }
+
+  absl::Status RankForUsers(ByteSink output) {
     ASSIGN_OR_RETURN(NamedVectors lines, NamedVectors::Open(options_.users, options_.user_vectors));
     std::string name;
     std::vector<float> vector;
@@ -218,8 +222,9 @@ class Retrieval {
       ASSIGN_OR_RETURN(const bool more, lines.Next(&dim, &name, &vector));
       if (!more) break;
       if (dim != result_.dim) {
-        return lines.VectorError(absl::StrCat("the vectors of users have ", dim,
-                                              " values, and those of items ", result_.dim));
+        return lines.VectorError(absl::StrCat("the vectors of users have ",
+                                              Counted(static_cast<uint64_t>(dim), "value"),
+                                              ", and those of items ", result_.dim));
       }
       const auto found = users_.find(name);
       const bool counts = found != users_.end() && !found->second.relevant.empty();
@@ -232,15 +237,13 @@ class Retrieval {
       block.pairs.push_back(pairs);
       block.vectors.insert(block.vectors.end(), vector.begin(), vector.end());
       if (static_cast<int64_t>(block.names.size()) < options_.block_users) continue;
-      RankBlock(block, &output);
+      RETURN_IF_ERROR(RankBlock(block, output));
       block = Block();
     }
-    RankBlock(block, &output);
-    if (!options_.output.empty() && !output.flush()) return FileError("write", options_.output);
-    return absl::OkStatus();
+    return RankBlock(block, output);
   }
 
-  void RankBlock(const Block& block, std::ofstream* output) {
+  absl::Status RankBlock(const Block& block, ByteSink output) {
     const VectorSet users = {block.vectors.data(), static_cast<int64_t>(block.names.size()),
                              result_.dim};
     const VectorSet items = {item_vectors_.data(), result_.items, result_.dim};
@@ -249,6 +252,7 @@ class Retrieval {
       if (pairs == nullptr) return {};
       return pairs->seen;
     };
+    std::string text;
     const std::vector<RankedItems> ranked = RankItems(users, items, seen, most_, &pool_);
     for (size_t user = 0; user < ranked.size(); ++user) {
       if (block.pairs[user] != nullptr) {
@@ -259,10 +263,11 @@ class Retrieval {
         }
       }
       if (options_.output.empty()) continue;
-      *output << block.names[user];
-      for (const uint32_t item : ranked[user]) *output << '\t' << item_names_[item];
-      *output << '\n';
+      text += block.names[user];
+      for (const uint32_t item : ranked[user]) absl::StrAppend(&text, "\t", item_names_[item]);
+      text += '\n';
     }
+    return output(text);
   }
 
   // `seen` is sorted.

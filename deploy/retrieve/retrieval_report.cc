@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/count_text.h"
 #include "deploy/report/json.h"
 
 namespace satrap {
@@ -34,8 +35,10 @@ void WriteRows(const char* ranking, const std::vector<RetrievalValues>& values, 
 }  // namespace
 
 std::string RetrievalTable(const RetrievalResult& result) {
-  std::string table = absl::StrCat(result.users, " users with relevant items, ", result.items,
-                                   " items, ", result.dim, " values a vector\n");
+  std::string table =
+      absl::StrCat(Counted(static_cast<uint64_t>(result.users), "user"), " with relevant items, ",
+                   Counted(static_cast<uint64_t>(result.items), "item"), ", ",
+                   Counted(static_cast<uint64_t>(result.dim), "value"), " a vector\n");
   absl::StrAppendFormat(&table, "%-10s %6s %9s %9s %9s %9s\n", "ranking", "k", "Recall", "NDCG",
                         "HitRate", "MRR");
   AppendRows(kVectors, result.by_vectors, &table);
@@ -60,14 +63,18 @@ std::string RetrievalJson(const RetrievalResult& result) {
 
 std::vector<std::string> RetrievalWarnings(const RetrievalResult& result) {
   std::vector<std::string> warnings;
-  const auto warn = [&warnings](int64_t count, const char* what) {
-    if (count > 0) warnings.push_back(absl::StrCat(count, " ", what));
+  const auto warn = [&warnings](int64_t count, const char* one, const char* many) {
+    if (count > 0) warnings.push_back(Counted(static_cast<uint64_t>(count), one, many));
   };
-  warn(result.users_without_vector, "users with relevant items have no vector, and do not count");
-  warn(result.items_without_vector, "item vectors are nan, and are not ranked");
+  warn(result.users_without_vector, "user with relevant items has no vector, and does not count",
+       "users with relevant items have no vector, and do not count");
+  warn(result.items_without_vector, "item vector is nan, and is not ranked",
+       "item vectors are nan, and are not ranked");
   warn(result.unknown_relevant,
+       "relevant pair has an item without a vector, and counts as not found",
        "relevant pairs have an item without a vector, and count as not found");
   warn(result.seen_relevant,
+       "relevant pair is a seen pair, too, which is not ranked: it counts as not found",
        "relevant pairs are seen pairs, too, which are not ranked: they count as not found");
   return warnings;
 }

@@ -1,6 +1,10 @@
 #include "deploy/retrieve/retrieval.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -74,6 +78,34 @@ TEST_F(RetrievalTest, SeenItemsAreNotRanked) {
   EXPECT_EQ(Read(options_.output), "up\tc\tb\ndown\ta\tc\nidle\td\tc\n");
 }
 
+// Which may be a file that holds something already, and that what follows goes to.
+TEST_F(RetrievalTest, TheListsMayGoToTheStandardOutput) {
+  const std::string path = dir_ + "/stdout";
+  fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  ASSERT_GE(file, 0);
+  dup2(file, STDOUT_FILENO);
+  dprintf(STDOUT_FILENO, "before\n");
+  options_.output = "/dev/stdout";
+  const auto result = Retrieve(options_);
+  dprintf(STDOUT_FILENO, "after\n");
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  close(file);
+  EXPECT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(Read(path), "before\nup\td\tc\ndown\ta\tb\nidle\td\tc\nafter\n");
+}
+
+TEST_F(RetrievalTest, AnOutputThatExistsStaysIfRankingFails) {
+  options_.output = Write("top", "what was there");
+  options_.users = Write("users", "up\ndown\n");
+  EXPECT_THAT(ErrorOf(), HasSubstr("has no counterpart"));
+  EXPECT_EQ(Read(options_.output), "what was there");
+  options_.output = dir_ + "/none/top";
+  EXPECT_THAT(ErrorOf(), HasSubstr("cannot write " + options_.output));
+}
+
 TEST_F(RetrievalTest, PopularityRanksItemsByTheirNumberOfPairs) {
   options_.popularity = Write("pairs", "x c\ny c\nz d\nz unknown\nz unknown\nz unknown\n");
   options_.seen = Write("seen", "down c\n");
@@ -129,9 +161,9 @@ TEST_F(RetrievalTest, WhatCannotBeFoundCountsAsNotFoundAndIsTold) {
   EXPECT_EQ(result->by_vectors[0].recall, .25) << "of c, b, d and gone only c can be found";
   EXPECT_THAT(RetrievalWarnings(*result),
               ::testing::ElementsAre(HasSubstr("2 users with relevant items have no vector"),
-                                     HasSubstr("1 item vectors are nan"),
+                                     HasSubstr("1 item vector is nan, and is not ranked"),
                                      HasSubstr("2 relevant pairs have an item without a vector"),
-                                     HasSubstr("1 relevant pairs are seen pairs")));
+                                     HasSubstr("1 relevant pair is a seen pair")));
 }
 
 TEST_F(RetrievalTest, SaysWhichFileIsWrong) {

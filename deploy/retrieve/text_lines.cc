@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
 
@@ -94,7 +95,8 @@ absl::StatusOr<bool> NextVector(TextLines* lines, int64_t* dim, std::vector<floa
   // A file may begin with a bad record, whose line has as many values as the others.
   if (*dim == 0) *dim = count;
   if (count != *dim) {
-    return lines->Error(absl::StrCat("has ", count, " values, expected ", *dim));
+    return lines->Error(
+        absl::StrCat("has ", Counted(static_cast<uint64_t>(count), "value"), ", expected ", *dim));
   }
   if (bad > 0) values->clear();
   return true;

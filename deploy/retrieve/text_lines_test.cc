@@ -84,8 +84,8 @@ TEST_F(TextLinesTest, SaysWhatIsNoVector) {
   EXPECT_THAT(VectorError("\x1f\x8b" + std::string(50, 'x') + "\n"),
               EndsWith(":1: '\\x1f\\x8b" + std::string(38, 'x') + "...' is not a finite number"));
   EXPECT_THAT(VectorError("inf 2\n"), EndsWith(":1: 'inf' is not a finite number"));
-  EXPECT_THAT(VectorError("1 2\n1\n"), EndsWith(":2: has 1 values, expected 2"));
-  EXPECT_THAT(VectorError("1 2\nnan\n"), EndsWith(":2: has 1 values, expected 2"));
+  EXPECT_THAT(VectorError("1 2\n1\n"), EndsWith(":2: has 1 value, expected 2"));
+  EXPECT_THAT(VectorError("1 2\nnan\n"), EndsWith(":2: has 1 value, expected 2"));
   EXPECT_THAT(VectorError("1 nan\n"), EndsWith(":1: some values are nan, and others are not"));
   EXPECT_THAT(VectorError("1\n\n"), EndsWith(":2: is empty, expected a vector"));
 }

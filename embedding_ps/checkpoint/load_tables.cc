@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/warm_start.h"
@@ -44,8 +45,17 @@ absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable&
   }
   if (rows == saved.rows()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
-                                          " has ", saved.rows(), " rows, and its files have ",
-                                          rows));
+                                          " has ", Counted(saved.rows(), "row"),
+                                          ", and its files have ", rows));
+}
+
+// The steps of the model in which its table was not frozen: rows count these.
+uint64_t OwnSteps(const CheckpointManifest& manifest, const SavedTable& saved) {
+  for (const FrozenSteps& frozen : manifest.position().frozen_steps()) {
+    if (frozen.table() != saved.id()) continue;
+    return manifest.step() - std::min(frozen.steps(), manifest.step());
+  }
+  return manifest.step();
 }
 
 // One load: first tasks that read files into the arenas, one file each, then tasks that index what
@@ -97,7 +107,7 @@ class Load : public std::enable_shared_from_this<Load> {
       if (saved == nullptr) continue;
       RETURN_IF_ERROR(CheckRowCount(manifest, *saved, *table, options_.directory));
       ASSIGN_OR_RETURN(absl::optional<RowConversion> conversion,
-                       ConversionOf(*saved, manifest.step(), *table));
+                       ConversionOf(*saved, OwnSteps(manifest, *saved), *table));
       taken_.push_back({table, std::move(conversion)});
       RETURN_IF_ERROR(PrepareTable(manifest, *saved, taken_.back()));
     }

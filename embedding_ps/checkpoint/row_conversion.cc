@@ -165,9 +165,16 @@ void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Seg
   copies_.push_back({from_state, to_state, of_optimizer});
   if (floats.optimizer_has_last_step) last_steps_.push_back(to_state + of_optimizer - 1);
   // A state of which no last step is known is taken for that of the other run's end.
-  if (!floats.has_last_step || !from_has_last_step) return;
+  if (!from_has_last_step) return;
+  const size_t from_last_step = from_state + from.state_size - 1;
+  if (!floats.has_last_step) {
+    auto optimizer = NewSparseOptimizer(segment.optimizer());
+    CHECK_OK(optimizer.status());  // a table has been made of it
+    ageing_.push_back({*std::move(optimizer), from_last_step, to_state, of_optimizer});
+    return;
+  }
   last_steps_.push_back(to_state + to.state_size - 1);
-  copies_.push_back({from_state + from.state_size - 1, last_steps_.back(), 1});
+  copies_.push_back({from_last_step, last_steps_.back(), 1});
 }
 
 std::vector<float> RowConversion::Convert(absl::Span<const float> saved) const {
@@ -178,6 +185,11 @@ std::vector<float> RowConversion::Convert(absl::Span<const float> saved) const {
     float* const to = converted.data() + row * initial_.size();
     std::copy(initial_.begin(), initial_.end(), to);
     for (const Copy& copy : copies_) std::copy_n(from + copy.from, copy.floats, to + copy.to);
+    for (const Ageing& ageing : ageing_) {
+      const int64_t missed = steps_ == 0 ? 0 : StepsPassed(from[ageing.last_step], steps_ - 1);
+      if (missed == 0) continue;
+      ageing.optimizer->AgeState(missed, absl::MakeSpan(to + ageing.state, ageing.floats));
+    }
     for (const size_t at : last_steps_) to[at] = CountedAnew(to[at], steps_);
   }
   return converted;

@@ -2,7 +2,8 @@
 // so is the state of each segment that has the same kind of optimizer; the other states begin anew. So
 // do the step numbers of l2_mode TOUCHED, because the steps of this run are counted from 0. The last
 // steps of states that age (semantics GLOBAL, sgd_l1) become as far behind this run's steps as they were
-// behind the end of the other run.
+// behind the end of the other run. A state that this run's rows keep no last step of is aged, by this
+// run's constants, to what it was at that end.
 //
 // Thread-safe: constant once made.
 
@@ -11,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -24,7 +26,8 @@ class RowConversion {
  public:
   // Whether rows that were saved by a table with this fingerprint are not yet those of `table`.
   static bool IsNeeded(const EmbeddingTable& table, uint64_t fingerprint);
-  // Of rows that were saved by a table with this id and fingerprint, after `steps` steps. A manifest
+  // Of rows that were saved by a table with this id and fingerprint, after `steps` steps of its own
+  // (those in which it was not frozen). A manifest
   // does not list the segments of a table, so all combinations of optimizers are tried, with both
   // semantics, until one has the fingerprint; with more than 3 segments, those in which all segments
   // have the same. nullopt if none has: names or dims of the segments are others.
@@ -40,6 +43,11 @@ class RowConversion {
   struct Copy {
     size_t from, to, floats;  // within a row
   };
+  struct Ageing {
+    std::shared_ptr<const SparseOptimizer> optimizer;
+    size_t last_step;      // in the saved row
+    size_t state, floats;  // in the answer's
+  };
 
   // Of a segment whose states are alike.
   void CopyState(const SegmentConfig& segment, const RowLayout::Segment& from,
@@ -48,6 +56,7 @@ class RowConversion {
   RowFormat format_;
   std::vector<float> initial_;  // a row: its states are those of a new row
   std::vector<Copy> copies_;
+  std::vector<Ageing> ageing_;
   std::vector<size_t> last_steps_;  // places in the answer's rows of steps that are counted anew
   int64_t steps_ = 0;               // that the other run had made
 };

@@ -210,6 +210,35 @@ TEST_F(WarmStartTest, TheLastStepOfSgdL1IsAsFarBehindAsItWas) {
   EXPECT_EQ(StepsPassed(row[9], 3), 5);
 }
 
+// Row 1 was stepped last in step 15 of 20. Its state is that of the run's end only when it has decayed
+// over the 4 steps that it had missed.
+TEST_F(WarmStartTest, AStateThatAgesNoMoreIsBroughtUpToDateFirst) {
+  Save({AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE)});
+  for (const auto& [semantics, l2_mode] : {std::pair(TableConfig::LAZY, SegmentConfig::OCCURRENCE),
+                                           std::pair(TableConfig::GLOBAL, SegmentConfig::DENSE)}) {
+    TableConfig config = AdadeltaConfig(semantics, l2_mode);
+    config.mutable_segments(0)->mutable_optimizer()->mutable_adadelta()->set_rho(.5f);
+    const auto users = NewTable(config);
+    CHECK_OK(Load({users.get()}).status);
+    EXPECT_EQ(RowOf(*users, 1), (Row{10, 11, 12.f / 16, 13.f / 16, 14.f / 16, 15.f / 16}));
+  }
+}
+
+// Of the 20 steps of the model its table was frozen in 3, and row 1 was stepped last in its own step 15.
+TEST_F(WarmStartTest, StepsInWhichTheTableWasFrozenWereNotMissed) {
+  const TableConfig global = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
+  Save({global});
+  auto manifest = ReadManifest(directory_);
+  CHECK_OK(manifest.status());
+  FrozenSteps* const frozen = manifest->mutable_position()->add_frozen_steps();
+  frozen->set_table(3);
+  frozen->set_steps(3);
+  CHECK_OK(WriteManifest(directory_, *manifest));
+  const auto users = NewTable(global);
+  CHECK_OK(Load({users.get()}).status);
+  EXPECT_EQ(StepsPassed(RowOf(*users, 1)[6], 0), 2);
+}
+
 TEST_F(WarmStartTest, StatesAreTakenWhateverTheSemantics) {
   using Segment = SegmentConfig;
   const TableConfig lazy = AdadeltaConfig(TableConfig::LAZY, Segment::OCCURRENCE);
@@ -219,6 +248,7 @@ TEST_F(WarmStartTest, StatesAreTakenWhateverTheSemantics) {
   for (const TableConfig& from : {lazy, global, dense}) {
     Save({from});
     for (const TableConfig& to : {lazy, global, dense}) {
+      if (KeepsLastStep(from) && !KeepsLastStep(to)) continue;  // it is aged
       const auto users = NewTable(to);
       CHECK_OK(Load({users.get()}).status);
       Row row = RowOf(*users, 1);

@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const Tab
   problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
                           std::numeric_limits<int64_t>::max());
   problems.Range("first_partition", options.first_partition, 0, kNumPartitions - 1);
+  problems.Range<int64_t>("frozen_steps", options.frozen_steps, 0, options.first_step);
   problems.Range("last_partition", options.last_partition, options.first_partition,
                  kNumPartitions - 1);
   RETURN_IF_ERROR(problems.First());
@@ -45,6 +46,8 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
                                RowUpdater updater)
     : config_(config),
       updater_(std::move(updater)),
+      first_step_(options.first_step),
+      frozen_steps_(options.frozen_steps),
       first_partition_(options.first_partition),
       last_partition_(options.last_partition),
       shard_of_partition_(kNumPartitions, static_cast<uint16_t>(options.shards)) {
@@ -104,7 +107,7 @@ void EmbeddingTable::AddSquares(absl::Span<const uint64_t> keys, absl::Span<cons
                                 const StepContext& context, ExactSum* squares) const {
   CheckGradients(*this, keys, gradients, sample_counts, context);
   if (config_.frozen() || !updater_.is_clipped()) return;
-  RowUpdater::Step step(updater_, context);
+  RowUpdater::Step step(updater_, context, OwnStep(context.step));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     shard.AddSquares(keys, positions, gradients.data(), sample_counts, &step, squares);
   });
@@ -113,7 +116,7 @@ void EmbeddingTable::AddSquares(absl::Span<const uint64_t> keys, absl::Span<cons
 void EmbeddingTable::AddSquaresOfOthers(int shard, const StepContext& context,
                                         ExactSum* squares) const {
   CHECK(others_have_gradients()) << config_.name();
-  RowUpdater::Step step(updater_, context);
+  RowUpdater::Step step(updater_, context, OwnStep(context.step));
   shards_[static_cast<size_t>(shard)]->AddSquaresOfOthers(&step, squares);
 }
 
@@ -124,7 +127,7 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
   if (config_.frozen()) return CreateRows(keys);
   int64_t created = 0;
   // One Step for all shards: they are visited one after another on this thread.
-  RowUpdater::Step step(updater_, context);
+  RowUpdater::Step step(updater_, context, OwnStep(context.step));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     created += shard.Update(keys, positions, gradients.data(), sample_counts, &step);
   });
@@ -133,14 +136,16 @@ int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const
 
 void EmbeddingTable::SweepShard(int shard, const StepContext& context) {
   CHECK(needs_sweep(context.finite)) << config_.name();
-  RowUpdater::Step step(updater_, context);
+  RowUpdater::Step step(updater_, context, OwnStep(context.step));
   shards_[static_cast<size_t>(shard)]->Sweep(&step);
 }
 
 int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {
   int64_t created = 0;
+  // As old as the other rows. A frozen table has no step of its own after the first.
+  const RowUpdater::Step step(updater_, StepContext(), OwnStep(first_step_));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
-    created += shard.CreateRows(keys, positions);
+    created += shard.CreateRows(keys, positions, step);
   });
   return created;
 }

@@ -85,8 +85,8 @@ class EmbeddingTable {
     return updater_.others_have_gradients() && !config_.frozen();
   }
 
-  // Creates the rows of those `keys` that have none, as Update does before its step. Returns the
-  // number of rows created. REQUIRES: keys are unique
+  // Creates the rows of those `keys` that have none, as an Update of the first step does before it
+  // steps them. Returns the number of rows created. REQUIRES: keys are unique
   int64_t CreateRows(absl::Span<const uint64_t> keys);
 
   // The keys of partitions [first, last], ascending.
@@ -121,8 +121,7 @@ class EmbeddingTable {
   absl::Status IndexShard(int shard, absl::Span<const Run* const> runs);
   int num_shards() const { return static_cast<int>(shards_.size()); }
 
-  // Both are approximate while updates run.
-  int64_t rows() const;
+  int64_t rows() const;   // approximate while updates run, as the next
   int64_t bytes() const;  // index, metadata and committed rows
 
  private:
@@ -131,15 +130,16 @@ class EmbeddingTable {
   // of the shard's keys, ascending.
   template <typename Visitor>
   void ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const;
-
-  const TableConfig config_;
-  const RowUpdater updater_;
   int NthInShard(int partition) const {
     return (partition - first_partition_) / static_cast<int>(shards_.size());
   }
+  // Of the run's step, the table's own: steps in which it is frozen are none.
+  int64_t OwnStep(int64_t step) const { return step - frozen_steps_; }
 
-  const int first_partition_;
-  const int last_partition_;
+  const TableConfig config_;
+  const RowUpdater updater_;
+  const int64_t first_step_, frozen_steps_;
+  const int first_partition_, last_partition_;
   std::vector<uint16_t> shard_of_partition_;  // shards_.size(): the table may not hold it
   std::atomic<uint64_t> last_cut_{0};
   std::vector<std::unique_ptr<TableShard>> shards_;

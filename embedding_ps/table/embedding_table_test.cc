@@ -174,7 +174,7 @@ TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
         context.step = call;
         context.normalizer = 3;
         int64_t created = 0;
-        RowUpdater::Step step(*updater, context);
+        RowUpdater::Step step(*updater, context, context.step);
         for (size_t i = 0; i < keys.size(); ++i) {
           auto [row, is_new] = reference.try_emplace(keys[i], updater->layout().num_floats());
           if (is_new) updater->InitRow(keys[i], row->second.data());

@@ -122,7 +122,7 @@ void RowUpdater::InitRow(uint64_t key, float* row) const {
   }
 }
 
-RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
+RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update, int64_t own_step)
     : updater_(updater),
       context_(update),
       inverse_normalizer_(updater.normalises_ ? 1 / update.normalizer : 1),
@@ -133,6 +133,7 @@ RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update)
     learning_rates_.push_back(
         static_cast<float>(fused.learning_rate * scheduled * update.learning_rate_factor));
   }
+  context_.step = own_step;
   normalised_.resize(updater.layout_.num_values());
   if (updater.needs_sweep_) zeros_.resize(updater.layout_.num_values());
 }

@@ -30,8 +30,10 @@ class RowUpdater {
   // Not thread-safe.
   class Step {
    public:
-    // `update`: the fields of the update; the others are overwritten for each key and segment.
-    Step(const RowUpdater& updater, const StepContext& update);
+    // `update`: the fields of the update; the others are overwritten for each key and segment. Its
+    // schedule is that of the run's step; rows count `own_step`, the same less the steps in which
+    // their table was frozen.
+    Step(const RowUpdater& updater, const StepContext& update, int64_t own_step);
     // Applies the step of `gradient` [num_values], a sum over samples, to `row`: each segment's
     // rule (segment_rule.h) and optimizer.
     // REQUIRES: sample_count is known if needs_sample_counts()

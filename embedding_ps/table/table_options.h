@@ -17,6 +17,10 @@ struct TableOptions {
   // The partitions of the keys that it may hold, both inclusive.
   int first_partition = 0;
   int last_partition = kNumPartitions - 1;
+  // Of the run, before the first that this process takes; and those of them in which the table was
+  // frozen. Rows have not missed steps in which their table is frozen.
+  int64_t first_step = 0;
+  int64_t frozen_steps = 0;
   SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
 };
 

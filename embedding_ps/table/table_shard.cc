@@ -179,12 +179,16 @@ void TableShard::AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) c
 }
 
 int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,
-                               absl::Span<const uint32_t> positions) {
+                               absl::Span<const uint32_t> positions, const RowUpdater::Step& step) {
   MutexLock lock(&mutex_);
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, updater_.layout().num_floats() * sizeof(float), {nullptr, 0},
-      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS { return AddRow(ordinal, /*init=*/true); },
+      [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS {
+        const uint32_t row = AddRow(ordinal, /*init=*/true);
+        step.AgeNewRow(arena_.Row(row));
+        return row;
+      },
       [](uint32_t, uint32_t, float*) {});
   return arena_.num_rows() - rows_before;
 }

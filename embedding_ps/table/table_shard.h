@@ -63,8 +63,8 @@ class TableShard {
   // Of the rows that AddSquares has left out since the last call. REQUIRES: others_have_gradients()
   // of the updater
   void AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
-      EXCLUDES(mutex_);
+  int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
+                     const RowUpdater::Step& step) EXCLUDES(mutex_);
   // Sweeps the rows that Update has not stepped since the last call. REQUIRES: needs_sweep(finite) of
   // the updater
   void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);

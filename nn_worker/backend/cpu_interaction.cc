@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kPieceRows = 32;
 // Samples that PairDots takes together, one in each lane of a vector register.
 constexpr int64_t kLanes = 16;
+// Dots of one row that OneProduct takes at once.
+constexpr int64_t kDots = 64;
 
 void ForRows(ForkJoinPool& pool, int64_t rows, absl::FunctionRef<void(int64_t, int64_t)> body) {
   pool.Run((rows + kPieceRows - 1) / kPieceRows, [&](int64_t piece, int) {
@@ -67,7 +69,12 @@ SATRAP_VECTORIZE_FUSED void TransposeRow(const float* __restrict x, int64_t rows
 
 // The compiler may not reorder a sum, so the order is one that fits a vector register: value c is
 // added to lane c % kLanes, and the lanes are added pairwise.
-inline float Dot(const float* __restrict a, const float* __restrict b, int64_t count) {
+//
+// A function that is compiled for another CPU than its caller is not inlined by itself, and a call for
+// each pair of short rows costs more than its sum. Callers are SAME_BITS: the sums were made without
+// fused products when Dot was a function of its own, and saved models keep their bits.
+[[gnu::always_inline]] inline float Dot(const float* __restrict a, const float* __restrict b,
+                                        int64_t count) {
   float lanes[kLanes] = {};
   int64_t c = 0;
   for (; c + kLanes <= count; c += kLanes) {
@@ -78,6 +85,13 @@ inline float Dot(const float* __restrict a, const float* __restrict b, int64_t c
     for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
   }
   return lanes[0];
+}
+
+// Of `a` with each of `n` rows of `b`.
+SATRAP_VECTORIZE_SAME_BITS void DotRows(const float* __restrict a, const float* __restrict b,
+                                        int64_t b_stride, int64_t n, int64_t count,
+                                        float* __restrict dots) {
+  for (int64_t i = 0; i < n; ++i) dots[i] = Dot(a, b + i * b_stride, count);
 }
 
 // One product of BatchedProduct. op(A) is read by (a_row, a_col) steps. Where B is not transposed,
@@ -94,9 +108,14 @@ SATRAP_VECTORIZE_FUSED void OneProduct(const ProductShape& s, const float* __res
   for (int64_t r = 0; r < s.m; ++r) {
     float* row = y + r * s.y_stride;
     if (s.b_transposed && s.a_col == 1) {
-      for (int64_t c = 0; c < s.n; ++c) {
-        const float value = s.scale * Dot(a + r * s.a_row, b + c * s.b_stride, s.k);
-        row[c] = s.add ? row[c] + value : value;
+      float dots[kDots];
+      for (int64_t from = 0; from < s.n; from += kDots) {
+        const int64_t n = std::min(kDots, s.n - from);
+        DotRows(a + r * s.a_row, b + from * s.b_stride, s.b_stride, n, s.k, dots);
+        for (int64_t c = 0; c < n; ++c) {
+          const float value = s.scale * dots[c];
+          row[from + c] = s.add ? row[from + c] + value : value;
+        }
       }
       continue;
     }
@@ -191,7 +210,7 @@ SATRAP_VECTORIZE_FUSED void AffineGradGroup(float inverse, float shift, float sl
   }
 }
 
-SATRAP_VECTORIZE_FUSED float DotGroup(const float* a, const float* b, int64_t width) {
+SATRAP_VECTORIZE_SAME_BITS float DotGroup(const float* a, const float* b, int64_t width) {
   return Dot(a, b, width);
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/count_text.h"
 
 namespace satrap {
 
@@ -34,8 +35,8 @@ std::string MetricsText(const MetricValues& values) {
   if (values.has_rmse()) parts.push_back(absl::StrFormat("RMSE %.5f", values.rmse()));
   if (values.has_mae()) parts.push_back(absl::StrFormat("MAE %.5f", values.mae()));
   if (values.has_gauc_by_samples()) {
-    parts.push_back(absl::StrFormat("GAUC by samples %.5f (%d groups)", values.gauc_by_samples(),
-                                    values.gauc_groups()));
+    parts.push_back(absl::StrFormat("GAUC by samples %.5f (%s)", values.gauc_by_samples(),
+                                    Counted(values.gauc_groups(), "group")));
   }
   return absl::StrJoin(parts, ", ");
 }

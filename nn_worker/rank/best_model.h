@@ -16,7 +16,8 @@ namespace satrap {
 
 class BestModel {
  public:
-  // `best` are the values of the best validation before, and `without_best` counts those since.
+  // `best` are the values of the best validation before, by the same metric and task, and
+  // `without_best` counts those since.
   explicit BestModel(const EvaluationConfig& config,
                      const absl::optional<MetricValues>& best = absl::nullopt, int without_best = 0)
       : metric_(config.metric()), patience_(config.patience()), without_best_(without_best) {
@@ -43,7 +44,7 @@ class BestModel {
   int without_best() const { return without_best_; }
 
  private:
-  // Higher is better. NaN if there is no such value, which may be of a cut that was judged otherwise.
+  // Higher is better. NaN if there is no such value.
   double GoodnessOf(const MetricValues& values) const {
     const double value = ValueOf(metric_, values);
     return IsHigherBetter(metric_) ? value : -value;

@@ -40,12 +40,14 @@ class Plateau {
     const bool waits = state_.validations_without_best() < static_cast<uint32_t>(rule_.patience());
     if (waits || state_.factor() <= rule_.min_factor()) return false;
     state_.set_factor(std::max(state_.factor() * rule_.factor(), rule_.min_factor()));
+    state_.set_reductions(state_.reductions() + 1);
     state_.set_validations_without_best(0);
     return true;
   }
 
-  // The product of all reductions.
+  // The product of all reductions, and their number.
   double factor() const { return state_.factor(); }
+  uint32_t reductions() const { return state_.reductions(); }
   const PlateauState& state() const { return state_; }
 
  private:

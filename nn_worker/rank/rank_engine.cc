@@ -1,9 +1,11 @@
 #include "nn_worker/rank/rank_engine.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/count_text.h"
 
 namespace satrap {
 
@@ -26,7 +28,7 @@ RankEngine::RankEngine(const RankOptions& options, Executor* executor,
              [this](absl::string_view phase) { SetPhase(phase); }, [this] { GoOn(); }}),
       steps_(options, executor,
              {static_cast<int>(workers.size()), &client_, trainer, observer, &failure_, &record_,
-              &cuts_},
+              &cuts_, kill_points},
              [this](const TrainingSteps::Idle& idle) { OnIdle(idle); }),
       passes_(options, static_cast<int>(workers.size()), &client_, trainer, &failure_) {}
 
@@ -66,9 +68,10 @@ absl::Status RankEngine::CheckPosition() const {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the cut that training goes on from has ", position.lanes_size(),
-                   " lanes and the turn of lane ", position.lane_turn(), ", and the job has ",
-                   options_.lanes, " lanes"));
+      absl::StrCat("the cut that training goes on from has ",
+                   Counted(static_cast<uint64_t>(position.lanes_size()), "lane"),
+                   " and the turn of lane ", position.lane_turn(), ", and the job has ",
+                   Counted(static_cast<uint64_t>(options_.lanes), "lane")));
 }
 
 void RankEngine::Begin() {
@@ -93,8 +96,24 @@ RunPosition RankEngine::PositionAfter(const std::string& cut) {
   RunPosition position;
   record_.FillPosition(&position);
   steps_.FillPosition(&position);
+  FillFrozenSteps(&position);
   position.set_next(next_ == Next::kFinish ? RunPosition::FINISH : RunPosition::RESUME);
   return position;
+}
+
+// All steps of this generation, and those that the cut which it began from knows of.
+void RankEngine::FillFrozenSteps(RunPosition* position) const {
+  std::map<uint32_t, uint64_t> steps;
+  for (const FrozenSteps& before : options_.position.frozen_steps()) {
+    steps[before.table()] = before.steps();
+  }
+  const uint64_t since = position->step() - options_.position.step();
+  for (const uint32_t table : options_.frozen_tables) steps[table] += since;
+  for (const auto& [table, frozen] : steps) {
+    FrozenSteps* const of_table = position->add_frozen_steps();
+    of_table->set_table(table);
+    of_table->set_steps(frozen);
+  }
 }
 
 // The tables stand still: they can be evaluated and saved, in this order.
@@ -122,7 +141,8 @@ void RankEngine::OnValidated(const MetricValues& values) {
   steps_.OnValidated();
   const absl::optional<double> factor = record_.plateau_factor();
   observer_->OnEvaluation(EvaluationEvent{VALID_STREAM, steps_.epoch(), record_.step(), values,
-                                          new_best_, factor, factor != factor_before});
+                                          new_best_, factor, factor != factor_before,
+                                          record_.reductions()});
   if (record_.out_of_patience() && next_ != Next::kFinish) {
     next_ = Next::kFinish;
     record_.StopEarly();
@@ -175,9 +195,10 @@ void RankEngine::Test() {
 }
 
 void RankEngine::OnTested(const MetricValues& values) {
-  observer_->OnEvaluation(
-      EvaluationEvent{TEST_STREAM, steps_.epoch(), record_.step(), values, /*best=*/false,
-                      /*learning_rate_factor=*/absl::nullopt, /*reduced=*/false});
+  observer_->OnEvaluation(EvaluationEvent{TEST_STREAM, steps_.epoch(), record_.step(), values,
+                                          /*best=*/false,
+                                          /*learning_rate_factor=*/absl::nullopt, /*reduced=*/false,
+                                          /*reductions=*/0});
   RunResult result = ResultOfTraining();
   *result.mutable_test() = values;
   on_finished_(result);

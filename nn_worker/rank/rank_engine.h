@@ -95,6 +95,7 @@ class RankEngine {
   absl::Status CheckPosition() const;
   void Begin();
   RunPosition PositionAfter(const std::string& cut);
+  void FillFrozenSteps(RunPosition* position) const;
 
   // What follows when all ranks are idle, in this order.
   void OnIdle(const TrainingSteps::Idle& idle);

@@ -470,5 +470,22 @@ TEST(RankEngineCutTest, TheTestPassReachesItsKillPointOnce) {
   EXPECT_EQ(cuts_by_then, std::vector<size_t>{1});
 }
 
+TEST(RankEngineCutTest, AClippedStepReachesItsKillPointBeforeTheNetworksHalf) {
+  JobConfig job;
+  KillPoint* const point = job.add_kill_points();
+  point->set_point(KillPoint::RANK_BETWEEN_HALVES);
+  point->set_visit(3);
+  std::vector<size_t> ended_by_then;
+  FakeCluster* running = nullptr;
+  KillPoints kill_points(job, 0, 1, [&] { ended_by_then.push_back(running->ended_steps.size()); });
+  FakeCluster cluster(Sync(1, 1), 1, FakeNetwork(), &kill_points);
+  running = &cluster;
+  cluster.dense_squares = 8;
+  cluster.PutOrderedEpoch(0, {4});
+  cluster.End(TEST_STREAM, 0);
+  ASSERT_TRUE(cluster.StartAndRun());
+  EXPECT_EQ(ended_by_then, std::vector<size_t>{2});
+}
+
 }  // namespace
 }  // namespace satrap

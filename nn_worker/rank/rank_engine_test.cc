@@ -114,6 +114,11 @@ TEST(RankEngineSyncTest, AClippedStepEndsWithTheNormThatItsPushBrings) {
   // FakeTrainer checks that each rank ends a step before it joins the next.
   EXPECT_EQ(cluster.ended_steps, std::vector<double>(6, 16));
   EXPECT_EQ(cluster.norms, std::vector<double>(3, 4));
+  for (const RunResult& result : cluster.results) {
+    EXPECT_EQ(result.gradient_norms().steps(), 3u);
+    EXPECT_EQ(result.gradient_norms().sum(), 12);
+    EXPECT_EQ(result.gradient_norms().last(), 4);
+  }
 }
 
 TEST(RankEngineSyncTest, ALossScaleThatAClippedStepLeavesIsInTheNextCut) {

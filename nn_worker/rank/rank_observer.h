@@ -37,10 +37,11 @@ struct EvaluationEvent {
   uint64_t steps = 0;  // counted before it
   MetricValues values;
   bool best = false;
-  // With evaluation.reduce_on_plateau: of the learning rates from now on, and whether this
-  // validation has lowered it.
+  // With evaluation.reduce_on_plateau: of the learning rates from now on, whether this validation
+  // has lowered it, and how many have so far.
   absl::optional<double> learning_rate_factor;
   bool reduced = false;
+  uint32_t reductions = 0;
 };
 
 class RankObserver {

@@ -22,6 +22,9 @@ RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& enve
   options.evaluation = job.evaluation();
   options.has_valid = HasValidData(job.data());
   options.has_test = HasTestData(job.data()) || !options.train;
+  for (const TableConfig& table : job.tables()) {
+    if (table.frozen()) options.frozen_tables.push_back(table.id());
+  }
   options.position = position;
   options.checkpoint = job.checkpoint();
   return options;

@@ -4,6 +4,7 @@
 #define SATRAP_NN_WORKER_RANK_RANK_OPTIONS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "common/rpc/timeouts.h"
 #include "proto/hot.pb.h"
@@ -31,8 +32,9 @@ struct RankOptions {
   bool has_valid = false;  // the job has a validation set
   bool has_test = false;
 
-  RunPosition position;         // training goes on from here
-  CheckpointConfig checkpoint;  // when cuts are due
+  std::vector<uint32_t> frozen_tables;  // ids
+  RunPosition position;                 // training goes on from here
+  CheckpointConfig checkpoint;          // when cuts are due
 };
 
 // `position` is that of the cut that the generation begins from; empty: it begins from nothing.

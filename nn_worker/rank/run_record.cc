@@ -1,24 +1,13 @@
 #include "nn_worker/rank/run_record.h"
 
+#include "nn_worker/rank/gradient_norms.h"
+
 namespace satrap {
-namespace {
-
-// The values of the task that is judged now, which may be another than at the cut.
-absl::optional<MetricValues> BestValues(const EvaluationConfig& evaluation,
-                                        const RunPosition& position) {
-  if (!position.has_best()) return absl::nullopt;
-  const MetricValues& values = position.best().values();
-  for (const TaskMetricValues& task : values.tasks()) {
-    if (evaluation.task().empty() || evaluation.task() == task.name()) return task.values();
-  }
-  return values;
-}
-
-}  // namespace
 
 RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& position)
     : skipped_in_a_row_(position.skipped_steps_in_a_row()),
-      best_(evaluation, BestValues(evaluation, position),
+      best_(evaluation,
+            position.has_best() ? absl::make_optional(position.best().values()) : absl::nullopt,
             static_cast<int>(position.validations_without_best())),
       trained_us_(static_cast<int64_t>(position.train_seconds() * 1e6)) {
   if (position.has_validated_step()) validated_step_ = position.validated_step();
@@ -30,6 +19,9 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
   result_.set_samples(position.samples());
   result_.set_skipped_steps(position.skipped_steps());
   if (position.stopped_early()) result_.set_stopped_early(true);
+  if (position.has_gradient_norms()) {
+    *result_.mutable_gradient_norms() = position.gradient_norms();
+  }
   if (position.has_loss_scale()) loss_scale_ = position.loss_scale();
   if (evaluation.has_reduce_on_plateau()) plateau_.emplace(evaluation, position.plateau());
 }
@@ -41,6 +33,10 @@ void RunRecord::CountStep(uint64_t samples, bool finite,
   result_.set_samples(result_.samples() + samples);
   if (!finite) result_.set_skipped_steps(result_.skipped_steps() + 1);
   skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
+}
+
+void RunRecord::AddGradientNorm(double norm, float clip_factor) {
+  AddNorm(norm, clip_factor, result_.mutable_gradient_norms());
 }
 
 bool RunRecord::Validate(const MetricValues& values) {
@@ -72,6 +68,9 @@ void RunRecord::FillPosition(RunPosition* position) const {
   position->set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
   if (loss_scale_.has_value()) *position->mutable_loss_scale() = *loss_scale_;
   if (plateau_.has_value()) *position->mutable_plateau() = plateau_->state();
+  if (result_.has_gradient_norms()) {
+    *position->mutable_gradient_norms() = result_.gradient_norms();
+  }
 }
 
 RunResult RunRecord::Result() const {

@@ -35,11 +35,15 @@ class RunRecord {
   // In the place of what the last step was counted with.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
 
+  // The norm of all gradients of the last step, which were multiplied by `clip_factor`.
+  void AddGradientNorm(double norm, float clip_factor);
+
   // Judges a validation of the present step. Returns whether it is the best so far.
   bool Validate(const MetricValues& values);
   // With evaluation.reduce_on_plateau: of the learning rates from the next step on. Absent: the job
   // has no such rule.
   absl::optional<double> plateau_factor() const;
+  uint32_t reductions() const { return plateau_.has_value() ? plateau_->reductions() : 0; }
   bool is_validated() const { return validated_step_ == step(); }
   bool out_of_patience() const { return best_.out_of_patience(); }
   // The cut that holds the best validation. REQUIRES: there was a best one

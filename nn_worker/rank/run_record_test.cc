@@ -31,6 +31,11 @@ RunPosition FullPosition() {
   position.mutable_plateau()->set_factor(.25);
   position.mutable_plateau()->set_best(.7);
   position.mutable_plateau()->set_validations_without_best(1);
+  position.mutable_plateau()->set_reductions(2);
+  position.mutable_gradient_norms()->set_steps(25);
+  position.mutable_gradient_norms()->set_clipped_steps(4);
+  position.mutable_gradient_norms()->set_sum(50);
+  position.mutable_gradient_norms()->set_last(3);
   return position;
 }
 
@@ -55,6 +60,19 @@ TEST(RunRecordTest, RatesFallOnAPlateauAndAreNotLoweredWithoutTheRule) {
   EXPECT_EQ(record.plateau_factor(), .25);
   EXPECT_FALSE(record.Validate(Values(.69)));
   EXPECT_EQ(record.plateau_factor(), .125);
+  EXPECT_EQ(record.reductions(), 3u);
+}
+
+TEST(RunRecordTest, GradientNormsAreThoseOfAllGenerations) {
+  RunRecord record(EvaluationConfig(), FullPosition());
+  record.AddGradientNorm(7, 1);
+  record.AddGradientNorm(40, .25f);
+  const GradientNorms norms = record.Result().gradient_norms();
+  EXPECT_EQ(norms.ShortDebugString(), "steps: 27 clipped_steps: 5 sum: 97 last: 40");
+  RunPosition position;
+  record.FillPosition(&position);
+  EXPECT_EQ(position.gradient_norms().ShortDebugString(), norms.ShortDebugString());
+  EXPECT_FALSE(RunRecord(EvaluationConfig(), RunPosition()).Result().has_gradient_norms());
 }
 
 TEST(RunRecordTest, TheLastReductionComesBeforeTheStop) {
@@ -136,18 +154,6 @@ TEST(RunRecordTest, BestAndPatienceGoOnFromThePosition) {
   record.SetBestCut("cut_0002_000001");
   EXPECT_EQ(record.Result().model_dir(), "cut_0002_000001");
   EXPECT_EQ(record.Result().valid().auc(), .71);
-}
-
-TEST(RunRecordTest, TheBestIsThatOfTheTaskThatIsJudgedNow) {
-  RunPosition position = FullPosition();
-  MetricValues* best = position.mutable_best()->mutable_values();
-  for (const char* name : {"ctr", "cvr"}) best->add_tasks()->set_name(name);
-  *best->mutable_tasks(0)->mutable_values() = Values(.7);
-  *best->mutable_tasks(1)->mutable_values() = Values(.6);
-  EvaluationConfig evaluation;
-  EXPECT_FALSE(RunRecord(evaluation, position).Validate(Values(.65)));
-  evaluation.set_task("cvr");
-  EXPECT_TRUE(RunRecord(evaluation, position).Validate(Values(.65)));
 }
 
 TEST(RunRecordTest, WithoutAValidationTheModelIsThatOfTheLastStep) {

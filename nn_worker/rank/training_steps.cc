@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/count_text.h"
 #include "nn_worker/rank/ordered_schedule.h"
 
 namespace satrap {
@@ -223,7 +224,7 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
   const uint64_t limit = options_.max_skipped_steps_in_a_row;
   if (limit == 0 || skipped < limit) return;
   peers_.failure->Fail(absl::FailedPreconditionError(absl::StrCat(
-      "training diverged: the gradients of ", skipped, " steps in a row, up to step ",
+      "training diverged: the gradients of ", Counted(skipped, "step"), " in a row, up to step ",
       peers_.record->step(), " of epoch ", epoch_ + 1,
       ", were infinite or NaN, so none of these steps changed the model. Lower the learning rates, "
       "scale numeric columns with very large values, or raise max_skipped_steps_in_a_row (0: no "
@@ -269,11 +270,14 @@ void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
     return peers_.failure->Fail(
         absl::InternalError("PushGradients: the answer lacks the squares of the step's gradients"));
   }
+  if (peers_.kill_points != nullptr) peers_.kill_points->Reach(KillPoint::RANK_BETWEEN_HALVES);
   peers_.trainer->EndStep(
       answer.squares(), peers_.failure->WhenGood<StepEnd>([this, squares = answer.squares(),
                                                            ended = std::move(ended)](StepEnd end) {
         peers_.record->SetLossScale(end.loss_scale);
-        peers_.observer->OnGradientNorm(std::sqrt(squares), end.clip_factor);
+        const double norm = std::sqrt(squares);
+        peers_.record->AddGradientNorm(norm, end.clip_factor);
+        peers_.observer->OnGradientNorm(norm, end.clip_factor);
         ended();
       }));
 }

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "absl/types/optional.h"
+#include "common/role/kill_points.h"
 #include "common/thread/executor.h"
 #include "nn_worker/rank/embedding_worker_client.h"
 #include "nn_worker/rank/failure_latch.h"
@@ -37,8 +38,9 @@ class TrainingSteps {
     StepTrainer* trainer = nullptr;
     RankObserver* observer = nullptr;
     FailureLatch* failure = nullptr;
-    RunRecord* record = nullptr;  // counts the steps
-    RankCuts* cuts = nullptr;     // is told what was released and decided
+    RunRecord* record = nullptr;        // counts the steps
+    RankCuts* cuts = nullptr;           // is told what was released and decided
+    KillPoints* kill_points = nullptr;  // may be null
   };
   // Why all ranks have become idle, besides for a cut (RankCuts::due).
   struct Idle {

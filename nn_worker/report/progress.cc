@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nn_worker/metrics/metric_names.h"
+#include "nn_worker/rank/gradient_norms.h"
 #include "nn_worker/report/json_number.h"
 
 namespace satrap {
@@ -42,6 +43,13 @@ Progress::Progress(const Executor* clock, std::function<double()> window_auc,
   progress_.set_epoch(position.epoch());
   progress_.set_step(position.step());
   progress_.set_samples(position.samples());
+  if (position.has_gradient_norms()) {
+    *progress_.mutable_gradient_norms() = position.gradient_norms();
+  }
+  if (position.has_plateau()) {
+    progress_.set_learning_rate_factor(position.plateau().factor());
+    progress_.set_reductions(position.plateau().reductions());
+  }
   progress_.set_phase("starting");
   progress_.set_seconds_left(-1);
 }
@@ -81,6 +89,12 @@ void Progress::OnStep(const StepEvent& event) {
   write_line_(line);
 }
 
+void Progress::OnGradientNorm(double norm, float clip_factor) {
+  MutexLock lock(&mutex_);
+  AddNorm(norm, clip_factor, progress_.mutable_gradient_norms());
+  AddNorm(norm, clip_factor, &window_.norms);
+}
+
 std::string Progress::EndWindow(int64_t now_us) {
   const double seconds = static_cast<double>(now_us - window_.begin_us) * 1e-6;
   progress_.set_samples_per_second(static_cast<double>(window_.samples) / seconds);
@@ -96,7 +110,13 @@ std::string Progress::EndWindow(int64_t now_us) {
       ",\"samples_per_second\":", JsonNumber(p.samples_per_second()),
       ",\"loss\":", JsonNumber(p.window_loss()), ",\"auc\":", JsonNumber(p.window_auc()));
   absl::StrAppend(&line, ",\"staleness_max\":", p.staleness_max(),
-                  ",\"staleness_mean\":", JsonNumber(p.staleness_mean()), "}");
+                  ",\"staleness_mean\":", JsonNumber(p.staleness_mean()));
+  if (const GradientNorms& norms = window_.norms; norms.steps() > 0) {
+    absl::StrAppend(
+        &line, ",\"gradient_norm\":", JsonNumber(norms.sum() / static_cast<double>(norms.steps())),
+        ",\"clipped_steps\":", norms.clipped_steps());
+  }
+  line += "}";
   last_window_us_ = now_us - window_.begin_us;
   window_ = Window();
   window_.begin_us = now_us;
@@ -108,6 +128,10 @@ void Progress::OnEvaluation(const EvaluationEvent& event) {
   if (valid) {
     MutexLock lock(&mutex_);
     *progress_.mutable_last_valid() = event.values;
+    if (event.learning_rate_factor.has_value()) {
+      progress_.set_learning_rate_factor(*event.learning_rate_factor);
+      progress_.set_reductions(event.reductions);
+    }
   }
   std::string line = absl::StrCat("{\"event\":\"", valid ? "valid" : "test",
                                   "\",\"generation\":", generation_, ",\"epoch\":", event.epoch,

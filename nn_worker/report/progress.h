@@ -38,6 +38,7 @@ class Progress final : public RankObserver {
 
   void OnPhase(absl::string_view phase) override;
   void OnStep(const StepEvent& event) override;
+  void OnGradientNorm(double norm, float clip_factor) override;
   void OnEvaluation(const EvaluationEvent& event) override;
   void OnCutBegun() override;
   void OnCutEnded(const CutOutcome& outcome) override;
@@ -69,6 +70,7 @@ class Progress final : public RankObserver {
     uint64_t parts = 0;
     uint64_t staleness_sum = 0;
     int staleness_max = 0;
+    GradientNorms norms;
   };
 
   // Closes the window, begins the next one, and returns the line of the closed one.

@@ -63,6 +63,26 @@ TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
   EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .3);
 }
 
+// The norm of the step that ends a window comes after it, and so into the next.
+TEST_F(ProgressTest, ALineHasTheMeanNormOfItsWindowAndProgressThatOfTheRun) {
+  progress_.OnPhase("training");
+  EXPECT_FALSE(progress_.Snapshot().has_gradient_norms());
+  clock_.AdvanceBy(1'000'000);
+  Step(100, 30, 0);
+  progress_.OnGradientNorm(5, 1);
+  Step(100, 30, 0);
+  progress_.OnGradientNorm(20, .5f);
+  clock_.AdvanceBy(1'000'000);
+  Step(100, 30, 0);
+  progress_.OnGradientNorm(11, 1);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_EQ(lines_[0].find("gradient_norm"), std::string::npos);
+  EXPECT_NE(lines_[1].find(",\"gradient_norm\":12.5,\"clipped_steps\":1}"), std::string::npos)
+      << lines_[1];
+  EXPECT_EQ(progress_.Snapshot().gradient_norms().ShortDebugString(),
+            "steps: 3 clipped_steps: 1 sum: 36 last: 11");
+}
+
 TEST_F(ProgressTest, AnEvaluationBeginsANewWindow) {
   progress_.OnPhase("training");
   Step(1000, 1, 0);
@@ -117,7 +137,10 @@ TEST_F(ProgressTest, AReductionIsInTheLineAndIsToldOf) {
   progress_.OnEvaluation(event);
   event.learning_rate_factor = .5;
   event.reduced = true;
+  event.reductions = 1;
   progress_.OnEvaluation(event);
+  EXPECT_EQ(progress_.Snapshot().learning_rate_factor(), .5);
+  EXPECT_EQ(progress_.Snapshot().reductions(), 1u);
   EXPECT_EQ(lines_[1],
             "{\"event\":\"valid\",\"generation\":1,\"epoch\":0,\"step\":0,\"samples\":0,"
             "\"best\":false,\"learning_rate_factor\":0.5}");
@@ -151,11 +174,17 @@ TEST_F(ProgressTest, CountsGoOnFromTheCutAndLinesNameTheGeneration) {
   position.set_epoch(2);
   position.set_step(70);
   position.set_samples(7000);
+  position.mutable_plateau()->set_factor(.25);
+  position.mutable_plateau()->set_reductions(2);
+  position.mutable_gradient_norms()->set_steps(70);
   Progress later(
       &clock_, [] { return .5; }, [this](const std::string& line) { lines_.push_back(line); }, 3,
       position);
   EXPECT_EQ(later.Snapshot().epoch(), 2u);
   EXPECT_EQ(later.Snapshot().step(), 70u);
+  EXPECT_EQ(later.Snapshot().learning_rate_factor(), .25);
+  EXPECT_EQ(later.Snapshot().reductions(), 2u);
+  EXPECT_EQ(later.Snapshot().gradient_norms().steps(), 70u);
   later.OnPhase("training");
   StepEvent event;
   event.steps = 71;

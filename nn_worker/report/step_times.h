@@ -34,6 +34,9 @@ class StepTimes final : public RankObserver {
 
   void OnPhase(absl::string_view phase) override;
   void OnStep(const StepEvent& event) override;
+  void OnGradientNorm(double norm, float clip_factor) override {
+    next_->OnGradientNorm(norm, clip_factor);
+  }
   void OnEvaluation(const EvaluationEvent& event) override { next_->OnEvaluation(event); }
   void OnCutBegun() override { next_->OnCutBegun(); }
   void OnCutPause(double seconds) override;

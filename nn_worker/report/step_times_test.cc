@@ -13,6 +13,7 @@ class CountingObserver final : public RankObserver {
  public:
   void OnPhase(absl::string_view) override { ++events; }
   void OnStep(const StepEvent&) override { ++events; }
+  void OnGradientNorm(double, float) override { ++events; }
   void OnEvaluation(const EvaluationEvent&) override { ++events; }
   void OnCutBegun() override { ++events; }
   void OnCutPause(double) override { ++events; }
@@ -94,12 +95,13 @@ TEST_F(StepTimesTest, OtherPhasesAreNeitherPausesNorSteps) {
 
 TEST_F(StepTimesTest, EveryEventIsHandedOn) {
   StepAfter(1);
+  times_.OnGradientNorm(1, 1);
   times_.OnPhase("validating");
   times_.OnEvaluation(EvaluationEvent());
   times_.OnCutBegun();
   times_.OnCutPause(1);
   times_.OnCutEnded(CutOutcome());
-  EXPECT_EQ(next_.events, 6);
+  EXPECT_EQ(next_.events, 7);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,53 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
                                            "COORDINATOR_BEFORE_LINK", "COORDINATOR_AFTER_LINK",
                                            "LOADER_AFTER_PUT", "WORKER_BEFORE_UPDATE",
                                            "WORKER_AFTER_UPDATE"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Between the halves of a step that is clipped as a whole, some processes have made it and others have
+// not. A sync run that goes on from its newest cut makes it again, from the same rows.
+class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
+ protected:
+  // Of a run whose kill points are `more`.
+  struct End {
+    std::string digest;
+    double steps, clipped_steps, mean_norm;
+  };
+  End RunToEnd(const std::string& more, int generations) {
+    ExpectFinished(WaitFor(StartRun(WriteCountingJob(kRecords, more),
+                                    {"--set", "mode=SYNC", "--set", "reproducible=true", "--set",
+                                     "gradient_clip_norm=0.05"}),
+                           kSecondsToEnd),
+                   kRecords);
+    EXPECT_EQ(Generations(), generations) << "the point was not reached";
+    const std::string report = ReadFile(RunDir() + "/report.json");
+    const End end = {ModelDigest(), JsonNumber(report, "gradient_norm.steps"),
+                     JsonNumber(report, "gradient_norm.clipped_steps"),
+                     JsonNumber(report, "gradient_norm.mean")};
+    std::filesystem::rename(RunDir(), Path(generations == 1 ? "undisturbed" : "killed"));
+    return end;
+  }
+  const End& Undisturbed() {
+    static End end;
+    if (end.digest.empty()) end = RunToEnd("", 1);
+    return end;
+  }
+};
+
+TEST_P(ClippedStepTest, ADeathBetweenItsHalvesLeavesTheModelOfAnUndisturbedRun) {
+  const End undisturbed = Undisturbed();
+  EXPECT_EQ(undisturbed.digest.size(), 16u);
+  EXPECT_GT(undisturbed.clipped_steps, 0);
+  const End killed =
+      RunToEnd(absl::StrCat("kill_points { point: ", GetParam(), " replica: 1 visit: 40 }"), 2);
+  EXPECT_EQ(killed.digest, undisturbed.digest);
+  EXPECT_EQ(killed.steps, undisturbed.steps);
+  EXPECT_EQ(killed.clipped_steps, undisturbed.clipped_steps);
+  EXPECT_EQ(killed.mean_norm, undisturbed.mean_norm);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachPoint, ClippedStepTest,
+                         ::testing::Values("PS_BETWEEN_HALVES", "WORKER_BETWEEN_HALVES",
+                                           "RANK_BETWEEN_HALVES"),
                          [](const auto& info) { return std::string(info.param); });
 
 class TestPassTest : public FaultFixture {};

@@ -248,7 +248,14 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_EQ(scores[2], scores[0]);
   EXPECT_EQ(lines[3], "nan");
   EXPECT_EQ(scores[4], scores[0]) << "the label plays no part";
-  EXPECT_THAT(end.err, HasSubstr("1 bad records have the line nan"));
+  const std::string first = WriteFile("z.csv", "0,b\nnonsense\n");
+  const CommandEnd both = Satrap(
+      {"predict", Path("run"), first, Path("score.csv"), "--run_dir", Path("predictions of two")});
+  EXPECT_EQ(both.out, absl::StrCat(lines[0], "\nnan\n", end.out)) << both.err;
+  const CommandEnd twice = Satrap({"predict", Path("run"), first, first});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_THAT(twice.err, HasSubstr("twice: name each file once"));
+  EXPECT_THAT(end.err, HasSubstr("1 bad record has the line nan"));
 }
 
 // A user likes the items of its own half, so the vectors of the two towers must rank those first.

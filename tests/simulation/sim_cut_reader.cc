@@ -78,6 +78,7 @@ absl::StatusOr<CutContent> ReadCutIn(const std::string& folder, const JobConfig&
   options.disk_executor = &reader->loop;
   options.file_system = file_system;
   options.first_step = content.position.step();
+  options.frozen_steps = content.position.frozen_steps();
   ASSIGN_OR_RETURN(reader->ps, PsEngine::Create(alone, options));
   absl::optional<absl::Status> loaded;
   reader->ps->Load(folder, [&loaded](absl::Status status) { loaded = std::move(status); });

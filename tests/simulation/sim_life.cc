@@ -127,6 +127,7 @@ void Life::MakePs(int i) {
   options.file_system = seat.disk.get();
   options.kill_points = seat.kill_points.get();
   options.first_step = seat.begin.position().step();
+  options.frozen_steps = seat.begin.position().frozen_steps();
   options.timeouts = SimTimeouts();
   auto engine = PsEngine::Create(planting_.JobOf(EMBEDDING_PS, job_), options);
   CHECK_OK(engine.status());

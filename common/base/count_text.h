@@ -1,0 +1,24 @@
+// Counts as messages and reports print them.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_BASE_COUNT_TEXT_H_
+#define SATRAP_COMMON_BASE_COUNT_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// "1,234,567"
+std::string CountText(uint64_t count);
+
+// A count with its noun: "1 sample", "0 samples", "1,234 samples". `many` is the plural of a noun that
+// does not form it with an s; empty: it does.
+std::string Counted(uint64_t count, absl::string_view one, absl::string_view many = "");
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_BASE_COUNT_TEXT_H_

@@ -1,0 +1,22 @@
+// Sums of the norms that steps with gradient_clip_norm have had.
+//
+// Thread-safe: a function of its arguments.
+
+#ifndef SATRAP_NN_WORKER_RANK_GRADIENT_NORMS_H_
+#define SATRAP_NN_WORKER_RANK_GRADIENT_NORMS_H_
+
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+// Adds a finite step, whose gradients of this norm were multiplied by `clip_factor`.
+inline void AddNorm(double norm, float clip_factor, GradientNorms* norms) {
+  norms->set_steps(norms->steps() + 1);
+  if (clip_factor < 1) norms->set_clipped_steps(norms->clipped_steps() + 1);
+  norms->set_sum(norms->sum() + norm);
+  norms->set_last(norm);
+}
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_GRADIENT_NORMS_H_
