@@ -248,10 +248,11 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_EQ(scores[2], scores[0]);
   EXPECT_EQ(lines[3], "nan");
   EXPECT_EQ(scores[4], scores[0]) << "the label plays no part";
-  const std::string first = WriteFile("z.csv", "0,b\nnonsense\n");
+  // Behind the other one in the order of names, and the first in the order of the command.
+  const std::string first = WriteFile("z.csv", "1,a\n0,b\n");
   const CommandEnd both = Satrap(
       {"predict", Path("run"), first, Path("score.csv"), "--run_dir", Path("predictions of two")});
-  EXPECT_EQ(both.out, absl::StrCat(lines[0], "\nnan\n", end.out)) << both.err;
+  EXPECT_EQ(both.out, absl::StrCat(lines[1], "\n", lines[0], "\n", end.out)) << both.err;
   const CommandEnd twice = Satrap({"predict", Path("run"), first, first});
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_THAT(twice.err, HasSubstr("twice: name each file once"));
