@@ -28,6 +28,8 @@ class KernelProducts final : public Products {
   int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const override {
     return ProductPartials(in, out, n) * static_cast<int64_t>(sizeof(float));
   }
+  absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec&) override { return nullptr; }
+  int64_t PlanWorkspaceBytes() const override { return 0; }
 };
 
 }  // namespace
