@@ -172,6 +172,20 @@ TEST(GlobalSemanticsTest, AFrozenTableCreatesRowsAndKeepsThem) {
 }
 
 // The released code of CowClip counts a row without samples as one sample: L2 is clipped, too.
+TEST(GlobalSemanticsTest, AnUntouchedRowKeepsItsBound) {
+  TableConfig config = ConfigOf({"sgd", "sgd {}"});
+  SegmentConfig* segment = config.mutable_segments(0);
+  segment->mutable_optimizer()->set_learning_rate(1);
+  segment->mutable_initializer()->mutable_constant()->set_value(1);
+  segment->set_l2(4);
+  segment->set_l2_mode(SegmentConfig::DENSE);
+  segment->set_weight_bound(2);
+  auto table = NewTable(config);
+  table->CreateRows({7});
+  Sweep(table.get(), StepContext());
+  for (const float value : ValuesOf(*table, {7})) EXPECT_FLOAT_EQ(value, -2) << "1 - 4, bounded";
+}
+
 TEST(GlobalSemanticsTest, CowClipOfAnUntouchedRowCountsOneSample) {
   TableConfig config = ConfigOf({"sgd", "sgd {}"});
   SegmentConfig* segment = config.mutable_segments(0);
