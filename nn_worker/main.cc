@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -14,28 +16,31 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
-#include "common/config/batch_scaling.h"
+#include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
 #include "common/thread/thread_pool_executor.h"
-#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/backend_factory.h"
 #include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/card_flag.h"
 #include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/gloo_collective.h"
 #include "nn_worker/collective/local_collective.h"
-#include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/graph/precision.h"
 #include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/rank_engine.h"
 #include "nn_worker/rank/rank_options.h"
+#include "nn_worker/report/device_metrics.h"
 #include "nn_worker/report/metrics_file.h"
 #include "nn_worker/report/progress.h"
 #include "nn_worker/report/rank_metrics.h"
 #include "nn_worker/report/score_report.h"
 #include "nn_worker/report/step_times.h"
+#include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/largest_part.h"
 #include "nn_worker/trainer/network_trainer.h"
 #include "nn_worker/trainer/part_layout.h"
 #include "nn_worker/trainer/predictions.h"
@@ -137,35 +142,29 @@ CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
   return options;
 }
 
-std::unique_ptr<Backend> MakeBackend(RoleRuntime& runtime, ForkJoinPool* pool) {
-  const NnWorkerConfig::Precision precision = runtime.job().nn_worker().precision();
-  if (DTypeOf(precision) == DType::kF32) return NewCpuBackend(pool);
-  const HalfProducts products = FastestHalfProducts();
-  if (precision == NnWorkerConfig::BF16 && products == HalfProducts::kBf16) {
+// How values of 16 bits are multiplied, which decides whether they are faster.
+void TellOfProducts(const RoleRuntime& runtime) {
+  const NnWorkerConfig& config = runtime.job().nn_worker();
+  if (config.device() != NnWorkerConfig::CPU || DTypeOf(config.precision()) == DType::kF32) return;
+  if (config.precision() == NnWorkerConfig::BF16 && FastestHalfProducts() == HalfProducts::kBf16) {
     runtime.logger().Info("multiplies BF16 values with AMX");
   } else {
     runtime.logger().Info(
         "rounds values to 16 bits and multiplies them in f32, which is slower than precision F32",
-        {{"precision", NnWorkerConfig::Precision_Name(precision)}});
+        {{"precision", NnWorkerConfig::Precision_Name(config.precision())}});
   }
-  return NewCpuHalfBackend(pool, products);
 }
 
-NetworkOptions MakeNetworkOptions(const RoleRuntime& runtime, const PartLayout& layout,
-                                  Backend* backend, Collective* collective) {
+// The scratch memory that the backend of a device needs; 0 on the CPU.
+absl::StatusOr<int64_t> PlannedScratch(const RoleRuntime& runtime) {
   const JobConfig& job = runtime.job();
-  NetworkOptions options;
-  options.model = job.model();
-  options.inputs = layout.inputs;
-  options.outputs.assign(job.predict_outputs().begin(), job.predict_outputs().end());
-  options.optimizer = EffectiveDenseOptimizer(job);
-  options.seed = job.seed();
-  options.max_samples = MaxSamplesOfPart(job);
-  options.dtype = DTypeOf(job.nn_worker().precision());
-  options.gradient_scale = GradientScaleOf(job, runtime.position());
-  options.backend = backend;
-  options.collective = collective;
-  return options;
+  if (job.nn_worker().device() == NnWorkerConfig::CPU) return 0;
+  ASSIGN_OR_RETURN(const DevicePlan plan, PlanDevice(job));
+  RETURN_IF_ERROR(CheckDevicePlan(plan, job.nn_worker()));
+  runtime.logger().Info("trains on a device",
+                        {{"device", NnWorkerConfig::Device_Name(job.nn_worker().device())},
+                         {"memory", DevicePlanText(plan)}});
+  return plan.scratch;
 }
 
 // Before the first step of a run that starts from a model, or scores with it.
@@ -219,15 +218,24 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   });
 }
 
-absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective) {
+// Exports the metrics of a device; returns what takes its steps. Null on the CPU.
+std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<DeviceMeter> meter) {
+  if (meter == nullptr) return nullptr;
+  const auto metrics = std::make_shared<DeviceMetrics>(runtime.metrics(), std::move(meter));
+  RefreshEachSecond(runtime.executor(), [metrics] { metrics->Refresh(); });
+  return [metrics](double seconds) { metrics->ObserveStep(seconds); };
+}
+
+absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective,
+                     ForkJoinPool* pool, const JobBackend& made) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
-  ForkJoinPool pool(job.nn_worker().compute_threads());
-  const std::unique_ptr<Backend> backend = MakeBackend(runtime, &pool);
 
   const PartLayout layout = MakePartLayout(job);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network,
-                   Network::Create(MakeNetworkOptions(runtime, layout, backend.get(), collective)));
+  NetworkOptions network_options = NetworkOptionsOf(job, layout, runtime.position());
+  network_options.backend = made.backend.get();
+  network_options.collective = collective;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network, Network::Create(network_options));
 
   SerialExecutor cut_executor(runtime.executor());
   ThreadPoolExecutor disk_executor(1);
@@ -260,13 +268,17 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
   trainer_options.network = network.get();
   trainer_options.collective = collective;
-  trainer_options.pool = &pool;
+  trainer_options.pool = pool;
   trainer_options.cuts = leads ? cuts.get() : nullptr;
   trainer_options.run_dir = job.run_dir();
   trainer_options.scores = &scores;
   trainer_options.predictions = predictions.get();
   trainer_options.writes_outputs = job.predict_outputs_size() > 0;
+  trainer_options.on_device_step = StepSinkOf(runtime, made.meter);
   NetworkTrainer trainer(trainer_options);
+  if (made.meter != nullptr) {
+    RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
+  }
   // A run begins from another model once; later generations begin from its own cuts.
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
@@ -298,7 +310,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   std::promise<RunResult> finished;
   RankEngine engine(
       MakeRankOptions(job, runtime.index(), runtime.envelope(), runtime.position()), &executor,
-      ChannelsTo(EMBEDDING_WORKER, runtime, backend->PinnedBuffers()), &trainer, &metrics,
+      ChannelsTo(EMBEDDING_WORKER, runtime, made.backend->PinnedBuffers()), &trainer, &metrics,
       runtime.failure_sink(), [&finished](const RunResult& result) { finished.set_value(result); },
       runtime.kill_points());
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
@@ -316,18 +328,24 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   return absl::OkStatus();
 }
 
-absl::Status RunNnWorker(RoleRuntime& runtime) {
+absl::Status RunNnWorker(RoleRuntime& runtime, int card) {
   // Before this rank is ready: nobody trains a step in a generation that cannot begin. The others get
   // the network from rank 0, because they may not see its disk, and that takes all of them.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));
   }
+  // A card that cannot be used is found before that, too, and a plan above the job's limit.
+  const NnWorkerConfig& config = runtime.job().nn_worker();
+  ForkJoinPool pool(config.compute_threads());
+  ASSIGN_OR_RETURN(const int64_t scratch_bytes, PlannedScratch(runtime));
+  ASSIGN_OR_RETURN(const JobBackend made, NewJobBackend(config, card, scratch_bytes, &pool));
+  TellOfProducts(runtime);
   RETURN_IF_ERROR(runtime.Join());
   ASSIGN_OR_RETURN(const std::unique_ptr<Collective> collective, MakeCollective(runtime));
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
   // would report a broken connection before this one reports the cause.
-  runtime.ExitUnlessOk(RunRank(runtime, start, collective.get()));
+  runtime.ExitUnlessOk(RunRank(runtime, start, collective.get(), &pool, made));
   return absl::OkStatus();
 }
 
@@ -335,5 +353,15 @@ absl::Status RunNnWorker(RoleRuntime& runtime) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  return satrap::RunRole(satrap::NN_WORKER, argc, argv, satrap::RunNnWorker);
+  std::vector<std::string> args(argv + 1, argv + argc);
+  const absl::StatusOr<int> card = satrap::TakeCardFlag(&args);
+  if (!card.ok()) {
+    fprintf(stderr, "error: nn_worker: %s\n", std::string(card.status().message()).c_str());
+    return 1;
+  }
+  std::vector<char*> others = {argv[0]};
+  for (std::string& arg : args) others.push_back(arg.data());
+  return satrap::RunRole(
+      satrap::NN_WORKER, static_cast<int>(others.size()), others.data(),
+      [card = *card](satrap::RoleRuntime& runtime) { return satrap::RunNnWorker(runtime, card); });
 }

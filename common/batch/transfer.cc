@@ -10,7 +10,6 @@ namespace satrap {
 
 namespace {
 
-constexpr double kExpectedIds = 3;      // of one sample
 constexpr double kExpectedUnique = .5;  // unique rows an id
 
 // The declared column that the feature reads, or null.

@@ -137,8 +137,9 @@ constexpr absl::string_view kKafkaWait = "max_wait_ms";
 // Of these, the ones that a reproducible run must keep, because they change the order of summation or
 // the rounding of what is summed. The number of the other processes does not: whoever sums sorts.
 constexpr absl::string_view kChangesBits[] = {
-    "nn_worker.replicas",   "nn_worker.compute_threads",   "nn_worker.precision",
-    "nn_worker.loss_scale", "embedding_worker.wire_dtype", "embedding_ps.wire_dtype",
+    "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
+    "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
+    "embedding_ps.wire_dtype",
 };
 constexpr absl::string_view kBits =
     "the run is reproducible, and its model would get other bits than without the change";

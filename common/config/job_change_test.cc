@@ -145,6 +145,7 @@ TEST(JobChange, AReproducibleRunKeepsWhatItsBitsDependOn) {
            {"nn_worker.replicas=3", "nn_worker.replicas: cannot change from 1 to 3: the run is"},
            {"nn_worker.compute_threads=2", "nn_worker.compute_threads: cannot change from 1 to 2"},
            {"nn_worker.precision=BF16", "nn_worker.precision: cannot change from F32 to BF16"},
+           {"nn_worker.device=HOST", "nn_worker.device: cannot change from CPU to HOST"},
            {"embedding_ps.wire_dtype=F16", "embedding_ps.wire_dtype: cannot change from F32 to F1"},
            {"embedding_worker.wire_dtype=BF16", "embedding_worker.wire_dtype: cannot change"}}) {
     EXPECT_THAT(RefusalOf({set}, job), AllOf(HasSubstr(field), HasSubstr("reproducible"))) << set;

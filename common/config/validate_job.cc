@@ -31,26 +31,38 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   problems->Range("nn_worker.idle_step_ms", job.nn_worker().idle_step_ms(), 1, 4000);
 }
 
-void ValidateDevice(const NnWorkerConfig& nn_worker, Problems* problems) {
-  if (nn_worker.device() != NnWorkerConfig::CPU) {
-    problems->Add("nn_worker.device",
-                  absl::StrCat("must be CPU, got ", NnWorkerConfig::Device_Name(nn_worker.device()),
-                               ": no NN worker trains on a device yet (docs/gpu.md)"));
-  }
-  if (nn_worker.device_memory_bytes() != 0) {
+// The precisions that a device computes in.
+bool HasPrecision(NnWorkerConfig::Device device, NnWorkerConfig::Precision precision) {
+  return precision != NnWorkerConfig::TF32 || device == NnWorkerConfig::CUDA;
+}
+
+void ValidateDevice(const JobConfig& job, Problems* problems) {
+  const NnWorkerConfig& nn_worker = job.nn_worker();
+  const bool on_cpu = nn_worker.device() == NnWorkerConfig::CPU;
+  const std::string device = NnWorkerConfig::Device_Name(nn_worker.device());
+  if (on_cpu && nn_worker.device_memory_bytes() != 0) {
     problems->Add("nn_worker.device_memory_bytes",
-                  absl::StrCat("must be 0, got ", nn_worker.device_memory_bytes(),
-                               ": no NN worker trains on a device yet (docs/gpu.md)"));
+                  "is for nn_worker.device CUDA and HOST only, got CPU");
+  }
+  problems->Range<int64_t>("nn_worker.device_memory_bytes", nn_worker.device_memory_bytes(), 0,
+                           int64_t{1} << 50);
+  if (!HasPrecision(nn_worker.device(), nn_worker.precision())) {
+    problems->Add("nn_worker.precision",
+                  absl::StrCat("must be F32, BF16 or F16 with nn_worker.device ", device, ", got ",
+                               NnWorkerConfig::Precision_Name(nn_worker.precision()),
+                               ", in which only a card multiplies"));
+  }
+  // The gradients of drawn candidates are added to those of the samples' own rows, and the kernel
+  // that does so takes features of equally many samples.
+  if (!on_cpu && job.model().candidates().count() > 0) {
+    problems->Add("nn_worker.device",
+                  absl::StrCat("must be CPU with model.candidates.count above 0, got ", device));
   }
 }
 
 void ValidatePrecision(const JobConfig& job, Problems* problems) {
   const NnWorkerConfig& nn_worker = job.nn_worker();
   const std::string precision = NnWorkerConfig::Precision_Name(nn_worker.precision());
-  if (nn_worker.precision() == NnWorkerConfig::TF32) {
-    problems->Add("nn_worker.precision",
-                  "must be F32, BF16 or F16 on a CPU, got TF32, which is a format of GPUs");
-  }
   if (nn_worker.precision() != NnWorkerConfig::F16) {
     if (nn_worker.has_loss_scale()) {
       problems->Add("nn_worker.loss_scale",
@@ -220,7 +232,7 @@ absl::Status ValidateJob(const JobConfig& job) {
   ValidateWarmStart(job, &problems);
   ValidateRecovery(job, &problems);
   ValidateRoles(job, &problems);
-  ValidateDevice(job.nn_worker(), &problems);
+  ValidateDevice(job, &problems);
   ValidatePrecision(job, &problems);
   ValidateData(job, &problems);
   ValidateTables(job, &problems);

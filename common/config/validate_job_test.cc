@@ -1,9 +1,15 @@
 #include "common/config/validate_job.h"
 
+#include <string>
+
 #include "common/config/validation_check.h"
+#include "gmock/gmock.h"
 
 namespace satrap {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ValidateJob, ReportsAllProblemsInTheOrderOfItsSections) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"epochs=0", "nn_worker.threads=0", "data.split_rows=0",
@@ -33,20 +39,39 @@ TEST(ValidateJob, BoundsTheRolesSections) {
   ExpectRange(job, "nn_worker.idle_step_ms", 1, 4000);
 }
 
-TEST(ValidateJob, TakesThePrecisionsThatACpuHas) {
-  for (const char* precision : {"F32", "BF16", "F16"}) {
-    EXPECT_EQ(ProblemsOf(SmallJob(), {absl::StrCat("nn_worker.precision=", precision)}), "");
+TEST(ValidateJob, TakesThePrecisionsThatTheDeviceHas) {
+  for (const char* device : {"CPU", "HOST", "CUDA"}) {
+    const std::string on_device = absl::StrCat("nn_worker.device=", device);
+    for (const char* precision : {"F32", "BF16", "F16"}) {
+      EXPECT_EQ(
+          ProblemsOf(SmallJob(), {on_device, absl::StrCat("nn_worker.precision=", precision)}), "")
+          << device;
+    }
+    const std::string refusal =
+        absl::StrCat("nn_worker.precision: must be F32, BF16 or F16 with nn_worker.device ", device,
+                     ", got TF32, in which only a card multiplies");
+    EXPECT_EQ(ProblemsOf(SmallJob(), {on_device, "nn_worker.precision=TF32"}),
+              device == std::string("CUDA") ? "" : refusal);
   }
-  EXPECT_EQ(
-      ProblemsOf(SmallJob(), {"nn_worker.precision=TF32"}),
-      "nn_worker.precision: must be F32, BF16 or F16 on a CPU, got TF32, which is a format of "
-      "GPUs");
-  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.device=CUDA"}),
-            "nn_worker.device: must be CPU, got CUDA: no NN worker trains on a device yet "
-            "(docs/gpu.md)");
+}
+
+TEST(ValidateJob, OnlyADeviceHasALimitOfDeviceMemory) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.device_memory_bytes=1"}),
-            "nn_worker.device_memory_bytes: must be 0, got 1: no NN worker trains on a device yet "
-            "(docs/gpu.md)");
+            "nn_worker.device_memory_bytes: is for nn_worker.device CUDA and HOST only, got CPU");
+  JobConfig job = SmallJob();
+  for (const NnWorkerConfig::Device device : {NnWorkerConfig::CUDA, NnWorkerConfig::HOST}) {
+    job.mutable_nn_worker()->set_device(device);
+    ExpectRange(job, "nn_worker.device_memory_bytes", 0, int64_t{1} << 50);
+  }
+}
+
+TEST(ValidateJob, CandidatesAreDrawnForTheCpuAlone) {
+  JobConfig job = SmallJob();
+  job.mutable_model()->mutable_candidates()->set_count(8);
+  const std::string refusal = "nn_worker.device: must be CPU with model.candidates.count above 0";
+  EXPECT_THAT(ProblemsOf(job, {"nn_worker.device=HOST"}), HasSubstr(refusal + ", got HOST"));
+  EXPECT_THAT(ProblemsOf(job, {"nn_worker.device=CUDA"}), HasSubstr(refusal + ", got CUDA"));
+  EXPECT_THAT(ProblemsOf(job), Not(HasSubstr(refusal)));
 }
 
 TEST(ValidateJob, ALossScaleIsAPowerOfTwoAndForF16) {

@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "data_loader/source/split_list.h"
+#include "deploy/cli/device_need.h"
 #include "deploy/launcher/run_folder.h"
 #include "nn_worker/graph/graph_builder.h"
 #include "nn_worker/graph/graph_inputs.h"
@@ -90,6 +91,7 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
   }
   RETURN_IF_ERROR(CheckModel(job));
   RETURN_IF_ERROR(CheckData(job, path));
+  RETURN_IF_ERROR(DeviceNeedOf(job).status());
   return job;
 }
 

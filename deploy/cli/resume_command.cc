@@ -14,6 +14,7 @@
 #include "common/config/job_change.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/cut_files.h"
+#include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/launcher/run_folder.h"
@@ -49,6 +50,7 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
   JobConfig job = *changed;
   MakeDataRootAbsolute(&job);
   job.set_run_dir(folder->path());
+  RETURN_IF_ERROR(DeviceNeedOf(job).status());
   LaunchOptions options;
   options.next_job = true;
   options.cause = kCauseResume;

@@ -7,6 +7,7 @@
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
 #include "common/role/role_flags.h"
+#include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_connection.h"
 #include "deploy/launcher/run_folder.h"
@@ -90,6 +91,9 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
                             " has these values already: nothing changes, and it is not restarted");
     return end;
   }
+  // Fewer NN workers have larger parts. The ranks would find out when the old ones are gone.
+  const absl::Status need = DeviceNeedOf(job).status();
+  if (!need.ok()) return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), need);
   WishRequest request;
   request.set_kind(WishRequest::SCALE);
   *request.mutable_job() = job;

@@ -9,6 +9,7 @@
 #include "common/config/job_config.h"
 #include "common/config/job_file.h"
 #include "deploy/cli/commands.h"
+#include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
 
@@ -33,7 +34,10 @@ int ValidateCommand(const CommandLine& line) {
   const auto job = PrepareJob(*path, line.sets, line.install_dir);
   if (!job.ok()) return PrintError(job.status());
   printf("%s", ResolvedJobText(*job).c_str());
+  const auto need = DeviceNeedOf(*job);
+  if (!need.ok()) return PrintError(need.status());
   fprintf(stderr, "satrap: %s is valid\n", path->c_str());
+  if (!need->empty()) fprintf(stderr, "satrap: each NN worker needs %s\n", need->c_str());
   return 0;
 }
 

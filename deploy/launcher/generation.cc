@@ -23,6 +23,13 @@ namespace {
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
 
+// Below the folder of programs. The kernels of a card are another build of the same program.
+std::string ProgramOf(Role role, const JobConfig& job) {
+  const absl::string_view name = RoleName(role);
+  const bool cuda = role == NN_WORKER && job.nn_worker().device() == NnWorkerConfig::CUDA;
+  return absl::StrCat(role == COORDINATOR ? "deploy/" : "", name, "/", name, cuda ? "_cuda" : "");
+}
+
 // "embedding_ps_0", as in names of logs and sockets.
 std::string FileNameOf(Role role, int index) { return absl::StrCat(RoleName(role), "_", index); }
 
@@ -48,18 +55,23 @@ std::string Generation::coordinator_address() const {
   return folder_->SocketAddress(FileNameOf(COORDINATOR, 0));
 }
 
-absl::Status Generation::StartOne(Role role, int index, uint64_t number,
+absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, uint64_t number,
                                   const std::vector<std::string>& coordinator_flags) {
   const std::string file_name = FileNameOf(role, index);
-  std::vector<std::string> args = {absl::StrCat(bin_dir_, role == COORDINATOR ? "/deploy/" : "/",
-                                                RoleName(role), "/", RoleName(role))};
+  std::vector<std::string> args = {absl::StrCat(bin_dir_, "/", ProgramOf(role, job))};
   if (role == COORDINATOR) {
     args.insert(args.end(), coordinator_flags.begin(), coordinator_flags.end());
   } else {
     args.push_back(absl::StrCat("--role_index=", index));
     args.push_back(absl::StrCat("--coordinator=", coordinator_address()));
   }
-  if (role == NN_WORKER) args.push_back("--advertise=127.0.0.1");
+  if (role == NN_WORKER) {
+    args.push_back("--advertise=127.0.0.1");
+    // All ranks are on this machine.
+    if (job.nn_worker().device() == NnWorkerConfig::CUDA) {
+      args.push_back(absl::StrCat("--card=", index));
+    }
+  }
   if (role == EMBEDDING_WORKER || role == EMBEDDING_PS) {
     args.push_back(absl::StrCat("--listen=", folder_->SocketAddress(file_name)));
   }
@@ -74,9 +86,16 @@ absl::Status Generation::StartOne(Role role, int index, uint64_t number,
 absl::Status Generation::Start(const JobConfig& job, uint64_t number,
                                const std::vector<std::string>& coordinator_flags) {
   processes_.clear();
+  std::error_code error;
+  if (job.nn_worker().device() == NnWorkerConfig::CUDA &&
+      !std::filesystem::exists(absl::StrCat(bin_dir_, "/", ProgramOf(NN_WORKER, job)), error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot train on a GPU: ", bin_dir_, " has no ", ProgramOf(NN_WORKER, job),
+                     ", because it was built without CUDA; run ./setup cuda, and build it again"));
+  }
   for (const Role role : kStartOrder) {
     for (int index = 0; index < ReplicasOf(role, job); ++index) {
-      RETURN_IF_ERROR(StartOne(role, index, number, coordinator_flags));
+      RETURN_IF_ERROR(StartOne(job, role, index, number, coordinator_flags));
     }
   }
   return absl::OkStatus();

@@ -43,7 +43,8 @@ class Generation {
 
   // Writes into each log which generation begins, and starts all processes, the coordinator first,
   // with `coordinator_flags` alone. Errors as ProcessStarter; what was started before
-  // the error still runs. REQUIRES: no process of an earlier generation runs
+  // the error still runs. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the
+  // NN worker's program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
   // Notes the processes that have ended. ABORTED if the starter is gone.
@@ -64,7 +65,7 @@ class Generation {
   const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) const;
 
  private:
-  absl::Status StartOne(Role role, int index, uint64_t number,
+  absl::Status StartOne(const JobConfig& job, Role role, int index, uint64_t number,
                         const std::vector<std::string>& coordinator_flags);
 
   ProcessStarter* const starter_;

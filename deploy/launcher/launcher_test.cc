@@ -17,8 +17,10 @@ namespace satrap {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Clock = std::chrono::steady_clock;
 
@@ -172,6 +174,26 @@ TEST_F(LauncherTest, AMissingProgramLeavesNothingRunning) {
   const auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
   EXPECT_EQ(launcher.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(launcher.status().message(), HasSubstr("nn_worker/nn_worker"));
+}
+
+TEST_F(LauncherTest, ForCardsTheirProgramRunsWithOneForEachRank) {
+  job_.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  fs::rename(dir_ + "/bin/nn_worker/nn_worker", dir_ + "/bin/nn_worker/nn_worker_cuda");
+  Run([] { kill(getpid(), SIGTERM); });
+  EXPECT_THAT(ArgsOf("nn_worker0"), HasSubstr("--card=0"));
+  EXPECT_THAT(ArgsOf("nn_worker1"), HasSubstr("--card=1"));
+  EXPECT_THAT(ArgsOf("embedding_ps0"), Not(HasSubstr("--card")));
+}
+
+TEST_F(LauncherTest, WithoutTheProgramForCardsNothingIsStarted) {
+  job_.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  const auto launcher = Launcher::Start(job_, *folder_, dir_ + "/bin");
+  EXPECT_EQ(launcher.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(
+      launcher.status().message(),
+      AllOf(HasSubstr("cannot train on a GPU: "), HasSubstr("has no nn_worker/nn_worker_cuda"),
+            HasSubstr("run ./setup cuda, and build it again")));
+  EXPECT_FALSE(fs::exists(dir_ + "/coordinator0.args"));
 }
 
 }  // namespace

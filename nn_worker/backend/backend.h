@@ -22,8 +22,8 @@
 //
 // Threads: device_memory.h says what two may do at a time.
 //
-// Feature interactions are in interaction_operations.h, further losses in loss_operations.h, what
-// ends a step in step_operations.h.
+// Linear layers are in linear_operations.h, feature interactions in interaction_operations.h, further
+// losses in loss_operations.h, what ends a step in step_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_H_
@@ -33,8 +33,8 @@
 #include "absl/types/span.h"
 #include "nn_worker/backend/device_memory.h"
 #include "nn_worker/backend/interaction_operations.h"
+#include "nn_worker/backend/linear_operations.h"
 #include "nn_worker/backend/loss_operations.h"
-#include "nn_worker/backend/operation_args.h"
 #include "nn_worker/backend/row_exchange_args.h"
 #include "nn_worker/backend/step_operations.h"
 #include "nn_worker/backend/tensor.h"
@@ -42,6 +42,7 @@
 namespace satrap {
 
 class Backend : public DeviceMemory,
+                public LinearOperations,
                 public InteractionOperations,
                 public LossOperations,
                 public StepOperations {
@@ -52,11 +53,6 @@ class Backend : public DeviceMemory,
   virtual void Copy(Tensor x, Tensor y, bool add) = 0;
   // y = float(x), from F64.
   virtual void ToF32(Tensor x, Tensor y) = 0;
-
-  // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
-  // in may be 0: y = activation(bias).
-  virtual void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) = 0;
-  virtual void LinearGrad(const LinearGradArgs& args) = 0;
 
   // y[i, :] = x[i, :] + bias.        bias: (1, cols)
   virtual void AddBias(Tensor x, Tensor bias, Tensor y) = 0;

@@ -16,7 +16,9 @@ namespace satrap {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendConformance);
 
 BackendConformance::BackendConformance()
-    : backend_(GetParam()()), reference_(NewReferenceBackend()) {}
+    : made_(GetParam()()),
+      backend_(made_.ok() ? *std::move(made_) : nullptr),
+      reference_(NewReferenceBackend()) {}
 
 Tensor BackendConformance::Random(int64_t rows, int64_t cols, int salt, int64_t stride) {
   const Tensor x = New(rows, cols, stride);

@@ -5,7 +5,8 @@
 //                            testing::Values([] { return NewCpuBackend(2); }));
 //
 // Random values are compared with ReferenceBackend's results, small cases with numbers worked out
-// by hand. The host need not be able to reach the backend's memory.
+// by hand. The host need not be able to reach the backend's memory. If the factory has no backend, as
+// without a card, the tests are skipped with its message.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_CONFORMANCE_H_
@@ -14,12 +15,13 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/backend.h"
 
 namespace satrap {
 
-using BackendFactory = std::function<std::unique_ptr<Backend>()>;
+using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>()>;
 
 // The ids of a feature; without offsets, one id a sample.
 struct HostIds {
@@ -30,6 +32,9 @@ struct HostIds {
 class BackendConformance : public testing::TestWithParam<BackendFactory> {
  protected:
   BackendConformance();
+  void SetUp() override {
+    if (backend_ == nullptr) GTEST_SKIP() << made_.status().message();
+  }
   // Checks that nothing was written between the rows of what New has made.
   void TearDown() override;
 
@@ -61,6 +66,13 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   // Compares with a tensor of the reference backend.
   void ExpectNear(Tensor got, Tensor want, double tolerance);
 
+  // Of LinearConformance (backend_conformance_linear.cc): memory for a layer.
+  LinearSpec NewLinear(int64_t n, int64_t in, int64_t out, Activation activation);
+
+ private:
+  absl::StatusOr<std::unique_ptr<Backend>> made_;
+
+ protected:
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Backend> reference_;
 
@@ -68,8 +80,10 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   std::vector<Tensor> gaps_;
 };
 
-// The same for the operations of interaction_operations.h and of loss_operations.h. Apart, so that a
-// test of a slow backend can be divided.
+// The same for layers that are prepared (linear_operations.h), for the operations of
+// interaction_operations.h and of loss_operations.h. Apart, so that a test of a slow backend can be
+// divided.
+class LinearConformance : public BackendConformance {};
 class InteractionConformance : public BackendConformance {};
 class LossConformance : public BackendConformance {};
 

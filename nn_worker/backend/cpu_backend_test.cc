@@ -17,6 +17,9 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
                          testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
                                                          [] { return NewCpuBackend(3); }));
+INSTANTIATE_TEST_SUITE_P(Cpu, LinearConformance,
+                         testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
+                                                         [] { return NewCpuBackend(3); }));
 INSTANTIATE_TEST_SUITE_P(Cpu, InteractionConformance,
                          testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
                                                          [] { return NewCpuBackend(3); }));

@@ -16,12 +16,19 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(CpuHalf, BackendConformance,
                          testing::Values<BackendFactory>([] { return NewCpuHalfBackend(2); }));
+INSTANTIATE_TEST_SUITE_P(CpuHalf, LinearConformance,
+                         testing::Values<BackendFactory>([] { return NewCpuHalfBackend(2); }));
 INSTANTIATE_TEST_SUITE_P(CpuHalf, InteractionConformance,
                          testing::Values<BackendFactory>([] { return NewCpuHalfBackend(2); }));
 INSTANTIATE_TEST_SUITE_P(CpuHalf, LossConformance,
                          testing::Values<BackendFactory>([] { return NewCpuHalfBackend(2); }));
 INSTANTIATE_TEST_SUITE_P(
     CpuHalf, HalfConformance,
+    testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
+                                    [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
+
+INSTANTIATE_TEST_SUITE_P(
+    CpuHalf, HalfLinearConformance,
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
@@ -32,6 +39,7 @@ std::vector<BackendFactory> WithBf16Products() {
           [] { return NewCpuHalfBackend(3, HalfProducts::kBf16); }};
 }
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfConformance, testing::ValuesIn(WithBf16Products()));
+INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfLinearConformance, testing::ValuesIn(WithBf16Products()));
 
 TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows) {
   if (!CpuBf16Matrix::IsSupported()) GTEST_SKIP() << "this CPU has no products of BF16";

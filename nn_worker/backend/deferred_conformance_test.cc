@@ -13,6 +13,11 @@ INSTANTIATE_TEST_SUITE_P(
         [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },
         [] { return NewDeferredBackend(NewCpuBackend(2), HostAccess::kNone); }));
 INSTANTIATE_TEST_SUITE_P(
+    Deferred, LinearConformance,
+    testing::Values<BackendFactory>(
+        [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },
+        [] { return NewDeferredBackend(NewCpuBackend(2), HostAccess::kNone); }));
+INSTANTIATE_TEST_SUITE_P(
     Deferred, InteractionConformance,
     testing::Values<BackendFactory>(
         [] { return NewDeferredBackend(NewReferenceBackend(), HostAccess::kNone); },

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/backend/device_linear.h"
 #include "nn_worker/backend/device_losses.h"
 #include "nn_worker/backend/device_matrix.h"
 #include "nn_worker/backend/device_row_exchange.h"
@@ -64,7 +65,7 @@ class DeviceBackend final : public DeviceLossBackend {
  public:
   DeviceBackend(std::unique_ptr<DeviceTransfers> transfers, std::unique_ptr<Products> products)
       : DeviceLossBackend(transfers.get()),
-        products_(std::move(products)),
+        linear_(std::move(products), transfers.get()),
         transfers_(std::move(transfers)) {}
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override { return transfers_->Allocate(bytes); }
@@ -86,11 +87,13 @@ class DeviceBackend final : public DeviceLossBackend {
   void StartCopyIn(absl::Span<const uint8_t> pinned, Tensor device) override {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
+    transfers_->meter()->CountCopyIn(bytes);
     transfers_->stream(Lane::kCopiesIn)->CopyIn(pinned.data(), device.data, bytes);
   }
   void StartCopyOut(Tensor device, absl::Span<uint8_t> pinned) override {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
+    transfers_->meter()->CountCopyOut(bytes);
     transfers_->stream(Lane::kCopiesOut)->CopyOut(device.data, pinned.data(), bytes);
   }
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
@@ -124,11 +127,18 @@ class DeviceBackend final : public DeviceLossBackend {
   }
 
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
-    CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
-    products_->Linear(stream(), ConstValuesOf(x), ConstValuesOf(w),
-                      bias.empty() ? nullptr : F32Data(bias), activation, ValuesOf(y));
+    linear_.Linear(x, w, bias, activation, y);
   }
-  void LinearGrad(const LinearGradArgs& args) override;
+  void LinearGrad(const LinearGradArgs& args) override { linear_.LinearGrad(args); }
+  absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) override {
+    return linear_.Prepare(spec);
+  }
+  void LinearForward(PreparedLinear* layer, Tensor x, Tensor w, Tensor bias, Tensor y) override {
+    linear_.Forward(layer, x, w, bias, y);
+  }
+  void LinearBackward(PreparedLinear* layer, const LinearGradArgs& args) override {
+    linear_.Backward(layer, args);
+  }
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
     CheckSameShape(x, y);
@@ -245,32 +255,15 @@ class DeviceBackend final : public DeviceLossBackend {
   }
 
  private:
-  Stream* stream() { return transfers_->stream(); }
+  DeviceStream* stream() { return transfers_->stream(); }
   double* BatchNormScratch(const Tensor& x) {
     return transfers_->Scratch<double>(BatchNormPartials(x.rows, x.cols));
   }
 
-  const std::unique_ptr<Products> products_;
-  // Destroyed first: what is enqueued may still use memory of the products.
+  DeviceLinear linear_;
+  // Destroyed first: what is enqueued may still use a library's memory.
   const std::unique_ptr<DeviceTransfers> transfers_;
 };
-
-void DeviceBackend::LinearGrad(const LinearGradArgs& args) {
-  CHECK(args.x.rows == args.dy.rows && args.x.cols == args.w.rows && args.w.cols == args.dy.cols);
-  // From here on dy is the gradient before the activation: db, dw and dx are all made of that.
-  if (args.activation != Activation::kLinear) {
-    ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
-  }
-  const ConstValues dz = ConstValuesOf(args.dy);
-  if (!args.db.empty()) ColumnSum(args.dy, args.db);
-  if (args.dx.wanted()) {
-    products_->InputGradient(stream(), dz, ConstValuesOf(args.w), ValuesOf(args.dx.tensor),
-                             args.dx.add);
-  }
-  const int64_t workspace = products_->WeightGradientWorkspace(dz.rows, args.w.rows, args.w.cols);
-  products_->WeightGradient(stream(), ConstValuesOf(args.x), dz, F32Matrix(args.dw),
-                            transfers_->Scratch<uint8_t>(workspace));
-}
 
 void DeviceBackend::RowSum(absl::Span<const Tensor> xs, Tensor y) {
   std::vector<ConstValues> inputs;
@@ -306,9 +299,14 @@ void DeviceBackend::RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device> device,
-                                                          std::unique_ptr<Products> products) {
+                                                          std::unique_ptr<Products> products,
+                                                          const DeviceBackendOptions& options) {
+  auto meter = options.meter != nullptr ? options.meter : std::make_shared<DeviceMeter>();
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceTransfers> transfers,
-                   DeviceTransfers::Create(std::move(device)));
+                   DeviceTransfers::Create(NewMeteredDevice(std::move(device), meter), meter));
+  if (options.scratch_bytes > 0) {
+    RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
+  }
   return std::unique_ptr<Backend>(
       std::make_unique<DeviceBackend>(std::move(transfers), std::move(products)));
 }

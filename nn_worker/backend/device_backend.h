@@ -15,13 +15,25 @@
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/device/device.h"
+#include "nn_worker/device/metered_device.h"
 #include "nn_worker/device/products.h"
 
 namespace satrap {
 
-// INTERNAL if the device refuses a stream or an event.
+struct DeviceBackendOptions {
+  // Counts allocations and copies, and limits device memory; may be null.
+  std::shared_ptr<DeviceMeter> meter;
+  // Scratch memory of operations that is there from the start. What an operation needs beyond that is
+  // allocated when it is enqueued, and a failure then ends the process.
+  int64_t scratch_bytes = 0;
+};
+
+// With the products of NewKernelProducts, or of NewLibraryProducts, whose planner makes plans for streams
+// of the same device. INTERNAL if the device refuses a stream or an event; RESOURCE_EXHAUSTED for the
+// scratch memory.
 absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device> device,
-                                                          std::unique_ptr<Products> products);
+                                                          std::unique_ptr<Products> products,
+                                                          const DeviceBackendOptions& options = {});
 
 }  // namespace satrap
 

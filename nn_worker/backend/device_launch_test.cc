@@ -21,9 +21,9 @@ struct Counts {
   int launches = 0, copies_in = 0;
 };
 
-class CountingStream final : public Stream {
+class CountingStream final : public DeviceStream {
  public:
-  CountingStream(std::unique_ptr<Stream> stream, Counts* counts)
+  CountingStream(std::unique_ptr<DeviceStream> stream, Counts* counts)
       : stream_(std::move(stream)), counts_(*counts) {}
   void CopyIn(const void* pinned, void* device, int64_t bytes) override {
     ++counts_.copies_in;
@@ -43,7 +43,7 @@ class CountingStream final : public Stream {
   void WaitFor(Event* event) override { stream_->WaitFor(event); }
 
  private:
-  const std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<DeviceStream> stream_;
   Counts& counts_;
 };
 
@@ -56,7 +56,7 @@ class CountingDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
     return device_->AllocatePinned(bytes);
   }
-  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
     auto stream = device_->NewStream();
     if (!stream.ok()) return stream.status();
     return std::make_unique<CountingStream>(*std::move(stream), &counts_);

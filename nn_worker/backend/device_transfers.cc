@@ -46,14 +46,17 @@ Event* EventOf(BackendEvent* event) { return static_cast<DeviceEvent*>(event)->g
 
 }  // namespace
 
-DeviceTransfers::DeviceTransfers(std::shared_ptr<Device> device)
-    : device_(std::move(device)), pinned_(std::make_shared<DevicePinnedMemory>(device_)) {}
+DeviceTransfers::DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter)
+    : device_(std::move(device)),
+      meter_(std::move(meter)),
+      pinned_(std::make_shared<DevicePinnedMemory>(device_)) {}
 
 absl::StatusOr<std::unique_ptr<DeviceTransfers>> DeviceTransfers::Create(
-    std::shared_ptr<Device> device) {
-  std::unique_ptr<DeviceTransfers> transfers(new DeviceTransfers(std::move(device)));
+    std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter) {
+  std::unique_ptr<DeviceTransfers> transfers(
+      new DeviceTransfers(std::move(device), std::move(meter)));
   Device* const of = transfers->device_.get();
-  for (std::unique_ptr<Stream>& stream : transfers->streams_) {
+  for (std::unique_ptr<DeviceStream>& stream : transfers->streams_) {
     ASSIGN_OR_RETURN(stream, of->NewStream());
   }
   {
@@ -159,6 +162,7 @@ void DeviceTransfers::CopyToDevice(const void* host, void* device, int64_t bytes
   MutexLock lock(&mutex_);
   const int64_t begin = ReserveRing(bytes);
   std::memcpy(ring_ + begin, host, bytes);
+  meter_->CountCopyIn(bytes);
   stream()->CopyIn(ring_ + begin, device, bytes);
   AddRingCopy(begin, bytes, {});
 }
@@ -188,6 +192,7 @@ void DeviceTransfers::CopyOut(const Tensor& device, absl::Span<uint8_t> host) {
   }
   MutexLock lock(&mutex_);
   const int64_t begin = ReserveRing(bytes);
+  meter_->CountCopyOut(bytes);
   stream()->CopyOut(from, ring_ + begin, bytes);
   AddRingCopy(begin, bytes, host);
 }
@@ -223,8 +228,6 @@ void DeviceTransfers::Sync() {
   Deliver();
 }
 
-// What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
-// one comes after it. A larger block leaves the smaller one to what still uses it.
 void DeviceTransfers::AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words) {
   if (bytes == 0) return;
   const size_t before = words->size();
@@ -232,15 +235,24 @@ void DeviceTransfers::AppendWords(const char* data, size_t bytes, std::vector<in
   std::memcpy(&(*words)[before], data, bytes);
 }
 
+// What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
+// one comes after it. A larger block leaves the smaller one to what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
+  meter_->NoteScratchUse(Padded(bytes));
   if (bytes > scratch_bytes_ || scratch_ == nullptr) {
-    const int64_t wanted = Padded(std::max(bytes, 2 * scratch_bytes_));
-    const auto memory = AllocateDevice(wanted);
-    CHECK_OK(memory.status());
-    scratch_ = *memory;
-    scratch_bytes_ = wanted;
+    CHECK_OK(ReserveScratch(std::max(bytes, 2 * scratch_bytes_)));
   }
   return scratch_;
+}
+
+absl::Status DeviceTransfers::ReserveScratch(int64_t bytes) {
+  const int64_t wanted = Padded(bytes);
+  meter_->NoteScratchUse(wanted);
+  if (wanted <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(scratch_, AllocateDevice(wanted));
+  meter_->CountScratch(wanted);
+  scratch_bytes_ = wanted;
+  return absl::OkStatus();
 }
 
 const void* DeviceTransfers::TableBytes(const char* data, int64_t bytes) {
@@ -256,6 +268,7 @@ const void* DeviceTransfers::TableBytes(const char* data, int64_t bytes) {
       const int64_t wanted = std::max(kFirstTableBytes, Padded(4 * bytes));
       const auto memory = AllocateDevice(wanted);
       CHECK_OK(memory.status());
+      meter_->CountLists(wanted);
       table_memory_ = static_cast<char*>(*memory);
       table_bytes_ = wanted;
     }

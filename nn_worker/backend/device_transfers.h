@@ -8,7 +8,6 @@
 //     The same bytes are copied once and then found again, so a step that repeats copies none.
 //
 // Running out of scratch, table or ring memory fails a CHECK, since operations return no error.
-//
 // Threads: as device_memory.h says.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_TRANSFERS_H_
@@ -31,19 +30,20 @@
 #include "nn_worker/backend/device_memory.h"
 #include "nn_worker/backend/device_pinned_memory.h"
 #include "nn_worker/backend/tensor.h"
-#include "nn_worker/device/device.h"
+#include "nn_worker/device/metered_device.h"
 
 namespace satrap {
 
 class DeviceTransfers {
  public:
-  // INTERNAL if the device refuses.
-  static absl::StatusOr<std::unique_ptr<DeviceTransfers>> Create(std::shared_ptr<Device> device);
+  // Copies are counted in `meter`. INTERNAL if the device refuses.
+  static absl::StatusOr<std::unique_ptr<DeviceTransfers>> Create(
+      std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
   // Waits for everything enqueued.
   ~DeviceTransfers();
 
   // For the thread that uses the lane.
-  Stream* stream(Lane lane = Lane::kOperations) {
+  DeviceStream* stream(Lane lane = Lane::kOperations) {
     if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(lane)]) {
       AwaitZeroing(lane);
     }
@@ -53,6 +53,7 @@ class DeviceTransfers {
   // As in device_memory.h.
   absl::StatusOr<void*> Allocate(int64_t bytes);
   const std::shared_ptr<DevicePinnedMemory>& pinned() const { return pinned_; }
+  DeviceMeter* meter() const { return meter_.get(); }
   void CopyIn(absl::Span<const uint8_t> host, const Tensor& device);
   void CopyOut(const Tensor& device, absl::Span<uint8_t> host);
   absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent();
@@ -61,6 +62,8 @@ class DeviceTransfers {
   absl::StatusOr<bool> Poll(BackendEvent* event);
   void Sync();
 
+  // Makes the scratch memory at least so large. RESOURCE_EXHAUSTED.
+  absl::Status ReserveScratch(int64_t bytes);
   // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
   // hand out again: what is enqueued before that call may use it.
   template <typename T>
@@ -102,7 +105,7 @@ class DeviceTransfers {
     absl::Span<uint8_t> host;  // gets the bytes; empty for a copy in
   };
 
-  explicit DeviceTransfers(std::shared_ptr<Device> device);
+  DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
   void* ScratchBytes(int64_t bytes);
   const void* TableBytes(const char* data, int64_t bytes);
   absl::StatusOr<void*> AllocateDevice(int64_t bytes);
@@ -117,16 +120,16 @@ class DeviceTransfers {
   void Deliver() REQUIRES(mutex_);
 
   const std::shared_ptr<Device> device_;
+  const std::shared_ptr<DeviceMeter> meter_;
   const std::shared_ptr<DevicePinnedMemory> pinned_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Memory>> memory_ GUARDED_BY(mutex_);
-  std::unique_ptr<Stream> streams_[3];
+  std::unique_ptr<DeviceStream> streams_[3];
   std::unique_ptr<Event> ends_[3];  // of the lanes, for Sync
-
   // Zeroes what is allocated, beside the lanes, since other threads use those. A lane waits for it
   // once it is used again.
   Mutex zeroing_mutex_;
-  std::unique_ptr<Stream> zeroing_ GUARDED_BY(zeroing_mutex_);
+  std::unique_ptr<DeviceStream> zeroing_ GUARDED_BY(zeroing_mutex_);
   std::unique_ptr<Event> zeroed_ GUARDED_BY(zeroing_mutex_);
   std::atomic<int64_t> zeroings_{0};
   int64_t awaited_[3] = {0, 0, 0};  // of the thread of each lane
@@ -135,13 +138,10 @@ class DeviceTransfers {
   int64_t ring_bytes_ GUARDED_BY(mutex_) = 0;
   std::deque<RingCopy> ring_copies_ GUARDED_BY(mutex_);  // in order
   std::vector<std::unique_ptr<Event>> idle_events_ GUARDED_BY(mutex_);
-
   // Of the thread of the operations.
   void* scratch_ = nullptr;
-  int64_t scratch_bytes_ = 0;
   char* table_memory_ = nullptr;
-  int64_t table_bytes_ = 0;
-  int64_t used_table_bytes_ = 0;
+  int64_t scratch_bytes_ = 0, table_bytes_ = 0, used_table_bytes_ = 0;
   std::unordered_map<std::string, const void*> tables_;  // by their bytes
 };
 

@@ -36,6 +36,9 @@ class HalfConformance : public BackendConformance {
   static std::vector<Tensor> Wants(const std::vector<Twin>& twins);
 };
 
+// The same for prepared linear layers, apart, so that a test of a slow backend can be divided.
+class HalfLinearConformance : public HalfConformance {};
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_BACKEND_HALF_CONFORMANCE_H_

@@ -8,6 +8,8 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Reference, BackendConformance,
                          testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
+INSTANTIATE_TEST_SUITE_P(Reference, LinearConformance,
+                         testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
 INSTANTIATE_TEST_SUITE_P(Reference, InteractionConformance,
                          testing::Values<BackendFactory>([] { return NewReferenceBackend(); }));
 INSTANTIATE_TEST_SUITE_P(Reference, LossConformance,

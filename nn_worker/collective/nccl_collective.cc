@@ -52,7 +52,7 @@ class NcclReduction final : public DeviceReduction {
   absl::Status Connect(const NcclOptions& options, const ncclUniqueId& id,
                        absl::FunctionRef<bool()> aborted);
 
-  absl::Status AllReduceSum(Stream* stream, float* values, int64_t count) override {
+  absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) override {
     RETURN_IF_ERROR(Enqueue(stream, values, count));
     // The first sum may set up more connections after the call has returned, and NCCL takes no other
     // call until then. The lock is free in between, so that Abort can end it.
@@ -84,7 +84,7 @@ class NcclReduction final : public DeviceReduction {
   }
 
  private:
-  absl::Status Enqueue(Stream* stream, float* values, int64_t count) {
+  absl::Status Enqueue(DeviceStream* stream, float* values, int64_t count) {
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(failure_);
     cudaSetDevice(card_);

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/role/rendezvous_store.h"
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap {
 
@@ -32,7 +32,7 @@ class DeviceReduction {
 
   // Enqueues values[i] := the sum over ranks of values[i] on a stream of this rank's CudaDevice.
   // UNAVAILABLE if NCCL refuses.
-  virtual absl::Status AllReduceSum(Stream* stream, float* values, int64_t count) = 0;
+  virtual absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) = 0;
 
   // UNAVAILABLE if NCCL has found an error since, such as a lost peer. Does not wait.
   virtual absl::Status Poll() = 0;

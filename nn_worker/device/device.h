@@ -18,7 +18,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap {
 
@@ -31,7 +31,7 @@ class Memory {
   virtual int64_t bytes() const = 0;
 };
 
-// A point of a stream (Stream::Record). May be recorded again.
+// A point of a stream (DeviceStream::Record). May be recorded again.
 class Event {
  public:
   virtual ~Event() = default;
@@ -51,7 +51,7 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) = 0;
 
   // INTERNAL if the device refuses.
-  virtual absl::StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
+  virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 };
 

@@ -35,7 +35,7 @@ class TestDevice {
   ~TestDevice() { Finish(); }
 
   Device* device() { return device_.get(); }
-  Stream* stream() { return stream_.get(); }
+  DeviceStream* stream() { return stream_.get(); }
 
   // An array of the device. Its values are NaN.
   template <typename T>
@@ -79,7 +79,7 @@ class TestDevice {
   const std::unique_ptr<Device> device_;
   // Freed in the destructor, when nothing is enqueued any more.
   std::vector<std::unique_ptr<Memory>> memory_;
-  const std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<DeviceStream> stream_;
   const std::unique_ptr<Event> event_;
 };
 

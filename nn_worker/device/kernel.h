@@ -46,7 +46,7 @@
 #include <type_traits>
 
 #include "kernel_dialect.h"
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap {
 
@@ -71,8 +71,8 @@ const char* KernelSignature() {
 }
 
 template <auto kKernel, typename... Params>
-void LaunchTyped(void (*)(Params...), Stream* stream, Dim3 grid, Dim3 block, int64_t shared_bytes,
-                 std::type_identity_t<Params>... args) {
+void LaunchTyped(void (*)(Params...), DeviceStream* stream, Dim3 grid, Dim3 block,
+                 int64_t shared_bytes, std::type_identity_t<Params>... args) {
   static_assert((std::is_trivially_copyable_v<Params> && ...), "arguments are copied as bytes");
   const void* pointers[] = {&args..., nullptr};
   // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is meant
@@ -85,7 +85,7 @@ void LaunchTyped(void (*)(Params...), Stream* stream, Dim3 grid, Dim3 block, int
 
 // Enqueues a kernel. The arguments are converted to the types of its parameters and copied.
 template <auto kKernel, typename... Args>
-void Launch(Stream* stream, Dim3 grid, Dim3 block, int64_t shared_bytes, Args... args) {
+void Launch(DeviceStream* stream, Dim3 grid, Dim3 block, int64_t shared_bytes, Args... args) {
   internal::LaunchTyped<kKernel>(kKernel, stream, grid, block, shared_bytes, args...);
 }
 

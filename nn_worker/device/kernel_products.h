@@ -1,4 +1,4 @@
-// Matrix products by the kernel of kernels/matrix_product.h, on any device.
+// Matrix products by the kernel of kernels/matrix_product.h, on any device. There are no plans.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNEL_PRODUCTS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNEL_PRODUCTS_H_

@@ -125,6 +125,15 @@ absl::Status Network::Rep::BindLayers() {
     binding.gradients = sums[node];
     binding.states = kept[node];
     binding.copies = rounded[node];
+    binding.xs = nodes[node].xs;
+    binding.ys = nodes[node].ys;
+    // A network that only computes outputs prepares no gradients.
+    const std::vector<Tensor> no_dys(nodes[node].dys.size());
+    const std::vector<GradientTarget> no_dxs(nodes[node].dxs.size());
+    const bool trained = options.outputs.empty();
+    binding.dys = trained ? absl::MakeConstSpan(nodes[node].dys) : no_dys;
+    binding.dxs = trained ? absl::MakeConstSpan(nodes[node].dxs) : no_dxs;
+    binding.input_relu = InputRelu(static_cast<int>(node));
     RETURN_IF_ERROR(graph.nodes[node].layer->Bind(binding));
   }
   return absl::OkStatus();
@@ -160,6 +169,19 @@ void Network::Rep::BindNodes() {
   }
 }
 
+// Backward runs the nodes from last to first, so the first reader in the order of Forward is the last to
+// add to a gradient. Layers are bound in the order of Forward, so the layer that made it is bound.
+PreparedLinear* Network::Rep::InputRelu(int node) const {
+  const std::vector<int>& inputs = graph.nodes[node].inputs;
+  if (inputs.empty() || std::count(inputs.begin(), inputs.end(), inputs[0]) > 1) return nullptr;
+  const GraphTensor& tensor = graph.tensors[inputs[0]];
+  if (tensor.producer < 0 || graph.nodes[tensor.producer].outputs[0] != inputs[0]) return nullptr;
+  for (const int reader : tensor.consumers) {
+    if (reader < node && nodes[reader].needs_backward) return nullptr;
+  }
+  return graph.nodes[tensor.producer].layer->relu_product();
+}
+
 Network::Network(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 Network::~Network() = default;
 
@@ -181,8 +203,8 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& o
   RETURN_IF_ERROR(rep->Allocate());
   rep->SetInitialValues();
   rep->RefreshCopies();
-  RETURN_IF_ERROR(rep->BindLayers());
   rep->BindNodes();
+  RETURN_IF_ERROR(rep->BindLayers());
   return std::unique_ptr<Network>(new Network(std::move(rep)));
 }
 

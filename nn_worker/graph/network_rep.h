@@ -37,8 +37,10 @@ struct Network::Rep {
       : options(options), backend(options.backend), gradient_scale(options.gradient_scale) {}
 
   absl::Status Allocate();
-  absl::Status BindLayers();
   void BindNodes();
+  absl::Status BindLayers();  // after BindNodes
+  // As LayerBinding has it.
+  PreparedLinear* InputRelu(int node) const;
   void SetInitialValues();
   void WriteControl(const StepControl& value) {
     CopyIn(backend, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&value), sizeof(value)),

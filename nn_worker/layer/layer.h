@@ -79,6 +79,13 @@ struct LayerBinding {
   // In the order of parameters(), rows may have gaps; empty tensors for those that have no copy. No
   // elements at all: there are no copies.
   absl::Span<const Tensor> copies;
+  // The tensors that Forward and Backward get, with the most rows. In a network that is not trained the
+  // gradients are empty.
+  absl::Span<const Tensor> xs, ys, dys;
+  absl::Span<const GradientTarget> dxs;
+  // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient of
+  // xs[0]; else null.
+  PreparedLinear* input_relu = nullptr;
 };
 
 // What a layer knows of the pass that it computes.
@@ -121,8 +128,10 @@ class Layer {
     return 2 * values;
   }
 
-  // RESOURCE_EXHAUSTED if the workspace cannot be allocated.
+  // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
+  // The product whose ReLU is output 0, as the backend knows it; null if there is none. After Bind.
+  virtual PreparedLinear* relu_product() const { return nullptr; }
 
   // xs and ys: (samples, product of the shape) each. An error is a collective's.
   virtual absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,

@@ -2,31 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/deferred_backend.h"
-#include "nn_worker/backend/host_device_backend.h"
-#include "nn_worker/backend/reference_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/tensor_testing.h"
 #include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
-
-std::vector<LayerBackend> LayerBackends() {
-  return {{"Cpu", [] { return NewCpuBackend(1); }},
-          {"Reference", [] { return NewReferenceBackend(); }},
-          {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }},
-          {"HostDevice", [] {
-             HostDeviceOptions options;
-             options.order = {host::ExecutionOrder::kSeeded, 1};
-             return NewHostDeviceBackend(options);
-           }}};
-}
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info) {
   return info.param.name;
@@ -40,7 +26,10 @@ std::string RefusalOf(const std::string& config, const std::vector<SampleShape>&
   return std::string((*layer)->Infer(inputs).status().message());
 }
 
-LayerTest::LayerTest() : backend_(GetParam().make()), collectives_(NewLocalCollectives(1)) {}
+LayerTest::LayerTest()
+    : made_(GetParam().make()),
+      backend_(made_.ok() ? *std::move(made_) : nullptr),
+      collectives_(NewLocalCollectives(1)) {}
 
 LayerTester LayerTest::Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                               int64_t samples) {
@@ -123,6 +112,12 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
   binding.parameters = parameters_;
   binding.gradients = gradients_;
   binding.states = states_;
+  std::vector<GradientTarget> targets;
+  for (const Tensor& dx : dxs_) targets.push_back({dx, /*add=*/false});
+  binding.xs = xs_;
+  binding.ys = ys_;
+  binding.dys = dys_;
+  binding.dxs = targets;
   CHECK_OK(layer_->Bind(binding));
 }
 

@@ -67,10 +67,12 @@ class LayerTester {
 };
 
 // The backends that every layer is tested on: the CPU's, the reference, one that behaves as a device
-// does, and the kernels of a device on the CPU.
+// does, and the kernels of a device on the CPU, without and with the plans of a library. In cuda_layer_test
+// a card with cuBLASLt.
 struct LayerBackend {
   std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
+  // If it fails, as without a card, the tests are skipped with its message.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make;
 };
 std::vector<LayerBackend> LayerBackends();
 
@@ -86,6 +88,9 @@ std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info);
 class LayerTest : public testing::TestWithParam<LayerBackend> {
  protected:
   LayerTest();
+  void SetUp() override {
+    if (backend_ == nullptr) GTEST_SKIP() << made_.status().message();
+  }
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
   // Expects gradients as those of LargestGradientError for several samples, one and none, assigned
@@ -93,8 +98,12 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
                           double tolerance);
   // Another backend of the same kind.
-  std::unique_ptr<Backend> NewBackend() const { return GetParam().make(); }
+  std::unique_ptr<Backend> NewBackend() const { return GetParam().make().value(); }
 
+ private:
+  absl::StatusOr<std::unique_ptr<Backend>> made_;
+
+ protected:
   const std::unique_ptr<Backend> backend_;
   const std::vector<std::unique_ptr<Collective>> collectives_;
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "nn_worker/layer/activation.h"
 #include "nn_worker/layer/shape.h"
 
@@ -36,32 +37,35 @@ class LinearLayer final : public Layer {
       bias_ = binding.parameters[1];
       bias_gradient_ = binding.gradients[1];
     }
+    const LinearSpec spec = {ArgsOf(binding.xs[0], binding.ys[0], binding.dys[0], binding.dxs[0]),
+                             bias_, binding.input_relu};
+    ASSIGN_OR_RETURN(prepared_, backend_->PrepareLinear(spec));
     return absl::OkStatus();
+  }
+
+  PreparedLinear* relu_product() const override {
+    return activation_ == Activation::kRelu ? prepared_.get() : nullptr;
   }
 
   absl::Status Forward(const PassContext&, absl::Span<const Tensor> xs,
                        absl::Span<const Tensor> ys) override {
-    backend_->Linear(xs[0], weight_, bias_, activation_, ys[0]);
+    backend_->LinearForward(prepared_.get(), xs[0], weight_, bias_, ys[0]);
     return absl::OkStatus();
   }
 
   absl::Status Backward(const PassContext&, absl::Span<const Tensor> xs,
                         absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
                         absl::Span<const GradientTarget> dxs) override {
-    LinearGradArgs args;
-    args.x = xs[0];
-    args.w = weight_;
-    args.activation = activation_;
-    args.y = ys[0];
-    args.dy = dys[0];
-    args.dx = dxs[0];
-    args.dw = weight_gradient_;
-    args.db = bias_gradient_;
-    backend_->LinearGrad(args);
+    backend_->LinearBackward(prepared_.get(), ArgsOf(xs[0], ys[0], dys[0], dxs[0]));
     return absl::OkStatus();
   }
 
  private:
+  LinearGradArgs ArgsOf(const Tensor& x, const Tensor& y, const Tensor& dy,
+                        const GradientTarget& dx) const {
+    return {x, weight_, activation_, y, dy, dx, weight_gradient_, bias_gradient_};
+  }
+
   // Glorot and Bengio (2010): variance 2 / (in + out), as a normal or a uniform distribution.
   ParameterSpec Weight() const {
     ParameterSpec spec{"weight", in_, config_.units()};
@@ -102,6 +106,7 @@ class LinearLayer final : public Layer {
   int64_t in_ = 0;
   Backend* backend_ = nullptr;
   Tensor weight_, weight_gradient_, bias_, bias_gradient_;
+  std::unique_ptr<PreparedLinear> prepared_;
 };
 
 }  // namespace

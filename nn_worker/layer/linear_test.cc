@@ -15,12 +15,16 @@ INSTANTIATE_TEST_SUITE_P(EveryBackend, LinearLayerTest, testing::ValuesIn(LayerB
                          LayerBackendName);
 
 TEST_P(LinearLayerTest, GradientsAreThoseOfItsForward) {
+  struct Size {
+    int in, units, samples;
+  };
   for (const char* activation : {"LINEAR", "SIGMOID", "TANH"}) {
-    for (const int units : {1, 4}) {
-      LayerTester tester = Tester(std::string("linear { units: ") + std::to_string(units) +
+    // The last is one that a library would be asked for.
+    for (const Size& size : {Size{5, 1, 70}, {5, 4, 70}, {9, 10, 12}}) {
+      LayerTester tester = Tester(std::string("linear { units: ") + std::to_string(size.units) +
                                       " activation: " + activation + " }",
-                                  {{5}}, 70);
-      EXPECT_LT(tester.LargestGradientError(), 2e-3) << activation << " " << units;
+                                  {{size.in}}, size.samples);
+      EXPECT_LT(tester.LargestGradientError(), 2e-3) << activation << " " << size.units;
     }
   }
 }

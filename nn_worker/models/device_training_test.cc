@@ -1,147 +1,83 @@
-// Trains PERSIA's model of Adult, and one with interactions of many kinds in 32 and in 16 bits, on the
-// CPU and on the kernels of a device, which the host runs, on synthetic samples, and compares the
-// weights.
+// The training of device_training.h on the kernels of a device, which the host runs, with the plans of a
+// library and without.
+
+#include "nn_worker/models/device_training.h"
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "common/base/check.h"
-#include "common/numeric/random.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/host_device_backend.h"
-#include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/collective/local_collective.h"
-#include "nn_worker/graph/network.h"
+#include "nn_worker/backend/planned_host_backend.h"
 #include "nn_worker/models/zoo.h"
 
 namespace satrap {
 namespace {
 
-constexpr int64_t kSamples = 128;
-constexpr int kFeatures = 8;
+INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
+                         testing::Values<DeviceFactory>([] { return NewHostDeviceBackend({}); }));
+INSTANTIATE_TEST_SUITE_P(HostDeviceWithPlans, DeviceTraining,
+                         testing::Values<DeviceFactory>([] { return NewPlannedHostBackend({}); }));
 
-// Products of vectors, crossings, attention and both normalisations, whose outputs one tower joins.
-constexpr char kInteractions[] = R"(
-  layers { name: "fields" inputs: "*.embedding" stack {} }
-  layers { name: "attended" inputs: "fields" attention { units: 4 heads: 2 } }
-  layers { name: "flat" inputs: "attended" flatten {} }
-  layers { name: "scaled" inputs: "flat" layer_norm {} }
-  layers { name: "dots" inputs: "*.embedding" dot_interaction {} }
-  layers { name: "pooled" inputs: "*.embedding" bi_interaction {} }
-  layers { name: "crossed" inputs: "pooled" cross_v2 { layers: 2 } }
-  layers { name: "unit" inputs: "crossed" l2_normalize {} }
-  layers { name: "all" inputs: "scaled" inputs: "dots" inputs: "unit" inputs: "numeric" concat {} }
-  layers { name: "deep" inputs: "all" mlp { units: 16 output_units: 1 } }
-  layers { name: "linear" inputs: "*.linear" sum {} }
-  layers { name: "logit" inputs: "deep" inputs: "linear" add {} })";
+// Linear layers with ReLU, one behind the other. "total" reads the output of a ReLU, too, behind "side"
+// or before it.
+ModelConfig Towers(bool total_last) {
+  const std::string total = R"(layers { name: "total" inputs: "deep" sum {} })";
+  const std::string side =
+      R"(layers { name: "side" inputs: "deep" linear { units: 10 activation: RELU } })";
+  return ModelOf(R"(
+    layers { name: "all" inputs: "*.embedding" inputs: "numeric" concat {} }
+    layers { name: "deep" inputs: "all" mlp { units: 16 units: 12 } })" +
+                 (total_last ? side + total : total + side) + R"(
+    layers { name: "top" inputs: "side" mlp { units: 8 output_units: 1 } }
+    layers { name: "linear" inputs: "*.linear" sum {} }
+    layers { name: "logit" inputs: "top" inputs: "total" inputs: "linear" add {} })");
+}
 
-struct Job {
-  ModelConfig model;
-  int64_t steps;
-  DType dtype = DType::kF32;
-};
+std::vector<float> WeightsOf(const TrainingJob& job, unsigned pattern) {
+  return Train(job, NewPlannedHostBackend({}, RefusesPattern(pattern)).get()).weights;
+}
 
-struct Trained {
-  std::vector<float> weights;
-  double first_loss = 0, last_loss = 0;
-};
-
-// Uniform in [-1, 1) and the same on each backend; labels follow from the inputs, so that there is
-// something to learn.
-void FillInputs(Backend* backend, Network* network, int64_t step, std::vector<float>* labels) {
-  std::vector<double> scores(kSamples, 0);
-  for (int input = 0; input < network->num_inputs(); ++input) {
-    const Tensor view = network->input_view(input);
-    if (view.empty()) continue;
-    std::vector<float> values;
-    for (int64_t i = 0; i < kSamples; ++i) {
-      for (int64_t c = 0; c < view.cols; ++c) {
-        const uint64_t bits = RandomBits(input * 100 + c, step, i);
-        values.push_back(static_cast<float>(2 * UniformDouble(bits) - 1));
-        if (c % 2 == 0) scores[i] += values.back();
-      }
-    }
-    const Tensor wide = AllocateTensor(backend, DType::kF32, kSamples, view.cols).value();
-    CopyIn(backend, values, wide);
-    backend->Copy(wide, view.FirstRows(kSamples), /*add=*/false);
+TEST(DeviceTrainingTest, WhateverTheLibraryRefusesTheWeightsAreThoseOfOwnKernels) {
+  const TrainingJob job = {Towers(true), 3};
+  const auto kernels = Train(job, NewHostDeviceBackend({}).get()).weights;
+  for (unsigned pattern = 0; pattern < kEpiloguePatterns; ++pattern) {
+    ASSERT_EQ(WeightsOf(job, pattern), kernels) << pattern;
   }
-  labels->clear();
-  for (const double score : scores) labels->push_back(score > 0 ? 1.0f : 0.0f);
 }
 
-Trained Train(const Job& job, std::unique_ptr<Backend> backend) {
-  const auto collectives = NewLocalCollectives(1);
-  NetworkOptions options;
-  options.model = job.model;
-  options.inputs.numeric_width = 5;
-  for (int f = 0; f < kFeatures; ++f) {
-    options.inputs.segments.push_back({"f" + std::to_string(f), "embedding", 8, 0});
-    options.inputs.segments.push_back({"f" + std::to_string(f), "linear", 1, 0});
+TEST(DeviceTrainingTest, InSixteenBitsTheWeightsAreThoseOfOwnKernelsToo) {
+  const TrainingJob job = {Towers(true), 2, DType::kBF16};
+  const auto kernels = Train(job, NewHostDeviceBackend({}).get()).weights;
+  for (unsigned pattern = 0; pattern < kRefusalPatterns; ++pattern) {
+    ASSERT_EQ(WeightsOf(job, pattern), kernels) << pattern;
   }
-  options.optimizer.set_learning_rate(0.1);
-  options.optimizer.mutable_sgd();
-  options.dtype = job.dtype;
-  options.max_samples = kSamples;
-  options.backend = backend.get();
-  options.collective = collectives[0].get();
-  auto network = Network::Create(options);
-  CHECK_OK(network.status());
-  Trained trained;
-  std::vector<float> labels;
-  for (int64_t step = 0; step < job.steps; ++step) {
-    FillInputs(backend.get(), network->get(), step, &labels);
-    CHECK_OK((*network)->Forward(kSamples, PassContext::Training(step, step * kSamples)));
-    (*network)->Loss(labels, {}, {});
-    CHECK_OK((*network)->Backward());
-    if (step == 0) trained.first_loss = (*network)->ReadLoss().loss;
-    if (step == job.steps - 1) trained.last_loss = (*network)->ReadLoss().loss;
-    CHECK_OK((*network)->Step({step}, {kSamples, kSamples, 0}));
+}
+
+TEST(DeviceTrainingTest, ThreadsThatRunBlocksAtOnceChangeNoBits) {
+  const TrainingJob job = {ZooModel("adult_persia").value(), 20};
+  const auto one = Train(job, NewHostDeviceBackend({}).get()).weights;
+  HostDeviceOptions options;
+  options.threads = 3;
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_EQ(Train(job, NewHostDeviceBackend(options).get()).weights, one) << run;
   }
-  trained.weights = ReadFloats(backend.get(), (*network)->parameters());
-  return trained;
 }
 
-void ExpectTheCpusWeights(const Trained& device, const Trained& cpu, double tolerance) {
-  EXPECT_LT(cpu.last_loss, 0.9 * cpu.first_loss) << "nothing was learned";
-  EXPECT_NEAR(device.last_loss, cpu.last_loss, tolerance * kSamples);
-  ASSERT_EQ(device.weights.size(), cpu.weights.size());
-  double largest = 0;
-  for (size_t i = 0; i < cpu.weights.size(); ++i) {
-    largest = std::max(largest, static_cast<double>(std::abs(device.weights[i] - cpu.weights[i])));
-  }
-  EXPECT_LT(largest, tolerance);
-}
-
-ModelConfig Interactions() {
-  ModelConfig model;
-  CHECK(google::protobuf::TextFormat::ParseFromString(kInteractions, &model));
-  return model;
-}
-
-// PERSIA's model and optimizer of Adult: linear layers and batch norm. A bias before batch norm has
-// a gradient of rounding alone, which SGD keeps small.
-TEST(DeviceTrainingTest, AdultHasTheCpusWeightsAfterHundredsOfSteps) {
-  const Job job = {ZooModel("adult_persia").value(), 250};
-  ExpectTheCpusWeights(Train(job, NewHostDeviceBackend({})), Train(job, NewCpuBackend(1)), 1e-3);
-}
-
-TEST(DeviceTrainingTest, InteractionsHaveTheCpusWeights) {
-  const Job job = {Interactions(), 60};
-  ExpectTheCpusWeights(Train(job, NewHostDeviceBackend({})), Train(job, NewCpuBackend(1)), 1e-3);
-}
-
-// Rounding to 16 bits hides neither that something is learned nor the CPU's course.
-TEST(DeviceTrainingTest, InteractionsInSixteenBitsStayNearTheCpus) {
-  for (const DType dtype : {DType::kBF16, DType::kF16}) {
-    const Job job = {Interactions(), 60, dtype};
-    ExpectTheCpusWeights(Train(job, NewHostDeviceBackend({})),
-                         Train(job, NewCpuHalfBackend(1, HalfProducts::kF32)), 0.02);
+// A gradient passes its ReLU where the last reader adds to it, if that is a product, and not before.
+TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
+  for (const bool total_last : {true, false}) {
+    const TrainingJob job = {Towers(total_last), 40};
+    PlannerLog log;
+    const Trained trained = Train(job, NewPlannedHostBackend({}, {}, &log).get());
+    ExpectTheCpusWeights(trained, Train(job, NewCpuBackend(1).get()), 1e-3);
+    // Backward the first layer of "deep" comes last, so what reads it first passes on last.
+    EXPECT_EQ(std::count_if(log.prepared.begin(), log.prepared.end(),
+                            [](const ProductSpec& spec) {
+                              return spec.epilogue == ProductEpilogue::kReluGrad;
+                            }),
+              total_last ? 3 : 2);
   }
 }
 

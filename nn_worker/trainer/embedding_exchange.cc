@@ -253,6 +253,20 @@ absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoi
   return absl::OkStatus();
 }
 
+absl::Status EmbeddingExchange::Reserve(const PartView& largest) {
+  for (int slot = 0; slot < kSlots; ++slot) RETURN_IF_ERROR(Prepare(largest, slot, pool_));
+  for (Sent& sent : sent_) {
+    const size_t rows = sent.by_row ? largest.tables[sent.table].num_rows : largest.samples;
+    const auto bytes =
+        static_cast<int64_t>(rows * layout_.tables[sent.table].row_values * sizeof(float));
+    RETURN_IF_ERROR(sent.memory.Get(backend_, bytes).status());
+    // Otherwise the sums come out where they are sent from.
+    if (largest.dtype != F32) RETURN_IF_ERROR(sent.host.Get(backend_, bytes).status());
+  }
+  backend_->Sync();
+  return absl::OkStatus();
+}
+
 void EmbeddingExchange::WriteInputs(int slot) {
   backend_->WaitFor(Lane::kOperations, slots_[slot].copied.get());
   backend_->GatherRows(slots_[slot].gathers);

@@ -46,6 +46,11 @@ class EmbeddingExchange {
   EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool,
                     Collective* collective = nullptr);
 
+  // Takes all memory that parts up to the size of `largest` need, so that none is allocated beside a
+  // step. For a backend that the host copies to. Waits for it. RESOURCE_EXHAUSTED. REQUIRES: before
+  // the first Prepare
+  absl::Status Reserve(const PartView& largest);
+
   // Prepares `part` in slot `slot`, on `pool`, or on this thread alone if that is null. The payload of
   // `part` must stay until ReadGradients or the backend's next Sync. RESOURCE_EXHAUSTED if the backend
   // has no memory for a part of this size. REQUIRES: what was enqueued for the part before in this

@@ -14,11 +14,13 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/run_log.h"
 #include "common/numeric/clip_factor.h"
+#include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/metrics/task_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
 #include "nn_worker/rank/step_normalizer.h"
+#include "nn_worker/trainer/cut_watch.h"
 #include "nn_worker/trainer/embedding_exchange.h"
 #include "nn_worker/trainer/part_view.h"
 #include "nn_worker/trainer/task_batch.h"
@@ -51,39 +53,6 @@ std::vector<int64_t> OutputsOf(const Network& network) {
 }
 
 }  // namespace
-
-// How far a cut is, for the thread that waits for it.
-class CutWatch {
- public:
-  void Mark() {
-    MutexLock lock(&mutex_);
-    marked_ = true;
-    changed_.NotifyAll();
-  }
-  void End(absl::StatusOr<bool> committed) {
-    MutexLock lock(&mutex_);
-    committed_ = std::move(committed);
-    changed_.NotifyAll();
-  }
-  // Returns when the cut is marked or has ended. An error is the cut's.
-  absl::Status AwaitMark() {
-    MutexLock lock(&mutex_);
-    while (!marked_ && !committed_.has_value()) changed_.Wait(&mutex_);
-    return committed_.has_value() ? committed_->status() : absl::OkStatus();
-  }
-  // Whether the cut is committed.
-  absl::StatusOr<bool> AwaitEnd() {
-    MutexLock lock(&mutex_);
-    while (!committed_.has_value()) changed_.Wait(&mutex_);
-    return *committed_;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  bool marked_ GUARDED_BY(mutex_) = false;
-  absl::optional<absl::StatusOr<bool>> committed_ GUARDED_BY(mutex_);
-};
 
 // A part on its way to its step. Whichever thread claims it first prepares it.
 class NetworkTrainer::Preparation {
@@ -199,9 +168,11 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
                                                      StepFlags flags) {
   Network* const network = options.network;
   const PartView without_part;
+  double begin_s = 0;
   if (part != nullptr) {
     PrepareIfNobodyDoes(part, options.pool);
     RETURN_IF_ERROR(part->Await());
+    if (options.on_device_step != nullptr) begin_s = MonotonicSeconds();
     exchange.WriteInputs(part->slot);
   }
   const PartView& view = part != nullptr ? part->view : without_part;
@@ -218,6 +189,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   PartGradients gradients;
   if (part != nullptr) {
     ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &finite));
+    if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
   // The scores that are watched while training are logits of the task that is judged.
   const size_t main_task = options.layout->main_task;
@@ -406,6 +378,11 @@ absl::Status NetworkTrainer::Rep::LoadFromRank0(const std::string& dense,
 NetworkTrainer::NetworkTrainer(const NetworkTrainerOptions& options)
     : rep_(std::make_unique<Rep>(options)) {}
 NetworkTrainer::~NetworkTrainer() = default;
+
+absl::Status NetworkTrainer::Reserve(const PartInput& largest) {
+  ASSIGN_OR_RETURN(const PartView view, rep_->Read(largest));
+  return rep_->exchange.Reserve(view);
+}
 
 absl::Status NetworkTrainer::StartFromModel(const StartModel& model) {
   if (rep_->leads()) RETURN_IF_ERROR(rep_->LoadTables(model.directory));

@@ -17,6 +17,7 @@
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -51,6 +52,9 @@ struct NetworkTrainerOptions {
   // The network was made for outputs (NetworkOptions.outputs), and `predictions` gets their values.
   // There is no loss and no metric. Not with `predictions` null.
   bool writes_outputs = false;
+  // Gets, of each step with a part, the seconds from handing its inputs to the backend until its
+  // gradients of embeddings are back, on the step's thread. Null: not measured.
+  std::function<void(double seconds)> on_device_step;
 };
 
 class NetworkTrainer final : public StepTrainer {
@@ -58,6 +62,10 @@ class NetworkTrainer final : public StepTrainer {
   // Nothing in `options` is owned; all must outlive this object.
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
+
+  // Takes all memory for parts up to the size of `largest`. Only for a device. Before the first
+  // Prepare; waits for the device. RESOURCE_EXHAUSTED.
+  absl::Status Reserve(const PartInput& largest);
 
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read
   // (ReadStartModel), and sends to the others, who may not see its disk; theirs is ignored. Loads

@@ -139,6 +139,13 @@ def adult(lab, _):
                   max(abs(a - b) for a, b in zip(aucs, one)), at_most(.001))
 
 
+@check("PERSIA's example on the kernels of a card, which the CPU runs", FAST, FULL, data="adult")
+def adult_host(lab, _):
+    cpu = lab.train("adult_persia", data="adult")["test.auc"]
+    host = lab.train("adult_persia", "nn_worker.device=HOST", data="adult")["test.auc"]
+    lab.judge("test AUC against the CPU's", host - cpu, near(0, .002))
+
+
 @check("PERSIA's example in hybrid mode", FULL, data="adult")
 def adult_hybrid(lab, _):
     adult_means(lab, "hybrid", "mode=HYBRID", "reproducible=false")

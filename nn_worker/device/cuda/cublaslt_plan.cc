@@ -14,6 +14,8 @@
 namespace satrap {
 namespace {
 
+constexpr int64_t kWorkspaceBytes = kMostPlanWorkspaceBytes;
+
 // The functions of the library that are used, with the types of its header.
 struct CublasLt {
   decltype(cublasLtCreate)* Create;
@@ -91,6 +93,11 @@ cublasLtEpilogue_t EpilogueOf(ProductEpilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+bool HasBias(ProductEpilogue epilogue) {
+  return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kBiasRelu ||
+         epilogue == ProductEpilogue::kBiasReluMask;
+}
+
 class CublasLtPlan final : public ProductPlan {
  public:
   CublasLtPlan(const CublasLt& lt, cublasLtHandle_t handle, int card, const ProductSpec& spec)
@@ -104,7 +111,7 @@ class CublasLtPlan final : public ProductPlan {
 
   // Once, before the first Run.
   absl::Status Prepare();
-  void Run(Stream* stream, int64_t samples, const ProductBuffers& buffers,
+  void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
            void* workspace) override;
 
  private:
@@ -124,6 +131,16 @@ class CublasLtPlan final : public ProductPlan {
     const std::string text = absl::StrCat("cuBLASLt: ", what, ": ", lt_.StatusName(status));
     return status == CUBLAS_STATUS_NOT_SUPPORTED ? absl::NotFoundError(text)
                                                  : absl::InternalError(text);
+  }
+
+  // Of a question that the library may answer by a refusal. It also calls a combination of types and
+  // epilogue invalid that it does not know.
+  absl::Status Answer(cublasStatus_t status, const char* what) const {
+    return AsStatus(
+        status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
+            ? CUBLAS_STATUS_NOT_SUPPORTED
+            : status,
+        what);
   }
 
   const CublasLt& lt_;
@@ -152,6 +169,12 @@ absl::Status CublasLtPlan::DescribeOperation() {
                            "its first factor"));
   RETURN_IF_ERROR(AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, operation_of(product.b)),
                            "its second factor"));
+  if (HasBias(spec_.epilogue)) {
+    // Otherwise it is taken to have the type of the result.
+    RETURN_IF_ERROR(AsStatus(
+        SetOperation(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(CUDA_R_32F)),
+        "its bias"));
+  }
   return AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(spec_.epilogue)),
                   "its epilogue");
 }
@@ -170,10 +193,10 @@ absl::Status CublasLtPlan::DescribeMatrices() {
 
 absl::Status CublasLtPlan::ChooseAlgorithm() {
   // The heuristic takes the alignment of these from their addresses, and reads nothing there.
-  alignas(256) static char somewhere[1];
+  alignas(256) static float somewhere[1];
   ProductBuffers aligned;
-  aligned.bias = aligned.mask = somewhere;
-  aligned.sums = reinterpret_cast<float*>(somewhere);
+  aligned.bias = aligned.sums = somewhere;
+  aligned.mask = somewhere;
   RETURN_IF_ERROR(AsStatus(SetBuffers(aligned), "its epilogue's memory"));
 
   cublasLtMatmulPreference_t preference = nullptr;
@@ -182,16 +205,19 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
     return lt_.SetPreference(preference, attribute, &value, sizeof(value));
   };
   cublasStatus_t status =
-      set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kProductWorkspaceBytes));
+      set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
   // A sum that several blocks make in parts would be added up in an order that is not ours.
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
   }
-  for (const auto attribute :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    if (status == CUBLAS_STATUS_SUCCESS) status = set(attribute, uint32_t{16});
+  // The spec's b is the library's first factor.
+  for (const auto& [attribute, bytes] :
+       {std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, spec_.b_alignment),
+        std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, spec_.a_alignment),
+        std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, spec_.c_alignment),
+        std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, spec_.c_alignment)}) {
+    if (status == CUBLAS_STATUS_SUCCESS) status = set(attribute, static_cast<uint32_t>(bytes));
   }
   cublasLtMatmulHeuristicResult_t best;
   int found = 0;
@@ -199,7 +225,7 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
     status = lt_.Heuristic(handle_, operation_, a_, b_, c_, c_, preference, 1, &best, &found);
   }
   lt_.DestroyPreference(preference);
-  RETURN_IF_ERROR(AsStatus(status, "asking for an algorithm"));
+  RETURN_IF_ERROR(Answer(status, "asking for an algorithm"));
   if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) {
     return absl::NotFoundError("cuBLASLt has no algorithm for this product");
   }
@@ -208,9 +234,9 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
   for (const int64_t samples : {int64_t{1}, spec_.samples() / 2 + 1, spec_.samples()}) {
     RETURN_IF_ERROR(AsStatus(SetSamples(samples), "fewer samples"));
     cublasLtMatmulHeuristicResult_t checked;
-    RETURN_IF_ERROR(AsStatus(lt_.Check(handle_, operation_, a_, b_, c_, c_, &algorithm_, &checked),
-                             "fewer samples"));
-    if (checked.workspaceSize > static_cast<size_t>(kProductWorkspaceBytes)) {
+    RETURN_IF_ERROR(Answer(lt_.Check(handle_, operation_, a_, b_, c_, c_, &algorithm_, &checked),
+                           "fewer samples"));
+    if (checked.workspaceSize > static_cast<size_t>(kWorkspaceBytes)) {
       return absl::NotFoundError("cuBLASLt needs more workspace than there is");
     }
   }
@@ -232,6 +258,7 @@ cublasStatus_t CublasLtPlan::SetSamples(int64_t samples) {
 }
 
 cublasStatus_t CublasLtPlan::SetBuffers(const ProductBuffers& buffers) {
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   switch (spec_.epilogue) {
     case ProductEpilogue::kNone:
       return CUBLAS_STATUS_SUCCESS;
@@ -241,12 +268,10 @@ cublasStatus_t CublasLtPlan::SetBuffers(const ProductBuffers& buffers) {
     case ProductEpilogue::kColumnSums:
       return SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers.sums);
     case ProductEpilogue::kBiasReluMask:
+      status = SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers.bias);
+      break;
     case ProductEpilogue::kReluGrad:
       break;
-  }
-  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-  if (spec_.epilogue == ProductEpilogue::kBiasReluMask) {
-    status = SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers.bias);
   }
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   status = SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, buffers.mask);
@@ -254,23 +279,27 @@ cublasStatus_t CublasLtPlan::SetBuffers(const ProductBuffers& buffers) {
   return SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, MaskStride(spec_.cols));
 }
 
-void CublasLtPlan::Run(Stream* stream, int64_t samples, const ProductBuffers& buffers,
+void CublasLtPlan::Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
                        void* workspace) {
   CHECK(samples >= 1 && samples <= spec_.samples()) << samples << " of " << spec_.samples();
-  const float alpha = 1, beta = spec_.add ? 1 : 0;
+  const float alpha = 1, beta = buffers.add ? 1 : 0;
   cudaSetDevice(card_);
   cublasStatus_t status = SetSamples(samples);
   if (status == CUBLAS_STATUS_SUCCESS) status = SetBuffers(buffers);
   if (status == CUBLAS_STATUS_SUCCESS) {
     // The spec's b is the library's first factor (product_spec.h).
-    status = lt_.Matmul(handle_, operation_, &alpha, buffers.b, a_, buffers.a, b_, &beta, buffers.c,
-                        c_, buffers.c, c_, &algorithm_, workspace,
-                        static_cast<size_t>(kProductWorkspaceBytes),
-                        static_cast<cudaStream_t>(CudaStreamOf(stream)));
+    status =
+        lt_.Matmul(handle_, operation_, &alpha, buffers.b, a_, buffers.a, b_, &beta, buffers.c, c_,
+                   buffers.c, c_, &algorithm_, workspace, static_cast<size_t>(kWorkspaceBytes),
+                   static_cast<cudaStream_t>(CudaStreamOf(stream)));
   }
-  // Prepare has asked for these samples' like, so a refusal is a failed card or a fault of ours.
-  CHECK(status == CUBLAS_STATUS_SUCCESS)
-      << "cuBLASLt: a product of " << samples << " samples: " << lt_.StatusName(status);
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string text =
+      absl::StrCat("cuBLASLt: a product of ", samples, " samples: ", lt_.StatusName(status));
+  // Prepare has asked for these samples' like, so a refusal is a fault of ours. All else is the card's,
+  // and whoever waits for it learns of it.
+  CHECK(status != CUBLAS_STATUS_INVALID_VALUE && status != CUBLAS_STATUS_NOT_SUPPORTED) << text;
+  KeepErrorOfCard(stream, absl::InternalError(text));
 }
 
 class CublasLtPlanner final : public ProductPlanner {
@@ -279,6 +308,7 @@ class CublasLtPlanner final : public ProductPlanner {
       : lt_(lt), handle_(handle), card_(card) {}
   ~CublasLtPlanner() override { lt_.Destroy(handle_); }
 
+  int64_t workspace_bytes() const override { return kWorkspaceBytes; }
   absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) override {
     CHECK(ForLibrary(spec)) << spec.rows << " x " << spec.cols << " of " << spec.terms << " terms";
     CHECK(spec.epilogue != ProductEpilogue::kColumnSums || spec.f32_output);

@@ -60,7 +60,7 @@ class CublasLtPlanTest : public testing::TestWithParam<ProductPrecision> {
     auto planner = NewCublasLtPlanner(0);
     ASSERT_TRUE(planner.ok()) << planner.status();
     planner_ = std::move(*planner);
-    workspace_ = Room(kProductWorkspaceBytes);
+    workspace_ = Room(planner_->workspace_bytes());
   }
 
   void* Room(int64_t bytes) {
@@ -100,7 +100,7 @@ class CublasLtPlanTest : public testing::TestWithParam<ProductPrecision> {
 
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<Memory>> memory_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Event> event_;
   std::unique_ptr<ProductPlanner> planner_;
   void* workspace_ = nullptr;
@@ -193,13 +193,13 @@ TEST_P(CublasLtPlanTest, TheSameArgumentsGiveTheSameBits) {
 }
 
 TEST_P(CublasLtPlanTest, AddGoesOnWithWhatIsThere) {
-  ProductSpec spec = Square(16, 32, 64, GetParam());
-  spec.add = true;
+  const ProductSpec spec = Square(16, 32, 64, GetParam());
   const auto a = Random(16 * 64, 1, GetParam()), b = Random(64 * 32, 2, GetParam());
   ProductBuffers buffers;
   buffers.a = Put(a, GetParam());
   buffers.b = Put(b, GetParam());
   buffers.c = Put(std::vector<float>(16 * 32, 100), ProductPrecision::kF32);
+  buffers.add = true;
   auto plan = planner_->Prepare(spec);
   ASSERT_TRUE(plan.ok()) << plan.status();
   (*plan)->Run(stream_.get(), 16, buffers, workspace_);
@@ -216,7 +216,7 @@ TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
     ProductBuffers buffers;
     buffers.a = Put(a, GetParam());
     buffers.b = Put(b, GetParam());
-    buffers.bias = Put(bias, ProductPrecision::kF32);
+    buffers.bias = static_cast<const float*>(Put(bias, ProductPrecision::kF32));
     buffers.c = Room(64 * 32 * 4);
     auto plan = planner_->Prepare(spec);
     if (plan.status().code() == absl::StatusCode::kNotFound) GTEST_SKIP() << plan.status();
@@ -261,7 +261,7 @@ TEST_P(CublasLtPlanTest, AMaskTellsTheGradientWhereReluWasPositive) {
   ProductBuffers buffers;
   buffers.a = Put(Random(64 * 16, 1, GetParam()), GetParam());
   buffers.b = Put(Random(16 * 128, 2, GetParam()), GetParam());
-  buffers.bias = Put(std::vector<float>(128, 0), ProductPrecision::kF32);
+  buffers.bias = static_cast<const float*>(Put(std::vector<float>(128, 0), ProductPrecision::kF32));
   buffers.mask = Room(64 * MaskStride(128) / 8);
   buffers.c = Room(64 * 128 * 4);
   auto forward = planner_->Prepare(spec);

@@ -45,6 +45,13 @@ class Card {
         absl::InternalError(absl::StrCat(ToString(), ", ", operation, ": ", ErrorText(error)));
   }
 
+  // The same for a library's error.
+  void Keep(const absl::Status& error) {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    failure_ = absl::InternalError(absl::StrCat(ToString(), ", ", error.message()));
+  }
+
   absl::Status failure() {
     MutexLock lock(&mutex_);
     return failure_;
@@ -99,7 +106,7 @@ class CudaEvent final : public Event {
   const cudaEvent_t event_;
 };
 
-class CudaStream final : public Stream {
+class CudaStream final : public DeviceStream {
  public:
   CudaStream(Card* card, cudaStream_t stream) : card_(card), stream_(stream) {}
   ~CudaStream() override {
@@ -142,6 +149,7 @@ class CudaStream final : public Stream {
   }
 
   cudaStream_t stream() const { return stream_; }
+  Card* card() const { return card_; }
 
  private:
   void Copy(const void* from, void* to, int64_t bytes, cudaMemcpyKind kind,
@@ -183,7 +191,7 @@ class CudaDevice final : public Device {
     return std::make_unique<CudaMemory>(&card_, data, bytes, /*pinned=*/true);
   }
 
-  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
     card_.Choose();
     cudaStream_t stream = nullptr;
     // Streams do not wait for the default stream, which nothing uses.
@@ -258,6 +266,11 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card) {
   return std::make_unique<CudaDevice>(card, answers.name);
 }
 
-void* CudaStreamOf(Stream* stream) { return static_cast<CudaStream*>(stream)->stream(); }
+void* CudaStreamOf(DeviceStream* stream) { return static_cast<CudaStream*>(stream)->stream(); }
+
+void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error) {
+  CHECK(!error.ok());
+  static_cast<CudaStream*>(stream)->card()->Keep(error);
+}
 
 }  // namespace satrap

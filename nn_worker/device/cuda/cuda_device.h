@@ -13,6 +13,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nn_worker/device/device.h"
 
@@ -23,7 +24,11 @@ namespace satrap {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card);
 
 // The cudaStream_t of a stream that a CudaDevice made, for CUDA's libraries.
-void* CudaStreamOf(Stream* stream);
+void* CudaStreamOf(DeviceStream* stream);
+
+// Keeps the error of a library's call on that stream as the card's, unless one was kept before.
+// REQUIRES: !error.ok()
+void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error);
 
 }  // namespace satrap
 

@@ -50,7 +50,7 @@ class CudaDeviceTest : public testing::Test {
   }
 
   // Fills `count` values many times over, so that the stream is busy for milliseconds.
-  static void KeepBusy(Stream* stream, Memory* memory) {
+  static void KeepBusy(DeviceStream* stream, Memory* memory) {
     for (int i = 0; i < 2000; ++i) {
       Fill(stream, MatrixOf(static_cast<float*>(memory->data()), 1, kFloats),
            static_cast<float>(i));
@@ -58,7 +58,7 @@ class CudaDeviceTest : public testing::Test {
   }
 
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Event> event_;
 };
 
@@ -130,6 +130,7 @@ using CudaDeviceDeathTest = CudaDeviceTest;
 TEST_F(CudaDeviceDeathTest, AFailedKernelEndsTheDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail = [this] {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that no card has
     auto* const nowhere = reinterpret_cast<float*>(uintptr_t{1} << 46);
     Fill(stream_.get(), MatrixOf(nowhere, 1, 4), 1.0f);
     const absl::Status first = Finish(), second = Finish();

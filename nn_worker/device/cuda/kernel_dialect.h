@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/float16.h"
-#include "nn_worker/device/stream.h"
 #include "nn_worker/device/vec.h"
 
 #define SATRAP_KERNEL __global__

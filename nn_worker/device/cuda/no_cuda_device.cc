@@ -11,9 +11,13 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int /*card*/) {
       "again");
 }
 
-void* CudaStreamOf(Stream* /*stream*/) {
+void* CudaStreamOf(DeviceStream* /*stream*/) {
   CHECK(false) << "without CUDA there is no such stream";
   return nullptr;
+}
+
+void KeepErrorOfCard(DeviceStream* /*stream*/, const absl::Status& error) {
+  CHECK(false) << "without CUDA there is no such stream: " << error;
 }
 
 }  // namespace satrap

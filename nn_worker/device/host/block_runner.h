@@ -20,11 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/host/execution_order.h"
 #include "nn_worker/device/host/fiber.h"
 #include "nn_worker/device/host/kernel_thread.h"
 #include "nn_worker/device/host/shared_memory.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap::host {
 

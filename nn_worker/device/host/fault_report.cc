@@ -44,7 +44,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     CHECK(kernels_stay_within_device_memory) << DescribeThread(*current_thread) << access;
     const bool host_uses_copies = false;
     CHECK(host_uses_copies) << "the host" << access
-                            << " of the device; use CopyIn and CopyOut (stream.h)";
+                            << " of the device; use CopyIn and CopyOut (device_stream.h)";
   }
   // The same instruction faults again, and the handler that was there before gets it.
   sigaction(signal, &handler_before, nullptr);

@@ -3,7 +3,7 @@
 //   CHECK failed: kernels_stay_within_device_memory at FILE:LINE kernel Fill, block (0, 0, 0),
 //   thread (31, 0, 0) wrote 0 bytes past the end of an allocation of 128 bytes
 //   CHECK failed: host_uses_copies at FILE:LINE the host read byte 0 of an allocation of 128 bytes
-//   of the device; use CopyIn and CopyOut (stream.h)
+//   of the device; use CopyIn and CopyOut (device_stream.h)
 //
 // The handler is installed once and stays until a fault elsewhere, or a SIGSEGV that a process
 // sends: these go to the handler that was there before.

@@ -87,7 +87,7 @@ class HostDevice final : public Device {
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override;
-  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override;
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override;
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override;
 
   void Free(void* data, int64_t bytes);
@@ -148,7 +148,7 @@ class HostEvent final : public Event {
   const std::shared_ptr<EventState> state_ = std::make_shared<EventState>();
 };
 
-class HostStream final : public Stream {
+class HostStream final : public DeviceStream {
  public:
   HostStream(HostDevice* device, Queue* queue) : device_(device), queue_(queue) {}
   ~HostStream() override { device_->CloseStream(queue_); }
@@ -224,7 +224,7 @@ void HostDevice::FreePinned(void* data) {
   ::operator delete(data, kPinnedAlignment);
 }
 
-absl::StatusOr<std::unique_ptr<Stream>> HostDevice::NewStream() {
+absl::StatusOr<std::unique_ptr<DeviceStream>> HostDevice::NewStream() {
   MutexLock lock(&mutex_);
   queues_.push_back(std::make_unique<Queue>());
   return std::make_unique<HostStream>(this, queues_.back().get());

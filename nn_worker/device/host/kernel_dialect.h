@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/host/kernel_atomics.h"
 #include "nn_worker/device/host/kernel_numbers.h"
 #include "nn_worker/device/host/kernel_thread.h"
-#include "nn_worker/device/stream.h"
 #include "nn_worker/device/vec.h"
 
 #define SATRAP_KERNEL

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap::host {
 

@@ -38,15 +38,15 @@ SATRAP_KERNEL void ActivateGradKernel(Activation activation, ConstValues y, Cons
 
 }  // namespace
 
-void BiasActivate(Stream* stream, ConstValues x, const float* bias, Activation activation,
+void BiasActivate(DeviceStream* stream, ConstValues x, const float* bias, Activation activation,
                   Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<BiasActivateKernel>(stream, shape.grid, shape.block, 0, x, bias, activation, y);
 }
 
-void ActivateGrad(Stream* stream, Activation activation, ConstValues y, ConstValues dy, Values dx,
-                  bool add) {
+void ActivateGrad(DeviceStream* stream, Activation activation, ConstValues y, ConstValues dy,
+                  Values dx, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<ActivateGradKernel>(stream, shape.grid, shape.block, 0, activation, y, dy, dx, add);

@@ -4,17 +4,17 @@
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_H_
 
 #include "nn_worker/backend/operation_kinds.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // y = f(x + bias). y may be x. bias: [cols]; null: none
-void BiasActivate(Stream* stream, ConstValues x, const float* bias, Activation activation,
+void BiasActivate(DeviceStream* stream, ConstValues x, const float* bias, Activation activation,
                   Values y);
 // dx = dy f'(x), from y = f(x); or dx += with `add`. dx may be dy.
-void ActivateGrad(Stream* stream, Activation activation, ConstValues y, ConstValues dy, Values dx,
-                  bool add);
+void ActivateGrad(DeviceStream* stream, Activation activation, ConstValues y, ConstValues dy,
+                  Values dx, bool add);
 
 }  // namespace satrap
 

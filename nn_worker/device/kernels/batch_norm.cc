@@ -163,7 +163,7 @@ uint32_t BlocksOf(int64_t count) {
   return static_cast<uint32_t>((count + kThreads - 1) / kThreads);
 }
 
-void LaunchAddPieces(Stream* stream, const double* partials, int64_t rows, int64_t cols,
+void LaunchAddPieces(DeviceStream* stream, const double* partials, int64_t rows, int64_t cols,
                      double* sums) {
   Launch<AddPiecesKernel>(stream, {BlocksOf(2 * cols)}, {kThreads}, 0, partials, PiecesOf(rows),
                           2 * cols, sums);
@@ -179,7 +179,7 @@ SATRAP_KERNEL void CountKernel(double* count, double rows) { *count = rows; }
 
 }  // namespace
 
-void SumMoments(Stream* stream, ConstValues x, double* partials, double* sums) {
+void SumMoments(DeviceStream* stream, ConstValues x, double* partials, double* sums) {
   Launch<CountKernel>(stream, {1}, {1}, 0, sums + 2 * x.cols, static_cast<double>(x.rows));
   if (x.cols == 0) return;
   if (x.rows > 0) {
@@ -188,29 +188,29 @@ void SumMoments(Stream* stream, ConstValues x, double* partials, double* sums) {
   LaunchAddPieces(stream, partials, x.rows, x.cols, sums);
 }
 
-void MomentsToStats(Stream* stream, const double* sums, int64_t cols, float epsilon, float* mean,
-                    float* inverse_std) {
+void MomentsToStats(DeviceStream* stream, const double* sums, int64_t cols, float epsilon,
+                    float* mean, float* inverse_std) {
   if (cols == 0) return;
   Launch<StatsKernel>(stream, {BlocksOf(cols)}, {kThreads}, 0, sums, cols, epsilon, mean,
                       inverse_std);
 }
 
-void InvertDeviations(Stream* stream, const float* variance, int64_t cols, float epsilon,
+void InvertDeviations(DeviceStream* stream, const float* variance, int64_t cols, float epsilon,
                       float* inverse_std) {
   if (cols == 0) return;
   Launch<InvertKernel>(stream, {BlocksOf(cols)}, {kThreads}, 0, variance, cols, epsilon,
                        inverse_std);
 }
 
-void Normalize(Stream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
+void Normalize(DeviceStream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
                const float* beta, Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<NormalizeKernel>(stream, shape.grid, shape.block, 0, x, stats, gamma, beta, y);
 }
 
-void SumBatchNormGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, ConstValues dy,
-                      double* partials, double* grad_sums) {
+void SumBatchNormGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& stats,
+                      ConstValues dy, double* partials, double* grad_sums) {
   if (x.cols == 0) return;
   if (x.rows > 0) {
     Launch<GradSumsKernel>(stream, PieceGrid(x.rows, x.cols), {kCols, kRowsAtOnce}, 0, x, stats, dy,
@@ -219,9 +219,9 @@ void SumBatchNormGrad(Stream* stream, ConstValues x, const BatchNormStats& stats
   LaunchAddPieces(stream, partials, x.rows, x.cols, grad_sums);
 }
 
-void NormalizeGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
-                   ConstValues dy, const double* sums, const double* grad_sums, float* means,
-                   Values dx, bool add) {
+void NormalizeGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& stats,
+                   const float* gamma, ConstValues dy, const double* sums, const double* grad_sums,
+                   float* means, Values dx, bool add) {
   if (x.rows == 0 || x.cols == 0) return;
   Launch<MeansKernel>(stream, {BlocksOf(2 * x.cols)}, {kThreads}, 0, sums, grad_sums, x.cols,
                       means);
@@ -230,7 +230,7 @@ void NormalizeGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, c
                               add);
 }
 
-void UpdateRunningStats(Stream* stream, const StepControl* control, const double* sums,
+void UpdateRunningStats(DeviceStream* stream, const StepControl* control, const double* sums,
                         int64_t cols, float momentum, float* mean, float* variance) {
   if (cols == 0) return;
   Launch<RunningKernel>(stream, {BlocksOf(cols)}, {kThreads}, 0, control, sums, cols, momentum,

@@ -15,8 +15,8 @@
 #include <cstdint>
 
 #include "nn_worker/backend/step_control.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -34,30 +34,30 @@ struct BatchNormStats {
 };
 
 // sums: [2 cols + 1] = [sum x | sum x^2 | rows].
-void SumMoments(Stream* stream, ConstValues x, double* partials, double* sums);
+void SumMoments(DeviceStream* stream, ConstValues x, double* partials, double* sums);
 // From the sums of SumMoments, of one rank or added up over all.
-void MomentsToStats(Stream* stream, const double* sums, int64_t cols, float epsilon, float* mean,
-                    float* inverse_std);
+void MomentsToStats(DeviceStream* stream, const double* sums, int64_t cols, float epsilon,
+                    float* mean, float* inverse_std);
 // y = (x - mean) * gamma * inverse_std + beta.
-void Normalize(Stream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
+void Normalize(DeviceStream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
                const float* beta, Values y);
 // inverse_std = 1 / sqrt(variance + epsilon).
-void InvertDeviations(Stream* stream, const float* variance, int64_t cols, float epsilon,
+void InvertDeviations(DeviceStream* stream, const float* variance, int64_t cols, float epsilon,
                       float* inverse_std);
 
 // grad_sums: [2 cols] = [sum dy | sum dy xhat], xhat = (x - mean) * inverse_std.
-void SumBatchNormGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, ConstValues dy,
-                      double* partials, double* grad_sums);
+void SumBatchNormGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& stats,
+                      ConstValues dy, double* partials, double* grad_sums);
 // dx = gamma inverse_std (dy - (sum dy + xhat sum dy xhat) / n), n from `sums`; or dx += with
 // `add`.
 //   means: [2 cols], overwritten
-void NormalizeGrad(Stream* stream, ConstValues x, const BatchNormStats& stats, const float* gamma,
-                   ConstValues dy, const double* sums, const double* grad_sums, float* means,
-                   Values dx, bool add);
+void NormalizeGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& stats,
+                   const float* gamma, ConstValues dy, const double* sums, const double* grad_sums,
+                   float* means, Values dx, bool add);
 
 // mean, variance (unbiased where n > 1) := momentum * old + (1 - momentum) * batch; unchanged if n,
 // of `sums`, is 0 or the control does not apply.
-void UpdateRunningStats(Stream* stream, const StepControl* control, const double* sums,
+void UpdateRunningStats(DeviceStream* stream, const StepControl* control, const double* sums,
                         int64_t cols, float momentum, float* mean, float* variance);
 
 }  // namespace satrap

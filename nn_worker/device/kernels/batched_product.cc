@@ -37,7 +37,7 @@ SATRAP_KERNEL void BatchedProductKernel(BatchedProductArgs args) {
 
 }  // namespace
 
-void BatchedProduct(Stream* stream, const BatchedProductArgs& args) {
+void BatchedProduct(DeviceStream* stream, const BatchedProductArgs& args) {
   const int64_t rows = args.y.rows * args.count * args.rows;
   if (rows == 0 || args.cols == 0) return;
   BatchedProductArgs of_kernel = args;

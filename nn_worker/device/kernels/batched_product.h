@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -37,7 +37,7 @@ struct BatchedProductArgs {
 };
 
 // y does not overlap a or b.
-void BatchedProduct(Stream* stream, const BatchedProductArgs& args);
+void BatchedProduct(DeviceStream* stream, const BatchedProductArgs& args);
 
 }  // namespace satrap
 

@@ -50,7 +50,7 @@ SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64
 
 }  // namespace
 
-void ColumnSum(Stream* stream, ConstValues x, float* partials, float* sums) {
+void ColumnSum(DeviceStream* stream, ConstValues x, float* partials, float* sums) {
   if (x.cols == 0) return;
   const int64_t parts = (x.rows + kColumnSumRows - 1) / kColumnSumRows;
   const auto wide = static_cast<uint32_t>((x.cols + kCols - 1) / kCols);

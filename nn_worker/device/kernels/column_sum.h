@@ -5,8 +5,8 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -19,7 +19,7 @@ inline int64_t ColumnSumPartials(int64_t rows, int64_t cols) {
 
 // sums[c] = sum over i of x[i, c], in f32; 0 without rows.
 //   partials: [ColumnSumPartials(x.rows, x.cols)], overwritten   sums: [x.cols]
-void ColumnSum(Stream* stream, ConstValues x, float* partials, float* sums);
+void ColumnSum(DeviceStream* stream, ConstValues x, float* partials, float* sums);
 
 }  // namespace satrap
 

@@ -36,7 +36,7 @@ SATRAP_KERNEL void ConvertKernel(Matrix<const From> x, Matrix<To> y, bool add) {
 }
 
 template <typename From, typename To, int N>
-void LaunchConvert(Stream* stream, Matrix<const From> x, Matrix<To> y, bool add) {
+void LaunchConvert(DeviceStream* stream, Matrix<const From> x, Matrix<To> y, bool add) {
   const ElementwiseShape shape = ShapeOf(y.rows, (y.cols + N - 1) / N);
   Launch<ConvertKernel<From, To, N>>(stream, shape.grid, shape.block, 0, x, y, add);
 }
@@ -44,7 +44,7 @@ void LaunchConvert(Stream* stream, Matrix<const From> x, Matrix<To> y, bool add)
 }  // namespace
 
 template <typename From, typename To>
-void Convert(Stream* stream, Matrix<const From> x, Matrix<To> y, bool add) {
+void Convert(DeviceStream* stream, Matrix<const From> x, Matrix<To> y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   if (x.stride == x.cols && y.stride == y.cols) {
     x = Flattened(x);
@@ -58,15 +58,15 @@ void Convert(Stream* stream, Matrix<const From> x, Matrix<To> y, bool add) {
   }
 }
 
-template void Convert(Stream*, Matrix<const float>, Matrix<float>, bool);
-template void Convert(Stream*, Matrix<const float>, Matrix<Half>, bool);
-template void Convert(Stream*, Matrix<const float>, Matrix<Bf16>, bool);
-template void Convert(Stream*, Matrix<const Half>, Matrix<float>, bool);
-template void Convert(Stream*, Matrix<const Half>, Matrix<Half>, bool);
-template void Convert(Stream*, Matrix<const Half>, Matrix<Bf16>, bool);
-template void Convert(Stream*, Matrix<const Bf16>, Matrix<float>, bool);
-template void Convert(Stream*, Matrix<const Bf16>, Matrix<Half>, bool);
-template void Convert(Stream*, Matrix<const Bf16>, Matrix<Bf16>, bool);
-template void Convert(Stream*, Matrix<const double>, Matrix<float>, bool);
+template void Convert(DeviceStream*, Matrix<const float>, Matrix<float>, bool);
+template void Convert(DeviceStream*, Matrix<const float>, Matrix<Half>, bool);
+template void Convert(DeviceStream*, Matrix<const float>, Matrix<Bf16>, bool);
+template void Convert(DeviceStream*, Matrix<const Half>, Matrix<float>, bool);
+template void Convert(DeviceStream*, Matrix<const Half>, Matrix<Half>, bool);
+template void Convert(DeviceStream*, Matrix<const Half>, Matrix<Bf16>, bool);
+template void Convert(DeviceStream*, Matrix<const Bf16>, Matrix<float>, bool);
+template void Convert(DeviceStream*, Matrix<const Bf16>, Matrix<Half>, bool);
+template void Convert(DeviceStream*, Matrix<const Bf16>, Matrix<Bf16>, bool);
+template void Convert(DeviceStream*, Matrix<const double>, Matrix<float>, bool);
 
 }  // namespace satrap

@@ -3,15 +3,15 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_CONVERT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_CONVERT_H_
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // y = To(x), or To(y + x) with the sum in f32. From and To: float, Half or Bf16; or double to
 // float. x and y have one shape and do not overlap.
 template <typename From, typename To>
-void Convert(Stream* stream, Matrix<const From> x, Matrix<To> y, bool add);
+void Convert(DeviceStream* stream, Matrix<const From> x, Matrix<To> y, bool add);
 
 }  // namespace satrap
 

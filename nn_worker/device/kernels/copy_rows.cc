@@ -16,7 +16,7 @@ SATRAP_KERNEL void CopyRowsKernel(ByteRows<const uint8_t> x, ByteRows<uint8_t> y
 }
 
 template <int kBytes>
-void LaunchCopy(Stream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
+void LaunchCopy(DeviceStream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
                 int64_t row_bytes) {
   const int64_t units = row_bytes / kBytes;
   const ElementwiseShape shape = ShapeOf(rows, units);
@@ -25,7 +25,7 @@ void LaunchCopy(Stream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, 
 
 }  // namespace
 
-void CopyRows(Stream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
+void CopyRows(DeviceStream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
               int64_t row_bytes) {
   if (rows == 0 || row_bytes == 0) return;
   if (x.stride == row_bytes && y.stride == row_bytes) {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap {
 
@@ -17,7 +17,7 @@ struct ByteRows {
 };
 
 // Copies `rows` rows. x and y do not overlap.
-void CopyRows(Stream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
+void CopyRows(DeviceStream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t> y, int64_t rows,
               int64_t row_bytes);
 
 }  // namespace satrap

@@ -46,7 +46,7 @@ SATRAP_KERNEL void AddCountsKernel(const uint64_t* partials, int64_t parts, doub
 
 }  // namespace
 
-void CountNonFinite(Stream* stream, ConstValues x, uint64_t* partials, double* count) {
+void CountNonFinite(DeviceStream* stream, ConstValues x, uint64_t* partials, double* count) {
   if (x.rows == 0 || x.cols == 0) return;
   x = Flattened(x);
   const ElementwiseShape shape = ShapeOf(x.rows, GroupsOf(x.cols), kNonFinitePartials);

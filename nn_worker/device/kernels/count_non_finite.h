@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -15,7 +15,7 @@ inline constexpr int64_t kNonFinitePartials = 1024;
 
 // *count += the number of values of x that are infinite or NaN.
 //   partials: [kNonFinitePartials], overwritten
-void CountNonFinite(Stream* stream, ConstValues x, uint64_t* partials, double* count);
+void CountNonFinite(DeviceStream* stream, ConstValues x, uint64_t* partials, double* count);
 
 }  // namespace satrap
 

@@ -46,7 +46,8 @@ SATRAP_KERNEL void DecideStepKernel(StepPlan plan, const float* sums, StepContro
 
 }  // namespace
 
-void DecideStep(Stream* stream, const StepPlan& plan, const float* sums, StepControl* control) {
+void DecideStep(DeviceStream* stream, const StepPlan& plan, const float* sums,
+                StepControl* control) {
   Launch<DecideStepKernel>(stream, {1}, {1}, 0, plan, sums, control);
 }
 

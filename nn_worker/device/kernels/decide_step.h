@@ -4,12 +4,13 @@
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
 
 #include "nn_worker/backend/step_control.h"
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap {
 
 // sums: [kNumStepSums] and control, both in device memory.
-void DecideStep(Stream* stream, const StepPlan& plan, const float* sums, StepControl* control);
+void DecideStep(DeviceStream* stream, const StepPlan& plan, const float* sums,
+                StepControl* control);
 
 }  // namespace satrap
 

@@ -41,7 +41,7 @@ SATRAP_KERNEL void DropoutKernel(ConstValues x, uint64_t key, int64_t first_samp
 
 }  // namespace
 
-void DropOut(Stream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
+void DropOut(DeviceStream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
              Values y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));

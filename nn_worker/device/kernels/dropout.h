@@ -5,14 +5,14 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // y = x * keep / (1 - rate), or y += with `add`; keep[i, c] is a function of (key, first_sample +
 // i, c). REQUIRES: 0 <= rate < 1
-void DropOut(Stream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
+void DropOut(DeviceStream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
              Values y, bool add);
 
 }  // namespace satrap

@@ -22,7 +22,7 @@ SATRAP_KERNEL void FillKernel(Matrix<T> y, float value) {
 }
 
 template <typename T, int N>
-void LaunchFill(Stream* stream, Matrix<T> y, float value) {
+void LaunchFill(DeviceStream* stream, Matrix<T> y, float value) {
   const ElementwiseShape shape = ShapeOf(y.rows, (y.cols + N - 1) / N);
   Launch<FillKernel<T, N>>(stream, shape.grid, shape.block, 0, y, value);
 }
@@ -30,7 +30,7 @@ void LaunchFill(Stream* stream, Matrix<T> y, float value) {
 }  // namespace
 
 template <typename T>
-void Fill(Stream* stream, Matrix<T> y, float value) {
+void Fill(DeviceStream* stream, Matrix<T> y, float value) {
   if (y.rows == 0 || y.cols == 0) return;
   y = Flattened(y);
   if (RowsAligned(y, 16)) {
@@ -40,10 +40,10 @@ void Fill(Stream* stream, Matrix<T> y, float value) {
   }
 }
 
-template void Fill(Stream*, Matrix<float>, float);
-template void Fill(Stream*, Matrix<double>, float);
-template void Fill(Stream*, Matrix<Half>, float);
-template void Fill(Stream*, Matrix<Bf16>, float);
-template void Fill(Stream*, Matrix<uint8_t>, float);
+template void Fill(DeviceStream*, Matrix<float>, float);
+template void Fill(DeviceStream*, Matrix<double>, float);
+template void Fill(DeviceStream*, Matrix<Half>, float);
+template void Fill(DeviceStream*, Matrix<Bf16>, float);
+template void Fill(DeviceStream*, Matrix<uint8_t>, float);
 
 }  // namespace satrap

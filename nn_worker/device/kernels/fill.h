@@ -3,14 +3,14 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // T: float, double, Half, Bf16 or uint8_t. `value` is rounded to T.
 template <typename T>
-void Fill(Stream* stream, Matrix<T> y, float value);
+void Fill(DeviceStream* stream, Matrix<T> y, float value);
 
 }  // namespace satrap
 

@@ -67,7 +67,8 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherTarget* targets, int64_t samples
 
 }  // namespace
 
-void GatherAndPool(Stream* stream, const GatherTarget* targets, int num_targets, int64_t samples) {
+void GatherAndPool(DeviceStream* stream, const GatherTarget* targets, int num_targets,
+                   int64_t samples) {
   if (samples == 0) return;
   int64_t blocks = (samples + kSamplesAtOnce - 1) / kSamplesAtOnce;
   if (blocks > kMaxBlocks) blocks = kMaxBlocks;

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "nn_worker/backend/row_pooling.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -34,7 +34,8 @@ struct GatherTarget {
 // divisor is 0. kNone: out[s, p, :] = the row of the p-th id times its weight; zeros after the last
 // id. Rows and indices were checked (CheckRowIndices).
 //   targets: [num_targets] in device memory
-void GatherAndPool(Stream* stream, const GatherTarget* targets, int num_targets, int64_t samples);
+void GatherAndPool(DeviceStream* stream, const GatherTarget* targets, int num_targets,
+                   int64_t samples);
 
 }  // namespace satrap
 

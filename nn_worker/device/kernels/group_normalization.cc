@@ -117,28 +117,28 @@ Dim3 GroupGrid(int64_t rows, const GroupShape& shape) {
 
 }  // namespace
 
-void SoftmaxGroups(Stream* stream, ConstValues x, int64_t width, Values y) {
+void SoftmaxGroups(DeviceStream* stream, ConstValues x, int64_t width, Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const GroupShape shape = ShapeOfGroups(y.cols, width);
   Launch<SoftmaxKernel>(stream, GroupGrid(y.rows, shape), kRowBlock, 0, shape, x, y);
 }
 
-void SoftmaxGroupsGrad(Stream* stream, ConstValues y, ConstValues dy, int64_t width, Values dx,
-                       bool add) {
+void SoftmaxGroupsGrad(DeviceStream* stream, ConstValues y, ConstValues dy, int64_t width,
+                       Values dx, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const GroupShape shape = ShapeOfGroups(y.cols, width);
   Launch<SoftmaxGradKernel>(stream, GroupGrid(y.rows, shape), kRowBlock, 0, shape, y, dy, dx, add);
 }
 
-void NormalizeGroups(Stream* stream, bool centred, ConstValues x, int64_t width, float epsilon,
-                     Values y, Values inverse) {
+void NormalizeGroups(DeviceStream* stream, bool centred, ConstValues x, int64_t width,
+                     float epsilon, Values y, Values inverse) {
   if (y.rows == 0 || y.cols == 0) return;
   const GroupShape shape = ShapeOfGroups(y.cols, width);
   Launch<NormalizeKernel>(stream, GroupGrid(y.rows, shape), kRowBlock, 0, shape, centred, x,
                           epsilon, y, inverse);
 }
 
-void NormalizeGroupsGrad(Stream* stream, bool centred, ConstValues y, ConstValues inverse,
+void NormalizeGroupsGrad(DeviceStream* stream, bool centred, ConstValues y, ConstValues inverse,
                          ConstValues dy, int64_t width, Values dx, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const GroupShape shape = ShapeOfGroups(y.cols, width);

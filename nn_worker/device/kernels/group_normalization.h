@@ -11,25 +11,25 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // y = exp(x - max) / sum exp(x - max).   x, y: (n, cols). A NaN makes its group NaN.
-void SoftmaxGroups(Stream* stream, ConstValues x, int64_t width, Values y);
+void SoftmaxGroups(DeviceStream* stream, ConstValues x, int64_t width, Values y);
 // dx = y * (dy - sum (dy * y)), or dx += with `add`. dx may be dy.
-void SoftmaxGroupsGrad(Stream* stream, ConstValues y, ConstValues dy, int64_t width, Values dx,
-                       bool add);
+void SoftmaxGroupsGrad(DeviceStream* stream, ConstValues y, ConstValues dy, int64_t width,
+                       Values dx, bool add);
 
 // y = (x - mean) * inverse with `centred`, inverse = 1 / sqrt(variance + epsilon), the variance
 // that of the group's values; otherwise y = x * inverse, inverse = 1 / sqrt(sum x^2 + epsilon).
 //   x, y: (n, cols)   inverse: (n, cols / width)
-void NormalizeGroups(Stream* stream, bool centred, ConstValues x, int64_t width, float epsilon,
-                     Values y, Values inverse);
+void NormalizeGroups(DeviceStream* stream, bool centred, ConstValues x, int64_t width,
+                     float epsilon, Values y, Values inverse);
 // dx = inverse * (dy - mean dy - y mean (dy * y)) with `centred`, otherwise
 // inverse * (dy - y sum (dy * y)); or dx += with `add`. dx may be dy.
-void NormalizeGroupsGrad(Stream* stream, bool centred, ConstValues y, ConstValues inverse,
+void NormalizeGroupsGrad(DeviceStream* stream, bool centred, ConstValues y, ConstValues inverse,
                          ConstValues dy, int64_t width, Values dx, bool add);
 
 }  // namespace satrap

@@ -57,7 +57,7 @@ class Benchmark {
   }
 
   float* Array(int i) const { return static_cast<float*>(memory_[i]->data()); }
-  Stream* stream() { return stream_.get(); }
+  DeviceStream* stream() { return stream_.get(); }
   void Wait() {
     stream_->Record(event_.get());
     CHECK_OK(WaitForEvent(event_.get(), kTimeoutMs, [] { return false; }));
@@ -81,13 +81,13 @@ class Benchmark {
   const int threads_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Memory> memory_[4];
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Event> event_;
 };
 
 void Run(int threads) {
   Benchmark benchmark(threads);
-  Stream* const stream = benchmark.stream();
+  DeviceStream* const stream = benchmark.stream();
   float* const w = benchmark.Array(0);
   float* const m = benchmark.Array(1);
   float* const v = benchmark.Array(2);

@@ -250,14 +250,15 @@ SATRAP_KERNEL void PairGradientKernel(PairLossArgs args, const float* slopes) {
   if (sample < args.gradients.rows) args.gradients.data[sample * args.gradients.stride] = sum;
 }
 
-void LaunchAddPartials(Stream* stream, const double* partials, int64_t samples, double* sums) {
+void LaunchAddPartials(DeviceStream* stream, const double* partials, int64_t samples,
+                       double* sums) {
   Launch<AddPartialsKernel>(stream, {1}, {2}, 0, partials, LossPartials(samples) / 2, sums);
 }
 
 Dim3 PieceGrid(int64_t samples) { return {static_cast<uint32_t>(LossPartials(samples) / 2)}; }
 
 template <typename LossOfOne>
-void SampleLoss(Stream* stream, const SampleLossArgs& args, double* partials, double* sums) {
+void SampleLoss(DeviceStream* stream, const SampleLossArgs& args, double* partials, double* sums) {
   if (args.samples > 0) {
     Launch<SampleLossKernel<LossOfOne>>(stream, PieceGrid(args.samples), {kThreads}, 0, args,
                                         partials);
@@ -267,15 +268,17 @@ void SampleLoss(Stream* stream, const SampleLossArgs& args, double* partials, do
 
 }  // namespace
 
-void BceWithLogits(Stream* stream, const SampleLossArgs& args, double* partials, double* sums) {
+void BceWithLogits(DeviceStream* stream, const SampleLossArgs& args, double* partials,
+                   double* sums) {
   SampleLoss<Bce>(stream, args, partials, sums);
 }
 
-void SquaredError(Stream* stream, const SampleLossArgs& args, double* partials, double* sums) {
+void SquaredError(DeviceStream* stream, const SampleLossArgs& args, double* partials,
+                  double* sums) {
   SampleLoss<Squared>(stream, args, partials, sums);
 }
 
-void SoftmaxCrossEntropy(Stream* stream, const SoftmaxLossArgs& args, double* partials,
+void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* partials,
                          double* sums) {
   const int64_t samples = args.logits.rows;
   if (samples > 0) {
@@ -285,7 +288,7 @@ void SoftmaxCrossEntropy(Stream* stream, const SoftmaxLossArgs& args, double* pa
   LaunchAddPartials(stream, partials, samples, sums);
 }
 
-void CandidateLoss(Stream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
+void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums) {
   const int64_t samples = args.scores.rows;
   if (samples > 0) {
@@ -304,7 +307,8 @@ void CandidateLoss(Stream* stream, CandidateLossKind kind, const CandidateLossAr
   LaunchAddPartials(stream, scratch, samples, sums);
 }
 
-void PairwiseLogistic(Stream* stream, const PairLossArgs& args, double* scratch, double* sums) {
+void PairwiseLogistic(DeviceStream* stream, const PairLossArgs& args, double* scratch,
+                      double* sums) {
   auto* const slopes = reinterpret_cast<float*>(scratch + LossPartials(args.num_pairs));
   if (args.num_pairs > 0) {
     Launch<PairLossKernel>(stream, PieceGrid(args.num_pairs), {kThreads}, 0, args, scratch, slopes);

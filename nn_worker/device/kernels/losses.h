@@ -13,8 +13,8 @@
 
 #include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/step_control.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -46,10 +46,11 @@ inline int64_t LossPartials(int64_t samples) {
 
 // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y).
 //   partials: [LossPartials(samples)], overwritten; below, too
-void BceWithLogits(Stream* stream, const SampleLossArgs& args, double* partials, double* sums);
+void BceWithLogits(DeviceStream* stream, const SampleLossArgs& args, double* partials,
+                   double* sums);
 
 // l = (z - y)^2; dz = 2 weight mask (z - y).
-void SquaredError(Stream* stream, const SampleLossArgs& args, double* partials, double* sums);
+void SquaredError(DeviceStream* stream, const SampleLossArgs& args, double* partials, double* sums);
 
 struct SoftmaxLossArgs {
   const StepControl* control;
@@ -61,7 +62,7 @@ struct SoftmaxLossArgs {
 };
 // l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). The classes are
 // summed in f32 by LanesOf(classes) lanes (warp_sum.h).
-void SoftmaxCrossEntropy(Stream* stream, const SoftmaxLossArgs& args, double* partials,
+void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* partials,
                          double* sums);
 
 struct CandidateLossArrays {
@@ -85,7 +86,7 @@ inline int64_t CandidateLossScratch(int64_t samples) { return LossPartials(sampl
 // for kLogistic. A column counts if it is p or has another item than the positive's; any other has
 // the gradient 0, whatever its score. The columns are summed in f32 by LanesOf(columns) lanes.
 //   scratch: [CandidateLossScratch(samples)], overwritten
-void CandidateLoss(Stream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
+void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums);
 
 struct PairLossArgs {
@@ -105,7 +106,8 @@ inline int64_t PairLossScratch(int64_t num_pairs) {
 // gradient of a sample is summed in f32 over its pairs in their order, and 0 without pairs: each
 // thread looks through all pairs for those of its sample, so the work grows as samples times pairs.
 //   scratch: [PairLossScratch(num_pairs)], overwritten
-void PairwiseLogistic(Stream* stream, const PairLossArgs& args, double* scratch, double* sums);
+void PairwiseLogistic(DeviceStream* stream, const PairLossArgs& args, double* scratch,
+                      double* sums);
 
 }  // namespace satrap
 

@@ -26,7 +26,7 @@ std::vector<float> Spread(const std::vector<float>& values, int64_t stride) {
   return spread;
 }
 
-using SampleLoss = void (*)(Stream*, const SampleLossArgs&, double*, double*);
+using SampleLoss = void (*)(DeviceStream*, const SampleLossArgs&, double*, double*);
 
 Result Lose(TestDevice* device, SampleLoss lose, const Samples& samples, float gradient_scale = 1,
             int64_t stride = 1) {

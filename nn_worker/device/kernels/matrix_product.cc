@@ -106,8 +106,8 @@ SATRAP_KERNEL void AddPiecesKernel(const float* partials, int64_t pieces, int64_
 }
 
 template <typename T>
-void LaunchTiles(Stream* stream, const MatrixProduct& product, int64_t pieces, int64_t piece_terms,
-                 float* partials) {
+void LaunchTiles(DeviceStream* stream, const MatrixProduct& product, int64_t pieces,
+                 int64_t piece_terms, float* partials) {
   const int64_t down = (product.c.rows + T::kHeight - 1) / T::kHeight;
   const int64_t across = (product.c.cols + T::kWidth - 1) / T::kWidth;
   const Dim3 grid = {static_cast<uint32_t>(down),
@@ -116,7 +116,7 @@ void LaunchTiles(Stream* stream, const MatrixProduct& product, int64_t pieces, i
   Launch<ProductKernel<T>>(stream, grid, {kThreads}, 0, product, piece_terms, partials);
 }
 
-void Start(Stream* stream, const MatrixProduct& product, int64_t pieces, int64_t piece_terms,
+void Start(DeviceStream* stream, const MatrixProduct& product, int64_t pieces, int64_t piece_terms,
            float* partials) {
   if (product.c.cols <= NarrowTile::kWidth) {
     LaunchTiles<NarrowTile>(stream, product, pieces, piece_terms, partials);
@@ -127,12 +127,12 @@ void Start(Stream* stream, const MatrixProduct& product, int64_t pieces, int64_t
 
 }  // namespace
 
-void Multiply(Stream* stream, const MatrixProduct& product) {
+void Multiply(DeviceStream* stream, const MatrixProduct& product) {
   if (product.c.rows == 0 || product.c.cols == 0) return;
   Start(stream, product, 1, product.k > 0 ? product.k : 1, nullptr);
 }
 
-void MultiplyInPieces(Stream* stream, const MatrixProduct& product, float* partials) {
+void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials) {
   const int64_t count = product.c.rows * product.c.cols;
   if (count == 0) return;
   if (product.k <= kProductPiece) return Multiply(stream, product);

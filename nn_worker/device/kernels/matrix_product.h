@@ -12,8 +12,8 @@
 #include <cstdint>
 
 #include "nn_worker/backend/operation_kinds.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -46,11 +46,11 @@ inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
 }
 
 // c = activation(a b + bias), or c += with `add`.
-void Multiply(Stream* stream, const MatrixProduct& product);
+void Multiply(DeviceStream* stream, const MatrixProduct& product);
 // The same with k cut into pieces, which fill the card where c is small and k is large. REQUIRES:
 // no bias, activation or add; c is f32, without gaps
 //   partials: [ProductPartials(c.rows, c.cols, k)], overwritten
-void MultiplyInPieces(Stream* stream, const MatrixProduct& product, float* partials);
+void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials);
 
 }  // namespace satrap
 

@@ -59,19 +59,19 @@ FactorShape ShapeOfFactor(const ConstValues& b, const Values& y) {
 
 }  // namespace
 
-void ScaleValues(Stream* stream, float factor, ConstValues x, Values y, bool add) {
+void ScaleValues(DeviceStream* stream, float factor, ConstValues x, Values y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<ScaleKernel>(stream, shape.grid, shape.block, 0, factor, x, y, add);
 }
 
-void MultiplyValues(Stream* stream, ConstValues a, ConstValues b, Values y, bool add) {
+void MultiplyValues(DeviceStream* stream, ConstValues a, ConstValues b, Values y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<MultiplyKernel>(stream, shape.grid, shape.block, 0, a, b, ShapeOfFactor(b, y), y, add);
 }
 
-void TransposeRows(Stream* stream, ConstValues x, int64_t width, Values y, bool add) {
+void TransposeRows(DeviceStream* stream, ConstValues x, int64_t width, Values y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<TransposeKernel>(stream, shape.grid, shape.block, 0, x, width, y, add);

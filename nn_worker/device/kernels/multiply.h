@@ -6,22 +6,22 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // y = factor * x, or y += with `add`. y may be x.   x, y: (n, cols)
-void ScaleValues(Stream* stream, float factor, ConstValues x, Values y, bool add);
+void ScaleValues(DeviceStream* stream, float factor, ConstValues x, Values y, bool add);
 
 // y = a * b, or y += with `add`. y may be a.   a, y: (n, cols)
 //   b: (n, cols); or (n, 1), which multiplies all of row i; or (1, width), which multiplies each
 //      group of `width` values of every row. REQUIRES: `width` divides cols
-void MultiplyValues(Stream* stream, ConstValues a, ConstValues b, Values y, bool add);
+void MultiplyValues(DeviceStream* stream, ConstValues a, ConstValues b, Values y, bool add);
 
 // Each row of x is a matrix (x.cols / width, width), stored by rows; that of y becomes its transpose,
 // or the transpose is added to it.   x, y: (n, cols)
-void TransposeRows(Stream* stream, ConstValues x, int64_t width, Values y, bool add);
+void TransposeRows(DeviceStream* stream, ConstValues x, int64_t width, Values y, bool add);
 
 }  // namespace satrap
 

@@ -182,7 +182,7 @@ bool Aligned(const float* array) {  // also if there is none
 
 // The network aligns its arrays; those of another caller may begin anywhere.
 template <typename Rule>
-void LaunchStep(Stream* stream, const StepControl* control, const OptimizerRule& rule,
+void LaunchStep(DeviceStream* stream, const StepControl* control, const OptimizerRule& rule,
                 const OptimizerArrays& arrays) {
   const ElementwiseShape shape = ShapeOf(1, GroupsOf(arrays.count));
   bool aligned = Aligned(arrays.gradient) && Aligned(arrays.w);
@@ -192,7 +192,7 @@ void LaunchStep(Stream* stream, const StepControl* control, const OptimizerRule&
 
 }  // namespace
 
-void OptimizerStep(Stream* stream, const StepControl* control, const OptimizerRule& rule,
+void OptimizerStep(DeviceStream* stream, const StepControl* control, const OptimizerRule& rule,
                    const OptimizerArrays& arrays) {
   if (arrays.count == 0) return;
   switch (rule.kind) {
@@ -221,7 +221,7 @@ void OptimizerStep(Stream* stream, const StepControl* control, const OptimizerRu
   }
 }
 
-void AverageStep(Stream* stream, const StepControl* control, float decay, const float* w,
+void AverageStep(DeviceStream* stream, const StepControl* control, float decay, const float* w,
                  float* average, int64_t count) {
   if (count == 0) return;
   const ElementwiseShape shape = ShapeOf(1, GroupsOf(count));

@@ -12,7 +12,7 @@
 
 #include "nn_worker/backend/optimizer_rule.h"
 #include "nn_worker/backend/step_control.h"
-#include "nn_worker/device/stream.h"
+#include "nn_worker/device/device_stream.h"
 
 namespace satrap {
 
@@ -25,10 +25,10 @@ struct OptimizerArrays {
 };
 
 // `control` is in device memory and decides whether the arrays change.
-void OptimizerStep(Stream* stream, const StepControl* control, const OptimizerRule& rule,
+void OptimizerStep(DeviceStream* stream, const StepControl* control, const OptimizerRule& rule,
                    const OptimizerArrays& arrays);
 // average = d average + (1 - d) w, with d = AverageDecay(decay, the control's step).
-void AverageStep(Stream* stream, const StepControl* control, float decay, const float* w,
+void AverageStep(DeviceStream* stream, const StepControl* control, float decay, const float* w,
                  float* average, int64_t count);
 
 }  // namespace satrap

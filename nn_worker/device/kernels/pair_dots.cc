@@ -59,14 +59,14 @@ constexpr int kMaxPieces = 65535;
 
 }  // namespace
 
-void PairDots(Stream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
+void PairDots(DeviceStream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
               Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, y.cols);
   Launch<PairDotsKernel>(stream, shape.grid, shape.block, 0, inputs, terms, dim, y);
 }
 
-void PairDotsGrad(Stream* stream, const ConstValues* inputs, const DotGradPiece* pieces,
+void PairDotsGrad(DeviceStream* stream, const ConstValues* inputs, const DotGradPiece* pieces,
                   int num_pieces, int64_t max_width, const DotFactor* factors, ConstValues dy) {
   if (dy.rows == 0 || max_width == 0) return;
   ElementwiseShape shape = ShapeOf(dy.rows, GroupsOf(max_width));

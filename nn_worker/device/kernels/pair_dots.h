@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -25,7 +25,7 @@ struct DotTerm {
 
 // y[i, t] for the terms of a list.
 //   inputs: any number in device memory   terms: [y.cols] in device memory   y: (n, terms)
-void PairDots(Stream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
+void PairDots(DeviceStream* stream, const ConstValues* inputs, const DotTerm* terms, int64_t dim,
               Values y);
 
 // Columns [column, column + width) of a gradient, to which the same terms add: the factors
@@ -44,7 +44,7 @@ struct DotFactor {
 
 // Writes the columns of all pieces; those without factors get 0 unless they are added to.
 //   pieces: [num_pieces] in device memory   `max_width`: of any piece   dy: (n, terms)
-void PairDotsGrad(Stream* stream, const ConstValues* inputs, const DotGradPiece* pieces,
+void PairDotsGrad(DeviceStream* stream, const ConstValues* inputs, const DotGradPiece* pieces,
                   int num_pieces, int64_t max_width, const DotFactor* factors, ConstValues dy);
 
 }  // namespace satrap

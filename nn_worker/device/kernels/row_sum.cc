@@ -119,31 +119,32 @@ void ForTargets(int64_t rows, int64_t cols, int num_targets, LaunchPart launch) 
 
 }  // namespace
 
-void RowSum(Stream* stream, const ConstValues* inputs, int num_inputs, Values y) {
+void RowSum(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values y) {
   if (y.rows == 0) return;
   Launch<RowSumKernel>(stream, RowGrid(y.rows, kLanesARow), kRowBlock, 0, inputs, num_inputs, y);
 }
 
-void RowSumGrad(Stream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
+void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
                 int64_t max_cols) {
   ForTargets(dy.rows, max_cols, num_targets, [&](int first, Dim3 grid, Dim3 block) {
     Launch<RowSumGradKernel>(stream, grid, block, 0, dy, targets + first);
   });
 }
 
-void Fm(Stream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
+void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
   if (y.rows == 0) return;
   Launch<FmKernel>(stream, RowGrid(y.rows, kLanesARow), kRowBlock, 0, inputs, num_inputs, s, y);
 }
 
-void BiInteraction(Stream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
+void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s,
+                   Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<BiInteractionKernel>(stream, shape.grid, shape.block, 0, inputs, num_inputs, s, y);
 }
 
-void FmGrad(Stream* stream, const ConstValues* inputs, const FmGradTarget* targets, int num_targets,
-            ConstValues s, ConstValues dy) {
+void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
+            int num_targets, ConstValues s, ConstValues dy) {
   ForTargets(s.rows, s.cols, num_targets, [&](int first, Dim3 grid, Dim3 block) {
     Launch<FmGradKernel>(stream, grid, block, 0, inputs, targets + first, s, dy);
   });

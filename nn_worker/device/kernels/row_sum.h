@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -25,15 +25,16 @@ struct RowSumTarget {
 
 // y[i, 0] = the sum of all elements of row i of all inputs.
 //   inputs: [num_inputs] in device memory   y: (rows, 1)
-void RowSum(Stream* stream, const ConstValues* inputs, int num_inputs, Values y);
+void RowSum(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values y);
 // Every element of row i of every target gets dy[i, 0]. `max_cols`: of any target
-void RowSumGrad(Stream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
+void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
                 int64_t max_cols);
 
 // s = sum_f x_f; y[i, 0] = 1/2 sum_d (s_d^2 - sum_f x_fd^2).   s: (rows, d), all inputs as wide
-void Fm(Stream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y);
+void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y);
 // The same without the sum over d.   s, y: (rows, d)
-void BiInteraction(Stream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y);
+void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s,
+                   Values y);
 
 // The gradient that inputs [first, first + count) of a list share.
 struct FmGradTarget {
@@ -44,8 +45,8 @@ struct FmGradTarget {
 };
 // dx = the sum over the target's inputs of dy (s - x), or += with `add`; rounded once.
 //   dy: (rows, 1), of Fm, or (rows, d), of BiInteraction
-void FmGrad(Stream* stream, const ConstValues* inputs, const FmGradTarget* targets, int num_targets,
-            ConstValues s, ConstValues dy);
+void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
+            int num_targets, ConstValues s, ConstValues dy);
 
 }  // namespace satrap
 

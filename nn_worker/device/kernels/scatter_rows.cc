@@ -83,8 +83,8 @@ uint32_t BlocksOf(int64_t count, int64_t each) {
 
 }  // namespace
 
-void LocateIds(Stream* stream, const ScatterFeature* features, int num_features, int64_t samples,
-               IdPlace* places) {
+void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_features,
+               int64_t samples, IdPlace* places) {
   if (samples == 0) return;
   for (int first = 0; first < num_features; first += kMaxGridY) {
     const int count = num_features - first < kMaxGridY ? num_features - first : kMaxGridY;
@@ -93,7 +93,7 @@ void LocateIds(Stream* stream, const ScatterFeature* features, int num_features,
   }
 }
 
-void ScatterRows(Stream* stream, const ScatterArgs& args, Matrix<float> gradients) {
+void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients) {
   if (gradients.rows == 0 || gradients.cols == 0) return;
   Launch<ScatterRowsKernel>(stream, {BlocksOf(gradients.rows, kRowsAtOnce)},
                             {kGroupsAtOnce, kRowsAtOnce}, 0, args, gradients);

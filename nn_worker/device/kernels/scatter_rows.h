@@ -12,9 +12,9 @@
 #include <cstdint>
 
 #include "nn_worker/backend/row_pooling.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
@@ -48,8 +48,8 @@ struct ScatterSegment {
 };
 
 // places[n] = where id n is, for all ids.   features: [num_features]
-void LocateIds(Stream* stream, const ScatterFeature* features, int num_features, int64_t samples,
-               IdPlace* places);
+void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_features,
+               int64_t samples, IdPlace* places);
 
 struct ScatterArgs {
   const uint32_t* starts;  // [num_rows + 1], never decreasing
@@ -63,7 +63,7 @@ struct ScatterArgs {
 // gradients[r, c] = sum over the ids of row r, and the segments of their features that hold column
 // c, of coefficient * gradient, in f32; 0 in columns and rows that nothing reads. A row is summed
 // by one thread a group of columns: a row with very many ids takes long.
-void ScatterRows(Stream* stream, const ScatterArgs& args, Matrix<float> gradients);
+void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap
 

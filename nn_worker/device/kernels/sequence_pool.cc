@@ -70,16 +70,16 @@ SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, ConstValues x, ConstV
 
 }  // namespace
 
-void PoolSequences(Stream* stream, SequencePooling pooling, ConstValues x, ConstValues lengths,
-                   Values y) {
+void PoolSequences(DeviceStream* stream, SequencePooling pooling, ConstValues x,
+                   ConstValues lengths, Values y) {
   if (y.rows == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<PoolKernel>(stream, shape.grid, shape.block, 0, pooling, WithGroupsAt(x, y.cols), lengths,
                      y);
 }
 
-void PoolSequencesGrad(Stream* stream, SequencePooling pooling, ConstValues x, ConstValues lengths,
-                       ConstValues y, ConstValues dy, Values dx, bool add) {
+void PoolSequencesGrad(DeviceStream* stream, SequencePooling pooling, ConstValues x,
+                       ConstValues lengths, ConstValues y, ConstValues dy, Values dx, bool add) {
   if (y.rows == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
   Launch<PoolGradKernel>(stream, shape.grid, shape.block, 0, pooling, WithGroupsAt(x, y.cols),

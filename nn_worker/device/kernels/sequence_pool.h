@@ -5,18 +5,18 @@
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SEQUENCE_POOL_H_
 
 #include "nn_worker/backend/operation_kinds.h"
+#include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
-#include "nn_worker/device/stream.h"
 
 namespace satrap {
 
 // x: (n, L d)   lengths: (n, 1), rounded and bounded to [0, L]; NaN counts as 0   y: (n, d)
 // REQUIRES: d > 0
-void PoolSequences(Stream* stream, SequencePooling pooling, ConstValues x, ConstValues lengths,
-                   Values y);
+void PoolSequences(DeviceStream* stream, SequencePooling pooling, ConstValues x,
+                   ConstValues lengths, Values y);
 // dx (or dx += with `add`), from y = SequencePool(x).
-void PoolSequencesGrad(Stream* stream, SequencePooling pooling, ConstValues x, ConstValues lengths,
-                       ConstValues y, ConstValues dy, Values dx, bool add);
+void PoolSequencesGrad(DeviceStream* stream, SequencePooling pooling, ConstValues x,
+                       ConstValues lengths, ConstValues y, ConstValues dy, Values dx, bool add);
 
 }  // namespace satrap
 

@@ -1,4 +1,4 @@
-// A Stream runs operations on a device, one after another in the order of the calls. An operation
+// A DeviceStream runs operations on a device, one after another in the order of the calls. An operation
 // is enqueued: the call returns before it has run, and waits for earlier ones only if the queue is
 // full. Operations of different streams run in any order, except where WaitFor orders them. Kernel
 // sources include this header, so it knows only the standard library's integers.
@@ -13,8 +13,8 @@
 // Thread-compatible: one thread at a time uses a stream, and all streams and events are destroyed
 // before their device.
 
-#ifndef SATRAP_NN_WORKER_DEVICE_STREAM_H_
-#define SATRAP_NN_WORKER_DEVICE_STREAM_H_
+#ifndef SATRAP_NN_WORKER_DEVICE_DEVICE_STREAM_H_
+#define SATRAP_NN_WORKER_DEVICE_DEVICE_STREAM_H_
 
 #include <cstdint>
 
@@ -35,15 +35,15 @@ struct KernelLaunch {
   Dim3 grid;                // blocks
   Dim3 block;               // threads, at most 1024
   int64_t shared_bytes;     // of DynamicShared, beside the arrays that the kernel declares
-  const void* const* args;  // [num_args]; copied by Stream::Launch
+  const void* const* args;  // [num_args]; copied by DeviceStream::Launch
   const int32_t* arg_bytes;
   int num_args;
 };
 
-class Stream {
+class DeviceStream {
  public:
   // Runs what is still enqueued, and waits for it.
-  virtual ~Stream() = default;
+  virtual ~DeviceStream() = default;
 
   // REQUIRES, for the copies: `bytes` >= 0, and no overlap of source and target. Of 0 bytes, the
   // pointers may be null.
@@ -64,4 +64,4 @@ class Stream {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_DEVICE_STREAM_H_
+#endif  // SATRAP_NN_WORKER_DEVICE_DEVICE_STREAM_H_

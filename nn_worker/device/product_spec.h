@@ -1,6 +1,6 @@
 // What a matrix product of a linear layer is, before any library is asked to do it:
 //
-//   c = epilogue(op(a) op(b)), or c += with `add`     c: (rows, cols), each value a sum of `terms`
+//   c = epilogue(op(a) op(b)), or of c + op(a) op(b)  c: (rows, cols), each value a sum of `terms`
 //
 //   forward           y  = x w      a: x (n, in)     b: w (in, out)              rows = n
 //   input gradient    dx = dz w^T   a: dz (n, out)   b: w, transposed            rows = n
@@ -8,8 +8,8 @@
 //
 // Matrices lie row by row, as everywhere here; libraries for Fortran's order get ColumnMajor.
 
-#ifndef SATRAP_NN_WORKER_DEVICE_CUDA_PRODUCT_SPEC_H_
-#define SATRAP_NN_WORKER_DEVICE_CUDA_PRODUCT_SPEC_H_
+#ifndef SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_
+#define SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_
 
 #include <cstdint>
 
@@ -23,7 +23,7 @@ enum class ProductPrecision {
   kF16,
 };
 
-// What is done with the sums on the way to c.
+// What is done with the sums on the way to c. A bias and sums of columns are f32, whatever c is.
 enum class ProductEpilogue {
   kNone,
   kBias,          // + bias, in each row
@@ -39,10 +39,11 @@ struct ProductSpec {
   bool transpose_a = false;                          // a is stored as (terms, rows)
   bool transpose_b = false;                          // b is stored as (cols, terms)
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // values from one stored row to the next
+  // What the addresses of the matrices are multiples of, in bytes: at most 16, and at least a value.
+  int64_t a_alignment = 16, b_alignment = 16, c_alignment = 16;
   ProductPrecision precision = ProductPrecision::kF32;
-  bool f32_output = true;  // otherwise c and bias have the type of the factors
+  bool f32_output = true;  // otherwise c has the type of the factors
   ProductEpilogue epilogue = ProductEpilogue::kNone;
-  bool add = false;
 
   // The dimension that counts samples.
   int64_t samples() const { return transpose_a ? terms : rows; }
@@ -73,4 +74,4 @@ int64_t MaskStride(int64_t cols);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_DEVICE_CUDA_PRODUCT_SPEC_H_
+#endif  // SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/device/cuda/product_spec.h"
+#include "nn_worker/device/product_spec.h"
 
 #include <vector>
 

@@ -1,0 +1,20 @@
+// What a job needs of the device that it trains on, before anything is started.
+
+#ifndef SATRAP_DEPLOY_CLI_DEVICE_NEED_H_
+#define SATRAP_DEPLOY_CLI_DEVICE_NEED_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// The device memory of each NN worker, in words (nn_worker/trainer/device_plan.h); empty on the CPU.
+// INVALID_ARGUMENT if the job's nn_worker.device_memory_bytes is less. REQUIRES: a validated job, whose
+// model fits its inputs
+absl::StatusOr<std::string> DeviceNeedOf(const JobConfig& job);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_DEVICE_NEED_H_

@@ -1,0 +1,39 @@
+#include "nn_worker/backend/backend_factory.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu_half_backend.h"
+#include "nn_worker/backend/device_backend.h"
+#include "nn_worker/backend/device_factory.h"
+#include "nn_worker/device/metered_device.h"
+
+namespace satrap {
+namespace {
+
+bool HasHalfValues(NnWorkerConfig::Precision precision) {
+  return precision == NnWorkerConfig::BF16 || precision == NnWorkerConfig::F16;
+}
+
+}  // namespace
+
+absl::StatusOr<JobBackend> NewJobBackend(const NnWorkerConfig& config, int card,
+                                         int64_t scratch_bytes, ForkJoinPool* pool) {
+  JobBackend made;
+  if (config.device() == NnWorkerConfig::CPU) {
+    made.backend =
+        HasHalfValues(config.precision()) ? NewCpuHalfBackend(pool) : NewCpuBackend(pool);
+    return made;
+  }
+  ASSIGN_OR_RETURN(JobDevice on, NewJobDevice(config, card));
+  made.meter = std::make_shared<DeviceMeter>(config.device_memory_bytes());
+  DeviceBackendOptions options;
+  options.meter = made.meter;
+  options.scratch_bytes = scratch_bytes;
+  ASSIGN_OR_RETURN(made.backend,
+                   NewDeviceBackend(std::move(on.device), std::move(on.products), options));
+  return made;
+}
+
+}  // namespace satrap

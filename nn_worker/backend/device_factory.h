@@ -1,0 +1,32 @@
+// The device that a program's kernels run on. A program links one of the two sources: with
+// host_device_factory.cc come the kernels of the host's compiler, with cuda_device_factory.cc those of
+// nvcc, and both kinds define the same functions.
+//
+// Thread-safe: a function of its arguments and of the machine.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_FACTORY_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_FACTORY_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/device/device.h"
+#include "nn_worker/device/products.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct JobDevice {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Products> products;
+};
+
+// `card`: of this machine, from 0; HOST has no use for it. Errors of CUDA are NewCudaDevice's
+// (nn_worker/device/cuda/cuda_device.h) and NewCublasLtPlanner's (cublaslt_plan.h).
+// FAILED_PRECONDITION if this program has the kernels of the other kind. REQUIRES: config.device is
+// HOST or CUDA
+absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_FACTORY_H_

@@ -1,0 +1,69 @@
+// Linear layers. A layer may be prepared, with the tensors that it is going to be given: a device then
+// chooses once how its products are made, and which of them take a bias, an activation or a gradient
+// along, and its operations allocate nothing. What they give is the same, up to rounding.
+//
+// Part of Backend, whose rules on memory, order, control, determinism and errors hold.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_LINEAR_OPERATIONS_H_
+#define SATRAP_NN_WORKER_BACKEND_LINEAR_OPERATIONS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/backend/operation_args.h"
+#include "nn_worker/backend/operation_kinds.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+// A layer that a backend has prepared. Belongs to that backend, and is destroyed before it.
+class PreparedLinear {
+ public:
+  explicit PreparedLinear(Activation activation) : activation_(activation) {}
+  virtual ~PreparedLinear() = default;
+  PreparedLinear(const PreparedLinear&) = delete;
+  PreparedLinear& operator=(const PreparedLinear&) = delete;
+  Activation activation() const { return activation_; }
+
+ private:
+  const Activation activation_;
+};
+
+// The tensors of a layer with the most rows that it will get. Its operations then get the same: only
+// the samples may be fewer, and dx.add another.
+struct LinearSpec {
+  LinearGradArgs args;  // without dy, which is empty then, there are no gradients
+  Tensor bias;          // (1, out), or empty
+  // The layer of the same backend whose ReLU made x, if LinearBackward of this layer is the last
+  // operation that adds to the gradient of x, and LinearBackward of that layer the only one that reads
+  // it; otherwise null. What dx holds in between is the backend's matter: it may have passed the ReLU.
+  PreparedLinear* input_relu = nullptr;
+};
+
+class LinearOperations {
+ public:
+  virtual ~LinearOperations() = default;
+
+  // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
+  // in may be 0: y = activation(bias).
+  virtual void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) = 0;
+  // dz = dy f'(x w + bias), from y; dx = dz w^T, dw = x^T dz, db = the sums of dz's columns.
+  virtual void LinearGrad(const LinearGradArgs& args) = 0;
+
+  // RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library of the device fails.
+  virtual absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) {
+    return std::make_unique<PreparedLinear>(spec.args.activation);
+  }
+  // Linear and LinearGrad of a prepared layer. REQUIRES: the tensors are those of its spec (LinearSpec);
+  // a LinearForward of the same samples was the last
+  virtual void LinearForward(PreparedLinear* layer, Tensor x, Tensor w, Tensor bias, Tensor y) {
+    Linear(x, w, bias, layer->activation(), y);
+  }
+  virtual void LinearBackward(PreparedLinear* /*layer*/, const LinearGradArgs& args) {
+    LinearGrad(args);
+  }
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_LINEAR_OPERATIONS_H_

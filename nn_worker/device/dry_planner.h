@@ -1,0 +1,21 @@
+// A planner that takes every product and whose plans do nothing: with a dry device (dry_device.h) it shows
+// what a vendor's library adds to a program's device memory, without the library. A real one refuses some
+// products, and then the program takes no more than this.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_DRY_PLANNER_H_
+#define SATRAP_NN_WORKER_DEVICE_DRY_PLANNER_H_
+
+#include <memory>
+
+#include "nn_worker/device/product_plan.h"
+
+namespace satrap {
+
+// Its workspace is kMostPlanWorkspaceBytes.
+std::unique_ptr<ProductPlanner> NewDryPlanner();
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_DRY_PLANNER_H_

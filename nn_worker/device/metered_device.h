@@ -1,0 +1,66 @@
+// What a device's memory and copies come to, and a Device that counts its allocations and keeps them
+// within a limit.
+//
+// Bytes are those that were asked for. A card rounds them up, and its driver takes memory of its own.
+//
+// DeviceMeter is thread-safe; the device as device.h says.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_METERED_DEVICE_H_
+#define SATRAP_NN_WORKER_DEVICE_METERED_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/device/device.h"
+
+namespace satrap {
+
+class DeviceMeter {
+ public:
+  struct Reading {
+    int64_t bytes = 0;         // of device memory in use
+    int64_t peak_bytes = 0;    // the most so far
+    int64_t pinned_bytes = 0;  // of the host's memory in use
+    int64_t copied_in_bytes = 0;
+    int64_t copied_out_bytes = 0;
+    // Of `bytes`, what a backend holds as scratch memory of operations, and the most that one asked for.
+    int64_t scratch_bytes = 0;
+    int64_t most_scratch_bytes = 0;
+    int64_t list_bytes = 0;  // of `bytes`, lists that operations read
+  };
+
+  // Of device memory, the job's nn_worker.device_memory_bytes; 0: none.
+  explicit DeviceMeter(int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
+
+  Reading Read() const;
+  void CountCopyIn(int64_t bytes);
+  void CountCopyOut(int64_t bytes);
+  // For backends: what of the allocations is for what.
+  void CountScratch(int64_t bytes);
+  void NoteScratchUse(int64_t bytes);
+  void CountLists(int64_t bytes);
+
+  // Of device memory. RESOURCE_EXHAUSTED, naming the field of the job, if `bytes` more would be above
+  // the limit.
+  absl::Status CheckRoom(int64_t bytes) const;
+  void Take(int64_t bytes);
+  void GiveBack(int64_t bytes);
+  void TakePinned(int64_t bytes);
+  void GiveBackPinned(int64_t bytes);
+
+ private:
+  const int64_t limit_bytes_;
+  mutable Mutex mutex_;
+  Reading reading_ GUARDED_BY(mutex_);
+};
+
+// `device` with its allocations counted in `meter`, whose limit is an error of Allocate. Streams and events
+// are those of `device`.
+std::unique_ptr<Device> NewMeteredDevice(std::unique_ptr<Device> device,
+                                         std::shared_ptr<DeviceMeter> meter);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_METERED_DEVICE_H_

@@ -1,0 +1,58 @@
+#include "nn_worker/device/metered_device.h"
+
+#include "gmock/gmock.h"
+#include "nn_worker/device/host/host_device.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(MeteredDeviceTest, CountsWhatIsInUseAndTheMostThatEverWas) {
+  const auto meter = std::make_shared<DeviceMeter>();
+  const std::unique_ptr<Device> device = NewMeteredDevice(NewHostDevice({}), meter);
+  auto first = device->Allocate(1000);
+  ASSERT_TRUE(first.ok()) << first.status();
+  auto second = device->Allocate(24);
+  auto pinned = device->AllocatePinned(500);
+  ASSERT_TRUE(second.ok() && pinned.ok());
+  first->reset();
+  const DeviceMeter::Reading reading = meter->Read();
+  EXPECT_EQ(reading.bytes, 24);
+  EXPECT_EQ(reading.peak_bytes, 1024);
+  EXPECT_EQ(reading.pinned_bytes, 500);
+  second->reset();
+  pinned->reset();
+  EXPECT_EQ(meter->Read().bytes, 0);
+  EXPECT_EQ(meter->Read().pinned_bytes, 0);
+}
+
+TEST(MeteredDeviceTest, TakesNoMoreThanTheLimit) {
+  const auto meter = std::make_shared<DeviceMeter>(1000);
+  const std::unique_ptr<Device> device = NewMeteredDevice(NewHostDevice({}), meter);
+  auto first = device->Allocate(600);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto refused = device->Allocate(401);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.status().message(),
+              AllOf(HasSubstr("nn_worker.device_memory_bytes is 1000, of which 600 are in use, and "
+                              "401 more are needed"),
+                    HasSubstr("smaller global_batch_size")));
+  EXPECT_TRUE(device->Allocate(400).ok());
+  EXPECT_TRUE(device->AllocatePinned(5000).ok()) << "the host's memory has no limit here";
+}
+
+// Otherwise a failed attempt would count for ever.
+TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
+  const auto meter = std::make_shared<DeviceMeter>();
+  HostDeviceOptions options;
+  options.memory_bytes = 4096;
+  const std::unique_ptr<Device> device = NewMeteredDevice(NewHostDevice(options), meter);
+  EXPECT_EQ(device->Allocate(1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(meter->Read().bytes, 0);
+  EXPECT_EQ(meter->Read().peak_bytes, 0);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,10 @@
+// The backends of layers' tests on a card.
+
+#include "nn_worker/backend/cuda_test_backend.h"
+#include "nn_worker/layer/layer_testing.h"
+
+namespace satrap {
+
+std::vector<LayerBackend> LayerBackends() { return {{"CublasLt", NewCudaTestBackend}}; }
+
+}  // namespace satrap

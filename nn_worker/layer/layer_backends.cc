@@ -1,0 +1,22 @@
+// The backends of layers' tests that need no card.
+
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/host_device_backend.h"
+#include "nn_worker/backend/planned_host_backend.h"
+#include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/layer/layer_testing.h"
+
+namespace satrap {
+
+std::vector<LayerBackend> LayerBackends() {
+  HostDeviceOptions options;
+  options.order = {host::ExecutionOrder::kSeeded, 1};
+  return {{"Cpu", [] { return NewCpuBackend(1); }},
+          {"Reference", [] { return NewReferenceBackend(); }},
+          {"Deferred", [] { return NewDeferredBackend(NewCpuBackend(1), HostAccess::kNone); }},
+          {"HostDevice", [options] { return NewHostDeviceBackend(options); }},
+          {"HostDeviceWithPlans", [options] { return NewPlannedHostBackend(options); }}};
+}
+
+}  // namespace satrap

@@ -1,0 +1,17 @@
+// The training of device_training.h on a card, with the plans of cuBLASLt and with our own kernel alone.
+// Without a card it is skipped, with what is missing.
+
+#include "gtest/gtest.h"
+#include "nn_worker/backend/cuda_test_backend.h"
+#include "nn_worker/models/device_training.h"
+
+namespace satrap {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(CublasLt, DeviceTraining,
+                         testing::Values<DeviceFactory>(NewCudaTestBackend));
+INSTANTIATE_TEST_SUITE_P(Kernels, DeviceTraining,
+                         testing::Values<DeviceFactory>(NewCudaKernelTestBackend));
+
+}  // namespace
+}  // namespace satrap

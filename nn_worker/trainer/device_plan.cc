@@ -1,0 +1,102 @@
+#include "nn_worker/trainer/device_plan.h"
+
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/batch_scaling.h"
+#include "nn_worker/backend/dry_backend.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/graph/network.h"
+#include "nn_worker/graph/precision.h"
+#include "nn_worker/trainer/largest_part.h"
+#include "nn_worker/trainer/network_trainer.h"
+
+namespace satrap {
+namespace {
+
+absl::Status TrainStep(const PartInput& part, NetworkTrainer* trainer) {
+  std::promise<absl::Status> joined;
+  trainer->JoinStep(
+      /*step=*/0, trainer->Prepare(part), StepFlags(),
+      [&joined](const absl::StatusOr<StepResult>& result) { joined.set_value(result.status()); });
+  return joined.get_future().get();
+}
+
+absl::Status ScorePart(int64_t samples, Network* network) {
+  RETURN_IF_ERROR(network->Forward(samples, PassContext::Evaluation()));
+  for (int t = 0; t < network->num_tasks(); ++t) network->ReadLogits(t);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
+                                const RunPosition& position) {
+  NetworkOptions options;
+  options.model = job.model();
+  options.inputs = layout.inputs;
+  options.outputs.assign(job.predict_outputs().begin(), job.predict_outputs().end());
+  options.optimizer = EffectiveDenseOptimizer(job);
+  options.seed = job.seed();
+  options.max_samples = MaxSamplesOfPart(job);
+  options.dtype = DTypeOf(job.nn_worker().precision());
+  options.gradient_scale = GradientScaleOf(job, position);
+  return options;
+}
+
+absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
+  ASSIGN_OR_RETURN(const DryBackend backend, DryBackend::Create(job.nn_worker().device()));
+  const auto collectives = NewLocalCollectives(1);
+  const PartLayout layout = MakePartLayout(job);
+  NetworkOptions network_options = NetworkOptionsOf(job, layout, RunPosition());
+  network_options.backend = backend.get();
+  network_options.collective = collectives[0].get();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network, Network::Create(network_options));
+  DevicePlan plan;
+  plan.network = backend.use().allocated;
+
+  ForkJoinPool pool(1);
+  NetworkTrainerOptions options;
+  options.layout = &layout;
+  options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
+  options.global_batch_size = job.global_batch_size();
+  options.ordered = true;
+  options.network = network.get();
+  options.collective = collectives[0].get();
+  options.pool = &pool;
+  options.writes_outputs = job.predict_outputs_size() > 0;
+  NetworkTrainer trainer(options);
+  const PartInput part = LargestPart(job, layout, backend.get()->PinnedBuffers());
+  RETURN_IF_ERROR(trainer.Reserve(part));
+  if (job.action() == JobConfig::TRAIN) RETURN_IF_ERROR(TrainStep(part, &trainer));
+  RETURN_IF_ERROR(ScorePart(MaxSamplesOfPart(job), network.get()));
+
+  const DeviceUse use = backend.use();
+  plan.embeddings = use.allocated - plan.network;
+  // A rank has as much from the start, in one block.
+  plan.scratch = use.scratch;
+  plan.lists = use.lists;
+  return plan;
+}
+
+absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& config) {
+  if (config.device_memory_bytes() == 0 || plan.total() <= config.device_memory_bytes()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("nn_worker.device_memory_bytes is ", config.device_memory_bytes(),
+                   ", and each NN worker needs ", DevicePlanText(plan),
+                   ": raise it, or use a smaller global_batch_size, more NN workers or a smaller "
+                   "model"));
+}
+
+std::string DevicePlanText(const DevicePlan& plan) {
+  return absl::StrCat(plan.total(), " bytes of device memory (network ", plan.network,
+                      ", embeddings ", plan.embeddings, ", scratch ", plan.scratch, ", lists ",
+                      plan.lists, ")");
+}
+
+}  // namespace satrap

@@ -1,0 +1,54 @@
+// What a job's rank takes of a device's memory, known before it has one.
+//
+// PlanDevice rehearses a rank on a device without memory (nn_worker/device/dry_device.h): it makes the
+// network, sets memory aside for the largest part (largest_part.h), trains a step and scores a part.
+// What is then allocated is what a rank allocates on a device: all of it before the first step, or, the
+// lists of operations, with it. For a card, the library of matrix products is taken to make all that it
+// is asked for, which needs the most.
+// Two things are not in the plan: what a part beyond the expected number of ids adds when it comes, and
+// what a card's driver and libraries take for themselves.
+//
+// Links no kernels: a program that does gives those of its device (device_factory.h).
+
+#ifndef SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_
+#define SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/graph/network_options.h"
+#include "nn_worker/trainer/part_layout.h"
+#include "proto/job.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+// In bytes of device memory.
+struct DevicePlan {
+  int64_t network = 0;     // parameters, gradients, optimizer state, activations
+  int64_t embeddings = 0;  // of parts: payloads, and the sums of gradients
+  int64_t scratch = 0;     // of operations
+  int64_t lists = 0;       // that operations read
+  int64_t total() const { return network + embeddings + scratch + lists; }
+};
+
+// Errors as Network::Create. REQUIRES: a validated job
+absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job);
+
+// INVALID_ARGUMENT, naming the field, the need and what to do, if the plan is above the job's
+// nn_worker.device_memory_bytes.
+absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& config);
+
+// "1234 bytes of device memory (network 1000, embeddings 200, scratch 30, lists 4)"
+std::string DevicePlanText(const DevicePlan& plan);
+
+// The network of a rank. `position`: that the run goes on from. `backend` and `collective` are for the
+// caller to set.
+NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
+                                const RunPosition& position);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_

@@ -1,0 +1,29 @@
+// The largest part that memory is set aside for at the start, as a rank would get it: the answer to a
+// NextBatch with as many samples, ids and rows as a part of the job can be expected to have.
+//
+//   samples  those of the largest part (MaxSamplesOfPart)
+//   ids      one a sample; max_length for a sequence with several; kExpectedIds (common/batch/transfer.h)
+//            for other features with several, of which a part may have more
+//   rows     one for each id, but no more than a message takes (max_message_bytes)
+//
+// Labels are 0 and 1 in turn; values, indices and all else are 0.
+
+#ifndef SATRAP_NN_WORKER_TRAINER_LARGEST_PART_H_
+#define SATRAP_NN_WORKER_TRAINER_LARGEST_PART_H_
+
+#include <memory>
+
+#include "common/base/buffer.h"
+#include "nn_worker/rank/part_messages.h"
+#include "nn_worker/trainer/part_layout.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// `allocator`: of the payload; may be null. REQUIRES: a validated job, and its layout
+PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
+                      std::shared_ptr<BufferAllocator> allocator);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_LARGEST_PART_H_
