@@ -102,9 +102,20 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
+// A scale that doubles until a step overflows skips a step now and then. More than that is another fault.
+bool SkipsByLossScale(const RunReport& report) {
+  constexpr uint64_t kStepsASkip = 100;
+  return report.scales_loss && report.result.skipped_steps() * kStepsASkip <= report.result.steps();
+}
+
 // Problems that a reader of only the last lines must not miss.
-void AppendWarnings(const RunResult& result, std::string* text) {
-  if (result.skipped_steps() > 0) {
+void AppendWarnings(const RunReport& report, std::string* text) {
+  const RunResult& result = report.result;
+  if (result.skipped_steps() > 0 && SkipsByLossScale(report)) {
+    absl::StrAppendFormat(
+        text, "skipped      %s, and the loss scale was halved\n",
+        Counted(result.skipped_steps(), "step overflowed F16", "steps overflowed F16"));
+  } else if (result.skipped_steps() > 0) {
     absl::StrAppendFormat(
         text, "warning      %s: lower the learning rate\n",
         Counted(result.skipped_steps(), "step had gradients that were not finite and was skipped",
@@ -148,6 +159,8 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     }
   }
   report.reproducible = job.reproducible();
+  report.scales_loss =
+      job.nn_worker().precision() == NnWorkerConfig::F16 && job.nn_worker().loss_scale().dynamic();
   // A job that was changed to clip no more leaves the figures of its earlier steps.
   if (job.gradient_clip_norm() == 0) report.result.clear_gradient_norms();
   report.batch_scaling = BatchScalingText(job);
@@ -290,7 +303,7 @@ std::string ReportText(const RunReport& report) {
                           result.model_digest());
   }
   absl::StrAppendFormat(&text, "logs         %s/logs\n", report.run_dir);
-  AppendWarnings(result, &text);
+  AppendWarnings(report, &text);
   return text;
 }
 

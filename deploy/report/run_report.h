@@ -41,6 +41,7 @@ struct RunReport {
   uint64_t resumes = 0;           // generations that began with `satrap resume`
   uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
+  bool scales_loss = false;   // nn_worker.precision is F16, with a dynamic loss scale
   std::string batch_scaling;  // BatchScalingText of the job
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;

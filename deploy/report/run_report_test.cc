@@ -194,6 +194,25 @@ TEST(RunReport, WarnsOfATrainingThatDiverged) {
   EXPECT_THAT(ReportText(report), HasSubstr("warning      the test AUC is not a number"));
 }
 
+TEST(RunReport, DoesNotWarnOfStepsThatALossScaleSkipsWhileItSettles) {
+  RunReport report = TrainedReport();
+  report.scales_loss = true;
+  report.result.set_steps(850);
+  report.result.set_skipped_steps(2);
+  EXPECT_THAT(
+      ReportText(report),
+      AllOf(HasSubstr("skipped      2 steps overflowed F16, and the loss scale was halved\n"),
+            Not(HasSubstr("warning"))));
+  report.result.set_skipped_steps(9);
+  EXPECT_THAT(ReportText(report), HasSubstr("warning      9 steps had gradients"));
+  JobConfig job;
+  EXPECT_FALSE(MakeRunReport(job, StatusAnswer(), 1).scales_loss);
+  job.mutable_nn_worker()->set_precision(NnWorkerConfig::F16);
+  EXPECT_TRUE(MakeRunReport(job, StatusAnswer(), 1).scales_loss);
+  job.mutable_nn_worker()->mutable_loss_scale()->set_dynamic(false);
+  EXPECT_FALSE(MakeRunReport(job, StatusAnswer(), 1).scales_loss) << "it is not halved";
+}
+
 TEST(RunReport, WarnsOfTestDataWithoutRecords) {
   RunReport report = TrainedReport();
   report.result.mutable_test()->set_samples(0);

@@ -159,7 +159,7 @@ void Begin(Backend* backend, const std::vector<float>& w, float state, const Upd
 void StepAll(Backend* backend, const Tensor& control, const OptimizerRule& rule, Tensor gradient,
              const Update& u) {
   backend->OptimizerStep(control, rule, gradient, u.w,
-                         absl::MakeConstSpan(u.slots).first(NumSlots(rule)));
+                         absl::MakeConstSpan(u.slots).first(NumSlots(rule)), {});
   backend->AverageStep(control, 0.5f, u.w, u.average);
 }
 
@@ -212,7 +212,7 @@ TEST_P(BackendConformance, AnOptimizerStepChangesItsRangeAlone) {
   StepPlan plan;
   plan.learning_rate = 1;
   const Tensor control = Decided(backend_.get(), plan, {1, 1, 0});
-  backend_->OptimizerStep(control, OptimizerRule(), gradient.Columns(16, 33), w.Columns(16, 33),
+  backend_->OptimizerStep(control, OptimizerRule(), gradient.Columns(16, 33), w.Columns(16, 33), {},
                           {});
   const std::vector<float> after = Values(w);
   for (size_t i = 0; i < after.size(); ++i) {
@@ -266,7 +266,7 @@ TEST_P(BackendConformance, FtrlKeepsInitialValuesWhereTheGradientIsZero) {
   ftrl.lambda1 = 0.5f;
   const Tensor w = Of({{-2, 0, 3}});
   backend_->OptimizerStep(ControlThatApplies(backend_.get()), ftrl, New(1, 3), w,
-                          {New(1, 3), New(1, 3)});
+                          {New(1, 3), New(1, 3)}, {});
   EXPECT_EQ(Values(w), (std::vector<float>{-2, 0, 3}));
 }
 
@@ -286,9 +286,9 @@ TEST_P(BackendConformance, ARateOfZeroMovesNothing) {
 TEST_P(BackendConformance, ControlIsReadWhenAnOperationRuns) {
   const Tensor control = ControlThatApplies(backend_.get());
   const Tensor w = Of({{5}}), gradient = Of({{1}});
-  backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {});
+  backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {}, {});
   Decide(backend_.get(), StepPlan(), {1, 0, 0}, control);
-  backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {});
+  backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {}, {});
   EXPECT_EQ(Values(w), std::vector<float>{4});
 }
 

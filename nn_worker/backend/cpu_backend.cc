@@ -254,8 +254,9 @@ class CpuBackend final : public CpuInteractionBackend {
     cpu::Decide(plan, FloatsOf(sums), ControlOf(control));
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots) override {
+                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
     CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+    CHECK(copies.empty()) << "it computes in f32";
     UpdateValues(control, w, [&](const StepControl& step, int64_t at, int64_t n) {
       cpu::OptimizerArrays arrays;
       arrays.gradient = FloatsOf(gradient) + at;

@@ -86,7 +86,7 @@ TEST(CpuBackendTest, AdamBringsTheMomentsOfADeadUnitToZero) {
     const auto step = [&] {
       backend->OptimizerStep(control, adam, TensorF32(gradient.data(), 1, kCount),
                              TensorF32(w.data(), 1, kCount),
-                             {TensorF32(m.data(), 1, kCount), TensorF32(v.data(), 1, kCount)});
+                             {TensorF32(m.data(), 1, kCount), TensorF32(v.data(), 1, kCount)}, {});
     };
     step();
     gradient.assign(kCount, 0);

@@ -277,8 +277,12 @@ class CpuHalfBackend final : public HostBackend {
     inner_->DecideStep(plan, sums, control);
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots) override {
-    inner_->OptimizerStep(control, rule, gradient, w, slots);
+                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
+    inner_->OptimizerStep(control, rule, gradient, w, slots, {});
+    for (const WeightCopy& copy : copies) {
+      const Tensor& half = copy.values;
+      Narrow(w.Columns(copy.begin, half.size()).Reshaped(half.rows, half.cols), half);
+    }
   }
   void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
     inner_->AverageStep(control, decay, w, average);

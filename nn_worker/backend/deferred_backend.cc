@@ -324,9 +324,13 @@ class DeferredBackend final : public Backend {
     });
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots) override {
+                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
+    std::vector<WeightCopy> inner(copies.begin(), copies.end());
+    for (WeightCopy& copy : inner) copy.values = Inner(copy.values);
     Defer([this, control = Inner(control), rule, gradient = Inner(gradient), w = Inner(w),
-           slots = Inner(slots)] { inner_->OptimizerStep(control, rule, gradient, w, slots); });
+           slots = Inner(slots), copies = std::move(inner)] {
+      inner_->OptimizerStep(control, rule, gradient, w, slots, copies);
+    });
   }
   void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
     Defer([this, control = Inner(control), decay, w = Inner(w), average = Inner(average)] {

@@ -63,8 +63,10 @@ BatchNormStats StatsOf(const Tensor& stats) {
 
 class DeviceBackend final : public DeviceLossBackend {
  public:
-  DeviceBackend(std::unique_ptr<DeviceTransfers> transfers, std::unique_ptr<Products> products)
+  DeviceBackend(std::shared_ptr<Device> device, std::unique_ptr<DeviceTransfers> transfers,
+                std::unique_ptr<Products> products)
       : DeviceLossBackend(transfers.get()),
+        device_(std::move(device)),
         linear_(std::move(products), transfers.get()),
         transfers_(std::move(transfers)) {}
 
@@ -103,6 +105,8 @@ class DeviceBackend final : public DeviceLossBackend {
   void WaitFor(Lane lane, BackendEvent* event) override { transfers_->WaitFor(lane, event); }
   absl::StatusOr<bool> Poll(BackendEvent* event) override { return transfers_->Poll(event); }
   void Sync() override { transfers_->Sync(); }
+  void BeginRange(const char* name) override { device_->BeginRange(name); }
+  void EndRange() override { device_->EndRange(); }
   void* HostView(void*) override { return nullptr; }
   void* DeviceView(void*) override { return nullptr; }
 
@@ -243,10 +247,16 @@ class DeviceBackend final : public DeviceLossBackend {
     satrap::DecideStep(stream(), plan, F32Data(sums), ControlData(control));
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots) override {
+                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
     CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
     OptimizerArrays arrays = {F32Data(gradient), F32Data(w), {}, w.cols};
     for (size_t s = 0; s < slots.size(); ++s) arrays.slots[s] = F32Data(slots[s]);
+    std::vector<RoundedWeights> rounded;
+    for (const WeightCopy& copy : copies) {
+      rounded.push_back({copy.begin, ValuesOf(copy.values)});
+    }
+    arrays.copies = transfers_->Table(rounded);
+    arrays.num_copies = static_cast<int64_t>(rounded.size());
     satrap::OptimizerStep(stream(), ControlData(control), rule, arrays);
   }
   void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
@@ -260,6 +270,7 @@ class DeviceBackend final : public DeviceLossBackend {
     return transfers_->Scratch<double>(BatchNormPartials(x.rows, x.cols));
   }
 
+  const std::shared_ptr<Device> device_;
   DeviceLinear linear_;
   // Destroyed first: what is enqueued may still use a library's memory.
   const std::unique_ptr<DeviceTransfers> transfers_;
@@ -302,13 +313,14 @@ absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device
                                                           std::unique_ptr<Products> products,
                                                           const DeviceBackendOptions& options) {
   auto meter = options.meter != nullptr ? options.meter : std::make_shared<DeviceMeter>();
+  const std::shared_ptr<Device> metered = NewMeteredDevice(std::move(device), meter);
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceTransfers> transfers,
-                   DeviceTransfers::Create(NewMeteredDevice(std::move(device), meter), meter));
+                   DeviceTransfers::Create(metered, meter));
   if (options.scratch_bytes > 0) {
     RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
   }
   return std::unique_ptr<Backend>(
-      std::make_unique<DeviceBackend>(std::move(transfers), std::move(products)));
+      std::make_unique<DeviceBackend>(metered, std::move(transfers), std::move(products)));
 }
 
 }  // namespace satrap

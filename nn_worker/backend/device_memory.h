@@ -91,6 +91,24 @@ class DeviceMemory {
   // Where operations read and write what lies at `host`, for the `data` of a tensor; null if they
   // cannot. The memory must stay, and the host must leave it alone, until they have run.
   virtual void* DeviceView(void* host) = 0;
+
+  // Device::BeginRange and EndRange (nn_worker/device/device.h), where there is a device. Thread-safe.
+  virtual void BeginRange(const char* /*name*/) {}
+  virtual void EndRange() {}
+};
+
+// A range of a profiler, for the life of this object. The memory outlives it.
+class ProfilerRange {
+ public:
+  ProfilerRange(DeviceMemory* memory, const char* name) : memory_(memory) {
+    memory_->BeginRange(name);
+  }
+  ~ProfilerRange() { memory_->EndRange(); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+
+ private:
+  DeviceMemory* const memory_;
 };
 
 // Polls until `event` has happened. DEADLINE_EXCEEDED after `timeout_ms`; CANCELLED as soon as

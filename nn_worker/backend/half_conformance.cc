@@ -1,5 +1,6 @@
 #include "nn_worker/backend/half_conformance.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -362,6 +363,34 @@ TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
     reference_->ScatterGradients(wants, {Reference(inverse.starts), Reference(inverse.positions)},
                                  want);
     ExpectNear(gradients, want, 1e-5);
+  }
+}
+
+// Rows of which a group of values is a part, or several parts; a row as long as groups; one value; and
+// values behind the last copy, which have none.
+TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
+  const int64_t n = 211;
+  for (const DType dtype : kHalves) {
+    const Tensor gradient = Random(1, n, 1), w = Random(1, n, 2);
+    std::vector<WeightCopy> copies;
+    for (const auto& [begin, rows, cols] :
+         {std::array<int64_t, 3>{0, 3, 7}, {32, 5, 8}, {80, 9, 2}, {112, 1, 1}, {128, 4, 19}}) {
+      const Tensor padded = New(rows, cols, PaddedStride(dtype, cols), dtype);
+      copies.push_back({begin, padded});
+      backend_->Copy(w.Columns(begin, rows * cols).Reshaped(rows, cols), padded, /*add=*/false);
+    }
+    for (const bool applies : {true, false}) {
+      const Tensor control =
+          applies ? ControlThatApplies(backend_.get()) : AllocateControl(backend_.get()).value();
+      backend_->OptimizerStep(control, OptimizerRule(), gradient, w, {}, copies);
+      const std::vector<float> values = Values(w);
+      for (const WeightCopy& copy : copies) {
+        const auto first = values.begin() + copy.begin;
+        const Twin want = TwinOf(New(1, copy.values.size(), 0, dtype));
+        CopyIn(backend_.get(), BitsOf(dtype, {first, first + copy.values.size()}), want.half);
+        EXPECT_EQ(HalfValues(copy.values), HalfValues(want.half)) << copy.begin;
+      }
+    }
   }
 }
 

@@ -404,8 +404,9 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
     *ControlOf(control) = after;
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                     absl::Span<const Tensor> slots) override {
+                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
     CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
+    CHECK(copies.empty()) << "it computes in f32";
     reference::OptimizerStep(*ControlOf(control), rule, gradient, w, slots);
   }
   void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {

@@ -12,6 +12,13 @@
 
 namespace satrap {
 
+// A copy in 16 bits of a parameter in a flat range: `values`, (rows, cols) of F16 or BF16, has row by row
+// the values [begin, begin + rows cols) of the range.
+struct WeightCopy {
+  int64_t begin = 0;
+  Tensor values;
+};
+
 class StepOperations {
  public:
   virtual ~StepOperations() = default;
@@ -52,8 +59,12 @@ class StepOperations {
   //                           w -= lr (1 - beta1) / c1 g / (sqrt(v / c2) + epsilon)
   //
   // embedding_ps/optimizer/ftrl.h and ftml.h derive the last two from the papers' forms.
+  //
+  // `copies` then have the new values, each rounded once. They may overlap neither each other nor w, and
+  // are in the order of their places. REQUIRES: they had those of w before; `begin` is a multiple of 16
   virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
-                             absl::Span<const Tensor> slots) = 0;
+                             absl::Span<const Tensor> slots,
+                             absl::Span<const WeightCopy> copies) = 0;
 
   // average = d average + (1 - d) w with d = AverageDecay(decay, the control's step), if the control
   // applies. Both (1, values).

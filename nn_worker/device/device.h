@@ -53,6 +53,12 @@ class Device {
   // INTERNAL if the device refuses.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
+
+  // Gives what the calling thread does until EndRange a name, for profilers that draw it beside the
+  // device's own work. Ranges of a thread end in the reverse of the order in which they began. By
+  // default nothing happens. `name` outlives the device.
+  virtual void BeginRange(const char* /*name*/) {}
+  virtual void EndRange() {}
 };
 
 // Polls until `event` has happened. DEADLINE_EXCEEDED after `timeout_ms`; CANCELLED as soon as

@@ -48,6 +48,8 @@ class MeteredDevice final : public Device {
     return device_->NewStream();
   }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
+  void BeginRange(const char* name) override { device_->BeginRange(name); }
+  void EndRange() override { device_->EndRange(); }
 
  private:
   const std::unique_ptr<Device> device_;

@@ -48,6 +48,7 @@ absl::Status Network::Rep::Allocate() {
   ASSIGN_OR_RETURN(parameters, AllocateTensor(backend, DType::kF32, 1, size));
   ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size));
   ASSIGN_OR_RETURN(copies, AllocateCopies(parameter_layout, options.dtype, backend));
+  copies_of_ranges = CopiesOfRanges();
   ASSIGN_OR_RETURN(copied_out, backend->NewEvent());
   backend->Sync();
   if (backend->HostView(gradients.data) == nullptr) {
@@ -100,6 +101,20 @@ void Network::Rep::RefreshCopies() {
     if (copies[i].empty()) continue;
     backend->Copy(ViewOf(parameter_layout.arrays[i], parameters), copies[i], /*add=*/false);
   }
+}
+
+// An array lies in one range: settings go by the parameter's name.
+std::vector<std::vector<WeightCopy>> Network::Rep::CopiesOfRanges() const {
+  std::vector<std::vector<WeightCopy>> of_ranges;
+  for (const ParameterRange& range : ranges) {
+    of_ranges.emplace_back();
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const int64_t begin = parameter_layout.arrays[i].begin - range.begin;
+      if (copies[i].empty() || begin < 0 || begin >= range.size) continue;
+      of_ranges.back().push_back({begin, copies[i]});
+    }
+  }
+  return of_ranges;
 }
 
 absl::Status Network::Rep::BindLayers() {
@@ -223,6 +238,7 @@ Tensor Network::input_gradient(int input) const {
 Backend* Network::backend() const { return rep_->backend; }
 
 absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
+  const ProfilerRange range(rep_->backend, "forward");
   CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
   CHECK(pass.candidates >= 0 && pass.candidates <= rep_->options.inputs.max_candidates);
   rep_->samples = samples;
@@ -253,6 +269,7 @@ void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weigh
 }
 
 void Network::Loss(absl::Span<const LossTargets> targets) {
+  const ProfilerRange range(rep_->backend, "loss");
   std::vector<Tensor> outputs, gradients;
   for (int t = 0; t < num_tasks(); ++t) {
     outputs.push_back(rep_->Output(t));
@@ -266,6 +283,7 @@ void Network::Loss(absl::Span<const LossTargets> targets) {
 LossSums Network::ReadLoss() { return rep_->losses->Read(); }
 
 absl::Status Network::Backward() {
+  const ProfilerRange range(rep_->backend, "backward");
   CHECK(rep_->pass.training) << "Backward of an evaluation";
   for (size_t i = rep_->nodes.size(); i-- > 0;) {
     BoundNode& node = rep_->nodes[i];
@@ -293,6 +311,7 @@ int64_t Network::CountNonFiniteGradients() {
 absl::Status Network::StartReduce() {
   Rep& rep = *rep_;
   CHECK(rep.reduction == nullptr) << "the gradients are being reduced";
+  const ProfilerRange range(rep.backend, "start the sum of gradients");
   Collective* const collective = rep.options.collective;
   absl::Span<float> host = rep.host_gradients;
   if (host.empty()) {
@@ -312,6 +331,7 @@ absl::Status Network::StartReduce() {
 absl::Status Network::FinishReduce() {
   Rep& rep = *rep_;
   CHECK(rep.reduction != nullptr) << "no reduction was started";
+  const ProfilerRange range(rep.backend, "finish the sum of gradients");
   RETURN_IF_ERROR(rep.reduction->Wait(kForever));
   rep.reduction.reset();
   if (!rep.host_gradients.empty()) CopyIn(rep.backend, rep.host_gradients, rep.gradients);
@@ -355,6 +375,7 @@ double Network::GradientSquares(const DenseStep& step, const StepTotals& totals)
 
 absl::Status Network::Step(const DenseStep& step, const StepTotals& totals, float clip_factor) {
   Rep& rep = *rep_;
+  const ProfilerRange range(rep.backend, "optimizer");
   float sums[kNumStepSums];
   sums[kStepSamples] = totals.samples;
   sums[kStepWeight] = totals.weight;
@@ -371,17 +392,18 @@ absl::Status Network::Step(const DenseStep& step, const StepTotals& totals, floa
     rep.WriteControl(clipped);
   }
   rep.ShowAverages(false);
-  for (const ParameterRange& range : rep.ranges) {
+  for (size_t r = 0; r < rep.ranges.size(); ++r) {
+    const ParameterRange& range = rep.ranges[r];
     std::vector<Tensor> slots;
     for (const Tensor& slot : rep.slots) slots.push_back(slot.Columns(range.begin, range.size));
     OptimizerRule rule = range.rule;
     rule.l2 *= clip_factor;
     rule.l1 *= clip_factor;
     rep.backend->OptimizerStep(rep.control, rule, rep.gradients.Columns(range.begin, range.size),
-                               rep.parameters.Columns(range.begin, range.size), slots);
+                               rep.parameters.Columns(range.begin, range.size), slots,
+                               rep.copies_of_ranges[r]);
   }
   if (rep.averages.has_value()) rep.averages->Follow(rep.control);
-  rep.RefreshCopies();
   for (BoundNode& node : rep.nodes) RETURN_IF_ERROR(node.layer->EndStep());
   // A scale that never moves is known without a wait.
   if (rep.gradient_scale.moves()) {

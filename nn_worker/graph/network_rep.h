@@ -46,8 +46,9 @@ struct Network::Rep {
     CopyIn(backend, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&value), sizeof(value)),
            control);
   }
-  // Rounds the parameters anew. After every change of them.
+  // Rounds the parameters anew. After every change of them but a step's, which does it by itself.
   void RefreshCopies();
+  std::vector<std::vector<WeightCopy>> CopiesOfRanges() const;
   // Layers read the averages of the parameters, or the parameters as they are trained. The latter must
   // be the case wherever else parameters are read or written. Without averages nothing happens.
   void ShowAverages(bool show) {
@@ -94,8 +95,9 @@ struct Network::Rep {
   FlatLayout state_layout;
   Tensor parameters, states;   // (1, size)
   std::vector<Tensor> copies;  // in 16 bits, by array of parameter_layout; empty: has none
-  Tensor gradients;            // (1, size)
-  std::vector<Tensor> slots;   // (1, size) each
+  std::vector<std::vector<WeightCopy>> copies_of_ranges;  // by range
+  Tensor gradients;                                       // (1, size)
+  std::vector<Tensor> slots;                              // (1, size) each
   absl::optional<AveragedWeights> averages;
 
   Tensor control;                // of the last Step, and the next one's gradient scale

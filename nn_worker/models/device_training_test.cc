@@ -4,12 +4,19 @@
 #include "nn_worker/models/device_training.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "gtest/gtest.h"
+#include "gmock/gmock.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/device_backend.h"
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/planned_host_backend.h"
+#include "nn_worker/device/host/host_device.h"
+#include "nn_worker/device/kernel_products.h"
+#include "nn_worker/device/metered_device.h"
 #include "nn_worker/models/zoo.h"
 
 namespace satrap {
@@ -63,6 +70,40 @@ TEST(DeviceTrainingTest, ThreadsThatRunBlocksAtOnceChangeNoBits) {
   for (int run = 0; run < 2; ++run) {
     ASSERT_EQ(Train(job, NewHostDeviceBackend(options).get()).weights, one) << run;
   }
+}
+
+// The host's device, as a profiler sees it.
+class ProfiledDevice final : public Device {
+ public:
+  explicit ProfiledDevice(std::vector<std::string>* seen) : seen_(seen) {}
+
+  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
+    return device_->Allocate(bytes);
+  }
+  absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
+    return device_->AllocatePinned(bytes);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
+    return device_->NewStream();
+  }
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
+  void BeginRange(const char* name) override { seen_->push_back(name); }
+  void EndRange() override { seen_->push_back("end"); }
+
+ private:
+  const std::unique_ptr<Device> device_ = NewHostDevice({});
+  std::vector<std::string>* const seen_;
+};
+
+TEST(DeviceTrainingTest, AProfilerSeesWhatAStepDoes) {
+  std::vector<std::string> seen;
+  auto device =
+      NewMeteredDevice(std::make_unique<ProfiledDevice>(&seen), std::make_shared<DeviceMeter>());
+  const auto backend = NewDeviceBackend(std::move(device), NewKernelProducts());
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  Train({ZooModel("adult_persia").value(), 1}, backend->get());
+  EXPECT_THAT(seen, testing::ElementsAre("forward", "end", "loss", "end", "backward", "end",
+                                         "optimizer", "end"));
 }
 
 // A gradient passes its ReLU where the last reader adds to it, if that is a product, and not before.

@@ -189,7 +189,7 @@ class Range {
     CopyIn(backend_.get(), gradient, gradient_);
     CopyIn(backend_.get(), std::vector<float>{1, weight, 0}, sums_);
     backend_->DecideStep(PlanOf(config_, optimizer_, step), sums_, control_);
-    backend_->OptimizerStep(control_, optimizer_.rule, gradient_, w_, slots_);
+    backend_->OptimizerStep(control_, optimizer_.rule, gradient_, w_, slots_, {});
     return ReadFloats(backend_.get(), w_);
   }
 

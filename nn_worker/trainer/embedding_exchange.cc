@@ -240,6 +240,7 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
 // On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
 absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoinPool* pool) {
   CHECK(index >= 0 && index < kSlots) << index;
+  const ProfilerRange range(backend_, "prepare a part");
   Slot& slot = slots_[index];
   if (slot.copied == nullptr) {
     ASSIGN_OR_RETURN(slot.copied, backend_->NewEvent());
@@ -268,6 +269,7 @@ absl::Status EmbeddingExchange::Reserve(const PartView& largest) {
 }
 
 void EmbeddingExchange::WriteInputs(int slot) {
+  const ProfilerRange range(backend_, "gather embeddings");
   backend_->WaitFor(Lane::kOperations, slots_[slot].copied.get());
   backend_->GatherRows(slots_[slot].gathers);
   if (!slots_[slot].candidates.empty()) backend_->GatherRows(slots_[slot].candidates);
@@ -351,6 +353,7 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
 }
 
 absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* finite) {
+  const ProfilerRange range(backend_, "scatter gradients of embeddings");
   const Slot& slot = slots_[index];
   const PartView& part = slot.part;
   if (scattered_ == nullptr) {

@@ -193,6 +193,18 @@ frappe("xdeepfm", .9835)
 frappe("autoint_plus", .9838)
 
 
+@check("DeepFM on Frappe in 16 bits, against 32", FULL, data="frappe")
+def frappe_16_bits(lab, _):
+    def auc(precision):
+        return mean([lab.train("frappe_deepfm", f"nn_worker.precision={precision}", seed=seed,
+                               data="frappe")["valid.auc"] for seed in (1, 2, 3)])
+
+    exact = auc("F32")
+    lab.show("F32, mean best validation AUC", exact)
+    for precision, most in (("BF16", .001), ("F16", .002)):
+        lab.judge(f"{precision}, mean less that of F32", auc(precision) - exact, near(0, most))
+
+
 # Other sets.
 
 @check("best validation AUC with the ids of users and films", FULL, data="ml1m")

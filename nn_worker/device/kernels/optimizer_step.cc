@@ -2,6 +2,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
@@ -131,6 +132,25 @@ struct Ftml {
   }
 };
 
+SATRAP_DEVICE inline int64_t EndOf(const RoundedWeights& copy) {
+  return copy.begin + copy.values.rows * copy.values.cols;
+}
+
+// Stores the group of w that begins at `at`. A parameter begins where a group does, so a group has values
+// of one parameter, and behind its end those of the gap before the next one.
+SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, const Group& group) {
+  const Values& values = copy.values;
+  const int64_t first = at - copy.begin;
+  int64_t row = first / values.cols, col = first - row * values.cols;
+  if (col % kGroup == 0 && col + kGroup <= values.cols) return StoreGroup(values, row, col, group);
+  for (int i = 0; i < kGroup && row < values.rows; ++i) {
+    StoreValue(values, row, col, group.lane[i]);
+    if (++col < values.cols) continue;
+    col = 0;
+    ++row;
+  }
+}
+
 // A kernel for each rule, so that the loop has no branch by kind. A null slot costs nothing either:
 // which slots there are is the same for all threads.
 template <typename Rule>
@@ -139,6 +159,7 @@ SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
   const Step step = {*control, rule, control->learning_rate * rule.rate_factor};
   // Decided on the device: the host enqueues the step before it can know that it is not finite.
   if (step.control.apply == 0) return;
+  int64_t copy = 0;  // the first that does not lie before a thread's next group
   ForEachGroup(1, GroupsOf(arrays.count), [&](int64_t, int64_t group) {
     const int64_t at = group * kGroup, left = arrays.count - at;
     const Group gradients = LoadGroup(arrays.gradient + at, left, aligned);
@@ -158,6 +179,9 @@ SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
     for (int s = 0; s < kMaxOptimizerSlots; ++s) {
       if (arrays.slots[s] != nullptr) StoreGroup(arrays.slots[s] + at, slots[s], left, aligned);
     }
+    while (copy < arrays.num_copies && EndOf(arrays.copies[copy]) <= at) ++copy;
+    if (copy == arrays.num_copies || arrays.copies[copy].begin > at) return;
+    StoreRounded(arrays.copies[copy], at, values);
   });
 }
 

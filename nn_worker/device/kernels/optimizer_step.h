@@ -3,7 +3,8 @@
 //
 // What changes from step to step is read from the network's control when the kernel runs, so that a
 // captured launch can be repeated, and so that the device decides whether the step applies. Each
-// value is updated by one thread, so the bits do not depend on the launch.
+// value is updated by one thread, so the bits do not depend on the launch. That thread also rounds the
+// value for the copy that products read, which saves a pass over all weights.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_OPTIMIZER_STEP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_OPTIMIZER_STEP_H_
@@ -13,15 +14,25 @@
 #include "nn_worker/backend/optimizer_rule.h"
 #include "nn_worker/backend/step_control.h"
 #include "nn_worker/device/device_stream.h"
+#include "nn_worker/device/kernels/values.h"
 
 namespace satrap {
 
+// Row by row the values [begin, begin + rows cols) of w, of any type. REQUIRES: begin is a multiple of 4
+struct RoundedWeights {
+  int64_t begin;
+  Values values;
+};
+
 // In device memory, `count` values each. The slots are the first NumSlots of the rule; null behind.
+// The copies are in the order of their places.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;
   float* slots[kMaxOptimizerSlots] = {};
   int64_t count = 0;
+  const RoundedWeights* copies = nullptr;
+  int64_t num_copies = 0;
 };
 
 // `control` is in device memory and decides whether the arrays change.

@@ -1,5 +1,6 @@
 #include "nn_worker/device/kernels/optimizer_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -98,9 +99,18 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   float* const w = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(gradient, 1, count), 4);
   Fill(device_.stream(), MatrixOf(w, 1, count), 1);
-  OptimizerStep(device_.stream(), control, OptimizerRule(), {gradient, w, {}, count});
+  // One copy for the first turn of some threads, a gap of a group, and one for all that is behind it.
+  const int64_t first = 64, second = first + kGroup;
+  float* const copy = device_.Room<float>(count);
+  Fill(device_.stream(), MatrixOf(copy, 1, count), 7);
+  const RoundedWeights* const copies = device_.Put(std::vector<RoundedWeights>{
+      {0, MatrixOf(copy, 1, first)}, {second, MatrixOf(copy + second, 1, count - second)}});
+  OptimizerStep(device_.stream(), control, OptimizerRule(), {gradient, w, {}, count, copies, 2});
   // 1 - 0.1 * 4 * 0.25, once for each value.
-  EXPECT_EQ(device_.Get(w, count), std::vector<float>(count, 1 - 0.1f));
+  std::vector<float> want(count, 1 - 0.1f);
+  EXPECT_EQ(device_.Get(w, count), want);
+  std::fill_n(want.begin() + first, kGroup, 7.0f);
+  EXPECT_EQ(device_.Get(copy, count), want);
 }
 
 // A slot of a network begins where the one before it ends.
