@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -68,7 +69,7 @@ model {
   layers { name: "logit" inputs: [ "linear", "deep", "tally" ] add {} }
 }
 dense_optimizer { learning_rate: 0.01 adam {} }
-checkpoint { every_seconds: 0.3 }
+checkpoint { every_steps: 50 }
 data_loader { replicas: 2 }
 embedding_worker { replicas: 2 }
 embedding_ps { replicas: 2 }
@@ -144,14 +145,24 @@ class PoisonTest : public DataTest {
     for (const pid_t pid : RoleProcesses(RunDir())) most = std::max(most, DataBytes(pid));
     return most;
   }
-  // As Resume, in processes of at most `bytes` of memory each.
-  CommandEnd ResumeWithin(uint64_t bytes, const std::vector<std::string>& args) {
-    std::vector<std::string> all = {"prlimit",
-                                    absl::StrCat("--data=", bytes),
-                                    ProgramPath("deploy/satrap_cli"),
-                                    "--install_dir=.",
-                                    "resume",
-                                    RunDir()};
+  // What a process needs for all records but the wide one. Leaves no run behind.
+  uint64_t BytesWithoutTheWideRecord() {
+    // So many epochs that it cannot end, however late the memory is read.
+    const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});
+    EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
+    const uint64_t most = MostDataBytes();
+    kill(run.pid, SIGKILL);
+    EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
+    EXPECT_TRUE(NobodyIsLeft());
+    std::filesystem::remove_all(RunDir());
+    return most;
+  }
+  // Trains in processes of at most `bytes` of memory each, to the end of the run.
+  CommandEnd TrainWithin(uint64_t bytes, const std::string& job,
+                         const std::vector<std::string>& args) {
+    std::vector<std::string> all = {"prlimit", absl::StrCat("--data=", bytes),
+                                    ProgramPath("deploy/satrap_cli"), "--install_dir=."};
+    all.insert(all.end(), {"train", job, "--run_dir", RunDir()});
     all.insert(all.end(), args.begin(), args.end());
     return WaitFor(StartProgram(all), kSecondsToEnd);
   }
@@ -162,16 +173,9 @@ class PoisonTest : public DataTest {
 TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
   constexpr int kIds = 120000;                         // 700 kB of text, 250 MB of rows
   constexpr uint64_t kMoreBytes = uint64_t{96} << 20;  // enough for every other record
-  const Command run = StartRun(WriteFilesAndJob(/*wide_record=*/kRecords - 1000, kIds));
-  ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
-  const uint64_t most_bytes = MostDataBytes();
-  kill(run.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
-  EXPECT_TRUE(NobodyIsLeft());
-  const std::string cut = NewestCut();
-
-  const CommandEnd end = ResumeWithin(
-      most_bytes + kMoreBytes, {"--set", "checkpoint.every_seconds=0", "--set", "max_restarts=2"});
+  const uint64_t bytes = BytesWithoutTheWideRecord() + kMoreBytes;
+  const CommandEnd end = TrainWithin(bytes, WriteFilesAndJob(/*wide_record=*/kRecords - 1000, kIds),
+                                     {"--set", "max_restarts=2"});
   EXPECT_EQ(end.exit_code, 1);
   const std::string death = "was killed by signal 6 (Aborted)";
   EXPECT_THAT(end.err, AllOf(HasSubstr("embedding_"), HasSubstr(death), HasSubstr("max_restarts"),
@@ -179,10 +183,9 @@ TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
   EXPECT_GE(std::vector<std::string>(absl::StrSplit(end.err, death)).size(), 3u)
       << "it was restarted, and died of the same: " << end.err;
   EXPECT_TRUE(NobodyIsLeft());
-  EXPECT_EQ(NewestCut(), cut);
-  EXPECT_EQ(Satrap({"checkpoint", "verify", cut}).exit_code, 0);
 
-  // The next processes have no limit, as on a machine with more memory.
+  // The next processes have no limit, as on a machine with more memory. They go on from the newest cut,
+  // or from the beginning if the record came before the first.
   ExpectFinished(Resume(), kRecords);
 }
 
