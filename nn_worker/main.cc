@@ -22,11 +22,13 @@
 #include "common/thread/thread_pool_executor.h"
 #include "nn_worker/backend/backend_factory.h"
 #include "nn_worker/backend/cpu_half_backend.h"
+#include "nn_worker/backend/device_factory.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/card_flag.h"
 #include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/gloo_collective.h"
+#include "nn_worker/collective/job_reduction.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/graph/precision.h"
@@ -49,6 +51,11 @@
 namespace satrap {
 namespace {
 
+// Of the keys by which the ranks of a generation find one another.
+std::string CollectivePrefix(const RoleRuntime& runtime) {
+  return absl::StrCat("collective/", runtime.envelope().generation());
+}
+
 absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime) {
   const int size = runtime.job().nn_worker().replicas();
   if (size == 1) return std::move(NewLocalCollectives(1)[0]);
@@ -56,8 +63,29 @@ absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime)
   options.rank = runtime.index();
   options.size = size;
   if (!runtime.flags().advertise.empty()) options.host = runtime.flags().advertise;
-  options.prefix = absl::StrCat("collective/", runtime.envelope().generation());
+  options.prefix = CollectivePrefix(runtime);
   return NewGlooCollective(options, runtime.coordinator());
+}
+
+// What this rank does together with the others.
+struct Ranks {
+  std::unique_ptr<Collective> collective;
+  std::unique_ptr<DeviceReduction> reduction;  // null: the collective adds up the gradients
+};
+
+// Waits until all ranks have connected their cards, if the job adds up gradients on them.
+absl::Status ConnectCards(RoleRuntime& runtime, int card, Ranks* ranks) {
+  if (!SumsOnDevices(runtime.job())) return absl::OkStatus();
+  NcclOptions options;
+  options.rank = runtime.index();
+  options.size = runtime.job().nn_worker().replicas();
+  options.card = card;
+  options.prefix = CollectivePrefix(runtime);
+  ASSIGN_OR_RETURN(ranks->reduction, NewDeviceReduction(options, runtime.coordinator(), [&] {
+                     return !ranks->collective->status().ok();
+                   }));
+  runtime.logger().Info("adds up gradients by NCCL", {{"ranks", options.size}, {"card", card}});
+  return absl::OkStatus();
 }
 
 std::vector<rpc::Channel*> ChannelsTo(Role role, RoleRuntime& runtime,
@@ -226,16 +254,24 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* collective,
+NetworkOptions OptionsOfNetwork(const JobConfig& job, const PartLayout& layout,
+                                const RunPosition& position, const Ranks& ranks,
+                                const JobBackend& made) {
+  NetworkOptions options = NetworkOptionsOf(job, layout, position);
+  options.backend = made.backend.get();
+  options.collective = ranks.collective.get();
+  options.reduction = ranks.reduction.get();
+  return options;
+}
+
+absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks& ranks,
                      ForkJoinPool* pool, const JobBackend& made) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
 
   const PartLayout layout = MakePartLayout(job);
-  NetworkOptions network_options = NetworkOptionsOf(job, layout, runtime.position());
-  network_options.backend = made.backend.get();
-  network_options.collective = collective;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network, Network::Create(network_options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network,
+                   Network::Create(OptionsOfNetwork(job, layout, runtime.position(), ranks, made)));
 
   SerialExecutor cut_executor(runtime.executor());
   ThreadPoolExecutor disk_executor(1);
@@ -267,7 +303,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   trainer_options.gradient_clip_norm = job.gradient_clip_norm();
   trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
   trainer_options.network = network.get();
-  trainer_options.collective = collective;
+  trainer_options.collective = ranks.collective.get();
   trainer_options.pool = pool;
   trainer_options.cuts = leads ? cuts.get() : nullptr;
   trainer_options.run_dir = job.run_dir();
@@ -283,8 +319,8 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, Collective* 
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
-    RETURN_IF_ERROR(
-        BeginFromModel(runtime, start, network.get(), collective, cuts.get(), &trainer));
+    RETURN_IF_ERROR(BeginFromModel(runtime, start, network.get(), trainer_options.collective,
+                                   cuts.get(), &trainer));
   }
 
   Progress progress(
@@ -342,10 +378,12 @@ absl::Status RunNnWorker(RoleRuntime& runtime, int card) {
   ASSIGN_OR_RETURN(const JobBackend made, NewJobBackend(config, card, scratch_bytes, &pool));
   TellOfProducts(runtime);
   RETURN_IF_ERROR(runtime.Join());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Collective> collective, MakeCollective(runtime));
+  Ranks ranks;
+  ASSIGN_OR_RETURN(ranks.collective, MakeCollective(runtime));
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
   // would report a broken connection before this one reports the cause.
-  runtime.ExitUnlessOk(RunRank(runtime, start, collective.get(), &pool, made));
+  runtime.ExitUnlessOk(ConnectCards(runtime, card, &ranks));
+  runtime.ExitUnlessOk(RunRank(runtime, start, ranks, &pool, made));
   return absl::OkStatus();
 }
 

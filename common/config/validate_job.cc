@@ -52,6 +52,12 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
                                NnWorkerConfig::Precision_Name(nn_worker.precision()),
                                ", in which only a card multiplies"));
   }
+  if (nn_worker.gradient_sums() == NnWorkerConfig::NCCL &&
+      nn_worker.device() != NnWorkerConfig::CUDA) {
+    problems->Add("nn_worker.gradient_sums",
+                  absl::StrCat("must be AUTO or GLOO with nn_worker.device ", device,
+                               ", got NCCL, which adds up on cards"));
+  }
   // The gradients of drawn candidates are added to those of the samples' own rows, and the kernel
   // that does so takes features of equally many samples.
   if (!on_cpu && job.model().candidates().count() > 0) {

@@ -65,6 +65,17 @@ TEST(ValidateJob, OnlyADeviceHasALimitOfDeviceMemory) {
   }
 }
 
+TEST(ValidateJob, NcclAddsUpOnCardsAlone) {
+  const std::string refusal =
+      "nn_worker.gradient_sums: must be AUTO or GLOO with nn_worker.device ";
+  const std::string nccl = "nn_worker.gradient_sums=NCCL";
+  EXPECT_EQ(ProblemsOf(SmallJob(), {nccl}), refusal + "CPU, got NCCL, which adds up on cards");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {nccl, "nn_worker.device=HOST"}),
+            refusal + "HOST, got NCCL, which adds up on cards");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {nccl, "nn_worker.device=CUDA"}), "");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.gradient_sums=GLOO"}), "");
+}
+
 TEST(ValidateJob, CandidatesAreDrawnForTheCpuAlone) {
   JobConfig job = SmallJob();
   job.mutable_model()->mutable_candidates()->set_count(8);

@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/device_factory.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/device/metered_device.h"
 
@@ -91,6 +92,13 @@ TEST(BackendFactoryTest, AProgramWithoutCudaNamesTheOneWithIt) {
   EXPECT_EQ(made.status().message(),
             "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
             "place of nn_worker; ./satrap builds it after ./setup cuda");
+}
+
+TEST(BackendFactoryTest, AProgramWithoutCudaHasNoNccl) {
+  const absl::Status status = NewDeviceReduction({}, nullptr, [] { return false; }).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(status.message(),
+            "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
 }
 
 TEST(BackendFactoryTest, SixteenBitsRunOnEveryDevice) {

@@ -1,4 +1,4 @@
-// NewJobDevice of a program with the kernels of nvcc.
+// What device_factory.h promises, of a program with the kernels of nvcc.
 
 #include <utility>
 
@@ -23,6 +23,11 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card) {
   const F32Factors f32_factors =
       config.precision() == NnWorkerConfig::TF32 ? F32Factors::kTf32 : F32Factors::kExact;
   return JobDevice{std::move(device), NewLibraryProducts(std::move(planner), f32_factors)};
+}
+
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
+    const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted) {
+  return NewNcclReduction(options, store, aborted);
 }
 
 }  // namespace satrap

@@ -105,6 +105,10 @@ class DeviceBackend final : public DeviceLossBackend {
   void WaitFor(Lane lane, BackendEvent* event) override { transfers_->WaitFor(lane, event); }
   absl::StatusOr<bool> Poll(BackendEvent* event) override { return transfers_->Poll(event); }
   void Sync() override { transfers_->Sync(); }
+  absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
+                             BackendEvent* done) override {
+    return transfers_->EnqueueBeside(enqueue, done);
+  }
   void BeginRange(const char* name) override { device_->BeginRange(name); }
   void EndRange() override { device_->EndRange(); }
   void* HostView(void*) override { return nullptr; }
@@ -255,7 +259,7 @@ class DeviceBackend final : public DeviceLossBackend {
     for (const WeightCopy& copy : copies) {
       rounded.push_back({copy.begin, ValuesOf(copy.values)});
     }
-    arrays.copies = transfers_->Table(rounded);
+    arrays.copies = transfers_->tables()->Table(rounded);
     arrays.num_copies = static_cast<int64_t>(rounded.size());
     satrap::OptimizerStep(stream(), ControlData(control), rule, arrays);
   }
@@ -286,7 +290,8 @@ void DeviceBackend::RowSum(absl::Span<const Tensor> xs, Tensor y) {
       inputs.push_back(input);
     }
   }
-  satrap::RowSum(stream(), transfers_->Table(inputs), static_cast<int>(inputs.size()), ValuesOf(y));
+  satrap::RowSum(stream(), transfers_->tables()->Table(inputs), static_cast<int>(inputs.size()),
+                 ValuesOf(y));
 }
 
 void DeviceBackend::RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) {
@@ -303,7 +308,7 @@ void DeviceBackend::RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) 
   }
   int64_t max_cols = 0;
   for (const RowSumTarget& target : targets) max_cols = std::max(max_cols, target.dx.cols);
-  satrap::RowSumGrad(stream(), ConstValuesOf(dy), transfers_->Table(targets),
+  satrap::RowSumGrad(stream(), ConstValuesOf(dy), transfers_->tables()->Table(targets),
                      static_cast<int>(targets.size()), max_cols);
 }
 

@@ -1,4 +1,4 @@
-// The device that a program's kernels run on. A program links one of the two sources: with
+// The device that a program's kernels run on, and what adds up on several of them. A program links one of the two sources: with
 // host_device_factory.cc come the kernels of the host's compiler, with cuda_device_factory.cc those of
 // nvcc, and both kinds define the same functions.
 //
@@ -9,7 +9,10 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "common/role/rendezvous_store.h"
+#include "nn_worker/collective/nccl_collective.h"
 #include "nn_worker/device/device.h"
 #include "nn_worker/device/products.h"
 #include "proto/job.pb.h"
@@ -26,6 +29,11 @@ struct JobDevice {
 // FAILED_PRECONDITION if this program has the kernels of the other kind. REQUIRES: config.device is
 // HOST or CUDA
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card);
+
+// Connects this rank's device with those of the other ranks. Errors as NewNcclReduction
+// (nccl_collective.h); UNIMPLEMENTED if this program has the kernels of the host's compiler.
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
+    const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted);
 
 }  // namespace satrap
 

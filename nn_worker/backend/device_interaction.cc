@@ -78,7 +78,7 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
     inputs.insert(inputs.end(), shared.inputs.begin(), shared.inputs.end());
   }
   if (targets.empty()) return;
-  const auto [input_list, target_list] = transfers->Tables(inputs, targets);
+  const auto [input_list, target_list] = transfers->tables()->Tables(inputs, targets);
   satrap::FmGrad(transfers->stream(), input_list, target_list, static_cast<int>(targets.size()),
                  ConstValuesOf(s), ConstValuesOf(dy));
 }
@@ -164,8 +164,8 @@ void CheckTerms(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, i
 void DeviceInteractionBackend::Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) {
   for (const Tensor& x : xs) CheckSameShape(x, s);
   const std::vector<ConstValues> inputs = InputsOf(xs);
-  satrap::Fm(operations_.stream(), operations_.Table(inputs), static_cast<int>(inputs.size()),
-             ValuesOf(s), ValuesOf(y));
+  satrap::Fm(operations_.stream(), operations_.tables()->Table(inputs),
+             static_cast<int>(inputs.size()), ValuesOf(s), ValuesOf(y));
 }
 
 void DeviceInteractionBackend::FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
@@ -223,7 +223,7 @@ void DeviceInteractionBackend::PairDots(absl::Span<const Tensor> xs,
   for (const auto& [a, a_column, b, b_column] : terms) {
     products.push_back({a, a_column, b, b_column});
   }
-  const auto [inputs, list] = operations_.Tables(InputsOf(xs), products);
+  const auto [inputs, list] = operations_.tables()->Tables(InputsOf(xs), products);
   satrap::PairDots(operations_.stream(), inputs, list, dim, ValuesOf(y));
 }
 
@@ -240,7 +240,8 @@ void DeviceInteractionBackend::PairDotsGrad(absl::Span<const Tensor> xs,
   int64_t max_width = 0;
   for (const DotGradPiece& piece : pieces) max_width = std::max<int64_t>(max_width, piece.width);
   if (pieces.empty()) return;
-  const auto [inputs, piece_list, factor_list] = operations_.Tables(InputsOf(xs), pieces, factors);
+  const auto [inputs, piece_list, factor_list] =
+      operations_.tables()->Tables(InputsOf(xs), pieces, factors);
   satrap::PairDotsGrad(operations_.stream(), inputs, piece_list, static_cast<int>(pieces.size()),
                        max_width, factor_list, ConstValuesOf(dy));
 }
@@ -250,7 +251,7 @@ void DeviceInteractionBackend::BiInteraction(absl::Span<const Tensor> xs, Tensor
   for (const Tensor& x : xs) CheckSameShape(x, y);
   CheckSameShape(s, y);
   const std::vector<ConstValues> inputs = InputsOf(xs);
-  satrap::BiInteraction(operations_.stream(), operations_.Table(inputs),
+  satrap::BiInteraction(operations_.stream(), operations_.tables()->Table(inputs),
                         static_cast<int>(inputs.size()), ValuesOf(s), ValuesOf(y));
 }
 

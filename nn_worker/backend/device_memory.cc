@@ -35,4 +35,9 @@ absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeo
   }
 }
 
+absl::Status DeviceMemory::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> /*enqueue*/,
+                                         BackendEvent* /*done*/) {
+  return absl::UnimplementedError("this backend computes on no device that has streams");
+}
+
 }  // namespace satrap

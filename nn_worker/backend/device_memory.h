@@ -47,6 +47,8 @@ class BackendEvent {
   virtual ~BackendEvent() = default;
 };
 
+class DeviceStream;  // nn_worker/device/device_stream.h
+
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -91,6 +93,13 @@ class DeviceMemory {
   // Where operations read and write what lies at `host`, for the `data` of a tensor; null if they
   // cannot. The memory must stay, and the host must leave it alone, until they have run.
   virtual void* DeviceView(void* host) = 0;
+
+  // Where there is a device: calls `enqueue` with a stream of it, for work that is no operation of the
+  // backend, such as a sum over ranks. It runs after the operations enqueued so far and beside later
+  // ones; `done` has happened when it has run. Returns the error of `enqueue`; UNIMPLEMENTED without a
+  // device. Belongs to the thread of the operations.
+  virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
+                                     BackendEvent* done);
 
   // Device::BeginRange and EndRange (nn_worker/device/device.h), where there is a device. Thread-safe.
   virtual void BeginRange(const char* /*name*/) {}

@@ -17,7 +17,7 @@ const float* WeightsOf(const FeatureExchange& feature) {
 
 // The target of one segment; or, of a sequence without segments, of its lengths alone.
 GatherTarget TargetOf(const FeatureExchange& feature, const RowSegment& segment) {
-  // Zeros everywhere, gaps between fields included: DeviceTransfers::Table compares bytes.
+  // Zeros everywhere, gaps between fields included: DeviceTables compares bytes.
   GatherTarget target = {};
   target.width = static_cast<int32_t>(segment.width);
   target.max_length = 1;
@@ -74,8 +74,8 @@ void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExch
     targets[first].lengths_stride = feature.lengths.stride;
   }
   if (targets.empty()) return;
-  GatherAndPool(transfers->stream(), transfers->Table(targets), static_cast<int>(targets.size()),
-                features[0].samples);
+  GatherAndPool(transfers->stream(), transfers->part_tables()->Table(targets),
+                static_cast<int>(targets.size()), features[0].samples);
 }
 
 void ScatterGradientsOnDevice(DeviceTransfers* transfers,
@@ -112,7 +112,7 @@ void ScatterGradientsOnDevice(DeviceTransfers* transfers,
   }
   CHECK(inverse.positions.size() == num_ids) << inverse.positions.size() << " for " << num_ids;
   CHECK(inverse.starts.size() == gradients.rows + 1) << inverse.starts.size();
-  const auto [feature_list, segment_list] = transfers->Tables(rows, segments);
+  const auto [feature_list, segment_list] = transfers->part_tables()->Tables(rows, segments);
   auto* const places = transfers->Scratch<IdPlace>(std::max<int64_t>(1, num_ids));
   ScatterArgs args = {};
   args.starts = U32Data(inverse.starts);

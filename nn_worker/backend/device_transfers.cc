@@ -14,7 +14,6 @@ namespace {
 // A wait without an end of its own ends here, which happens only if the device hangs.
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
-constexpr int64_t kFirstTableBytes = 1 << 18;
 
 int64_t Padded(int64_t bytes) { return PaddedStride(DType::kU8, bytes); }
 
@@ -49,7 +48,16 @@ Event* EventOf(BackendEvent* event) { return static_cast<DeviceEvent*>(event)->g
 DeviceTransfers::DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter)
     : device_(std::move(device)),
       meter_(std::move(meter)),
-      pinned_(std::make_shared<DevicePinnedMemory>(device_)) {}
+      pinned_(std::make_shared<DevicePinnedMemory>(device_)),
+      tables_(NewTables()),
+      part_tables_(NewTables()) {}
+
+DeviceTables DeviceTransfers::NewTables() {
+  return DeviceTables(
+      [this](int64_t bytes) { return AllocateDevice(bytes); },
+      [this](const void* host, void* device, int64_t bytes) { CopyToDevice(host, device, bytes); },
+      meter_.get());
+}
 
 absl::StatusOr<std::unique_ptr<DeviceTransfers>> DeviceTransfers::Create(
     std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter) {
@@ -228,13 +236,6 @@ void DeviceTransfers::Sync() {
   Deliver();
 }
 
-void DeviceTransfers::AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words) {
-  if (bytes == 0) return;
-  const size_t before = words->size();
-  words->resize(before + (bytes + 7) / 8);
-  std::memcpy(&(*words)[before], data, bytes);
-}
-
 // What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
 // one comes after it. A larger block leaves the smaller one to what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
@@ -255,29 +256,18 @@ absl::Status DeviceTransfers::ReserveScratch(int64_t bytes) {
   return absl::OkStatus();
 }
 
-const void* DeviceTransfers::TableBytes(const char* data, int64_t bytes) {
-  if (bytes == 0) return nullptr;
-  std::string key(data, bytes);
-  const auto found = tables_.find(key);
-  if (found != tables_.end()) return found->second;
-  if (used_table_bytes_ + bytes > table_bytes_) {
-    // Written over from the beginning, in order with what reads the tables.
-    tables_.clear();
-    used_table_bytes_ = 0;
-    if (bytes > table_bytes_) {
-      const int64_t wanted = std::max(kFirstTableBytes, Padded(4 * bytes));
-      const auto memory = AllocateDevice(wanted);
-      CHECK_OK(memory.status());
-      meter_->CountLists(wanted);
-      table_memory_ = static_cast<char*>(*memory);
-      table_bytes_ = wanted;
-    }
+// The stream is made when it is first asked for, since few jobs do.
+absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
+                                            BackendEvent* done) {
+  if (beside_ == nullptr) {
+    ASSIGN_OR_RETURN(operations_so_far_, device_->NewEvent());
+    ASSIGN_OR_RETURN(beside_, device_->NewStream());
   }
-  char* const table = table_memory_ + used_table_bytes_;
-  used_table_bytes_ += Padded(bytes);
-  CopyToDevice(data, table, bytes);
-  tables_.emplace(std::move(key), table);
-  return table;
+  stream()->Record(operations_so_far_.get());
+  beside_->WaitFor(operations_so_far_.get());
+  RETURN_IF_ERROR(enqueue(beside_.get()));
+  beside_->Record(EventOf(done));
+  return absl::OkStatus();
 }
 
 }  // namespace satrap

@@ -4,8 +4,8 @@
 //   - copies of the operations' lane, which go through a ring of pinned memory, so that the host's
 //     memory may be any. Bytes that come out are handed over when somebody polls an event;
 //   - scratch memory of an operation;
-//   - tables: small arrays of the host (lists of tensors, mostly) that an operation's kernels read.
-//     The same bytes are copied once and then found again, so a step that repeats copies none.
+//   - tables that kernels read (device_tables.h);
+//   - a stream beside the lanes.
 //
 // Running out of scratch, table or ring memory fails a CHECK, since operations return no error.
 // Threads: as device_memory.h says.
@@ -17,18 +17,16 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/backend/device_memory.h"
 #include "nn_worker/backend/device_pinned_memory.h"
+#include "nn_worker/backend/device_tables.h"
 #include "nn_worker/backend/tensor.h"
 #include "nn_worker/device/metered_device.h"
 
@@ -70,34 +68,17 @@ class DeviceTransfers {
   T* Scratch(int64_t count) {
     return static_cast<T*>(ScratchBytes(count * static_cast<int64_t>(sizeof(T))));
   }
-  // A copy of `values` in device memory, for what is enqueued before the next call of Table. Bytes
-  // between the fields of T should be 0, or the table is not found again.
-  template <typename T>
-  const T* Table(const std::vector<T>& values) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    return static_cast<const T*>(TableBytes(reinterpret_cast<const char*>(values.data()),
-                                            static_cast<int64_t>(values.size() * sizeof(T))));
-  }
+  // Of the network's operations, whose lists are the same in every step.
+  DeviceTables* tables() { return &tables_; }
+  // Of the exchange with embedding rows, whose lists differ from part to part and would push those of
+  // the network out.
+  DeviceTables* part_tables() { return &part_tables_; }
 
-  template <typename... T>  // several lists at once, since another call may write over the first
-  std::tuple<const T*...> Tables(const std::vector<T>&... lists) {
-    static_assert(((std::is_trivially_copyable_v<T> && alignof(T) <= 8) && ...));
-    std::vector<int64_t> words;
-    (AppendWords(reinterpret_cast<const char*>(lists.data()), lists.size() * sizeof(T), &words),
-     ...);
-    const int64_t* next = Table(words);
-    return {Advance<T>(&next, lists.size())...};
-  }
+  // As in device_memory.h.
+  absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
+                             BackendEvent* done);
 
  private:
-  static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
-  template <typename T>  // the list at *next, which moves behind it
-  static const T* Advance(const int64_t** next, size_t count) {
-    const auto* const list = reinterpret_cast<const T*>(*next);
-    *next += (count * sizeof(T) + 7) / 8;
-    return list;
-  }
-
   // A copy that uses bytes [begin, end) of the ring until `done`.
   struct RingCopy {
     std::unique_ptr<Event> done;
@@ -106,8 +87,8 @@ class DeviceTransfers {
   };
 
   DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
+  DeviceTables NewTables();
   void* ScratchBytes(int64_t bytes);
-  const void* TableBytes(const char* data, int64_t bytes);
   absl::StatusOr<void*> AllocateDevice(int64_t bytes);
   void AwaitZeroing(Lane lane);
   void CopyToDevice(const void* host, void* device, int64_t bytes);
@@ -140,9 +121,10 @@ class DeviceTransfers {
   std::vector<std::unique_ptr<Event>> idle_events_ GUARDED_BY(mutex_);
   // Of the thread of the operations.
   void* scratch_ = nullptr;
-  char* table_memory_ = nullptr;
-  int64_t scratch_bytes_ = 0, table_bytes_ = 0, used_table_bytes_ = 0;
-  std::unordered_map<std::string, const void*> tables_;  // by their bytes
+  int64_t scratch_bytes_ = 0;
+  DeviceTables tables_, part_tables_;
+  std::unique_ptr<DeviceStream> beside_;
+  std::unique_ptr<Event> operations_so_far_;
 };
 
 }  // namespace satrap

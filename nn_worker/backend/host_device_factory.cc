@@ -1,4 +1,4 @@
-// NewJobDevice of a program with the kernels of the host's compiler.
+// What device_factory.h promises, of a program with the kernels of the host's compiler.
 
 #include "common/base/check.h"
 #include "nn_worker/backend/device_factory.h"
@@ -26,6 +26,13 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
   options.threads = config.compute_threads();
   options.memory_bytes = kMemoryBytes;
   return JobDevice{NewHostDevice(options), NewKernelProducts()};
+}
+
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
+    const NcclOptions& /*options*/, RendezvousStore* /*store*/,
+    absl::FunctionRef<bool()> /*aborted*/) {
+  return absl::UnimplementedError(
+      "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
 }
 
 }  // namespace satrap

@@ -4,10 +4,13 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nn_worker/collective/device_reduction_conformance.h"
 #include "nn_worker/collective/in_memory_rendezvous_store.h"
 #include "nn_worker/device/cuda/cuda_device.h"
 
@@ -39,6 +42,33 @@ TEST(NoNcclTest, WithoutACardTheLibraryIsLoadedAndRefuses) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("NCCL: card 0: "));
 }
+
+int NumCards() {
+  int cards = 0;
+  while (cards < 8 && NewCudaDevice(cards).ok()) ++cards;
+  return cards;
+}
+
+std::vector<std::unique_ptr<DeviceReduction>> Connect(int size) {
+  const auto store = NewInMemoryRendezvousStore();
+  std::vector<std::unique_ptr<DeviceReduction>> ranks(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      NcclOptions options;
+      options.rank = options.card = rank;
+      options.size = size;
+      ranks[rank] = NewNcclReduction(options, store.get(), Never).value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+INSTANTIATE_TEST_SUITE_P(Nccl, DeviceReductionConformance,
+                         testing::Values(ReductionRanks{
+                             &NumCards, /*notices_lost_peers=*/false,
+                             [](int rank) { return NewCudaDevice(rank).value(); }, &Connect}));
 
 class NcclReductionTest : public testing::Test {
  protected:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/types/optional.h"
@@ -23,9 +22,6 @@
 
 namespace satrap {
 namespace {
-
-// Ranks wait for one another as long as it takes; Abort of the collective ends a wait.
-constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
 void SetRows(int64_t samples, int64_t candidates, BoundNode* node) {
   for (std::vector<Tensor>* tensors : {&node->ys, &node->dys, &node->unread_dys}) {
@@ -49,12 +45,8 @@ absl::Status Network::Rep::Allocate() {
   ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size));
   ASSIGN_OR_RETURN(copies, AllocateCopies(parameter_layout, options.dtype, backend));
   copies_of_ranges = CopiesOfRanges();
-  ASSIGN_OR_RETURN(copied_out, backend->NewEvent());
-  backend->Sync();
-  if (backend->HostView(gradients.data) == nullptr) {
-    ASSIGN_OR_RETURN(void* const pinned, backend->AllocatePinned(gradients.size_bytes()));
-    host_gradients = absl::MakeSpan(static_cast<float*>(pinned), size);
-  }
+  ASSIGN_OR_RETURN(sums,
+                   NewGradientSums(backend, options.collective, options.reduction, gradients));
   ASSIGN_OR_RETURN(states, AllocateTensor(backend, DType::kF32, 1, state_layout.size));
   ASSIGN_OR_RETURN(const Tensor all_slots,
                    AllocateTensor(backend, DType::kF32, optimizer.slots.size(), size));
@@ -307,34 +299,18 @@ int64_t Network::CountNonFiniteGradients() {
   return static_cast<int64_t>(ReadDoubles(backend, rep_->non_finite)[0]);
 }
 
-// In place where the host can reach the gradients; otherwise there and back.
 absl::Status Network::StartReduce() {
-  Rep& rep = *rep_;
-  CHECK(rep.reduction == nullptr) << "the gradients are being reduced";
-  const ProfilerRange range(rep.backend, "start the sum of gradients");
-  Collective* const collective = rep.options.collective;
-  absl::Span<float> host = rep.host_gradients;
-  if (host.empty()) {
-    rep.backend->Sync();
-    host = absl::MakeSpan(static_cast<float*>(rep.backend->HostView(rep.gradients.data)),
-                          rep.parameter_layout.size);
-  } else {
-    CopyOut(rep.backend, rep.gradients, host);
-    rep.backend->Record(Lane::kOperations, rep.copied_out.get());
-    RETURN_IF_ERROR(AwaitEvent(rep.backend, rep.copied_out.get(), kForever,
-                               [&] { return !collective->status().ok(); }));
-  }
-  rep.reduction = collective->StartAllReduceSum(host);
-  return absl::OkStatus();
+  const ProfilerRange range(rep_->backend, "start the sum of gradients");
+  CHECK(!rep_->reducing) << "the gradients are being reduced";
+  rep_->reducing = true;
+  return rep_->sums->Start();
 }
 
 absl::Status Network::FinishReduce() {
-  Rep& rep = *rep_;
-  CHECK(rep.reduction != nullptr) << "no reduction was started";
-  const ProfilerRange range(rep.backend, "finish the sum of gradients");
-  RETURN_IF_ERROR(rep.reduction->Wait(kForever));
-  rep.reduction.reset();
-  if (!rep.host_gradients.empty()) CopyIn(rep.backend, rep.host_gradients, rep.gradients);
+  const ProfilerRange range(rep_->backend, "finish the sum of gradients");
+  CHECK(rep_->reducing) << "no reduction was started";
+  RETURN_IF_ERROR(rep_->sums->Finish());
+  rep_->reducing = false;
   return absl::OkStatus();
 }
 
@@ -350,20 +326,17 @@ double Network::GradientSquares(const DenseStep& step, const StepTotals& totals)
   const double normalizer = StepNormalizer(
       totals.weight, static_cast<uint64_t>(std::llround(totals.samples)), step.global_batch_size);
   const auto scale = static_cast<float>(1.0 / (normalizer * rep.gradient_scale.scale));
-  absl::Span<const float> gradient = rep.host_gradients, w;
-  std::vector<float> copy;
-  if (gradient.empty()) {
-    rep.backend->Sync();
-    const auto view = [&](const Tensor& tensor) {
-      return absl::MakeConstSpan(static_cast<float*>(rep.backend->HostView(tensor.data)),
-                                 static_cast<size_t>(rep.parameter_layout.size));
-    };
-    gradient = view(rep.gradients);
-    w = view(rep.parameters);
-  } else {
-    copy = ReadFloats(rep.backend, rep.parameters);
-    w = copy;
-  }
+  rep.backend->Sync();
+  std::vector<float> copies[2];
+  const auto on_host = [&](const Tensor& tensor, std::vector<float>* copy) {
+    const void* const view = rep.backend->HostView(tensor.data);
+    if (view == nullptr) *copy = ReadFloats(rep.backend, tensor);
+    return absl::MakeConstSpan(view == nullptr ? copy->data() : static_cast<const float*>(view),
+                               static_cast<size_t>(rep.parameter_layout.size));
+  };
+  absl::Span<const float> gradient = rep.sums->HostCopy();
+  if (gradient.empty()) gradient = on_host(rep.gradients, &copies[0]);
+  const absl::Span<const float> w = on_host(rep.parameters, &copies[1]);
   // Gaps between parameters are 0 in both buffers and add nothing.
   double squares = 0;
   for (const ParameterRange& range : rep.ranges) {

@@ -91,11 +91,11 @@ class Network {
 
   // REQUIRES: a training Forward and its Loss. An error is the collective's.
   absl::Status Backward();
-  // Begins to add up the parameter gradients over all ranks, in place. Waits for the backend. Until
-  // FinishReduce the collective has no other call, and nothing else touches gradients(). An error is
-  // the collective's, or the device's. The destructor waits for the sum.
+  // Begins to add up the parameter gradients over all ranks, in place (gradient_sums.h). Until
+  // FinishReduce the collective has no other call, and nothing else touches gradients(). The destructor
+  // ends the sum.
   absl::Status StartReduce();
-  // Waits for the sums. An error is the collective's. REQUIRES: StartReduce
+  // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
   // Gradients of parameters (before the reduction: this rank's; after: all ranks', which finds sums
   // that are too large as well) and of inputs that are not finite. Waits for the backend.

@@ -9,6 +9,7 @@
 
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
+#include "nn_worker/collective/device_reduction.h"
 #include "nn_worker/graph/graph_inputs.h"
 #include "nn_worker/graph/loss_scale.h"
 #include "proto/model.pb.h"
@@ -30,6 +31,9 @@ struct NetworkOptions {
   GradientScale gradient_scale;      // from the first step on
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // of the ranks; outlives the network
+  // Adds up the gradients of several ranks from device to device; null: the collective does. Outlives
+  // the network.
+  DeviceReduction* reduction = nullptr;
 };
 
 // Sums over all ranks that decide a step (Backend::DecideStep).

@@ -14,6 +14,7 @@
 #include "common/config/candidates.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/graph/averaged_weights.h"
+#include "nn_worker/graph/gradient_sums.h"
 #include "nn_worker/graph/graph.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/graph/network_checkpoint.h"
@@ -107,16 +108,13 @@ struct Network::Rep {
   std::vector<Tensor> packed_outputs;  // by task (max_samples, outputs), without gaps
   Tensor non_finite;                   // F64 (1, 1)
 
-  // What the collective adds up if the host cannot reach the gradients, in pinned memory; else empty.
-  absl::Span<float> host_gradients;
-  std::unique_ptr<BackendEvent> copied_out;
-
   DenseStart start;  // of a run that began from a model
 
   int64_t samples = 0;
   PassContext pass;
 
-  std::unique_ptr<PendingSum> reduction;  // last: it ends before what it adds up is gone
+  bool reducing = false;               // between StartReduce and FinishReduce
+  std::unique_ptr<GradientSums> sums;  // last: a sum ends before what it adds up is gone
 };
 
 }  // namespace satrap

@@ -1,0 +1,77 @@
+// Tables: small arrays of the host (lists of tensors, mostly) that an operation's kernels read from device
+// memory. The same bytes are copied once and then found again, so a step that repeats copies none.
+//
+// Running out of memory fails a CHECK, since operations return no error. Thread-compatible: for the thread
+// of the operations.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_TABLES_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_TABLES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/device/metered_device.h"
+
+namespace satrap {
+
+class DeviceTables {
+ public:
+  // `allocate` gives device memory that outlives this object. `copy` enqueues a copy into it, in order with
+  // what reads the tables, of memory that the host may change at once.
+  using Allocate = std::function<absl::StatusOr<void*>(int64_t bytes)>;
+  using Copy = std::function<void(const void* host, void* device, int64_t bytes)>;
+  DeviceTables(Allocate allocate, Copy copy, DeviceMeter* meter)
+      : allocate_(std::move(allocate)), copy_(std::move(copy)), meter_(meter) {}
+
+  // A copy of `values` in device memory, for what is enqueued before the next call of Table. Bytes
+  // between the fields of T should be 0, or the table is not found again.
+  template <typename T>
+  const T* Table(const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return static_cast<const T*>(TableBytes(reinterpret_cast<const char*>(values.data()),
+                                            static_cast<int64_t>(values.size() * sizeof(T))));
+  }
+
+  template <typename... T>  // several lists at once, since another call may write over the first
+  std::tuple<const T*...> Tables(const std::vector<T>&... lists) {
+    static_assert(((std::is_trivially_copyable_v<T> && alignof(T) <= 8) && ...));
+    std::vector<int64_t> words;
+    (AppendWords(reinterpret_cast<const char*>(lists.data()), lists.size() * sizeof(T), &words),
+     ...);
+    const int64_t* next = Table(words);
+    return {Advance<T>(&next, lists.size())...};
+  }
+
+  // Changes when a table is copied, and so when one may have been written over. As long as it stays, all
+  // tables that were returned stay where they are.
+  int64_t copies() const { return copies_; }
+
+ private:
+  static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
+  template <typename T>  // the list at *next, which moves behind it
+  static const T* Advance(const int64_t** next, size_t count) {
+    const auto* const list = reinterpret_cast<const T*>(*next);
+    *next += (count * sizeof(T) + 7) / 8;
+    return list;
+  }
+  const void* TableBytes(const char* data, int64_t bytes);
+
+  const Allocate allocate_;
+  const Copy copy_;
+  DeviceMeter* const meter_;
+  char* memory_ = nullptr;
+  int64_t bytes_ = 0, used_bytes_ = 0;
+  int64_t copies_ = 0;
+  std::unordered_map<std::string, const void*> tables_;  // by their bytes
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_TABLES_H_

@@ -1,0 +1,65 @@
+// What every DeviceReduction must do, run by each implementation with its ranks as threads of one
+// process, each with a device of its own:
+//
+//   INSTANTIATE_TEST_SUITE_P(Local, DeviceReductionConformance, testing::Values(...));
+
+#ifndef SATRAP_NN_WORKER_COLLECTIVE_DEVICE_REDUCTION_CONFORMANCE_H_
+#define SATRAP_NN_WORKER_COLLECTIVE_DEVICE_REDUCTION_CONFORMANCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "nn_worker/collective/device_reduction.h"
+#include "nn_worker/device/device.h"
+
+namespace satrap {
+
+struct ReductionRanks {
+  // The most ranks that this machine has devices for. 0: the tests are skipped.
+  std::function<int()> max_size;
+  // Whether a rank gets an error when another one is destroyed. Without that a sum waits until somebody
+  // calls Abort.
+  bool notices_lost_peers = false;
+  std::function<std::unique_ptr<Device>(int rank)> device;
+  // Connects `size` ranks; element r is rank r's.
+  std::function<std::vector<std::unique_ptr<DeviceReduction>>(int size)> connect;
+};
+
+class DeviceReductionConformance : public testing::TestWithParam<ReductionRanks> {
+ public:
+  // A rank with its device, for the thread that uses it.
+  class Rank {
+   public:
+    Rank(int number, std::unique_ptr<Device> device, std::unique_ptr<DeviceReduction> reduction);
+    int number() const { return number_; }
+    DeviceReduction* reduction() { return reduction_.get(); }
+    void Leave() { reduction_.reset(); }
+    // Enqueues the sum of a copy of `values`, in place.
+    absl::Status Start(const std::vector<float>& values);
+    // Waits for what Start has enqueued, as users do: asking for errors meanwhile.
+    absl::StatusOr<std::vector<float>> Finish();
+    absl::StatusOr<std::vector<float>> Sum(const std::vector<float>& values);
+
+   private:
+    const int number_;
+    const std::unique_ptr<Device> device_;
+    std::unique_ptr<DeviceReduction> reduction_;
+    int64_t count_ = 0;
+    std::unique_ptr<Memory> values_, pinned_;
+    std::unique_ptr<Event> done_;
+    std::unique_ptr<DeviceStream> stream_;  // ends before its memory
+  };
+
+ protected:
+  void SetUp() override;
+  // Runs body(rank) of each of `size` ranks in a thread of its own.
+  void Spawn(int size, const std::function<void(Rank*)>& body);
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_COLLECTIVE_DEVICE_REDUCTION_CONFORMANCE_H_

@@ -1,0 +1,15 @@
+#include "nn_worker/collective/local_reduction.h"
+
+#include "nn_worker/collective/device_reduction_conformance.h"
+#include "nn_worker/device/host/host_device.h"
+
+namespace satrap {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Local, DeviceReductionConformance,
+                         testing::Values(ReductionRanks{
+                             [] { return 3; }, /*notices_lost_peers=*/true,
+                             [](int) { return NewHostDevice({}); }, &NewLocalReductions}));
+
+}  // namespace
+}  // namespace satrap
