@@ -65,6 +65,12 @@ TEST(ValidateJob, OnlyADeviceHasALimitOfDeviceMemory) {
   }
 }
 
+TEST(ValidateJob, OnlyADeviceCapturesGraphs) {
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.graph_capture=false"}),
+            "nn_worker.graph_capture: is for nn_worker.device CUDA and HOST only, got CPU");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.graph_capture=false", "nn_worker.device=HOST"}), "");
+}
+
 TEST(ValidateJob, NcclAddsUpOnCardsAlone) {
   const std::string refusal =
       "nn_worker.gradient_sums: must be AUTO or GLOO with nn_worker.device ";

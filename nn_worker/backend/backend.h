@@ -35,6 +35,7 @@
 #include "nn_worker/backend/interaction_operations.h"
 #include "nn_worker/backend/linear_operations.h"
 #include "nn_worker/backend/loss_operations.h"
+#include "nn_worker/backend/operation_args.h"
 #include "nn_worker/backend/row_exchange_args.h"
 #include "nn_worker/backend/step_operations.h"
 #include "nn_worker/backend/tensor.h"
@@ -84,10 +85,9 @@ class Backend : public DeviceMemory,
   virtual void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y,
                                 Tensor dy, GradientTarget dx) = 0;
 
-  // y = x * keep / (1 - rate), keep[i, c] a function of (key, first_sample + i, c) that is 1 with
+  // y = x * keep / (1 - rate), keep[i, c] a function of (mask.key(), first_sample + i, c) that is 1 with
   // probability 1 - rate. Its own gradient operation. REQUIRES: 0 <= rate < 1
-  virtual void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
-                       bool add) = 0;
+  virtual void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) = 0;
 
   // sums: F64 (1, 2 cols + 1) = [sum x | sum x^2 | n].
   virtual void Moments(Tensor x, Tensor sums) = 0;

@@ -341,11 +341,13 @@ TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
 TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   const Tensor x = Random(257, 30, 1);
   const Tensor y = New(257, 30), want = NewReference(257, 30), tail = New(57, 30);
-  backend_->Dropout(x, 99, 1000, 0.3f, y, /*add=*/false);
-  reference_->Dropout(Reference(x), 99, 1000, 0.3f, want, /*add=*/false);
+  const DropoutMask mask = NewDropoutMask(backend_.get(), 99, {3, 1000});
+  backend_->Dropout(x, mask, 0.3f, y, /*add=*/false);
+  reference_->Dropout(Reference(x), mask, 0.3f, want, /*add=*/false);
   ExpectNear(y, want, 0);
   // The samples from 1200 on, as another rank may have them: the same mask as in the whole batch.
-  backend_->Dropout(x.Rows(200, 57), 99, 1200, 0.3f, tail, /*add=*/false);
+  backend_->Dropout(x.Rows(200, 57), NewDropoutMask(backend_.get(), 99, {3, 1200}), 0.3f, tail,
+                    /*add=*/false);
   EXPECT_EQ(Values(tail), Values(y.Rows(200, 57)));
 }
 
@@ -353,7 +355,7 @@ TEST_P(BackendConformance, DropoutKeepsTheShareAndTheMean) {
   const Tensor x = New(2000, 50);
   backend_->Fill(x, 1);
   const Tensor y = New(2000, 50);
-  backend_->Dropout(x, 7, 0, 0.25f, y, /*add=*/false);
+  backend_->Dropout(x, NewDropoutMask(backend_.get(), 7, {}), 0.25f, y, /*add=*/false);
   double sum = 0;
   int64_t zeros = 0;
   for (const float value : Values(y)) {

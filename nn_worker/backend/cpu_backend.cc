@@ -169,12 +169,11 @@ class CpuBackend final : public CpuInteractionBackend {
       cpu::SequencePoolGradRows(pooling, x, lengths, y, dy, dx, b, e);
     });
   }
-  void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
-               bool add) override {
+  void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
     CheckSameShape(x, y);
     CHECK(rate >= 0 && rate < 1) << rate;
     ForRows(y.rows, [&](int64_t b, int64_t e) {
-      cpu::DropoutRows(x, key, first_sample, rate, y, add, b, e);
+      cpu::DropoutRows(x, mask.key(), mask.pass.first_sample, rate, y, add, b, e);
     });
   }
 

@@ -127,10 +127,9 @@ class CpuHalfBackend final : public HostBackend {
     inner_->SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths), operation.Read(y),
                              operation.Read(dy), operation.Target(dx));
   }
-  void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
-               bool add) override {
+  void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
     Operation operation(this);
-    inner_->Dropout(operation.Read(x), key, first_sample, rate, operation.Output(y, add), add);
+    inner_->Dropout(operation.Read(x), mask, rate, operation.Output(y, add), add);
   }
 
   void Moments(Tensor x, Tensor sums) override {

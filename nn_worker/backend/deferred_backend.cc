@@ -225,10 +225,9 @@ class DeferredBackend final : public Backend {
     Defer([this, kind, y = Inner(y), inverse = Inner(inverse), dy = Inner(dy), width,
            dx = Inner(dx)] { inner_->NormalizeGrad(kind, y, inverse, dy, width, dx); });
   }
-  void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
-               bool add) override {
-    Defer([this, x = Inner(x), key, first_sample, rate, y = Inner(y), add] {
-      inner_->Dropout(x, key, first_sample, rate, y, add);
+  void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
+    Defer([this, x = Inner(x), mask, rate, y = Inner(y), add] {
+      inner_->Dropout(x, mask, rate, y, add);
     });
   }
   void Moments(Tensor x, Tensor sums) override {

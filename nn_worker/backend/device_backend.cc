@@ -109,6 +109,12 @@ class DeviceBackend final : public DeviceLossBackend {
                              BackendEvent* done) override {
     return transfers_->EnqueueBeside(enqueue, done);
   }
+  int64_t GraphEpoch() const override { return transfers_->tables()->epoch(); }
+  absl::StatusOr<std::unique_ptr<OperationGraph>> Capture(
+      absl::FunctionRef<absl::Status()> enqueue) override {
+    return transfers_->Capture(enqueue);
+  }
+  void Enqueue(OperationGraph* graph) override { transfers_->Enqueue(graph); }
   void BeginRange(const char* name) override { device_->BeginRange(name); }
   void EndRange() override { device_->EndRange(); }
   void* HostView(void*) override { return nullptr; }
@@ -181,11 +187,12 @@ class DeviceBackend final : public DeviceLossBackend {
     PoolSequencesGrad(stream(), pooling, ConstValuesOf(x), ConstValuesOf(lengths), ConstValuesOf(y),
                       ConstValuesOf(dy), ValuesOf(dx.tensor), dx.add);
   }
-  void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
-               bool add) override {
+  void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
     CheckSameShape(x, y);
     CHECK(rate >= 0 && rate < 1) << rate;
-    DropOut(stream(), ConstValuesOf(x), key, first_sample, rate, ValuesOf(y), add);
+    CHECK(mask.pass_in_memory.size_bytes() == sizeof(PassNumbers));
+    DropOut(stream(), ConstValuesOf(x), mask.seed,
+            static_cast<const PassNumbers*>(mask.pass_in_memory.data), rate, ValuesOf(y), add);
   }
 
   void Moments(Tensor x, Tensor sums) override {

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "nn_worker/backend/device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/kernel_products.h"
 
@@ -47,24 +48,16 @@ class CountingStream final : public DeviceStream {
   Counts& counts_;
 };
 
-class CountingDevice final : public Device {
+class CountingDevice final : public DelegatingDevice {
  public:
-  explicit CountingDevice(Counts* counts) : device_(NewHostDevice({})), counts_(*counts) {}
-  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
-    return device_->Allocate(bytes);
-  }
-  absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
-    return device_->AllocatePinned(bytes);
-  }
+  explicit CountingDevice(Counts* counts) : DelegatingDevice(NewHostDevice({})), counts_(*counts) {}
   absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
-    auto stream = device_->NewStream();
+    auto stream = DelegatingDevice::NewStream();
     if (!stream.ok()) return stream.status();
     return std::make_unique<CountingStream>(*std::move(stream), &counts_);
   }
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
 
  private:
-  const std::unique_ptr<Device> device_;
   Counts& counts_;
 };
 

@@ -19,6 +19,7 @@
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/planned_host_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/library_products.h"
 
@@ -289,24 +290,16 @@ TEST(DeviceLinearTest, MemoryOfPlansIsAllocatedWhenALayerIsPrepared) {
 }
 
 // Counts allocations of the device.
-class CountingDevice final : public Device {
+class CountingDevice final : public DelegatingDevice {
  public:
   explicit CountingDevice(int* allocations)
-      : device_(NewHostDevice({})), allocations_(*allocations) {}
+      : DelegatingDevice(NewHostDevice({})), allocations_(*allocations) {}
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     ++allocations_;
-    return device_->Allocate(bytes);
+    return DelegatingDevice::Allocate(bytes);
   }
-  absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
-    return device_->AllocatePinned(bytes);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
-    return device_->NewStream();
-  }
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
 
  private:
-  const std::unique_ptr<Device> device_;
   int& allocations_;
 };
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace satrap {
@@ -33,6 +34,15 @@ absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeo
       std::this_thread::sleep_for(kPause);
     }
   }
+}
+
+absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceMemory::Capture(
+    absl::FunctionRef<absl::Status()> /*enqueue*/) {
+  return absl::UnimplementedError("this backend makes no graphs");
+}
+
+void DeviceMemory::Enqueue(OperationGraph* /*graph*/) {
+  CHECK(false) << "this backend makes no graphs";
 }
 
 absl::Status DeviceMemory::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> /*enqueue*/,

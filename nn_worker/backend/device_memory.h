@@ -49,6 +49,12 @@ class BackendEvent {
 
 class DeviceStream;  // nn_worker/device/device_stream.h
 
+// Operations that were enqueued once, to be enqueued again as one. Destroyed before its backend.
+class OperationGraph {
+ public:
+  virtual ~OperationGraph() = default;
+};
+
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -100,6 +106,19 @@ class DeviceMemory {
   // device. Belongs to the thread of the operations.
   virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                      BackendEvent* done);
+
+  // Graphs of operations cost the host less time than operations one by one. A graph repeats them with
+  // the same arguments and lists of tensors, and reads memory as it then is. All three calls belong to the
+  // thread of the operations. The epoch: changes when lists are written over that operations have read;
+  // -1: this backend makes no graphs.
+  virtual int64_t GraphEpoch() const { return -1; }
+  // Makes a graph of what `enqueue` enqueues, none of which runs. Copies between host and device, events
+  // and lists that no operation of this epoch has read fail a CHECK. Returns the error of `enqueue`, or
+  // INTERNAL if the device refuses. REQUIRES: GraphEpoch() >= 0
+  virtual absl::StatusOr<std::unique_ptr<OperationGraph>> Capture(
+      absl::FunctionRef<absl::Status()> enqueue);
+  // Enqueues a graph. REQUIRES: the epoch is that of its capture
+  virtual void Enqueue(OperationGraph* graph);
 
   // Device::BeginRange and EndRange (nn_worker/device/device.h), where there is a device. Thread-safe.
   virtual void BeginRange(const char* /*name*/) {}

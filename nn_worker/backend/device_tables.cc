@@ -27,9 +27,9 @@ const void* DeviceTables::TableBytes(const char* data, int64_t bytes) {
   std::string key(data, bytes);
   const auto found = tables_.find(key);
   if (found != tables_.end()) return found->second;
-  ++copies_;
   if (used_bytes_ + bytes > bytes_) {
     // Written over from the beginning, in order with what reads the tables.
+    if (!tables_.empty()) ++epoch_;
     tables_.clear();
     used_bytes_ = 0;
     if (bytes > bytes_) {

@@ -49,9 +49,8 @@ class DeviceTables {
     return {Advance<T>(&next, lists.size())...};
   }
 
-  // Changes when a table is copied, and so when one may have been written over. As long as it stays, all
-  // tables that were returned stay where they are.
-  int64_t copies() const { return copies_; }
+  // Changes when tables are written over. As long as it stays, all that were returned stay as they are.
+  int64_t epoch() const { return epoch_; }
 
  private:
   static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
@@ -68,7 +67,7 @@ class DeviceTables {
   DeviceMeter* const meter_;
   char* memory_ = nullptr;
   int64_t bytes_ = 0, used_bytes_ = 0;
-  int64_t copies_ = 0;
+  int64_t epoch_ = 0;
   std::unordered_map<std::string, const void*> tables_;  // by their bytes
 };
 

@@ -41,6 +41,18 @@ class DeviceEvent final : public BackendEvent {
   const std::unique_ptr<Event> event_;
 };
 
+class DeviceGraph final : public OperationGraph {
+ public:
+  DeviceGraph(std::unique_ptr<StreamGraph> graph, int64_t epoch)
+      : graph_(std::move(graph)), epoch_(epoch) {}
+  StreamGraph* get() const { return graph_.get(); }
+  int64_t epoch() const { return epoch_; }
+
+ private:
+  const std::unique_ptr<StreamGraph> graph_;
+  const int64_t epoch_;
+};
+
 Event* EventOf(BackendEvent* event) { return static_cast<DeviceEvent*>(event)->get(); }
 
 }  // namespace
@@ -167,6 +179,7 @@ void DeviceTransfers::Deliver() {
 }
 
 void DeviceTransfers::CopyToDevice(const void* host, void* device, int64_t bytes) {
+  CHECK(!capturing_) << "a copy of " << bytes << " bytes from the host cannot be captured";
   MutexLock lock(&mutex_);
   const int64_t begin = ReserveRing(bytes);
   std::memcpy(ring_ + begin, host, bytes);
@@ -191,6 +204,7 @@ void DeviceTransfers::CopyOut(const Tensor& device, absl::Span<uint8_t> host) {
   CheckSize(host.size(), device);
   const auto bytes = static_cast<int64_t>(host.size());
   if (bytes == 0) return;
+  CHECK(!capturing_) << "a copy of " << bytes << " bytes to the host cannot be captured";
   const void* from = device.data;
   if (device.has_gaps()) {
     auto* const packed = Scratch<uint8_t>(bytes);
@@ -254,6 +268,26 @@ absl::Status DeviceTransfers::ReserveScratch(int64_t bytes) {
   meter_->CountScratch(wanted);
   scratch_bytes_ = wanted;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
+    absl::FunctionRef<absl::Status()> enqueue) {
+  // Waits for zeroed memory, if there is any, before it is too late to.
+  DeviceStream* const captured = stream();
+  capturing_ = true;
+  absl::Status status;
+  auto graph = device_->Capture(captured, [&] { status = enqueue(); });
+  capturing_ = false;
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(graph.status());
+  return std::unique_ptr<OperationGraph>(
+      std::make_unique<DeviceGraph>(*std::move(graph), tables_.epoch()));
+}
+
+void DeviceTransfers::Enqueue(OperationGraph* graph) {
+  auto* const made = static_cast<DeviceGraph*>(graph);
+  CHECK(made->epoch() == tables_.epoch()) << "the lists that the graph reads were written over";
+  made->get()->Launch(stream());
 }
 
 // The stream is made when it is first asked for, since few jobs do.

@@ -42,6 +42,8 @@ class DeviceTransfers {
 
   // For the thread that uses the lane.
   DeviceStream* stream(Lane lane = Lane::kOperations) {
+    // What is captured uses memory that operations have used before, and so have waited for.
+    if (lane == Lane::kOperations && capturing_) return streams_[0].get();
     if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(lane)]) {
       AwaitZeroing(lane);
     }
@@ -77,6 +79,9 @@ class DeviceTransfers {
   // As in device_memory.h.
   absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                              BackendEvent* done);
+  absl::StatusOr<std::unique_ptr<OperationGraph>> Capture(
+      absl::FunctionRef<absl::Status()> enqueue);
+  void Enqueue(OperationGraph* graph);
 
  private:
   // A copy that uses bytes [begin, end) of the ring until `done`.
@@ -122,6 +127,7 @@ class DeviceTransfers {
   // Of the thread of the operations.
   void* scratch_ = nullptr;
   int64_t scratch_bytes_ = 0;
+  bool capturing_ = false;  // true only in the thread of the operations
   DeviceTables tables_, part_tables_;
   std::unique_ptr<DeviceStream> beside_;
   std::unique_ptr<Event> operations_so_far_;

@@ -1,4 +1,4 @@
-// Which values dropout keeps: a function of (key, sample, column), the same on every backend. The
+// Which values dropout keeps: a function of (RandomBits(seed, step), sample, column), the same on every backend. The
 // bits of a row are RandomBits(key, sample) of common/numeric/random.h; the column is mixed in by
 // one round of MurmurHash3's 32-bit finaliser (A. Appleby). Kernels include this.
 
@@ -8,6 +8,14 @@
 #include <cstdint>
 
 namespace satrap {
+
+// What differs from one training pass to the next. Also in the memory of a backend, as U8 (1,
+// sizeof(PassNumbers)): a device reads it there, so that operations which were captured in a graph see the
+// numbers of each pass.
+struct PassNumbers {
+  uint64_t step = 0;
+  int64_t first_sample = 0;  // of the part, among the samples of the step
+};
 
 // A value is dropped where its bits are under this. REQUIRES: 0 <= rate < 1
 inline uint32_t DropoutThreshold(float rate) {

@@ -290,8 +290,9 @@ TEST_P(HalfConformance, DropoutDropsTheSameValues) {
   for (const DType dtype : kHalves) {
     for (const bool add : {false, true}) {
       const Twin x = RandomTwin(dtype, 130, 40, 1, 43), y = RandomTwin(dtype, 130, 40, 2);
-      backend_->Dropout(x.half, 77, 1000, 0.3f, y.half, add);
-      reference_->Dropout(x.want, 77, 1000, 0.3f, y.want, add);
+      const DropoutMask mask = NewDropoutMask(backend_.get(), 77, {2, 1000});
+      backend_->Dropout(x.half, mask, 0.3f, y.half, add);
+      reference_->Dropout(x.want, mask, 0.3f, y.want, add);
       ExpectTwins(y);
     }
   }

@@ -3,6 +3,10 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_
 #define SATRAP_NN_WORKER_BACKEND_OPERATION_ARGS_H_
 
+#include <cstdint>
+
+#include "common/numeric/random.h"
+#include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/tensor.h"
 
@@ -18,6 +22,15 @@ struct LinearGradArgs {
   GradientTarget dx;  // (n, in)
   Tensor dw;          // (in, out)
   Tensor db;          // (1, out), or empty
+};
+
+// The mask of a dropout layer in a pass (dropout_mask.h).
+struct DropoutMask {
+  uint64_t seed = 0;  // of the layer
+  PassNumbers pass;
+  Tensor pass_in_memory;  // the same, in the backend's memory
+
+  uint64_t key() const { return RandomBits(seed, pass.step); }
 };
 
 }  // namespace satrap

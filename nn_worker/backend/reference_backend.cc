@@ -204,10 +204,10 @@ class ReferenceBackend final : public ReferenceInteractionBackend {
       Put(dx, i, at, share * FloatsOf(dy, i)[c]);
     });
   }
-  void Dropout(Tensor x, uint64_t key, int64_t first_sample, float rate, Tensor y,
-               bool add) override {
+  void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
     ForEach(y, [&](int64_t i, int64_t c) {
-      const uint64_t bits = RandomBits(key, static_cast<uint64_t>(first_sample + i));
+      const uint64_t bits =
+          RandomBits(mask.key(), static_cast<uint64_t>(mask.pass.first_sample + i));
       const bool keep = DropoutBits(static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32),
                                     static_cast<uint32_t>(c)) >= DropoutThreshold(rate);
       Put({y, add}, i, c, keep ? FloatsOf(x, i)[c] * (1.0f / (1.0f - rate)) : 0);

@@ -91,4 +91,12 @@ StepControl ReadControl(Backend* backend, Tensor control) {
   return copy;
 }
 
+absl::StatusOr<Tensor> AllocatePassNumbers(Backend* backend) {
+  return AllocateTensor(backend, DType::kU8, 1, sizeof(PassNumbers));
+}
+
+void WritePassNumbers(Backend* backend, const PassNumbers& numbers, Tensor memory) {
+  backend->CopyIn({reinterpret_cast<const uint8_t*>(&numbers), sizeof(numbers)}, memory);
+}
+
 }  // namespace satrap

@@ -44,6 +44,10 @@ absl::StatusOr<Tensor> AllocateTensor(Backend* backend, DType dtype, int64_t row
 absl::StatusOr<Tensor> AllocateControl(Backend* backend);
 StepControl ReadControl(Backend* backend, Tensor control);
 
+// Memory for PassNumbers; and a copy into it.
+absl::StatusOr<Tensor> AllocatePassNumbers(Backend* backend);
+void WritePassNumbers(Backend* backend, const PassNumbers& numbers, Tensor memory);
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_

@@ -24,6 +24,13 @@ inline void SetValueAt(Backend* backend, const Tensor& tensor, int64_t row, int6
   CopyIn(backend, absl::MakeConstSpan(&value, 1), ElementOf(tensor, row, col));
 }
 
+// With its numbers in memory of `backend`.
+inline DropoutMask NewDropoutMask(Backend* backend, uint64_t seed, const PassNumbers& pass) {
+  const Tensor memory = AllocatePassNumbers(backend).value();
+  WritePassNumbers(backend, pass, memory);
+  return {seed, pass, memory};
+}
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_BACKEND_TENSOR_TESTING_H_

@@ -40,6 +40,16 @@ class Event {
   virtual absl::StatusOr<bool> Poll() = 0;
 };
 
+// What a stream was given once, to be enqueued again as one operation (Device::Capture). Destroyed before
+// the memory that its operations use, and at any time before its device.
+class StreamGraph {
+ public:
+  virtual ~StreamGraph() = default;
+  // Enqueues it on a stream of the same device. The operations run in their order, with the arguments
+  // that they had.
+  virtual void Launch(DeviceStream* stream) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -53,6 +63,12 @@ class Device {
   // INTERNAL if the device refuses.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
+
+  // Makes a graph of what `enqueue` enqueues on `stream`, none of which runs. It may call Launch and
+  // CopyWithin of that stream alone, and other threads leave the stream alone meanwhile. INTERNAL if the
+  // device refuses.
+  virtual absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(
+      DeviceStream* stream, absl::FunctionRef<void()> enqueue) = 0;
 
   // Gives what the calling thread does until EndRange a name, for profilers that draw it beside the
   // device's own work. Ranges of a thread end in the reverse of the order in which they began. By

@@ -40,5 +40,15 @@ TEST(DryDeviceTest, OperationsDoNothingAndHaveHappened) {
   EXPECT_EQ(*host, 0u) << "what comes out is zeros";
 }
 
+TEST(DryDeviceTest, AGraphDoesNothingEither) {
+  const std::unique_ptr<Device> device = NewDryDevice();
+  const auto stream = device->NewStream().value();
+  bool enqueued = false;
+  const auto graph = device->Capture(stream.get(), [&] { enqueued = true; });
+  ASSERT_TRUE(graph.ok());
+  EXPECT_TRUE(enqueued) << "whatever it would allocate is counted";
+  (*graph)->Launch(stream.get());
+}
+
 }  // namespace
 }  // namespace satrap

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/device/delegating_device.h"
 
 namespace satrap {
 namespace {
@@ -26,33 +27,26 @@ class MeteredMemory final : public Memory {
   const bool pinned_;
 };
 
-class MeteredDevice final : public Device {
+class MeteredDevice final : public DelegatingDevice {
  public:
   MeteredDevice(std::unique_ptr<Device> device, std::shared_ptr<DeviceMeter> meter)
-      : device_(std::move(device)), meter_(std::move(meter)) {}
+      : DelegatingDevice(std::move(device)), meter_(std::move(meter)) {}
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     // Two threads that ask at once must not both get the last of the limit.
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(meter_->CheckRoom(bytes));
-    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, device_->Allocate(bytes));
+    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, DelegatingDevice::Allocate(bytes));
     meter_->Take(bytes);
     return std::make_unique<MeteredMemory>(std::move(memory), meter_, /*pinned=*/false);
   }
   absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
-    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, device_->AllocatePinned(bytes));
+    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, DelegatingDevice::AllocatePinned(bytes));
     meter_->TakePinned(bytes);
     return std::make_unique<MeteredMemory>(std::move(memory), meter_, /*pinned=*/true);
   }
-  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
-    return device_->NewStream();
-  }
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
-  void BeginRange(const char* name) override { device_->BeginRange(name); }
-  void EndRange() override { device_->EndRange(); }
 
  private:
-  const std::unique_ptr<Device> device_;
   const std::shared_ptr<DeviceMeter> meter_;
   Mutex mutex_;
 };

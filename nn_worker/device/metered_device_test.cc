@@ -54,5 +54,25 @@ TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
   EXPECT_EQ(meter->Read().peak_bytes, 0);
 }
 
+TEST(MeteredDeviceTest, GraphsAreThoseOfTheDevice) {
+  const std::unique_ptr<Device> device =
+      NewMeteredDevice(NewHostDevice({}), std::make_shared<DeviceMeter>());
+  const auto memory = device->Allocate(8).value();
+  const auto pinned = device->AllocatePinned(8).value();
+  const auto event = device->NewEvent().value();
+  const auto stream = device->NewStream().value();
+  auto* const host = static_cast<int32_t*>(pinned->data());
+  auto* const x = static_cast<int32_t*>(memory->data());
+  host[0] = 7;
+  stream->CopyIn(host, x, 4);
+  const auto graph = device->Capture(stream.get(), [&] { stream->CopyWithin(x, x + 1, 4); });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  (*graph)->Launch(stream.get());
+  stream->CopyOut(x + 1, host + 1, 4);
+  stream->Record(event.get());
+  ASSERT_TRUE(WaitForEvent(event.get(), 60000, [] { return false; }).ok());
+  EXPECT_EQ(host[1], 7);
+}
+
 }  // namespace
 }  // namespace satrap

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
+#include "nn_worker/backend/fake_device_memory.h"
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
@@ -129,25 +130,9 @@ TEST(GradientSumsTest, TheSumOfOneRankFailsWithItsCollective) {
 }
 
 // A device whose events never happen.
-class StuckMemory final : public DeviceMemory {
+class StuckMemory final : public FakeDeviceMemory {
  public:
-  absl::StatusOr<void*> Allocate(int64_t) override { return absl::UnimplementedError(""); }
-  absl::StatusOr<void*> AllocatePinned(int64_t) override { return absl::UnimplementedError(""); }
-  std::shared_ptr<BufferAllocator> PinnedBuffers() override { return nullptr; }
-  bool IsPinned(const void*, int64_t) const override { return false; }
-  void CopyIn(absl::Span<const uint8_t>, Tensor) override {}
-  void CopyOut(Tensor, absl::Span<uint8_t>) override {}
-  void StartCopyIn(absl::Span<const uint8_t>, Tensor) override {}
-  void StartCopyOut(Tensor, absl::Span<uint8_t>) override {}
-  absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent() override {
-    return std::make_unique<BackendEvent>();
-  }
-  void Record(Lane, BackendEvent*) override {}
-  void WaitFor(Lane, BackendEvent*) override {}
   absl::StatusOr<bool> Poll(BackendEvent*) override { return false; }
-  void Sync() override {}
-  void* HostView(void*) override { return nullptr; }
-  void* DeviceView(void*) override { return nullptr; }
   absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                              BackendEvent*) override {
     return enqueue(nullptr);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -72,6 +73,7 @@ absl::Status Network::Rep::Allocate() {
   WriteControl(first);
   ASSIGN_OR_RETURN(step_sums, AllocateTensor(backend, DType::kF32, 1, kNumStepSums));
   ASSIGN_OR_RETURN(non_finite, AllocateTensor(backend, DType::kF64, 1, 1));
+  ASSIGN_OR_RETURN(pass_numbers, AllocatePassNumbers(backend));
   return absl::OkStatus();
 }
 
@@ -128,6 +130,7 @@ absl::Status Network::Rep::BindLayers() {
     binding.max_samples = options.max_samples;
     binding.seed = LayerSeed(options.seed, graph.nodes[node].name);
     binding.control = control;
+    binding.pass_numbers = pass_numbers;
     binding.parameters = values[node];
     binding.gradients = sums[node];
     binding.states = kept[node];
@@ -142,6 +145,11 @@ absl::Status Network::Rep::BindLayers() {
     binding.dxs = trained ? absl::MakeConstSpan(nodes[node].dxs) : no_dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));
     RETURN_IF_ERROR(graph.nodes[node].layer->Bind(binding));
+    if (graph.nodes[node].layer->prevents_capture()) capturable = false;
+  }
+  // The pairs of BPR differ in number from part to part.
+  for (const TaskOutput& task : losses->tasks()) {
+    if (task.loss == TaskConfig::BPR) capturable = false;
   }
   return absl::OkStatus();
 }
@@ -229,19 +237,47 @@ Tensor Network::input_gradient(int input) const {
 
 Backend* Network::backend() const { return rep_->backend; }
 
-absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
-  const ProfilerRange range(rep_->backend, "forward");
-  CHECK(samples >= 0 && samples <= rep_->options.max_samples) << samples;
-  CHECK(pass.candidates >= 0 && pass.candidates <= rep_->options.inputs.max_candidates);
-  rep_->samples = samples;
-  rep_->pass = pass;
-  rep_->ShowAverages(!pass.training);
-  for (BoundNode& node : rep_->nodes) {
+// What a pass needs besides operations: nothing of it is captured.
+void Network::Rep::BeginPass(int64_t part_samples, const PassContext& context) {
+  CHECK(part_samples >= 0 && part_samples <= options.max_samples) << part_samples;
+  CHECK(context.candidates >= 0 && context.candidates <= options.inputs.max_candidates);
+  samples = part_samples;
+  pass = context;
+  ShowAverages(!pass.training);
+  if (pass.training) WritePassNumbers(backend, pass.numbers(), pass_numbers);
+}
+
+absl::Status Network::Rep::Forward() {
+  const ProfilerRange range(backend, "forward");
+  for (BoundNode& node : nodes) {
     SetRows(samples, pass.candidates, &node);
-    RETURN_IF_ERROR(node.layer->Forward(rep_->pass, node.xs, node.ys));
+    RETURN_IF_ERROR(node.layer->Forward(pass, node.xs, node.ys));
   }
   return absl::OkStatus();
 }
+
+absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
+  rep_->BeginPass(samples, pass);
+  return rep_->Forward();
+}
+
+absl::Status Network::Train(int64_t samples, const PassContext& pass,
+                            absl::Span<const LossTargets> targets) {
+  Rep& rep = *rep_;
+  CHECK(pass.training);
+  rep.BeginPass(samples, pass);
+  rep.losses->Set(targets, samples);
+  const auto enqueue = [&]() -> absl::Status {
+    RETURN_IF_ERROR(rep.Forward());
+    rep.Loss();
+    return Backward();
+  };
+  // Sizes that come once would each cost a capture.
+  if (!rep.capturable || samples != rep.options.max_samples) return enqueue();
+  return rep.graphs.Run(absl::StrCat(pass.candidates, " ", rep.losses->Shape()), enqueue);
+}
+
+int64_t Network::graph_launches() const { return rep_->graphs.launches(); }
 
 std::vector<float> Network::ReadLogits(int task) {
   // Logits lie a cache line apart, and a device copies a column of single values slowly.
@@ -261,15 +297,20 @@ void Network::Loss(absl::Span<const float> labels, absl::Span<const float> weigh
 }
 
 void Network::Loss(absl::Span<const LossTargets> targets) {
-  const ProfilerRange range(rep_->backend, "loss");
-  std::vector<Tensor> outputs, gradients;
-  for (int t = 0; t < num_tasks(); ++t) {
-    outputs.push_back(rep_->Output(t));
-    const Tensor gradient = rep_->memory.gradients[rep_->graph.outputs[t]];
+  rep_->losses->Set(targets, rep_->samples);
+  rep_->Loss();
+}
+
+void Network::Rep::Loss() {
+  const ProfilerRange range(backend, "loss");
+  std::vector<Tensor> outputs, output_gradients;
+  for (size_t t = 0; t < graph.outputs.size(); ++t) {
+    outputs.push_back(Output(static_cast<int>(t)));
+    const Tensor gradient = memory.gradients[graph.outputs[t]];
     CHECK(!gradient.empty()) << "nothing that output " << t << " reads can be trained";
-    gradients.push_back(gradient.FirstRows(rep_->samples));
+    output_gradients.push_back(gradient.FirstRows(samples));
   }
-  rep_->losses->Compute(rep_->control, targets, outputs, gradients);
+  losses->Compute(control, outputs, output_gradients);
 }
 
 LossSums Network::ReadLoss() { return rep_->losses->Read(); }

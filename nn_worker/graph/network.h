@@ -5,9 +5,7 @@
 //
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
 //                                                reads
-//     Forward(samples, pass)
-//     Loss(targets of each task)                 dlogits are a sum over samples, not a mean
-//     Backward()
+//     Train(samples, pass, targets)              or Forward, Loss, Backward; dlogits are sums, not means
 //     StartReduce()                              the parameter gradients, over all ranks
 //     read input_gradient(i)                     sums too: scatter them to the rows, meanwhile
 //     FinishReduce()                             then the caller reduces the totals
@@ -80,10 +78,14 @@ class Network {
   // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
   std::vector<float> ReadLogits(int task = 0);
 
+  // Forward, Loss and Backward. A part of max_samples may run as a graph (pass_graphs.h): the same bits.
+  absl::Status Train(int64_t samples, const PassContext& pass,
+                     absl::Span<const LossTargets> targets);
+  int64_t graph_launches() const;  // so far
   // Enqueues the losses of all tasks and their gradients. REQUIRES: a Forward; targets.size() ==
   // num_tasks(); labels.size() == samples, the others likewise unless empty
   void Loss(absl::Span<const LossTargets> targets);
-  // The same of a network with one task.
+  // Of one task.
   void Loss(absl::Span<const float> labels, absl::Span<const float> weights,
             absl::Span<const float> mask);
   // Of the last Loss, over all tasks and this rank's part. Waits for the backend.
@@ -91,9 +93,8 @@ class Network {
 
   // REQUIRES: a training Forward and its Loss. An error is the collective's.
   absl::Status Backward();
-  // Begins to add up the parameter gradients over all ranks, in place (gradient_sums.h). Until
-  // FinishReduce the collective has no other call, and nothing else touches gradients(). The destructor
-  // ends the sum.
+  // Begins to add up the parameter gradients over all ranks, in place, as GradientSums::Start
+  // (gradient_sums.h). Nothing else touches gradients() until FinishReduce. The destructor ends the sum.
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
@@ -109,7 +110,6 @@ class Network {
   // For tests and tools: the whole flat buffers, (1, values), gaps included.
   Tensor gradients() const;
   Tensor parameters() const;
-
   // Ends the step: if it counts and is finite, one optimizer step, and running statistics follow.
   // Every rank calls it in every step, with equal arguments. The gradient, with L2 and L1, is multiplied
   // by `clip_factor`. An error is the collective's.

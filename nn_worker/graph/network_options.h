@@ -28,7 +28,9 @@ struct NetworkOptions {
   std::vector<std::string> outputs;
   // Of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
-  GradientScale gradient_scale;      // from the first step on
+  GradientScale gradient_scale;  // from the first step on
+  // Train enqueues full parts as a graph, where the backend makes graphs and no layer prevents it.
+  bool graph_capture = true;
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // of the ranks; outlives the network
   // Adds up the gradients of several ranks from device to device; null: the collective does. Outlives

@@ -20,6 +20,7 @@
 #include "nn_worker/graph/network_checkpoint.h"
 #include "nn_worker/graph/network_memory.h"
 #include "nn_worker/graph/parameter_ranges.h"
+#include "nn_worker/graph/pass_graphs.h"
 
 namespace satrap {
 
@@ -35,7 +36,10 @@ struct BoundNode {
 
 struct Network::Rep {
   explicit Rep(const NetworkOptions& options)
-      : options(options), backend(options.backend), gradient_scale(options.gradient_scale) {}
+      : options(options),
+        backend(options.backend),
+        gradient_scale(options.gradient_scale),
+        graphs(options.backend, options.graph_capture) {}
 
   absl::Status Allocate();
   void BindNodes();
@@ -43,6 +47,9 @@ struct Network::Rep {
   // As LayerBinding has it.
   PreparedLinear* InputRelu(int node) const;
   void SetInitialValues();
+  void BeginPass(int64_t part_samples, const PassContext& context);
+  absl::Status Forward();
+  void Loss();
   void WriteControl(const StepControl& value) {
     CopyIn(backend, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&value), sizeof(value)),
            control);
@@ -112,6 +119,9 @@ struct Network::Rep {
 
   int64_t samples = 0;
   PassContext pass;
+  Tensor pass_numbers;  // of `pass`, for layers
+  bool capturable = true;
+  PassGraphs graphs;
 
   bool reducing = false;               // between StartReduce and FinishReduce
   std::unique_ptr<GradientSums> sums;  // last: a sum ends before what it adds up is gone

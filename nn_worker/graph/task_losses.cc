@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/candidates.h"
@@ -86,102 +87,129 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
   return to.FirstRows(samples);
 }
 
-void TaskLosses::ComputePairs(Tensor control, const TaskOutput& task, const LossTargets& targets,
-                              const Memory& memory, Tensor output, Tensor gradient) {
+void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, const Memory& memory,
+                          Given* given) {
   MakePairs(targets, &pairs_);
   const auto count = static_cast<int64_t>(pairs_.weights.size());
   for (float& weight : pairs_.weights) weight *= task.weight;
-  CopyIn(backend_, pairs_.samples, memory.pairs.FirstRows(count));
-  CopyIn(backend_, pairs_.weights, memory.weights.FirstRows(count));
-  backend_->PairwiseLogistic(control, output, memory.pairs.FirstRows(count),
-                             memory.weights.FirstRows(count), gradient, memory.sums);
+  given->pairs = memory.pairs.FirstRows(count);
+  given->weights = memory.weights.FirstRows(count);
+  CopyIn(backend_, pairs_.samples, given->pairs);
+  CopyIn(backend_, pairs_.weights, given->weights);
 }
 
 // Column 0 is the positive's, and stands for no item; in a batch column j is the item of sample j.
-void TaskLosses::ComputeCandidates(Tensor control, const TaskOutput& task,
-                                   const LossTargets& targets, const Memory& memory, Tensor weights,
-                                   Tensor mask, Tensor output, Tensor gradient) {
-  const CandidateTargets& of = targets.candidates;
+void TaskLosses::SetCandidates(const TaskOutput& task, const CandidateTargets& of, int64_t samples,
+                               const Memory& memory, Given* given) {
   const bool in_batch = task.loss == TaskConfig::IN_BATCH_SOFTMAX;
-  const int64_t samples = output.rows;
   const int64_t columns = in_batch ? samples : 1 + static_cast<int64_t>(of.items.size());
   CHECK(static_cast<int64_t>(of.positives.size()) == samples) << of.positives.size();
-  CandidateLossArgs args;
-  args.kind =
-      task.loss == TaskConfig::NCE ? CandidateLossKind::kLogistic : CandidateLossKind::kSoftmax;
-  args.positives_on_diagonal = in_batch;
-  args.remove_hits = task.remove_hits;
-  args.scores = output.Columns(0, columns);
-  args.dscores = gradient.Columns(0, columns);
-  args.weights = weights;
-  args.mask = mask;
-  args.sums = memory.sums;
-  args.items = memory.items.Columns(0, columns);
-  args.positives = memory.positives.FirstRows(samples);
+  given->items = memory.items.Columns(0, columns);
+  given->positives = memory.positives.FirstRows(samples);
   if (in_batch) {
-    CopyIn(backend_, of.positives, args.items);
+    CopyIn(backend_, of.positives, given->items);
   } else {
     items_.assign(1, 0);
     items_.insert(items_.end(), of.items.begin(), of.items.end());
-    CopyIn(backend_, items_, args.items);
+    CopyIn(backend_, items_, given->items);
   }
-  CopyIn(backend_, of.positives, args.positives);
-  if (!of.positive_log_q.empty()) {
-    args.log_q = memory.log_q.Columns(0, columns);
-    args.positive_log_q = memory.positive_log_q.FirstRows(samples);
-    if (in_batch) {
-      CopyIn(backend_, of.positive_log_q, args.log_q);
-    } else {
-      log_q_.assign(1, 0);
-      log_q_.insert(log_q_.end(), of.log_q.begin(), of.log_q.end());
-      CopyIn(backend_, log_q_, args.log_q);
-    }
-    CopyIn(backend_, of.positive_log_q, args.positive_log_q);
+  CopyIn(backend_, of.positives, given->positives);
+  if (of.positive_log_q.empty()) return;
+  given->log_q = memory.log_q.Columns(0, columns);
+  given->positive_log_q = memory.positive_log_q.FirstRows(samples);
+  if (in_batch) {
+    CopyIn(backend_, of.positive_log_q, given->log_q);
+  } else {
+    log_q_.assign(1, 0);
+    log_q_.insert(log_q_.end(), of.log_q.begin(), of.log_q.end());
+    CopyIn(backend_, log_q_, given->log_q);
   }
-  backend_->CandidateLoss(control, args);
+  CopyIn(backend_, of.positive_log_q, given->positive_log_q);
 }
 
-void TaskLosses::Compute(Tensor control, absl::Span<const LossTargets> targets,
-                         absl::Span<const Tensor> outputs, absl::Span<const Tensor> gradients) {
+TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets& targets,
+                                      int64_t samples, const Memory& memory) {
+  CHECK(static_cast<int64_t>(targets.labels.size()) == samples) << targets.labels.size();
+  Given given;
+  if (task.loss == TaskConfig::BPR) {
+    SetPairs(task, targets, memory, &given);
+    return given;
+  }
+  given.labels = memory.labels.FirstRows(samples);
+  CopyIn(backend_, targets.labels, given.labels);
+  given.weights = CopyWeights(task, targets.weights, samples, memory.weights);
+  if (!targets.mask.empty()) {
+    given.mask = memory.mask.FirstRows(samples);
+    CopyIn(backend_, targets.mask, given.mask);
+  }
+  if (IsCandidateLoss(task.loss)) SetCandidates(task, targets.candidates, samples, memory, &given);
+  return given;
+}
+
+void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
-    const TaskOutput& task = tasks_[t];
-    const Memory& memory = memory_[t];
-    const int64_t samples = outputs[t].rows;
-    CHECK(static_cast<int64_t>(targets[t].labels.size()) == samples) << targets[t].labels.size();
-    if (task.loss == TaskConfig::BPR) {
-      ComputePairs(control, task, targets[t], memory, outputs[t], gradients[t]);
-      continue;
+    given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);
+  }
+}
+
+std::string TaskLosses::Shape() const {
+  std::string shape;
+  for (const Given& given : given_) {
+    for (const Tensor* tensor : {&given.labels, &given.weights, &given.mask, &given.pairs,
+                                 &given.items, &given.positives, &given.log_q}) {
+      absl::StrAppend(&shape, tensor->rows, "x", tensor->cols, " ");
     }
-    const Tensor labels = memory.labels.FirstRows(samples);
-    CopyIn(backend_, targets[t].labels, labels);
-    const Tensor weights = CopyWeights(task, targets[t].weights, samples, memory.weights);
-    Tensor mask;
-    if (!targets[t].mask.empty()) {
-      mask = memory.mask.FirstRows(samples);
-      CopyIn(backend_, targets[t].mask, mask);
-    }
-    switch (task.loss) {
+  }
+  return shape;
+}
+
+void TaskLosses::ComputeCandidates(Tensor control, const TaskOutput& task, const Given& given,
+                                   Tensor sums, Tensor output, Tensor gradient) {
+  const int64_t columns = given.items.cols;
+  CandidateLossArgs args;
+  args.kind =
+      task.loss == TaskConfig::NCE ? CandidateLossKind::kLogistic : CandidateLossKind::kSoftmax;
+  args.positives_on_diagonal = task.loss == TaskConfig::IN_BATCH_SOFTMAX;
+  args.remove_hits = task.remove_hits;
+  args.scores = output.Columns(0, columns);
+  args.dscores = gradient.Columns(0, columns);
+  args.weights = given.weights;
+  args.mask = given.mask;
+  args.sums = sums;
+  args.items = given.items;
+  args.positives = given.positives;
+  args.log_q = given.log_q;
+  args.positive_log_q = given.positive_log_q;
+  backend_->CandidateLoss(control, args);
+}
+
+void TaskLosses::Compute(Tensor control, absl::Span<const Tensor> outputs,
+                         absl::Span<const Tensor> gradients) {
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    const Given& given = given_[t];
+    const Tensor &output = outputs[t], &gradient = gradients[t], &sums = memory_[t].sums;
+    switch (tasks_[t].loss) {
       case TaskConfig::BCE:
-        backend_->BceWithLogits(control, outputs[t], labels, weights, mask, gradients[t],
-                                memory.sums);
+        backend_->BceWithLogits(control, output, given.labels, given.weights, given.mask, gradient,
+                                sums);
         break;
       case TaskConfig::MSE:
-        backend_->SquaredError(control, outputs[t], labels, weights, mask, gradients[t],
-                               memory.sums);
+        backend_->SquaredError(control, output, given.labels, given.weights, given.mask, gradient,
+                               sums);
         break;
       case TaskConfig::SOFTMAX_CROSS_ENTROPY:
-        backend_->SoftmaxCrossEntropy(control, outputs[t], labels, weights, mask, gradients[t],
-                                      memory.sums);
+        backend_->SoftmaxCrossEntropy(control, output, given.labels, given.weights, given.mask,
+                                      gradient, sums);
         break;
       case TaskConfig::SAMPLED_SOFTMAX:
       case TaskConfig::NCE:
       case TaskConfig::IN_BATCH_SOFTMAX:
-        ComputeCandidates(control, task, targets[t], memory, weights, mask, outputs[t],
-                          gradients[t]);
+        ComputeCandidates(control, tasks_[t], given, sums, output, gradient);
         break;
       case TaskConfig::BPR:
+        backend_->PairwiseLogistic(control, output, given.pairs, given.weights, gradient, sums);
         break;
     }
   }

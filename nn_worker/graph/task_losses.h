@@ -40,14 +40,18 @@ class TaskLosses {
 
   const std::vector<TaskOutput>& tasks() const { return tasks_; }
 
+  // Copies what the next Compute takes besides the network's outputs. `targets` are those of all tasks, of
+  // `samples` samples, with the same weights.
+  void Set(absl::Span<const LossTargets> targets, int64_t samples);
   // Enqueues the loss of each task, and its gradient with respect to the task's output.
   // control: of the step, for its gradient scale.
-  // outputs[t], gradients[t]: (samples, outputs of task t). `targets` are those of all tasks, with the
-  // same weights.
-  void Compute(Tensor control, absl::Span<const LossTargets> targets,
-               absl::Span<const Tensor> outputs, absl::Span<const Tensor> gradients);
+  // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
+  void Compute(Tensor control, absl::Span<const Tensor> outputs,
+               absl::Span<const Tensor> gradients);
+  // Equal for two Set after which Compute enqueues the same operations, for the same tensors.
+  std::string Shape() const;
 
-  // Of the last Compute. Waits for the backend.
+  // Of the last Set and Compute. Waits for the backend.
   LossSums Read();
 
  private:
@@ -60,21 +64,31 @@ class TaskLosses {
     Tensor log_q, positive_log_q;
   };
 
+  // Views of Memory: what one task's operation takes. Empty where it takes none.
+  struct Given {
+    Tensor labels, weights, mask, pairs;
+    Tensor items, positives, log_q, positive_log_q;
+  };
+
   TaskLosses(std::vector<TaskOutput> tasks, Backend* backend)
-      : tasks_(std::move(tasks)), backend_(backend) {}
-  void ComputePairs(Tensor control, const TaskOutput& task, const LossTargets& targets,
-                    const Memory& memory, Tensor output, Tensor gradient);
+      : tasks_(std::move(tasks)), backend_(backend), given_(tasks_.size()) {}
+  Given SetTask(const TaskOutput& task, const LossTargets& targets, int64_t samples,
+                const Memory& memory);
+  void SetPairs(const TaskOutput& task, const LossTargets& targets, const Memory& memory,
+                Given* given);
+  void SetCandidates(const TaskOutput& task, const CandidateTargets& targets, int64_t samples,
+                     const Memory& memory, Given* given);
   static absl::Status AllocateCandidates(int64_t columns, int64_t max_samples, Backend* backend,
                                          Memory* memory);
-  void ComputeCandidates(Tensor control, const TaskOutput& task, const LossTargets& targets,
-                         const Memory& memory, Tensor weights, Tensor mask, Tensor output,
-                         Tensor gradient);
+  void ComputeCandidates(Tensor control, const TaskOutput& task, const Given& given, Tensor sums,
+                         Tensor output, Tensor gradient);
   Tensor CopyWeights(const TaskOutput& task, absl::Span<const float> weights, int64_t samples,
                      Tensor to);
 
   std::vector<TaskOutput> tasks_;
   Backend* backend_;
   std::vector<Memory> memory_;  // by task
+  std::vector<Given> given_;    // by task, of the last Set
   double weight_ = 0;           // of LossSums, unless the only task's operation computes it
   std::vector<float> scaled_;
   std::vector<uint32_t> items_;  // of the columns

@@ -27,6 +27,8 @@ class BatchNormLayer final : public Layer {
     return {{"running_mean", dim_, 0}, {"running_variance", dim_, 1}};
   }
 
+  bool prevents_capture() const override { return global() && !alone(); }
+
   absl::Status Bind(const LayerBinding& binding) override {
     backend_ = binding.backend;
     collective_ = binding.collective;
@@ -80,8 +82,10 @@ class BatchNormLayer final : public Layer {
 
  private:
   bool global() const { return config_.scope() == BatchNormConfig::GLOBAL; }
+  bool alone() const { return collective_->size() == 1; }
   // Adds the sums of all ranks. They are few, so they go by way of the host on every backend.
   absl::Status Reduce(Tensor sums) {
+    if (alone()) return absl::OkStatus();
     const absl::Span<double> host = absl::MakeSpan(host_sums_).subspan(0, sums.cols);
     CopyOut(backend_, sums, host);
     backend_->Sync();

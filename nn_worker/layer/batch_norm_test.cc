@@ -145,5 +145,16 @@ TEST_P(BatchNormLayerTest, LocalRanksKeepTheSameRunningStatistics) {
   }
 }
 
+TEST_P(BatchNormLayerTest, OnlySumsOverSeveralRanksPreventACapture) {
+  const auto two = NewLocalCollectives(2);
+  for (const bool global : {true, false}) {
+    const std::string config =
+        global ? "batch_norm { scope: GLOBAL }" : "batch_norm { scope: LOCAL }";
+    EXPECT_FALSE(Tester(config, {{3}}, 4).layer()->prevents_capture());
+    LayerTester of_two(backend_.get(), two[0].get(), config, {{3}}, 4);
+    EXPECT_EQ(of_two.layer()->prevents_capture(), global);
+  }
+}
+
 }  // namespace
 }  // namespace satrap

@@ -1,7 +1,6 @@
 #include "nn_worker/layer/dropout.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/numeric/random.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
@@ -19,6 +18,7 @@ class DropoutLayer final : public Layer {
   absl::Status Bind(const LayerBinding& binding) override {
     backend_ = binding.backend;
     seed_ = binding.seed;
+    pass_numbers_ = binding.pass_numbers;
     return absl::OkStatus();
   }
 
@@ -42,13 +42,13 @@ class DropoutLayer final : public Layer {
 
  private:
   void Mask(const PassContext& pass, Tensor x, Tensor y, bool add) {
-    const uint64_t key = RandomBits(seed_, static_cast<uint64_t>(pass.step));
-    backend_->Dropout(x, key, pass.first_sample_of_step, rate_, y, add);
+    backend_->Dropout(x, {seed_, pass.numbers(), pass_numbers_}, rate_, y, add);
   }
 
   const float rate_;
   Backend* backend_ = nullptr;
   uint64_t seed_ = 0;
+  Tensor pass_numbers_;
 };
 
 }  // namespace

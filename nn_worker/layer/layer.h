@@ -35,8 +35,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "nn_worker/backend/backend.h"
-#include "nn_worker/collective/collective.h"
+#include "nn_worker/layer/layer_binding.h"
 
 namespace satrap {
 
@@ -66,43 +65,6 @@ struct StateSpec {
   float initial = 0;
 };
 
-struct LayerBinding {
-  Backend* backend = nullptr;        // outlives the layer
-  Collective* collective = nullptr;  // outlives the layer
-  int64_t max_samples = 0;
-  uint64_t seed = 0;  // of this layer
-  Tensor control;     // of the network (Backend::DecideStep), for EndStep
-  // In the order of parameters() and states(); rows without gaps.
-  absl::Span<const Tensor> parameters;
-  absl::Span<const Tensor> gradients;
-  absl::Span<const Tensor> states;
-  // In the order of parameters(), rows may have gaps; empty tensors for those that have no copy. No
-  // elements at all: there are no copies.
-  absl::Span<const Tensor> copies;
-  // The tensors that Forward and Backward get, with the most rows. In a network that is not trained the
-  // gradients are empty.
-  absl::Span<const Tensor> xs, ys, dys;
-  absl::Span<const GradientTarget> dxs;
-  // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient of
-  // xs[0]; else null.
-  PreparedLinear* input_relu = nullptr;
-};
-
-// What a layer knows of the pass that it computes.
-struct PassContext {
-  static PassContext Evaluation() { return PassContext(); }
-  static PassContext Training(int64_t step, int64_t first_sample_of_step, int64_t candidates = 0) {
-    return PassContext{true, step, first_sample_of_step, candidates};
-  }
-
-  bool training = false;
-  // Of a training pass. Sample i of the part is sample first_sample_of_step + i of the step: no two
-  // samples of a step, on whichever ranks, have the same number.
-  int64_t step = 0;
-  int64_t first_sample_of_step = 0;
-  int64_t candidates = 0;  // of the part
-};
-
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -127,6 +89,11 @@ class Layer {
     for (const ParameterSpec& spec : parameters()) values += spec.rows * spec.cols;
     return 2 * values;
   }
+
+  // True if a training pass uses the collective or copies to the host, and so cannot be captured in a graph
+  // (DeviceMemory::Capture). After Bind. All that differs between two passes of equally many samples is otherwise read
+  // from memory: LayerBinding has it.
+  virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;

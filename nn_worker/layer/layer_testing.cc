@@ -105,6 +105,8 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
   DecideStep(true);
   LayerBinding binding;
   binding.control = control_;
+  pass_numbers_ = AllocatePassNumbers(backend_).value();
+  binding.pass_numbers = pass_numbers_;
   binding.backend = backend;
   binding.collective = collective;
   binding.max_samples = samples;
@@ -156,7 +158,10 @@ void LayerTester::SetValues(const Tensor& tensor, const std::vector<float>& valu
   CopyIn(backend_, values, tensor);
 }
 
-absl::Status LayerTester::Forward() { return layer_->Forward(pass, xs_, ys_); }
+absl::Status LayerTester::Forward() {
+  WritePassNumbers(backend_, pass.numbers(), pass_numbers_);
+  return layer_->Forward(pass, xs_, ys_);
+}
 
 absl::Status LayerTester::Backward(bool add) {
   // dy is the layer's to overwrite.

@@ -62,7 +62,7 @@ class LayerTester {
 
   Backend* const backend_;
   std::unique_ptr<Layer> layer_;
-  Tensor control_, sums_;
+  Tensor control_, sums_, pass_numbers_;
   std::vector<Tensor> xs_, ys_, dxs_, dys_, weights_, parameters_, gradients_, states_;
 };
 

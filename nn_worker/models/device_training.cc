@@ -86,6 +86,7 @@ Trained Train(const TrainingJob& job, Backend* backend) {
   options.optimizer.mutable_sgd();
   options.dtype = job.dtype;
   options.max_samples = kSamples;
+  options.graph_capture = job.graph_capture;
   options.backend = backend;
   options.collective = collectives[0].get();
   auto network = Network::Create(options);
@@ -94,13 +95,14 @@ Trained Train(const TrainingJob& job, Backend* backend) {
   std::vector<float> labels;
   for (int64_t step = 0; step < job.steps; ++step) {
     FillInputs(backend, network->get(), step, &labels);
-    CHECK_OK((*network)->Forward(kSamples, PassContext::Training(step, step * kSamples)));
-    (*network)->Loss(labels, {}, {});
-    CHECK_OK((*network)->Backward());
+    const LossTargets targets = {labels, {}, {}, {}};
+    CHECK_OK((*network)->Train(kSamples, PassContext::Training(step, step * kSamples),
+                               absl::MakeConstSpan(&targets, 1)));
     if (step == 0) trained.first_loss = (*network)->ReadLoss().loss;
     if (step == job.steps - 1) trained.last_loss = (*network)->ReadLoss().loss;
     CHECK_OK((*network)->Step({step}, {kSamples, kSamples, 0}));
   }
+  trained.graph_launches = (*network)->graph_launches();
   trained.weights = ReadFloats(backend, (*network)->parameters());
   return trained;
 }
@@ -128,6 +130,19 @@ TEST_P(DeviceTraining, AdultHasTheCpusWeightsAfterHundredsOfSteps) {
 TEST_P(DeviceTraining, InteractionsHaveTheCpusWeights) {
   const TrainingJob job = {ModelOf(kInteractions), 60};
   ExpectTheCpusWeights(Train(job, backend()), Train(job, NewCpuBackend(1).get()), 1e-3);
+}
+
+TEST_P(DeviceTraining, GraphsChangeNoBits) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    TrainingJob job = {ModelOf(kInteractions), 10, dtype};
+    const Trained captured = Train(job, backend());
+    job.graph_capture = false;
+    const Trained enqueued = Train(job, backend());
+    EXPECT_EQ(captured.graph_launches, 9);
+    EXPECT_EQ(enqueued.graph_launches, 0);
+    EXPECT_EQ(captured.weights, enqueued.weights);
+    EXPECT_EQ(captured.last_loss, enqueued.last_loss);
+  }
 }
 
 // Rounding to 16 bits hides neither that something is learned nor the CPU's course.

@@ -26,11 +26,13 @@ struct TrainingJob {
   ModelConfig model;
   int64_t steps;
   DType dtype = DType::kF32;
+  bool graph_capture = true;
 };
 
 struct Trained {
   std::vector<float> weights;
   double first_loss = 0, last_loss = 0;
+  int64_t graph_launches = 0;
 };
 
 // CHECK-fails if the text is no model.

@@ -14,6 +14,7 @@
 #include "nn_worker/backend/device_backend.h"
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/planned_host_backend.h"
+#include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/kernel_products.h"
 #include "nn_worker/device/metered_device.h"
@@ -73,25 +74,14 @@ TEST(DeviceTrainingTest, ThreadsThatRunBlocksAtOnceChangeNoBits) {
 }
 
 // The host's device, as a profiler sees it.
-class ProfiledDevice final : public Device {
+class ProfiledDevice final : public DelegatingDevice {
  public:
-  explicit ProfiledDevice(std::vector<std::string>* seen) : seen_(seen) {}
-
-  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
-    return device_->Allocate(bytes);
-  }
-  absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override {
-    return device_->AllocatePinned(bytes);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
-    return device_->NewStream();
-  }
-  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
+  explicit ProfiledDevice(std::vector<std::string>* seen)
+      : DelegatingDevice(NewHostDevice({})), seen_(seen) {}
   void BeginRange(const char* name) override { seen_->push_back(name); }
   void EndRange() override { seen_->push_back("end"); }
 
  private:
-  const std::unique_ptr<Device> device_ = NewHostDevice({});
   std::vector<std::string>* const seen_;
 };
 

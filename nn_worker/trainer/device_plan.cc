@@ -44,6 +44,7 @@ NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
   options.max_samples = MaxSamplesOfPart(job);
   options.dtype = DTypeOf(job.nn_worker().precision());
   options.gradient_scale = GradientScaleOf(job, position);
+  options.graph_capture = job.nn_worker().graph_capture();
   return options;
 }
 

@@ -179,10 +179,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   const PassContext pass =
       PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view),
                             static_cast<int64_t>(view.candidates.indices.samples));
-  RETURN_IF_ERROR(network->Forward(static_cast<int64_t>(view.samples), pass));
   RETURN_IF_ERROR(batch.Set(view));
-  network->Loss(batch.targets());
-  RETURN_IF_ERROR(network->Backward());
+  RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
   // What this rank alone can do, while the dense gradients travel.
   bool finite = true;

@@ -118,9 +118,11 @@ class CudaStream final : public DeviceStream {
   }
 
   void CopyIn(const void* pinned, void* device, int64_t bytes) override {
+    CheckNotCaptured("a copy to the card");
     Copy(pinned, device, bytes, cudaMemcpyHostToDevice, "a copy to the card");
   }
   void CopyOut(const void* device, void* pinned, int64_t bytes) override {
+    CheckNotCaptured("a copy from the card");
     Copy(device, pinned, bytes, cudaMemcpyDeviceToHost, "a copy from the card");
   }
   void CopyWithin(const void* from, void* to, int64_t bytes) override {
@@ -139,20 +141,27 @@ class CudaStream final : public DeviceStream {
   }
 
   void Record(Event* event) override {
+    CheckNotCaptured("an event");
     card_->Choose();
     card_->Keep(cudaEventRecord(static_cast<CudaEvent*>(event)->event(), stream_),
                 "recording an event");
   }
   void WaitFor(Event* event) override {
+    CheckNotCaptured("a wait for an event");
     card_->Choose();
     card_->Keep(cudaStreamWaitEvent(stream_, static_cast<CudaEvent*>(event)->event(), 0),
                 "making a stream wait");
   }
 
+  void set_captured(bool captured) { captured_ = captured; }
   cudaStream_t stream() const { return stream_; }
   Card* card() const { return card_; }
 
  private:
+  // CUDA would capture a copy from the host, too, and repeat it with what that memory holds by then.
+  void CheckNotCaptured(absl::string_view operation) const {
+    CHECK(!captured_) << operation << " cannot be captured";
+  }
   void Copy(const void* from, void* to, int64_t bytes, cudaMemcpyKind kind,
             absl::string_view operation) {
     if (bytes == 0) return;
@@ -162,6 +171,26 @@ class CudaStream final : public DeviceStream {
 
   Card* const card_;
   const cudaStream_t stream_;
+  bool captured_ = false;
+};
+
+class CudaGraph final : public StreamGraph {
+ public:
+  CudaGraph(Card* card, cudaGraphExec_t graph) : card_(card), graph_(graph) {}
+  // CUDA frees what still runs when it has ended.
+  ~CudaGraph() override {
+    card_->Choose();
+    card_->Keep(cudaGraphExecDestroy(graph_), "destroying a graph");
+  }
+  void Launch(DeviceStream* stream) override {
+    card_->Choose();
+    card_->Keep(cudaGraphLaunch(graph_, static_cast<CudaStream*>(stream)->stream()),
+                "launching a graph");
+  }
+
+ private:
+  Card* const card_;
+  const cudaGraphExec_t graph_;
 };
 
 class CudaDevice final : public Device {
@@ -207,6 +236,29 @@ class CudaDevice final : public Device {
     RETURN_IF_ERROR(
         AsStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event"));
     return std::make_unique<CudaEvent>(&card_, event);
+  }
+
+  absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
+                                                       absl::FunctionRef<void()> enqueue) override {
+    card_.Choose();
+    auto* const captured = static_cast<CudaStream*>(stream);
+    // Other threads may go on allocating and copying on streams of their own.
+    RETURN_IF_ERROR(
+        AsStatus(cudaStreamBeginCapture(captured->stream(), cudaStreamCaptureModeThreadLocal),
+                 "beginning a capture"));
+    captured->set_captured(true);
+    enqueue();
+    captured->set_captured(false);
+    cudaGraph_t graph = nullptr;
+    RETURN_IF_ERROR(AsStatus(cudaStreamEndCapture(captured->stream(), &graph), "ending a capture"));
+    cudaGraphExec_t made = nullptr;
+    const cudaError_t error = cudaGraphInstantiate(&made, graph, 0);
+    cudaGraphDestroy(graph);
+    RETURN_IF_ERROR(AsStatus(error, "making a graph"));
+    auto result = std::make_unique<CudaGraph>(&card_, made);
+    // Takes what memory the graph needs now, and not in its first launch.
+    RETURN_IF_ERROR(AsStatus(cudaGraphUpload(made, captured->stream()), "loading a graph"));
+    return result;
   }
 
   // Without a profiler each of these is a test of a pointer.

@@ -76,6 +76,27 @@ TEST_F(CudaDeviceTest, CopiesAndKernelsOfAStreamRunInOrder) {
   for (int64_t i = 3; i < kFloats; ++i) ASSERT_EQ(values[i], static_cast<float>(i));
 }
 
+TEST_F(CudaDeviceTest, AGraphRepeatsWhatWasCaptured) {
+  const auto x = Room(kBytes), y = Room(kBytes), pinned = Pinned(kBytes);
+  auto* const values = static_cast<float*>(pinned->data());
+  const auto graph =
+      device_
+          ->Capture(stream_.get(),
+                    [&] {
+                      stream_->CopyWithin(x->data(), y->data(), kBytes);
+                      Fill(stream_.get(), MatrixOf(static_cast<float*>(y->data()), 1, 3), 7.0f);
+                    })
+          .value();
+  for (const float value : {1.0f, 2.0f}) {
+    Fill(stream_.get(), MatrixOf(static_cast<float*>(x->data()), 1, kFloats), value);
+    graph->Launch(stream_.get());
+    stream_->CopyOut(y->data(), values, kBytes);
+    ASSERT_TRUE(Finish().ok());
+    EXPECT_EQ(values[2], 7);
+    EXPECT_EQ(values[3], value);
+  }
+}
+
 TEST_F(CudaDeviceTest, AnEventOrdersStreams) {
   const auto x = Room(kBytes), pinned = Pinned(kBytes);
   const auto second = device_->NewStream().value();

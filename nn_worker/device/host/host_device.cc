@@ -89,7 +89,10 @@ class HostDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override;
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override;
+  absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
+                                                       absl::FunctionRef<void()> enqueue) override;
 
+  void LaunchGraph(Queue* queue, const std::vector<Operation>& operations);
   void Free(void* data, int64_t bytes);
   void FreePinned(void* data);
   void CloseStream(Queue* queue);
@@ -109,6 +112,7 @@ class HostDevice final : public Device {
   void RunKernel(const StoredLaunch& stored) REQUIRES(mutex_);
   void CheckPinned(const void* p, int64_t bytes) const REQUIRES(mutex_);
   void CheckDevice(const void* p, int64_t bytes) const REQUIRES(mutex_);
+  void CheckNotCaptured(const Queue* queue, const char* call) const REQUIRES(mutex_);
 
   const HostDeviceOptions options_;
   Mutex mutex_;
@@ -117,6 +121,9 @@ class HostDevice final : public Device {
   std::vector<std::unique_ptr<host::BlockRunner>> runners_;   // one a thread of the pool
   std::map<const char*, int64_t> pinned_ GUARDED_BY(mutex_);  // bytes by address
   std::vector<std::unique_ptr<Queue>> queues_ GUARDED_BY(mutex_);
+  // The stream that is captured, and what it has been given; null: none is.
+  Queue* capturing_ GUARDED_BY(mutex_) = nullptr;
+  std::vector<Operation> captured_ GUARDED_BY(mutex_);
   int64_t num_allocations_ GUARDED_BY(mutex_) = 0;
   int64_t used_bytes_ GUARDED_BY(mutex_) = 0;  // device and pinned
   int64_t enqueued_ GUARDED_BY(mutex_) = 0;
@@ -169,9 +176,24 @@ class HostStream final : public DeviceStream {
     device_->WaitFor(queue_, static_cast<HostEvent*>(event)->state());
   }
 
+  Queue* queue() const { return queue_; }
+
  private:
   HostDevice* const device_;
   Queue* const queue_;
+};
+
+class HostGraph final : public StreamGraph {
+ public:
+  HostGraph(HostDevice* device, std::vector<Operation> operations)
+      : device_(device), operations_(std::move(operations)) {}
+  void Launch(DeviceStream* stream) override {
+    device_->LaunchGraph(static_cast<HostStream*>(stream)->queue(), operations_);
+  }
+
+ private:
+  HostDevice* const device_;
+  const std::vector<Operation> operations_;
 };
 
 absl::StatusOr<std::unique_ptr<Memory>> HostDevice::Allocate(int64_t bytes) {
@@ -234,6 +256,30 @@ absl::StatusOr<std::unique_ptr<Event>> HostDevice::NewEvent() {
   return std::make_unique<HostEvent>(this);
 }
 
+absl::StatusOr<std::unique_ptr<StreamGraph>> HostDevice::Capture(
+    DeviceStream* stream, absl::FunctionRef<void()> enqueue) {
+  {
+    MutexLock lock(&mutex_);
+    CHECK(capturing_ == nullptr) << "a stream is captured already";
+    capturing_ = static_cast<HostStream*>(stream)->queue();
+  }
+  enqueue();
+  MutexLock lock(&mutex_);
+  capturing_ = nullptr;
+  return std::make_unique<HostGraph>(this, std::exchange(captured_, {}));
+}
+
+void HostDevice::LaunchGraph(Queue* queue, const std::vector<Operation>& operations) {
+  MutexLock lock(&mutex_);
+  CheckNotCaptured(queue, "a launch of a graph");
+  for (const Operation& operation : operations) Enqueue(queue, operation.opens, operation.run);
+}
+
+// A card refuses these, or would repeat them with what lay in the host's memory at the time.
+void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
+  CHECK(queue != capturing_) << call << " cannot be captured";
+}
+
 void HostDevice::CloseStream(Queue* queue) {
   MutexLock lock(&mutex_);
   RunWhile(INT64_MAX, [queue] { return !queue->empty(); });
@@ -260,6 +306,7 @@ void HostDevice::CheckDevice(const void* p, int64_t bytes) const {
 void HostDevice::CopyIn(Queue* queue, const void* pinned, void* device, int64_t bytes) {
   if (bytes == 0) return;
   MutexLock lock(&mutex_);
+  CheckNotCaptured(queue, "a copy from the host");
   CheckPinned(pinned, bytes);
   CheckDevice(device, bytes);
   Enqueue(queue, /*opens=*/true, [=] { std::memcpy(device, pinned, bytes); });
@@ -268,6 +315,7 @@ void HostDevice::CopyIn(Queue* queue, const void* pinned, void* device, int64_t 
 void HostDevice::CopyOut(Queue* queue, const void* device, void* pinned, int64_t bytes) {
   if (bytes == 0) return;
   MutexLock lock(&mutex_);
+  CheckNotCaptured(queue, "a copy to the host");
   CheckPinned(pinned, bytes);
   CheckDevice(device, bytes);
   Enqueue(queue, /*opens=*/true, [=] { std::memcpy(pinned, device, bytes); });
@@ -300,12 +348,14 @@ void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
 
 void HostDevice::Record(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
+  CheckNotCaptured(queue, "an event");
   event->last = std::make_shared<Point>();
   Enqueue(queue, /*opens=*/false, [point = event->last] { point->reached = true; });
 }
 
 void HostDevice::WaitFor(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
+  CheckNotCaptured(queue, "a wait for an event");
   Enqueue(queue, /*opens=*/false, [] {});
   queue->back().after = event->last;
 }
@@ -319,6 +369,13 @@ bool HostDevice::Poll(const EventState& event) {
 }
 
 void HostDevice::Enqueue(Queue* queue, bool opens, std::function<void()> run) {
+  if (queue == capturing_) {
+    Operation operation;
+    operation.run = std::move(run);
+    operation.opens = opens;
+    captured_.push_back(std::move(operation));
+    return;
+  }
   if (enqueued_ >= static_cast<int64_t>(kMaxEnqueued)) {
     RunWhile(kOperationsPerPoll, [] { return true; });
   }

@@ -23,8 +23,10 @@ SATRAP_DEVICE uint64_t RowBits(uint64_t key, uint64_t sample) {
   return Mixed(Mixed(Mixed(key + kStep) ^ sample) + kStep);
 }
 
-SATRAP_KERNEL void DropoutKernel(ConstValues x, uint64_t key, int64_t first_sample,
+SATRAP_KERNEL void DropoutKernel(ConstValues x, uint64_t seed, const PassNumbers* pass,
                                  uint32_t threshold, float scale, Values y, bool add) {
+  const uint64_t key = RowBits(seed, pass->step);
+  const int64_t first_sample = pass->first_sample;
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup;
     const uint64_t bits = RowBits(key, static_cast<uint64_t>(first_sample + r));
@@ -41,12 +43,12 @@ SATRAP_KERNEL void DropoutKernel(ConstValues x, uint64_t key, int64_t first_samp
 
 }  // namespace
 
-void DropOut(DeviceStream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
-             Values y, bool add) {
+void DropOut(DeviceStream* stream, ConstValues x, uint64_t seed, const PassNumbers* pass,
+             float rate, Values y, bool add) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));
-  Launch<DropoutKernel>(stream, shape.grid, shape.block, 0, x, key, first_sample,
-                        DropoutThreshold(rate), 1.0f / (1.0f - rate), y, add);
+  Launch<DropoutKernel>(stream, shape.grid, shape.block, 0, x, seed, pass, DropoutThreshold(rate),
+                        1.0f / (1.0f - rate), y, add);
 }
 
 }  // namespace satrap

@@ -5,15 +5,17 @@
 
 #include <cstdint>
 
+#include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
 
 namespace satrap {
 
-// y = x * keep / (1 - rate), or y += with `add`; keep[i, c] is a function of (key, first_sample +
-// i, c). REQUIRES: 0 <= rate < 1
-void DropOut(DeviceStream* stream, ConstValues x, uint64_t key, int64_t first_sample, float rate,
-             Values y, bool add);
+// y = x * keep / (1 - rate), or y += with `add`; keep[i, c] is a function of (RandomBits(seed, pass->step),
+// pass->first_sample + i, c). `pass` is in device memory, and is read when the kernel runs. REQUIRES: 0 <=
+// rate < 1
+void DropOut(DeviceStream* stream, ConstValues x, uint64_t seed, const PassNumbers* pass,
+             float rate, Values y, bool add);
 
 }  // namespace satrap
 
