@@ -44,7 +44,7 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.device_memory_bytes",
                   "is for nn_worker.device CUDA and HOST only, got CPU");
   }
-  if (on_cpu && nn_worker.has_graph_capture()) {
+  if (on_cpu && !nn_worker.graph_capture()) {
     problems->Add("nn_worker.graph_capture", "is for nn_worker.device CUDA and HOST only, got CPU");
   }
   problems->Range<int64_t>("nn_worker.device_memory_bytes", nn_worker.device_memory_bytes(), 0,
