@@ -8,6 +8,7 @@
 #include "common/numeric/half.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/tensor_testing.h"
 
 namespace satrap {
 
