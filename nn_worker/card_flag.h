@@ -2,7 +2,7 @@
 //
 //   nn_worker_cuda --card=1 ...     the card of this machine that it trains on; default: 0
 //
-// Thread-safe: a function of its arguments.
+// Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_NN_WORKER_CARD_FLAG_H_
 #define SATRAP_NN_WORKER_CARD_FLAG_H_
@@ -11,12 +11,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "proto/job.pb.h"
 
 namespace satrap {
 
-// Removes `--card=N` from `*args` and returns N; 0 without it. INVALID_ARGUMENT if it is no number from
-// 0 on, or given twice.
-absl::StatusOr<int> TakeCardFlag(std::vector<std::string>* args);
+// Removes `--card=N` or `--card N` from `*args` and returns N; nothing without it. INVALID_ARGUMENT
+// if it is no number from 0 on, given twice or without a value, or if the program has no cards
+// (ProgramHasCards, nn_worker/backend/device_factory.h).
+absl::StatusOr<absl::optional<int>> TakeCardFlag(bool program_has_cards,
+                                                 std::vector<std::string>* args);
+
+// The card of a rank: that of the flag, or 0. INVALID_ARGUMENT if the flag is given and the job
+// trains on no card.
+absl::StatusOr<int> CardOfRank(absl::optional<int> flag, const NnWorkerConfig& config);
 
 }  // namespace satrap
 

@@ -13,9 +13,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/config/score_on_cpu.h"
 #include "common/metrics/refresh.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/serial_executor.h"
@@ -23,6 +25,7 @@
 #include "nn_worker/backend/backend_factory.h"
 #include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/device_factory.h"
+#include "nn_worker/backend/device_room.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/card_flag.h"
 #include "nn_worker/checkpoint/cut_engine.h"
@@ -81,9 +84,10 @@ absl::Status ConnectCards(RoleRuntime& runtime, int card, Ranks* ranks) {
   options.size = runtime.job().nn_worker().replicas();
   options.card = card;
   options.prefix = CollectivePrefix(runtime);
-  ASSIGN_OR_RETURN(ranks->reduction, NewDeviceReduction(options, runtime.coordinator(), [&] {
-                     return !ranks->collective->status().ok();
-                   }));
+  auto made = NewDeviceReduction(options, runtime.coordinator(),
+                                 [&] { return !ranks->collective->status().ok(); });
+  if (!made.ok()) return OrSumByGloo(made.status());
+  ranks->reduction = *std::move(made);
   runtime.logger().Info("adds up gradients by NCCL", {{"ranks", options.size}, {"card", card}});
   return absl::OkStatus();
 }
@@ -183,16 +187,30 @@ void TellOfProducts(const RoleRuntime& runtime) {
   }
 }
 
-// The scratch memory that the backend of a device needs; 0 on the CPU.
-absl::StatusOr<int64_t> PlannedScratch(const RoleRuntime& runtime) {
+// What this rank takes of its device; nothing on the CPU.
+absl::StatusOr<DeviceNeed> PlannedNeed(const RoleRuntime& runtime) {
   const JobConfig& job = runtime.job();
-  if (job.nn_worker().device() == NnWorkerConfig::CPU) return 0;
+  if (job.nn_worker().device() == NnWorkerConfig::CPU) return DeviceNeed();
   ASSIGN_OR_RETURN(const DevicePlan plan, PlanDevice(job));
   RETURN_IF_ERROR(CheckDevicePlan(plan, job.nn_worker()));
   runtime.logger().Info("trains on a device",
                         {{"device", NnWorkerConfig::Device_Name(job.nn_worker().device())},
                          {"memory", DevicePlanText(plan)}});
-  return plan.scratch;
+  return NeedOf(plan);
+}
+
+// Before this rank is ready: a card that cannot be used or is too small, a library that is missing,
+// and a plan above the job's limit are found before anybody trains a step.
+absl::StatusOr<JobBackend> MakeBackend(const RoleRuntime& runtime, int card, ForkJoinPool* pool) {
+  const JobConfig& job = runtime.job();
+  ASSIGN_OR_RETURN(const DeviceNeed need, PlannedNeed(runtime));
+  absl::StatusOr<JobBackend> made = NewJobBackend(job.nn_worker(), card, need, pool);
+  if (!made.ok()) return OrScoreOnCpu(made.status(), job);
+  if (SumsOnDevices(job)) {
+    const absl::Status sums = CheckDeviceReduction();
+    if (!sums.ok()) return OrSumByGloo(sums);
+  }
+  return made;
 }
 
 // Before the first step of a run that starts from a model, or scores with it.
@@ -254,14 +272,31 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-NetworkOptions OptionsOfNetwork(const JobConfig& job, const PartLayout& layout,
-                                const RunPosition& position, const Ranks& ranks,
-                                const JobBackend& made) {
-  NetworkOptions options = NetworkOptionsOf(job, layout, position);
+// Whether steps cost the host a launch, or one for each kernel.
+void TellOfGraphs(const RoleRuntime& runtime, const Network& network) {
+  const JobConfig& job = runtime.job();
+  if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
+  const std::string why_not = network.WhyNoGraphs();
+  if (why_not.empty()) {
+    runtime.logger().Info("runs full training passes from captured graphs");
+  } else {
+    runtime.logger().Info("enqueues each kernel of training passes", {{"no_graphs", why_not}});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
+                                                     const PartLayout& layout, const Ranks& ranks,
+                                                     const JobBackend& made) {
+  NetworkOptions options = NetworkOptionsOf(runtime.job(), layout, runtime.position());
+  options.on_graph_refusal = [&logger = runtime.logger()](const absl::Status& error) {
+    logger.Warning(error.message());
+  };
   options.backend = made.backend.get();
   options.collective = ranks.collective.get();
   options.reduction = ranks.reduction.get();
-  return options;
+  ASSIGN_OR_RETURN(std::unique_ptr<Network> network, Network::Create(options));
+  TellOfGraphs(runtime, *network);
+  return network;
 }
 
 absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks& ranks,
@@ -271,7 +306,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
 
   const PartLayout layout = MakePartLayout(job);
   ASSIGN_OR_RETURN(const std::unique_ptr<Network> network,
-                   Network::Create(OptionsOfNetwork(job, layout, runtime.position(), ranks, made)));
+                   MakeNetwork(runtime, layout, ranks, made));
 
   SerialExecutor cut_executor(runtime.executor());
   ThreadPoolExecutor disk_executor(1);
@@ -299,6 +334,7 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
   trainer_options.layout = &layout;
   trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
   trainer_options.global_batch_size = job.global_batch_size();
+  trainer_options.trains = job.action() == JobConfig::TRAIN;
   trainer_options.ordered = job.mode() == JobConfig::SYNC;
   trainer_options.gradient_clip_norm = job.gradient_clip_norm();
   trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
@@ -364,18 +400,17 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
   return absl::OkStatus();
 }
 
-absl::Status RunNnWorker(RoleRuntime& runtime, int card) {
-  // Before this rank is ready: nobody trains a step in a generation that cannot begin. The others get
-  // the network from rank 0, because they may not see its disk, and that takes all of them.
+absl::Status RunNnWorker(RoleRuntime& runtime, absl::optional<int> card_flag) {
+  // Before this rank is ready: nobody trains a step in a generation that cannot begin. The others
+  // get the network from rank 0, because they may not see its disk, and that takes all of them.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));
   }
-  // A card that cannot be used is found before that, too, and a plan above the job's limit.
   const NnWorkerConfig& config = runtime.job().nn_worker();
+  ASSIGN_OR_RETURN(const int card, CardOfRank(card_flag, config));
   ForkJoinPool pool(config.compute_threads());
-  ASSIGN_OR_RETURN(const int64_t scratch_bytes, PlannedScratch(runtime));
-  ASSIGN_OR_RETURN(const JobBackend made, NewJobBackend(config, card, scratch_bytes, &pool));
+  ASSIGN_OR_RETURN(const JobBackend made, MakeBackend(runtime, card, &pool));
   TellOfProducts(runtime);
   RETURN_IF_ERROR(runtime.Join());
   Ranks ranks;
@@ -392,7 +427,7 @@ absl::Status RunNnWorker(RoleRuntime& runtime, int card) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
-  const absl::StatusOr<int> card = satrap::TakeCardFlag(&args);
+  const auto card = satrap::TakeCardFlag(satrap::ProgramHasCards(), &args);
   if (!card.ok()) {
     fprintf(stderr, "error: nn_worker: %s\n", std::string(card.status().message()).c_str());
     return 1;

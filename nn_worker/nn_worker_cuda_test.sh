@@ -7,5 +7,8 @@ if ldd "$program" | grep -E 'cuda|cublas|nccl'; then
   echo "needs a library of CUDA to start"
   exit 1
 fi
-said="$("./$program" 2>&1)" && { echo "takes no flags: $said"; exit 1; }
-grep -qF -- '--coordinator is missing' <<<"$said" || { echo "says: $said"; exit 1; }
+for flags in '' '--card=1' '--card 1'; do
+  # shellcheck disable=SC2086
+  said="$("./$program" $flags 2>&1)" && { echo "takes '$flags': $said"; exit 1; }
+  grep -qF -- '--coordinator is missing' <<<"$said" || { echo "says to '$flags': $said"; exit 1; }
+done

@@ -61,6 +61,12 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
                   absl::StrCat("must be AUTO or GLOO with nn_worker.device ", device,
                                ", got NCCL, which adds up on cards"));
   }
+  if (nn_worker.gradient_sums() == NnWorkerConfig::NCCL && nn_worker.replicas() > 1 &&
+      job.reproducible()) {
+    problems->Add("nn_worker.gradient_sums",
+                  "must be AUTO or GLOO with reproducible and several NN workers, got NCCL, which "
+                  "chooses anew in each run how it adds up");
+  }
   // The gradients of drawn candidates are added to those of the samples' own rows, and the kernel
   // that does so takes features of equally many samples.
   if (!on_cpu && job.model().candidates().count() > 0) {

@@ -82,6 +82,24 @@ TEST(ValidateJob, NcclAddsUpOnCardsAlone) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.gradient_sums=GLOO"}), "");
 }
 
+TEST(ValidateJob, ReproducibleRanksDoNotAddUpByNccl) {
+  const std::vector<std::string> two = {"mode=SYNC", "nn_worker.device=CUDA",
+                                        "nn_worker.replicas=2"};
+  const auto problems = [&two](std::vector<std::string> sets) {
+    sets.insert(sets.end(), two.begin(), two.end());
+    return ProblemsOf(SmallJob(), sets);
+  };
+  EXPECT_EQ(problems({"nn_worker.gradient_sums=NCCL", "reproducible=true"}),
+            "nn_worker.gradient_sums: must be AUTO or GLOO with reproducible and several NN "
+            "workers, got NCCL, which chooses anew in each run how it adds up");
+  EXPECT_EQ(problems({"nn_worker.gradient_sums=NCCL"}), "");
+  EXPECT_EQ(problems({"reproducible=true"}), "");
+  EXPECT_EQ(ProblemsOf(SmallJob(), {"nn_worker.gradient_sums=NCCL", "reproducible=true",
+                                    "mode=SYNC", "nn_worker.device=CUDA"}),
+            "")
+      << "one NN worker adds up nothing";
+}
+
 TEST(ValidateJob, CandidatesAreDrawnForTheCpuAlone) {
   JobConfig job = SmallJob();
   job.mutable_model()->mutable_candidates()->set_count(8);

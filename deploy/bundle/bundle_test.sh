@@ -8,10 +8,13 @@ programs=(deploy/satrap_cli deploy/coordinator/coordinator data_loader/data_load
 failures=0
 fail() { echo "bundle_test: $*"; failures=1; }
 
-deploy/bundle/pack.sh "$TEST_TMPDIR/bundle.tar" . . "${programs[@]}"
+# A script needs no library.
+deploy/bundle/pack.sh "$TEST_TMPDIR/bundle.tar" . . "${programs[@]}" deploy/bundle/pack.sh
 mkdir "$TEST_TMPDIR/empty"
 tar xf "$TEST_TMPDIR/bundle.tar" -C "$TEST_TMPDIR/empty"
 cd "$TEST_TMPDIR/empty/satrap-bundle"
+
+cmp deploy/bundle/pack.sh "$OLDPWD/deploy/bundle/pack.sh" || fail "the script is not in the bundle"
 
 # Every library comes from the bundle or belongs to glibc.
 for program in "${programs[@]}" lib/*; do

@@ -6,7 +6,8 @@
 #
 # OUTPUT: satrap-bundle/ in an archive, compressed as its name says (.tar.gz, .tar.xz, .tar). PROGRAM: a
 # path below PROGRAMS_DIR, which it keeps in the bundle; those that end in _test are run by `./satrap
-# test` there. Fails if the archive is larger than 35 MB.
+# test` there. A script, .sh or .py, is a path below CHECKOUT instead. Fails if the archive is larger
+# than 35 MB.
 set -euo pipefail
 output="$1"
 checkout="$2"
@@ -19,9 +20,15 @@ trap 'rm -rf "$staging"' EXIT
 bundle="$staging/satrap-bundle"
 mkdir -p "$bundle/lib"
 
+linked=()
 for program in "$@"; do
   mkdir -p "$bundle/$(dirname "$program")"
-  strip -o "$bundle/$program" "$programs_dir/$program"
+  if [[ "$program" == *.sh || "$program" == *.py ]]; then
+    cp -L "$checkout/$program" "$bundle/$program"
+  else
+    strip -o "$bundle/$program" "$programs_dir/$program"
+    linked+=("$program")
+  fi
   chmod 755 "$bundle/$program"
 done
 printf '%s\n' "$@" | { grep '_test$' || true; } >"$bundle/tests.txt"
@@ -29,7 +36,7 @@ printf '%s\n' "$@" | { grep '_test$' || true; } >"$bundle/tests.txt"
 # The libraries of glibc belong to the machine: they fit to its kernel, and each other. Links of ldd's
 # output look like "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)".
 glibc='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl|nss_.*|thread_db|BrokenLocale))\.so'
-libraries="$(cd "$bundle" && ldd "$@")"
+libraries="$(cd "$bundle" && ldd "${linked[@]}")"
 if missing="$(grep 'not found' <<<"$libraries")"; then
   echo "pack.sh: this machine lacks a library:" >&2
   sort -u <<<"$missing" >&2

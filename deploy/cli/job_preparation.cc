@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -82,7 +83,7 @@ void MakeDataRootAbsolute(JobConfig* job) {
 }
 
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
-                                     const std::string& install_dir) {
+                                     const std::string& install_dir, std::string* device_need) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
   MakeDataRootAbsolute(&job);
   if (!job.init_from().empty()) {
@@ -91,7 +92,8 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
   }
   RETURN_IF_ERROR(CheckModel(job));
   RETURN_IF_ERROR(CheckData(job, path));
-  RETURN_IF_ERROR(DeviceNeedOf(job).status());
+  ASSIGN_OR_RETURN(std::string need, DeviceNeedOf(job));
+  if (device_need != nullptr) *device_need = std::move(need);
   return job;
 }
 

@@ -1,5 +1,5 @@
-// Turns the job's file and what the user typed beside it into the job that is run: applies overrides,
-// and checks the model's graph and the data files before any process is started.
+// Turns the job's file and what the user typed beside it into the job that is run: applies
+// overrides, and checks the model's graph and the data files before any process is started.
 
 #ifndef SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
 #define SATRAP_DEPLOY_CLI_JOB_PREPARATION_H_
@@ -16,9 +16,12 @@ namespace satrap {
 // Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
 // by the folder of the model that it names (FindModel), and checks that its model fits its inputs
 // and that its data files exist. INVALID_ARGUMENT names the layer that does not fit. Errors in the
-// job and its data files list every problem found, one a line.
+// job and its data files list every problem found, one a line. `*device_need`, unless null, becomes
+// what the job's NN workers need of their devices (DeviceNeedOf), which is found out here in any
+// case.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
-                                     const std::string& install_dir);
+                                     const std::string& install_dir,
+                                     std::string* device_need = nullptr);
 
 // Makes a data_root that is relative to the current folder absolute.
 void MakeDataRootAbsolute(JobConfig* job);
@@ -28,8 +31,8 @@ void MakeDataRootAbsolute(JobConfig* job);
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
 
-// The folder of the cut that `run` names: a run's best one (FindRun), or its newest if no validation
-// has chosen one; or a cut's own folder. NOT_FOUND if there is none.
+// The folder of the cut that `run` names: a run's best one (FindRun), or its newest if no
+// validation has chosen one; or a cut's own folder. NOT_FOUND if there is none.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
 // The error of a run whose job cannot be changed so, in the words of a user who typed FIELD=VALUE

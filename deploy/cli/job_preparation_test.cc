@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "deploy/cli/device_need.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -56,6 +57,28 @@ TEST_F(CheckOutputsTest, OtherFilesMayBeWritten) {
   for (const std::string& output : {dir_ + "/old", dir_ + "/new", std::string("/dev/null")}) {
     EXPECT_TRUE(Check(output).ok()) << output;
   }
+}
+
+// `validate` prints it, and so need not rehearse again.
+TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
+  const std::string path = ::testing::TempDir() + "device_need_job.textproto";
+  std::ofstream(path) << R"(
+      data { synthetic { vocabulary_sizes: [ 30, 40 ] interacting_features: 2 }
+             features { name: 'C1' table: 'ids' } features { name: 'C2' table: 'ids' } }
+      tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } }
+      model { layers { name: 'logit' inputs: '*.linear' sum {} } })";
+  std::string need = "of another job";
+  const auto on_cpu = PrepareJob(path, {}, ".", &need);
+  ASSERT_TRUE(on_cpu.ok()) << on_cpu.status();
+  EXPECT_EQ(need, "");
+  const auto job = PrepareJob(path, {"nn_worker.device=HOST"}, ".", &need);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(need, DeviceNeedOf(*job).value());
+  EXPECT_THAT(need, HasSubstr(" bytes of device memory (network "));
+  const auto refused =
+      PrepareJob(path, {"nn_worker.device=HOST", "nn_worker.device_memory_bytes=1"}, ".");
+  EXPECT_THAT(refused.status().message(), HasSubstr("nn_worker.device_memory_bytes is 1, and"));
+  fs::remove(path);
 }
 
 TEST(CannotChange, SpeaksOfWhatWasTypedInOneLineOrOneForEachProblem) {

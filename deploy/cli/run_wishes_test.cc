@@ -7,6 +7,7 @@
 #include "common/config/validation_check.h"
 #include "deploy/cli/fake_run.h"
 #include "gmock/gmock.h"
+#include "nn_worker/trainer/device_plan.h"
 
 namespace satrap {
 namespace {
@@ -223,6 +224,23 @@ TEST_F(RunWishesTest, WhatMustNotChangeIsNamedAndNotWished) {
   EXPECT_THAT(refused.message(),
               AllOf(HasSubstr("run " + dir_ + " cannot be scaled:\n  "),
                     HasSubstr("  seed: cannot change"), HasSubstr("  global_batch_size: cannot")));
+  EXPECT_THAT(Wishes(), SizeIs(0));
+}
+
+// One NN worker has twice the part of each of two.
+TEST_F(RunWishesTest, ASizeThatNeedsMoreDeviceMemoryThanTheLimitIsNotWished) {
+  job_.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
+  job_.mutable_nn_worker()->set_replicas(2);
+  const int64_t need = PlanDevice(job_)->total();
+  job_.mutable_nn_worker()->set_device_memory_bytes(need);
+  MakeTraining();
+  const absl::Status refused = ScaleRun(dir_, {"nn_worker.replicas=1"}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(),
+              AllOf(HasSubstr(absl::StrCat("run ", dir_,
+                                           " cannot be scaled: nn_worker.device_memory_bytes is ",
+                                           need, ", and each NN worker needs ")),
+                    HasSubstr("raise it, or use a smaller global_batch_size")));
   EXPECT_THAT(Wishes(), SizeIs(0));
 }
 

@@ -9,7 +9,6 @@
 #include "common/config/job_config.h"
 #include "common/config/job_file.h"
 #include "deploy/cli/commands.h"
-#include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
 
@@ -31,13 +30,12 @@ int TrainCommand(const CommandLine& line) {
 int ValidateCommand(const CommandLine& line) {
   const auto path = FindJobFile(line.arguments[0], line.install_dir);
   if (!path.ok()) return PrintError(path.status());
-  const auto job = PrepareJob(*path, line.sets, line.install_dir);
+  std::string need;
+  const auto job = PrepareJob(*path, line.sets, line.install_dir, &need);
   if (!job.ok()) return PrintError(job.status());
   printf("%s", ResolvedJobText(*job).c_str());
-  const auto need = DeviceNeedOf(*job);
-  if (!need.ok()) return PrintError(need.status());
   fprintf(stderr, "satrap: %s is valid\n", path->c_str());
-  if (!need->empty()) fprintf(stderr, "satrap: each NN worker needs %s\n", need->c_str());
+  if (!need.empty()) fprintf(stderr, "satrap: each NN worker needs %s\n", need.c_str());
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/score_on_cpu.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/child_process.h"
@@ -89,9 +90,11 @@ absl::Status Generation::Start(const JobConfig& job, uint64_t number,
   std::error_code error;
   if (job.nn_worker().device() == NnWorkerConfig::CUDA &&
       !std::filesystem::exists(absl::StrCat(bin_dir_, "/", ProgramOf(NN_WORKER, job)), error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot train on a GPU: ", bin_dir_, " has no ", ProgramOf(NN_WORKER, job),
-                     ", because it was built without CUDA; run ./setup cuda, and build it again"));
+    return OrScoreOnCpu(
+        absl::FailedPreconditionError(absl::StrCat(
+            "cannot train on a GPU: ", bin_dir_, " has no ", ProgramOf(NN_WORKER, job),
+            ", because it was built without CUDA; run ./setup cuda, and build it again")),
+        job);
   }
   for (const Role role : kStartOrder) {
     for (int index = 0; index < ReplicasOf(role, job); ++index) {

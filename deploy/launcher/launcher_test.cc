@@ -193,7 +193,12 @@ TEST_F(LauncherTest, WithoutTheProgramForCardsNothingIsStarted) {
       launcher.status().message(),
       AllOf(HasSubstr("cannot train on a GPU: "), HasSubstr("has no nn_worker/nn_worker_cuda"),
             HasSubstr("run ./setup cuda, and build it again")));
+  EXPECT_THAT(launcher.status().message(), Not(HasSubstr("on the CPU")));
   EXPECT_FALSE(fs::exists(dir_ + "/coordinator0.args"));
+  // A model can be scored elsewhere.
+  job_.set_action(JobConfig::EVALUATE);
+  EXPECT_THAT(Launcher::Start(job_, *folder_, dir_ + "/bin").status().message(),
+              HasSubstr("build it again; or score on the CPU: --set nn_worker.device=CPU"));
 }
 
 }  // namespace

@@ -4,11 +4,12 @@
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
 // tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
-// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may stand for F32. How the host gets
-// values in and out: device_memory.h. DeferredBackend, for tests, enforces it.
+// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may stand for F32. How the host
+// gets values in and out: device_memory.h. DeferredBackend, for tests, enforces it.
 //
-// Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a call
-// may return before. They return no values: sums, counts and flags are written to backend memory.
+// Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
+// call may return before. They return no values: sums, counts and flags are written to backend
+// memory.
 //
 // Control. What differs from step to step, and whether a step applies, is read from a StepControl
 // (step_control.h) in backend memory: `control`, U8 (1, sizeof(StepControl)).
@@ -22,14 +23,15 @@
 //
 // Threads: device_memory.h says what two may do at a time.
 //
-// Linear layers are in linear_operations.h, feature interactions in interaction_operations.h, further
-// losses in loss_operations.h, what ends a step in step_operations.h.
+// Linear layers are in linear_operations.h, feature interactions in interaction_operations.h,
+// further losses in loss_operations.h, what ends a step in step_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "nn_worker/backend/device_memory.h"
 #include "nn_worker/backend/interaction_operations.h"
@@ -85,8 +87,8 @@ class Backend : public DeviceMemory,
   virtual void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y,
                                 Tensor dy, GradientTarget dx) = 0;
 
-  // y = x * keep / (1 - rate), keep[i, c] a function of (mask.key(), first_sample + i, c) that is 1 with
-  // probability 1 - rate. Its own gradient operation. REQUIRES: 0 <= rate < 1
+  // y = x * keep / (1 - rate), keep[i, c] a function of (mask.key(), first_sample + i, c) that is 1
+  // with probability 1 - rate. Its own gradient operation. REQUIRES: 0 <= rate < 1
   virtual void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) = 0;
 
   // sums: F64 (1, 2 cols + 1) = [sum x | sum x^2 | n].
@@ -109,9 +111,11 @@ class Backend : public DeviceMemory,
   virtual void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
                                 Tensor variance) = 0;
 
-  // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = gradient_scale * weight * mask * (sigmoid(z) - y),
-  // the gradient of a sum, not of a mean. All (n, 1); weights and mask may be empty, which means 1. A
-  // masked sample adds exactly 0, whatever its label. sums: F64 (1, 2) = [sum weight l | sum weight]
+  // l = max(z, 0) - z y + log(1 + exp(-|z|)).
+  // dz = gradient_scale * weight * mask * (sigmoid(z) - y): the gradient of a sum, not of a mean.
+  // sums: F64 (1, 2) = [sum weight l | sum weight].
+  // All (n, 1); weights and mask may be empty, which means 1. A masked sample adds exactly 0,
+  // whatever its label.
   virtual void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights,
                              Tensor mask, Tensor dlogits, Tensor sums) = 0;
 
@@ -120,11 +124,14 @@ class Backend : public DeviceMemory,
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
   // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
   // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
-  // The last feature may be the part's candidates, with a number of samples of its own, except on devices.
-  // gradients: (num_rows, row_values) without gaps. A feature with one row a sample comes alone,
-  // and its gradients are (samples, row_values). `inverse` is that of `features`.
+  // The last feature may be the part's candidates, with a number of samples of its own, except on
+  // devices. gradients: (num_rows, row_values) without gaps. A feature with one row a sample comes
+  // alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
+  // Takes the memory in which ScatterGradients of features with `num_ids` ids together works, for
+  // that returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
+  virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }
   // Whether ScatterGradients reads `inverse`: a device makes the sum of each row by itself, in the
   // order of the inverse. Otherwise the caller need not make one.
   virtual bool ScattersByRow() const = 0;

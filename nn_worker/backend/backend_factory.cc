@@ -19,7 +19,7 @@ bool HasHalfValues(NnWorkerConfig::Precision precision) {
 }  // namespace
 
 absl::StatusOr<JobBackend> NewJobBackend(const NnWorkerConfig& config, int card,
-                                         int64_t scratch_bytes, ForkJoinPool* pool) {
+                                         const DeviceNeed& need, ForkJoinPool* pool) {
   JobBackend made;
   if (config.device() == NnWorkerConfig::CPU) {
     made.backend =
@@ -27,10 +27,14 @@ absl::StatusOr<JobBackend> NewJobBackend(const NnWorkerConfig& config, int card,
     return made;
   }
   ASSIGN_OR_RETURN(JobDevice on, NewJobDevice(config, card));
+  ASSIGN_OR_RETURN(const DeviceRoom room, on.device->Room());
+  RETURN_IF_ERROR(CheckDeviceRoom(need, room));
   made.meter = std::make_shared<DeviceMeter>(config.device_memory_bytes());
   DeviceBackendOptions options;
   options.meter = made.meter;
-  options.scratch_bytes = scratch_bytes;
+  options.scratch_bytes = need.scratch_bytes;
+  options.list_bytes = need.list_bytes;
+  options.part_list_bytes = need.part_list_bytes;
   ASSIGN_OR_RETURN(made.backend,
                    NewDeviceBackend(std::move(on.device), std::move(on.products), options));
   return made;

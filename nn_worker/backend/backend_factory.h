@@ -3,11 +3,11 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_FACTORY_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_FACTORY_H_
 
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/device_room.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "proto/job.pb.h"
 
@@ -20,12 +20,13 @@ struct JobBackend {
   std::shared_ptr<DeviceMeter> meter;  // null with device CPU
 };
 
-// With device CPU, CpuBackend or CpuHalfBackend as the precision asks, on `pool`, which must outlive it.
-// With HOST and CUDA a device's backend with the job's device_memory_bytes as its limit, and with
-// scratch memory for the job's operations (DeviceBackendOptions); `card` and errors are those of
-// NewJobDevice (device_factory.h), and RESOURCE_EXHAUSTED. REQUIRES: a validated job
+// With device CPU, CpuBackend or CpuHalfBackend as the precision asks, on `pool`, which must
+// outlive it. With HOST and CUDA a device's backend with the job's device_memory_bytes as its
+// limit, and with the memory of operations that `need` says. `card` is that of NewJobDevice
+// (device_factory.h). Errors as NewJobDevice and CheckDeviceRoom (device_room.h), which come before
+// any memory is taken; and RESOURCE_EXHAUSTED. REQUIRES: a validated job
 absl::StatusOr<JobBackend> NewJobBackend(const NnWorkerConfig& config, int card,
-                                         int64_t scratch_bytes, ForkJoinPool* pool);
+                                         const DeviceNeed& need, ForkJoinPool* pool);
 
 }  // namespace satrap
 

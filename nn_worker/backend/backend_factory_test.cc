@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/device_factory.h"
@@ -12,7 +13,15 @@
 namespace satrap {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr int64_t kScratchBytes = 128;
+
+DeviceNeed Scratch() {
+  DeviceNeed need;
+  need.scratch_bytes = kScratchBytes;
+  return need;
+}
 
 NnWorkerConfig OnDevice(NnWorkerConfig::Device device, int64_t limit_bytes = 0) {
   NnWorkerConfig config;
@@ -36,7 +45,7 @@ std::vector<float> Product(Backend* backend) {
 
 TEST(BackendFactoryTest, OnTheCpuItIsTheCpusBackendBitForBit) {
   ForkJoinPool pool(1);
-  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::CPU), 0, kScratchBytes, &pool);
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::CPU), 0, Scratch(), &pool);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->meter, nullptr);
   const std::unique_ptr<Backend> cpu = NewCpuBackend(&pool);
@@ -45,7 +54,7 @@ TEST(BackendFactoryTest, OnTheCpuItIsTheCpusBackendBitForBit) {
 
 TEST(BackendFactoryTest, TheHostsDeviceComputesTheSameAndIsMetered) {
   ForkJoinPool pool(1);
-  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST), 0, kScratchBytes, &pool);
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST), 0, Scratch(), &pool);
   ASSERT_TRUE(made.ok()) << made.status();
   const std::unique_ptr<Backend> cpu = NewCpuBackend(&pool);
   const std::vector<float> expected = Product(cpu.get());
@@ -62,7 +71,7 @@ TEST(BackendFactoryTest, TheHostsDeviceComputesTheSameAndIsMetered) {
 
 TEST(BackendFactoryTest, CopiesInLanesOfTheirOwnAreCountedToo) {
   ForkJoinPool pool(1);
-  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST), 0, kScratchBytes, &pool);
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST), 0, Scratch(), &pool);
   ASSERT_TRUE(made.ok()) << made.status();
   Backend* const backend = made->backend.get();
   const Tensor x = AllocateTensor(backend, DType::kF32, 1, 100).value();
@@ -76,18 +85,61 @@ TEST(BackendFactoryTest, CopiesInLanesOfTheirOwnAreCountedToo) {
 
 TEST(BackendFactoryTest, TheJobsLimitIsKept) {
   ForkJoinPool pool(1);
-  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST, 4096), 0, kScratchBytes, &pool);
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST, 4096), 0, Scratch(), &pool);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(made->backend->Allocate(4096 - kScratchBytes).ok());
   EXPECT_EQ(made->backend->Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
   // An operation could not tell that there is no room for its scratch memory.
-  const auto none = NewJobBackend(OnDevice(NnWorkerConfig::HOST, 64), 0, kScratchBytes, &pool);
+  const auto none = NewJobBackend(OnDevice(NnWorkerConfig::HOST, 64), 0, Scratch(), &pool);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
+  ForkJoinPool pool(1);
+  DeviceNeed need;
+  need.scratch_bytes = 4096;
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST, 10000), 0, need, &pool);
+  ASSERT_TRUE(made.ok()) << made.status();
+  // 16 bytes an id: twofold would be too much.
+  const absl::Status reserved = made->backend->ReserveScatter(300);
+  EXPECT_TRUE(reserved.ok()) << reserved;
+  EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800);
+  const absl::Status refused = made->backend->ReserveScatter(400);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("and 6400 more are needed"));
+  EXPECT_TRUE(made->backend->ReserveScatter(300).ok()) << "what was there stays";
+}
+
+TEST(BackendFactoryTest, ANeedThatTheDeviceCannotHoldIsToldBeforeAnyIsTaken) {
+  ForkJoinPool pool(1);
+  DeviceNeed need = Scratch();
+  need.bytes = int64_t{1} << 40;
+  need.text = "1099511627776 bytes of device memory";
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST), 0, need, &pool);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(made.status().message(),
+              HasSubstr("the host's device has 68719476736 bytes of memory in all, and each NN "
+                        "worker needs 1099511627776 bytes of device memory: "));
+  EXPECT_TRUE(NewJobBackend(OnDevice(NnWorkerConfig::CPU), 0, need, &pool).ok());
+}
+
+// Lists are there from the start, too: an operation could not tell that there is no room for them.
+TEST(BackendFactoryTest, TheListsOfOperationsAreTakenAtTheStart) {
+  ForkJoinPool pool(1);
+  DeviceNeed need = Scratch();
+  need.list_bytes = 1 << 18;
+  need.part_list_bytes = 1 << 19;
+  const int64_t all = kScratchBytes + need.list_bytes + need.part_list_bytes;
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::HOST, all), 0, need, &pool);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->meter->Read().bytes, all);
+  EXPECT_EQ(NewJobBackend(OnDevice(NnWorkerConfig::HOST, all - 1), 0, need, &pool).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(BackendFactoryTest, AProgramWithoutCudaNamesTheOneWithIt) {
   ForkJoinPool pool(1);
-  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::CUDA), 0, kScratchBytes, &pool);
+  const auto made = NewJobBackend(OnDevice(NnWorkerConfig::CUDA), 0, Scratch(), &pool);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(made.status().message(),
             "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
@@ -99,6 +151,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaHasNoNccl) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(),
             "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
+  EXPECT_EQ(CheckDeviceReduction(), status);
 }
 
 TEST(BackendFactoryTest, SixteenBitsRunOnEveryDevice) {
@@ -106,7 +159,7 @@ TEST(BackendFactoryTest, SixteenBitsRunOnEveryDevice) {
   for (const auto device : {NnWorkerConfig::CPU, NnWorkerConfig::HOST}) {
     NnWorkerConfig config = OnDevice(device);
     config.set_precision(NnWorkerConfig::BF16);
-    const auto made = NewJobBackend(config, 0, kScratchBytes, &pool);
+    const auto made = NewJobBackend(config, 0, Scratch(), &pool);
     ASSERT_TRUE(made.ok()) << made.status();
     Backend* const backend = made->backend.get();
     const Tensor x = AllocateTensor(backend, DType::kF32, 1, 1).value();

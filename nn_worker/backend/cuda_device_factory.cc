@@ -11,6 +11,8 @@
 
 namespace satrap {
 
+bool ProgramHasCards() { return true; }
+
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card) {
   if (config.device() != NnWorkerConfig::CUDA) {
     return absl::FailedPreconditionError(
@@ -18,12 +20,15 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card) {
                      ", and this program is for CUDA: run nn_worker in place of nn_worker_cuda"));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Device> device, NewCudaDevice(card));
-  // A rank that did without the library would be many times slower than the others, which wait for it.
+  // A rank that did without the library would be many times slower than the others, which wait for
+  // it.
   ASSIGN_OR_RETURN(std::unique_ptr<ProductPlanner> planner, NewCublasLtPlanner(card));
   const F32Factors f32_factors =
       config.precision() == NnWorkerConfig::TF32 ? F32Factors::kTf32 : F32Factors::kExact;
   return JobDevice{std::move(device), NewLibraryProducts(std::move(planner), f32_factors)};
 }
+
+absl::Status CheckDeviceReduction() { return CheckNccl(); }
 
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
     const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted) {

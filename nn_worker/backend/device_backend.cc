@@ -31,8 +31,8 @@ void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
   CHECK(y.cols > 0 && x.cols % y.cols == 0) << x.cols << " columns, " << y.cols << " a position";
 }
 
-// Whether `next` is the columns behind those of `x` in the same rows: a model has many inputs of one
-// column (linear weights) that lie side by side, and a lane then reads four of them at once.
+// Whether `next` is the columns behind those of `x` in the same rows: a model has many inputs of
+// one column (linear weights) that lie side by side, and a lane then reads four of them at once.
 template <typename View>
 bool AreNeighbours(const View& x, const View& next) {
   return x.type == next.type && x.stride == next.stride && x.cols + next.cols <= x.stride &&
@@ -247,6 +247,9 @@ class DeviceBackend final : public DeviceLossBackend {
       Copy(segment.values, gradients.Columns(segment.column, segment.width), /*add=*/false);
     }
   }
+  absl::Status ReserveScatter(int64_t num_ids) override {
+    return ReserveScatterOnDevice(transfers_.get(), num_ids);
+  }
   bool ScattersByRow() const override { return true; }
   void CountNonFinite(Tensor x, Tensor count) override {
     satrap::CountNonFinite(stream(), ConstValuesOf(x),
@@ -331,6 +334,7 @@ absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device
   if (options.scratch_bytes > 0) {
     RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
   }
+  RETURN_IF_ERROR(transfers->ReserveTables(options.list_bytes, options.part_list_bytes));
   return std::unique_ptr<Backend>(
       std::make_unique<DeviceBackend>(metered, std::move(transfers), std::move(products)));
 }

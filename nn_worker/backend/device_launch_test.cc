@@ -1,5 +1,5 @@
-// How many kernels the operations of DeviceBackend launch, and what they copy: a launch costs a card
-// some microseconds, so an operation over many features is one all the same.
+// How many kernels the operations of DeviceBackend launch, and what they copy: a launch costs a
+// card some microseconds, so an operation over many features is one all the same.
 
 #include <cstdint>
 #include <functional>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -43,8 +44,25 @@ class CountingStream final : public DeviceStream {
   void Record(Event* event) override { stream_->Record(event); }
   void WaitFor(Event* event) override { stream_->WaitFor(event); }
 
+  DeviceStream* stream() const { return stream_.get(); }
+
  private:
   const std::unique_ptr<DeviceStream> stream_;
+  Counts& counts_;
+};
+
+// One launch, whatever is in it.
+class CountingGraph final : public StreamGraph {
+ public:
+  CountingGraph(std::unique_ptr<StreamGraph> graph, Counts* counts)
+      : graph_(std::move(graph)), counts_(*counts) {}
+  void Launch(DeviceStream* stream) override {
+    ++counts_.launches;
+    graph_->Launch(static_cast<CountingStream*>(stream)->stream());
+  }
+
+ private:
+  const std::unique_ptr<StreamGraph> graph_;
   Counts& counts_;
 };
 
@@ -55,6 +73,12 @@ class CountingDevice final : public DelegatingDevice {
     auto stream = DelegatingDevice::NewStream();
     if (!stream.ok()) return stream.status();
     return std::make_unique<CountingStream>(*std::move(stream), &counts_);
+  }
+  absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
+                                                       absl::FunctionRef<void()> enqueue) override {
+    auto graph = DelegatingDevice::Capture(static_cast<CountingStream*>(stream)->stream(), enqueue);
+    if (!graph.ok()) return graph.status();
+    return std::make_unique<CountingGraph>(*std::move(graph), &counts_);
   }
 
  private:
@@ -137,6 +161,21 @@ TEST_F(DeviceLaunchTest, SixteenBitsCostNoLaunches) {
       backend_->NormalizeGrad(Normalization::kLayer, y, inverse, dy, 8, {x, false});
     });
   }
+}
+
+TEST_F(DeviceLaunchTest, AGraphIsOneLaunch) {
+  const Tensor x = New(kRows, 24), y = New(kRows, 24);
+  const auto operations = [&] {
+    backend_->Copy(x, y, true);
+    backend_->Scale(2, x, y, true);
+  };
+  ExpectLaunches("operations", 2, operations);
+  const auto graph = backend_->Capture([&] {
+    operations();
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ExpectLaunches("graph", 1, [&] { backend_->Enqueue(graph->get()); });
 }
 
 // The samples, and the sums of their pieces; a pairwise loss also gathers the gradients of samples.

@@ -221,9 +221,12 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
 absl::Status DeviceLinear::ReserveScratch(const LinearSpec& spec) {
   const LinearGradArgs& args = spec.args;
   const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;
-  const int64_t floats = std::max(Is16Bit(args.y) ? n * out : 0, ColumnSumPartials(n, out));
-  return transfers_.ReserveScratch(std::max(floats * static_cast<int64_t>(sizeof(float)),
-                                            products_->WeightGradientWorkspace(n, in, out)));
+  const bool trains = !args.dy.empty();
+  const int64_t floats =
+      std::max(Is16Bit(args.y) ? n * out : 0, trains ? ColumnSumPartials(n, out) : 0);
+  return transfers_.ReserveScratch(
+      std::max(floats * static_cast<int64_t>(sizeof(float)),
+               trains ? products_->WeightGradientWorkspace(n, in, out) : 0));
 }
 
 void DeviceLinear::Forward(PreparedLinear* layer, const Tensor& x, const Tensor& w,

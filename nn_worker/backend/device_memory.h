@@ -1,24 +1,25 @@
 // The memory of a device, as its Backend (backend.h) owns it, and the ways in and out for the host:
 // copies, which every device has, and views, which spare the CPU its copies.
 //
-// Lanes. What is enqueued runs in one of three lanes, and a call may return before it has run. A lane
-// runs in call order. Lanes run beside one another, except where WaitFor orders them.
+// Lanes. What is enqueued runs in one of three lanes, and a call may return before it has run. A
+// lane runs in call order. Lanes run beside one another, except where WaitFor orders them. What
+// EnqueueBeside enqueues runs in none of them, and Sync does not wait for it.
 //
 // CopyIn and CopyOut go with the operations. Host memory given to CopyIn may be reused when CopyIn
 // returns; host memory given to CopyOut is filled once an event recorded after it has happened, or
-// after the next Sync(). StartCopyIn and StartCopyOut have lanes of their own, copy from and to pinned
-// memory only, and leave it in use until such an event.
+// after the next Sync(). StartCopyIn and StartCopyOut have lanes of their own, copy from and to
+// pinned memory only, and leave it in use until such an event.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
 // which saves copies. Views are optional: a caller that gets null copies instead. HostView and
 // DeviceView are the only way for code outside the backends to avoid a copy.
 //
-// Errors. Only allocations and Poll can fail. An error of the device ends it: every later Poll
-// returns it.
+// Errors. Only calls that return a status can fail. An error of the device ends it: every later
+// Poll returns it. A graph that the device refuses is no such error.
 //
-// Threads. One thread at a time uses a lane. The allocations, NewEvent, IsPinned, DeviceView and Poll
-// are thread-safe, so that one thread can copy the next part in while another trains this one. Sync
-// and HostView belong to the thread of the operations.
+// Threads. One thread at a time uses a lane. The allocations, NewEvent, IsPinned, DeviceView and
+// Poll are thread-safe, so that one thread can copy the next part in while another trains this one.
+// Sync and HostView belong to the thread of the operations.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_MEMORY_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_MEMORY_H_
@@ -83,8 +84,8 @@ class DeviceMemory {
   // From now on `event` stands for this point of the lane: it has happened when everything that was
   // enqueued there before has run.
   virtual void Record(Lane lane, BackendEvent* event) = 0;
-  // What is enqueued in the lane from now on runs after `event`, as it was last recorded at the time
-  // of this call. An event that was never recorded has happened.
+  // What is enqueued in the lane from now on runs after `event`, as it was last recorded at the
+  // time of this call. An event that was never recorded has happened.
   virtual void WaitFor(Lane lane, BackendEvent* event) = 0;
   // Whether `event`, as it was last recorded, has happened. Does not wait.
   virtual absl::StatusOr<bool> Poll(BackendEvent* event) = 0;
@@ -100,27 +101,26 @@ class DeviceMemory {
   // cannot. The memory must stay, and the host must leave it alone, until they have run.
   virtual void* DeviceView(void* host) = 0;
 
-  // Where there is a device: calls `enqueue` with a stream of it, for work that is no operation of the
-  // backend, such as a sum over ranks. It runs after the operations enqueued so far and beside later
-  // ones; `done` has happened when it has run. Returns the error of `enqueue`; UNIMPLEMENTED without a
-  // device. Belongs to the thread of the operations.
+  // Calls `enqueue` with a stream of the device, for work that is no operation, such as a sum over
+  // ranks. It runs after the operations so far and beside later ones; `done` happens when it has.
+  // The error of `enqueue`; UNIMPLEMENTED without a device. For the thread of the operations.
   virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                      BackendEvent* done);
 
-  // Graphs of operations cost the host less time than operations one by one. A graph repeats them with
-  // the same arguments and lists of tensors, and reads memory as it then is. All three calls belong to the
-  // thread of the operations. The epoch: changes when lists are written over that operations have read;
-  // -1: this backend makes no graphs.
+  // Graphs of operations cost the host less time than operations one by one. A graph repeats them
+  // with the same arguments and lists of tensors, and reads memory as it then is. All three calls
+  // belong to the thread of the operations. The epoch changes whenever lists are written over that
+  // operations of the network have read; it is always -1 if the backend makes no graphs.
   virtual int64_t GraphEpoch() const { return -1; }
-  // Makes a graph of what `enqueue` enqueues, none of which runs. Copies between host and device, events
-  // and lists that no operation of this epoch has read fail a CHECK. Returns the error of `enqueue`, or
-  // INTERNAL if the device refuses. REQUIRES: GraphEpoch() >= 0
+  // Makes a graph of what `enqueue` enqueues, none of which runs. Copies between host and device,
+  // events, allocations and lists that no operation of this epoch has read fail a CHECK. Returns
+  // the error of `enqueue`, or INTERNAL if the device refuses. REQUIRES: GraphEpoch() >= 0
   virtual absl::StatusOr<std::unique_ptr<OperationGraph>> Capture(
       absl::FunctionRef<absl::Status()> enqueue);
   // Enqueues a graph. REQUIRES: the epoch is that of its capture
   virtual void Enqueue(OperationGraph* graph);
 
-  // Device::BeginRange and EndRange (nn_worker/device/device.h), where there is a device. Thread-safe.
+  // As Device::BeginRange and EndRange, where there is a device. Thread-safe.
   virtual void BeginRange(const char* /*name*/) {}
   virtual void EndRange() {}
 };

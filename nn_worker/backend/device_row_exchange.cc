@@ -55,6 +55,10 @@ void CheckSegment(const FeatureExchange& feature, const RowSegment& segment, int
 
 }  // namespace
 
+absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids) {
+  return transfers->GrowScratch(num_ids * static_cast<int64_t>(sizeof(IdPlace)));
+}
+
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features) {
   if (features.empty()) return;
   std::vector<GatherTarget> targets;

@@ -6,12 +6,15 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_ROW_EXCHANGE_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_ROW_EXCHANGE_H_
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "nn_worker/backend/device_transfers.h"
 #include "nn_worker/backend/row_exchange_args.h"
 
 namespace satrap {
 
+// Backend::ReserveScatter.
+absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids);
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features);
 // REQUIRES: not a feature with one row a sample, which is a plain copy
 void ScatterGradientsOnDevice(DeviceTransfers* transfers,

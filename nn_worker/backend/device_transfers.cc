@@ -61,12 +61,12 @@ DeviceTransfers::DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr
     : device_(std::move(device)),
       meter_(std::move(meter)),
       pinned_(std::make_shared<DevicePinnedMemory>(device_)),
-      tables_(NewTables()),
-      part_tables_(NewTables()) {}
+      tables_(NewTables(ListKind::kNetwork)),
+      part_tables_(NewTables(ListKind::kPart)) {}
 
-DeviceTables DeviceTransfers::NewTables() {
+DeviceTables DeviceTransfers::NewTables(ListKind kind) {
   return DeviceTables(
-      [this](int64_t bytes) { return AllocateDevice(bytes); },
+      kind, [this](int64_t bytes) { return AllocateDevice(bytes); },
       [this](const void* host, void* device, int64_t bytes) { CopyToDevice(host, device, bytes); },
       meter_.get());
 }
@@ -253,21 +253,45 @@ void DeviceTransfers::Sync() {
 // What is enqueued runs in order, so an operation that writes over the scratch memory of an earlier
 // one comes after it. A larger block leaves the smaller one to what still uses it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
-  meter_->NoteScratchUse(Padded(bytes));
-  if (bytes > scratch_bytes_ || scratch_ == nullptr) {
-    CHECK_OK(ReserveScratch(std::max(bytes, 2 * scratch_bytes_)));
+  if (capturing_) {
+    MutexLock lock(&scratch_mutex_);
+    CHECK(bytes <= scratch_bytes_ && scratch_ != nullptr)
+        << "scratch memory of " << bytes << " bytes cannot be taken in a capture: there are "
+        << scratch_bytes_;
+    return scratch_;
   }
+  CHECK_OK(GrowScratch(bytes));
+  MutexLock lock(&scratch_mutex_);
   return scratch_;
 }
 
 absl::Status DeviceTransfers::ReserveScratch(int64_t bytes) {
+  MutexLock lock(&scratch_mutex_);
+  meter_->NoteScratchUse(Padded(bytes));
+  if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
+  return TakeScratch(bytes);
+}
+
+absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
+  MutexLock lock(&scratch_mutex_);
+  meter_->NoteScratchUse(Padded(bytes));
+  if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
+  const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
+  // More than is asked for only saves growing again.
+  return absl::IsResourceExhausted(twofold) ? TakeScratch(bytes) : twofold;
+}
+
+absl::Status DeviceTransfers::TakeScratch(int64_t bytes) {
   const int64_t wanted = Padded(bytes);
-  meter_->NoteScratchUse(wanted);
-  if (wanted <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(scratch_, AllocateDevice(wanted));
   meter_->CountScratch(wanted);
   scratch_bytes_ = wanted;
   return absl::OkStatus();
+}
+
+absl::Status DeviceTransfers::ReserveTables(int64_t table_bytes, int64_t part_table_bytes) {
+  RETURN_IF_ERROR(tables_.Reserve(table_bytes));
+  return part_tables_.Reserve(part_table_bytes);
 }
 
 absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
@@ -288,14 +312,16 @@ void DeviceTransfers::Enqueue(OperationGraph* graph) {
   auto* const made = static_cast<DeviceGraph*>(graph);
   CHECK(made->epoch() == tables_.epoch()) << "the lists that the graph reads were written over";
   made->get()->Launch(stream());
+  meter_->CountGraphLaunch();
 }
 
-// The stream is made when it is first asked for, since few jobs do.
+// The stream is made when it is first asked for, since few jobs do. What runs there other ranks
+// wait for.
 absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                             BackendEvent* done) {
   if (beside_ == nullptr) {
     ASSIGN_OR_RETURN(operations_so_far_, device_->NewEvent());
-    ASSIGN_OR_RETURN(beside_, device_->NewStream());
+    ASSIGN_OR_RETURN(beside_, device_->NewUrgentStream());
   }
   stream()->Record(operations_so_far_.get());
   beside_->WaitFor(operations_so_far_.get());

@@ -7,7 +7,8 @@
 //   - tables that kernels read (device_tables.h);
 //   - a stream beside the lanes.
 //
-// Running out of scratch, table or ring memory fails a CHECK, since operations return no error.
+// Running out of scratch, table or ring memory fails a CHECK, since operations return no error: who
+// knows what they will need reserves it before.
 // Threads: as device_memory.h says.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_TRANSFERS_H_
@@ -62,8 +63,12 @@ class DeviceTransfers {
   absl::StatusOr<bool> Poll(BackendEvent* event);
   void Sync();
 
-  // Makes the scratch memory at least so large. RESOURCE_EXHAUSTED.
+  // Makes the scratch memory at least so large. Any thread may call it. RESOURCE_EXHAUSTED.
   absl::Status ReserveScratch(int64_t bytes);
+  // The same for what differs from part to part: if it grows, at least twofold where there is room.
+  absl::Status GrowScratch(int64_t bytes);
+  // Before the first operation: what the tables need. RESOURCE_EXHAUSTED.
+  absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
   // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
   // hand out again: what is enqueued before that call may use it.
   template <typename T>
@@ -72,8 +77,8 @@ class DeviceTransfers {
   }
   // Of the network's operations, whose lists are the same in every step.
   DeviceTables* tables() { return &tables_; }
-  // Of the exchange with embedding rows, whose lists differ from part to part and would push those of
-  // the network out.
+  // Of the exchange with embedding rows, whose lists differ from part to part and would push those
+  // of the network out.
   DeviceTables* part_tables() { return &part_tables_; }
 
   // As in device_memory.h.
@@ -92,8 +97,9 @@ class DeviceTransfers {
   };
 
   DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
-  DeviceTables NewTables();
+  DeviceTables NewTables(ListKind kind);
   void* ScratchBytes(int64_t bytes);
+  absl::Status TakeScratch(int64_t bytes) REQUIRES(scratch_mutex_);
   absl::StatusOr<void*> AllocateDevice(int64_t bytes);
   void AwaitZeroing(Lane lane);
   void CopyToDevice(const void* host, void* device, int64_t bytes);
@@ -124,9 +130,10 @@ class DeviceTransfers {
   int64_t ring_bytes_ GUARDED_BY(mutex_) = 0;
   std::deque<RingCopy> ring_copies_ GUARDED_BY(mutex_);  // in order
   std::vector<std::unique_ptr<Event>> idle_events_ GUARDED_BY(mutex_);
+  Mutex scratch_mutex_;
+  void* scratch_ GUARDED_BY(scratch_mutex_) = nullptr;
+  int64_t scratch_bytes_ GUARDED_BY(scratch_mutex_) = 0;
   // Of the thread of the operations.
-  void* scratch_ = nullptr;
-  int64_t scratch_bytes_ = 0;
   bool capturing_ = false;  // true only in the thread of the operations
   DeviceTables tables_, part_tables_;
   std::unique_ptr<DeviceStream> beside_;

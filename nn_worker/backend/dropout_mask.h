@@ -1,6 +1,7 @@
-// Which values dropout keeps: a function of (key, sample, column) with key = RandomBits(seed, step), the
-// same on every backend. The bits of a row are RandomBits(key, sample) of common/numeric/random.h; the
-// column is mixed in by one round of MurmurHash3's 32-bit finaliser (A. Appleby). Kernels include this.
+// Which values dropout keeps: a function of (key, sample, column), the same on every backend, with
+// key = RandomBits(seed, step). The bits of a row are RandomBits(key, sample) of
+// common/numeric/random.h; the column is mixed in by one round of MurmurHash3's 32-bit finaliser
+// (A. Appleby). Kernels include this.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
 #define SATRAP_NN_WORKER_BACKEND_DROPOUT_MASK_H_
@@ -10,8 +11,8 @@
 namespace satrap {
 
 // What differs from one training pass to the next. Also in the memory of a backend, as U8 (1,
-// sizeof(PassNumbers)): a device reads it there, so that operations which were captured in a graph see
-// the numbers of each pass.
+// sizeof(PassNumbers)): a device reads it there, so that operations which were captured in a graph
+// see the numbers of each pass.
 struct PassNumbers {
   uint64_t step = 0;
   int64_t first_sample = 0;  // of the part, among the samples of the step

@@ -33,7 +33,8 @@ DeviceUse DryBackend::use() const {
   DeviceUse use;
   use.allocated = reading.bytes - reading.scratch_bytes - reading.list_bytes;
   use.scratch = reading.most_scratch_bytes;
-  use.lists = reading.list_bytes;
+  use.lists = reading.network_list_bytes;
+  use.part_lists = reading.part_list_bytes;
   return use;
 }
 

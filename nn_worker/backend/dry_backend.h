@@ -1,6 +1,6 @@
-// A device's backend without a device (nn_worker/device/dry_device.h): operations and copies do nothing,
-// and what is allocated is counted. One for a card counts what the products of its library take, too
-// (nn_worker/device/dry_planner.h).
+// A device's backend without a device (nn_worker/device/dry_device.h): operations and copies do
+// nothing, and what is allocated is counted. One for a card counts what the products of its library
+// take, too (nn_worker/device/dry_planner.h).
 //
 // Links no kernels; a program that does gives those of its device.
 //
@@ -22,9 +22,10 @@ class DeviceMeter;
 
 // In bytes of device memory.
 struct DeviceUse {
-  int64_t allocated = 0;  // by callers of the backend
-  int64_t scratch = 0;    // the most that an operation asked for
-  int64_t lists = 0;      // that operations read
+  int64_t allocated = 0;   // by callers of the backend
+  int64_t scratch = 0;     // the most that an operation asked for
+  int64_t lists = 0;       // that the network's operations read, at most
+  int64_t part_lists = 0;  // that the exchange with embedding rows reads, at most
 };
 
 class DryBackend {

@@ -8,10 +8,13 @@
 namespace satrap {
 namespace {
 
-// The limit of a job is the meter's. This one only has to be within the device's range of addresses.
+// The limit of a job is the meter's. This one only has to be within the device's range of
+// addresses.
 constexpr int64_t kMemoryBytes = int64_t{1} << 36;
 
 }  // namespace
+
+bool ProgramHasCards() { return false; }
 
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*/) {
   if (config.device() == NnWorkerConfig::CUDA) {
@@ -28,11 +31,15 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
   return JobDevice{NewHostDevice(options), NewKernelProducts()};
 }
 
+absl::Status CheckDeviceReduction() {
+  return absl::UnimplementedError(
+      "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
+}
+
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
     const NcclOptions& /*options*/, RendezvousStore* /*store*/,
     absl::FunctionRef<bool()> /*aborted*/) {
-  return absl::UnimplementedError(
-      "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
+  return CheckDeviceReduction();
 }
 
 }  // namespace satrap

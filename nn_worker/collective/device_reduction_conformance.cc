@@ -39,6 +39,8 @@ DeviceReductionConformance::Rank::Rank(int number, std::unique_ptr<Device> devic
       stream_(device_->NewStream().value()) {}
 
 absl::Status DeviceReductionConformance::Rank::Start(const std::vector<float>& values) {
+  // A sum that was ended may still use the memory of the one before.
+  RETURN_IF_ERROR(reduction_->Poll());
   count_ = static_cast<int64_t>(values.size());
   const int64_t bytes = count_ * static_cast<int64_t>(sizeof(float));
   values_ = device_->Allocate(bytes).value();
@@ -91,7 +93,7 @@ void DeviceReductionConformance::Spawn(int size, const std::function<void(Rank*)
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_P(DeviceReductionConformance, ASumIsNearThatOfF64AndHasTheSameBitsOnEveryRankAndRun) {
+TEST_P(DeviceReductionConformance, ASumIsNearThatOfF64AndHasTheSameBitsOnEveryRank) {
   const int max_size = GetParam().max_size();
   for (int size = 1; size <= max_size; ++size) {
     for (const int64_t count : {0, 1, 3, 1000, 70001}) {
@@ -103,7 +105,8 @@ TEST_P(DeviceReductionConformance, ASumIsNearThatOfF64AndHasTheSameBitsOnEveryRa
         });
         for (int r = 0; r < size; ++r) {
           ASSERT_TRUE(SameBits(again[r], again[0])) << count << " values, rank " << r;
-          ASSERT_TRUE(run == 0 || SameBits(again[r], sums[r])) << count << " values, rank " << r;
+          if (run == 0 || !GetParam().same_bits_on_every_run) continue;
+          ASSERT_TRUE(SameBits(again[r], sums[r])) << count << " values, rank " << r;
         }
         sums = again;
       }

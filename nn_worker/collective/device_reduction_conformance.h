@@ -21,9 +21,10 @@ namespace satrap {
 struct ReductionRanks {
   // The most ranks that this machine has devices for. 0: the tests are skipped.
   std::function<int()> max_size;
-  // Whether a rank gets an error when another one is destroyed. Without that a sum waits until somebody
-  // calls Abort.
+  // Whether a rank gets an error when another one is destroyed. Without that a sum waits until
+  // somebody calls Abort.
   bool notices_lost_peers = false;
+  bool same_bits_on_every_run = false;
   std::function<std::unique_ptr<Device>(int rank)> device;
   // Connects `size` ranks; element r is rank r's.
   std::function<std::vector<std::unique_ptr<DeviceReduction>>(int size)> connect;

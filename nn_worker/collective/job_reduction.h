@@ -1,21 +1,35 @@
-// Which jobs add up their dense gradients from device to device.
+// Which jobs add up their dense gradients from device to device, and what there is to do where that
+// fails.
+//
+// Thread-safe: functions of their arguments.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_JOB_REDUCTION_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_JOB_REDUCTION_H_
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
-// As nn_worker.gradient_sums says; AUTO means NCCL where there are several cards. One rank has nothing to
-// add up. REQUIRES: a validated job
+// As nn_worker.gradient_sums says; AUTO means NCCL where there are several cards, unless the run is
+// reproducible. One rank has nothing to add up. REQUIRES: a validated job
 inline bool SumsOnDevices(const JobConfig& job) {
   const NnWorkerConfig& config = job.nn_worker();
   if (job.action() != JobConfig::TRAIN || config.replicas() == 1) return false;
   if (config.gradient_sums() != NnWorkerConfig::AUTO) {
     return config.gradient_sums() == NnWorkerConfig::NCCL;
   }
-  return config.device() == NnWorkerConfig::CUDA;
+  return config.device() == NnWorkerConfig::CUDA && !job.reproducible();
+}
+
+// `error`, for which the ranks cannot add up on their devices, and what else they may do.
+// REQUIRES: !error.ok()
+inline absl::Status OrSumByGloo(const absl::Status& error) {
+  // The ranks have been told to end, so there is nothing to mend here.
+  if (absl::IsCancelled(error)) return error;
+  return absl::Status(error.code(),
+                      absl::StrCat(error.message(), "; or set nn_worker.gradient_sums to GLOO"));
 }
 
 }  // namespace satrap

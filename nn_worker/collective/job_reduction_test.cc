@@ -30,6 +30,21 @@ TEST(JobReductionTest, OtherDevicesAddUpThroughTheHost) {
   EXPECT_FALSE(SumsOnDevices(Job(NnWorkerConfig::HOST, 2)));
 }
 
+// NCCL does not promise the same bits on every run.
+TEST(JobReductionTest, ReproducibleRunsAddUpThroughTheHost) {
+  JobConfig job = Job(NnWorkerConfig::CUDA, 2);
+  job.set_reproducible(true);
+  EXPECT_FALSE(SumsOnDevices(job));
+}
+
+TEST(JobReductionTest, AnErrorSaysHowToDoWithout) {
+  const absl::Status error = OrSumByGloo(absl::FailedPreconditionError("cannot load libnccl.so.2"));
+  EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(error.message(), "cannot load libnccl.so.2; or set nn_worker.gradient_sums to GLOO");
+  const absl::Status aborted = absl::CancelledError("connecting was aborted");
+  EXPECT_EQ(OrSumByGloo(aborted), aborted);
+}
+
 TEST(JobReductionTest, RanksThatOnlyScoreDoNotConnectTheirCards) {
   JobConfig job = Job(NnWorkerConfig::CUDA, 2, NnWorkerConfig::NCCL);
   job.set_action(JobConfig::PREDICT);

@@ -9,7 +9,8 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Local, DeviceReductionConformance,
                          testing::Values(ReductionRanks{
                              [] { return 3; }, /*notices_lost_peers=*/true,
-                             [](int) { return NewHostDevice({}); }, &NewLocalReductions}));
+                             /*same_bits_on_every_run=*/true, [](int) { return NewHostDevice({}); },
+                             &NewLocalReductions}));
 
 }  // namespace
 }  // namespace satrap

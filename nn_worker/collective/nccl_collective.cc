@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -29,6 +30,14 @@ struct Nccl {
   decltype(ncclCommAbort)* Abort;
   decltype(ncclAllReduce)* AllReduce;
   decltype(ncclGetErrorString)* ErrorString;
+  decltype(ncclGetLastError)* LastError;
+
+  // `comm` may be null.
+  std::string Text(ncclResult_t result, ncclComm_t comm) const {
+    const char* const last = LastError(comm);
+    const bool has_more = last != nullptr && *last != '\0';
+    return absl::StrCat(ErrorString(result), has_more ? ": " : "", has_more ? last : "");
+  }
 };
 
 absl::StatusOr<Nccl> Load(const std::string& name) {
@@ -40,8 +49,27 @@ absl::StatusOr<Nccl> Load(const std::string& name) {
   RETURN_IF_ERROR(library.Find("ncclCommAbort", &nccl.Abort));
   RETURN_IF_ERROR(library.Find("ncclAllReduce", &nccl.AllReduce));
   RETURN_IF_ERROR(library.Find("ncclGetErrorString", &nccl.ErrorString));
+  RETURN_IF_ERROR(library.Find("ncclGetLastError", &nccl.LastError));
   return nccl;
 }
+
+// Of a wait that asks again and again. Most are short, so it begins by yielding; a thread that went
+// on yielding would take a core from those that compute.
+class Pauses {
+ public:
+  void Pause() {
+    if (++pauses_ <= kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
+ private:
+  static constexpr int64_t kYields = 64;
+  static constexpr std::chrono::microseconds kPause{20};
+  int64_t pauses_ = 0;
+};
 
 class NcclReduction final : public DeviceReduction {
  public:
@@ -49,22 +77,19 @@ class NcclReduction final : public DeviceReduction {
   // NCCL's orderly end waits for the other ranks, which may be gone.
   ~NcclReduction() override { Abort(absl::CancelledError("the reduction was destroyed")); }
 
-  absl::Status Connect(const NcclOptions& options, const ncclUniqueId& id,
+  absl::Status Connect(const NcclOptions& options, const ncclUniqueId& id, int64_t deadline_ms,
                        absl::FunctionRef<bool()> aborted);
 
   absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) override {
     RETURN_IF_ERROR(Enqueue(stream, values, count));
-    // The first sum may set up more connections after the call has returned, and NCCL takes no other
-    // call until then. The lock is free in between, so that Abort can end it.
-    for (;;) {
-      {
-        MutexLock lock(&mutex_);
-        RETURN_IF_ERROR(failure_);
-        ncclResult_t state = ncclInProgress;
-        RETURN_IF_ERROR(Keep(nccl_.AsyncError(comm_, &state), "asking for errors"));
-        if (state != ncclInProgress) return Keep(state, "a sum");
-      }
-      std::this_thread::yield();
+    // The first sum may set up more connections after the call has returned, and NCCL takes no
+    // other call until then. The lock is free in between, so that Abort can end it.
+    for (Pauses pauses;; pauses.Pause()) {
+      MutexLock lock(&mutex_);
+      RETURN_IF_ERROR(failure_);
+      ncclResult_t state = ncclInProgress;
+      RETURN_IF_ERROR(Keep(nccl_.AsyncError(comm_, &state), "asking for errors"));
+      if (state != ncclInProgress) return Keep(state, "a sum");
     }
   }
 
@@ -96,7 +121,7 @@ class NcclReduction final : public DeviceReduction {
   absl::Status Keep(ncclResult_t result, const char* what) REQUIRES(mutex_) {
     if (result == ncclSuccess || result == ncclInProgress) return absl::OkStatus();
     failure_ = absl::UnavailableError(
-        absl::StrCat("NCCL, card ", card_, ": ", what, ": ", nccl_.ErrorString(result)));
+        absl::StrCat("NCCL, card ", card_, ": ", what, ": ", nccl_.Text(result, comm_)));
     EndCommunicator();
     return failure_;
   }
@@ -113,15 +138,14 @@ class NcclReduction final : public DeviceReduction {
 };
 
 absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUniqueId& id,
-                                    absl::FunctionRef<bool()> aborted) {
-  const int64_t deadline_ms = MonotonicMs() + options.connect_timeout_ms;
+                                    int64_t deadline_ms, absl::FunctionRef<bool()> aborted) {
   MutexLock lock(&mutex_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   // Calls return at once, so that a lost rank holds up nobody.
   config.blocking = 0;
   RETURN_IF_ERROR(
       Keep(nccl_.Connect(&comm_, options.size, id, options.rank, &config), "connecting"));
-  for (;;) {
+  for (Pauses pauses;; pauses.Pause()) {
     ncclResult_t state = ncclInProgress;
     RETURN_IF_ERROR(Keep(nccl_.AsyncError(comm_, &state), "connecting"));
     if (state != ncclInProgress) return Keep(state, "connecting");
@@ -136,24 +160,24 @@ absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUnique
       EndCommunicator();
       return failure_;
     }
-    std::this_thread::yield();
   }
 }
 
 // The id that rank 0 makes and all ranks connect by.
 absl::StatusOr<ncclUniqueId> ExchangeId(const Nccl& nccl, const NcclOptions& options,
-                                        RendezvousStore* store, absl::FunctionRef<bool()> aborted) {
+                                        int64_t deadline_ms, RendezvousStore* store,
+                                        absl::FunctionRef<bool()> aborted) {
   const std::string key = absl::StrCat(options.prefix, "/nccl");
   ncclUniqueId id;
   if (options.rank == 0) {
     const ncclResult_t made = nccl.NewId(&id);
     if (made != ncclSuccess) {
-      return absl::UnavailableError(absl::StrCat("NCCL: making an id: ", nccl.ErrorString(made)));
+      return absl::UnavailableError(
+          absl::StrCat("NCCL: making an id: ", nccl.Text(made, /*comm=*/nullptr)));
     }
     RETURN_IF_ERROR(store->Set(key, std::string(id.internal, sizeof(id.internal))));
     return id;
   }
-  const int64_t deadline_ms = MonotonicMs() + options.connect_timeout_ms;
   for (;;) {
     const absl::StatusOr<std::string> bytes = store->Get(key, kStoreWaitMs);
     if (bytes.ok() && bytes->size() == sizeof(id.internal)) {
@@ -163,23 +187,30 @@ absl::StatusOr<ncclUniqueId> ExchangeId(const Nccl& nccl, const NcclOptions& opt
     if (bytes.ok()) return absl::UnavailableError("NCCL: rank 0 runs another version");
     if (!absl::IsDeadlineExceeded(bytes.status())) return bytes.status();
     if (aborted()) return absl::CancelledError("connecting the ranks' cards was aborted");
-    if (MonotonicMs() >= deadline_ms) return bytes.status();
+    if (MonotonicMs() >= deadline_ms) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "NCCL, rank ", options.rank, ": rank 0 has given no id to connect by within ",
+          options.connect_timeout_ms, " ms; its log says what it waits for"));
+    }
   }
 }
 
 }  // namespace
 
+absl::Status CheckNccl(const std::string& library) { return Load(library).status(); }
+
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewNcclReduction(
     const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted) {
+  const int64_t deadline_ms = MonotonicMs() + options.connect_timeout_ms;
   ASSIGN_OR_RETURN(const Nccl nccl, Load(options.library));
   const cudaError_t chosen = cudaSetDevice(options.card);
   if (chosen != cudaSuccess) {
     return absl::FailedPreconditionError(
         absl::StrCat("NCCL: card ", options.card, ": ", cudaGetErrorString(chosen)));
   }
-  ASSIGN_OR_RETURN(const ncclUniqueId id, ExchangeId(nccl, options, store, aborted));
+  ASSIGN_OR_RETURN(const ncclUniqueId id, ExchangeId(nccl, options, deadline_ms, store, aborted));
   auto reduction = std::make_unique<NcclReduction>(nccl, options.card);
-  RETURN_IF_ERROR(reduction->Connect(options, id, aborted));
+  RETURN_IF_ERROR(reduction->Connect(options, id, deadline_ms, aborted));
   return reduction;
 }
 

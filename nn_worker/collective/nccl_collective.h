@@ -1,6 +1,6 @@
-// DeviceReduction by NCCL: from card to card. Each rank has a card of its own. A sum has the same bits on
-// every run on the same cards. Besides NewNcclReduction only the first sum waits for other ranks, and
-// Abort ends it.
+// DeviceReduction by NCCL: from card to card. Each rank has a card of its own. NCCL chooses how it
+// adds up when it connects, so a sum has the same bits on every rank, and not always on every run.
+// Besides NewNcclReduction only the first sum waits for other ranks, and Abort ends it.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_
@@ -17,19 +17,26 @@
 
 namespace satrap {
 
+inline constexpr char kNcclLibrary[] = "libnccl.so.2";
+
 struct NcclOptions {
   int rank = 0;
   int size = 1;
   int card = 0;  // of this rank
   // Keys begin with it: one for each generation of the job.
   std::string prefix;
-  int64_t connect_timeout_ms = 60000;
-  std::string library = "libnccl.so.2";
+  int64_t connect_timeout_ms = 60000;  // of all of NewNcclReduction
+  std::string library = kNcclLibrary;
 };
 
-// Connects to all other ranks. `store` is used during the call only. UNIMPLEMENTED in a build without
-// CUDA; FAILED_PRECONDITION if the library is missing or the card cannot be used; UNAVAILABLE if NCCL
-// fails; DEADLINE_EXCEEDED after `connect_timeout_ms`; CANCELLED soon after `aborted` returns true.
+// Whether the library can be loaded: UNIMPLEMENTED or FAILED_PRECONDITION, as NewNcclReduction.
+// Does not wait.
+absl::Status CheckNccl(const std::string& library = kNcclLibrary);
+
+// Connects to all other ranks. `store` is used during the call only. UNIMPLEMENTED in a build
+// without CUDA; FAILED_PRECONDITION if the library is missing or the card cannot be used;
+// UNAVAILABLE if NCCL fails; DEADLINE_EXCEEDED after `connect_timeout_ms`; CANCELLED soon after
+// `aborted` returns true.
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewNcclReduction(
     const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted);
 

@@ -34,6 +34,8 @@ TEST(NoNcclTest, AMissingLibraryIsNamed) {
   const absl::Status status = Refusal(options);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot load libnccl.so.1"));
+  EXPECT_EQ(CheckNccl(options.library), status);
+  EXPECT_TRUE(CheckNccl().ok());
 }
 
 TEST(NoNcclTest, WithoutACardTheLibraryIsLoadedAndRefuses) {
@@ -68,6 +70,7 @@ std::vector<std::unique_ptr<DeviceReduction>> Connect(int size) {
 INSTANTIATE_TEST_SUITE_P(Nccl, DeviceReductionConformance,
                          testing::Values(ReductionRanks{
                              &NumCards, /*notices_lost_peers=*/false,
+                             /*same_bits_on_every_run=*/false,
                              [](int rank) { return NewCudaDevice(rank).value(); }, &Connect}));
 
 class NcclReductionTest : public testing::Test {
@@ -118,8 +121,10 @@ TEST_F(NcclReductionTest, ConnectingEndsWhenItIsAbortedAndAtItsDeadline) {
   // Likewise where rank 0 never comes.
   options.prefix = "alone";
   options.rank = 1;
-  EXPECT_EQ(NewNcclReduction(options, store_.get(), Never).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
+  const absl::Status late = NewNcclReduction(options, store_.get(), Never).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("NCCL, rank 1: rank 0 has given no id to connect by within 1000 ms"));
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 
 namespace satrap {
 
-absl::StatusOr<std::unique_ptr<DeviceReduction>> NewNcclReduction(
-    const NcclOptions& /*options*/, RendezvousStore* /*store*/,
-    absl::FunctionRef<bool()> /*aborted*/) {
+absl::Status CheckNccl(const std::string& /*library*/) {
   return absl::UnimplementedError(
       "cannot train on a GPU: this program was built without CUDA; run ./setup cuda, and build it "
       "again");
+}
+
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewNcclReduction(
+    const NcclOptions& options, RendezvousStore* /*store*/, absl::FunctionRef<bool()> /*aborted*/) {
+  return CheckNccl(options.library);
 }
 
 }  // namespace satrap

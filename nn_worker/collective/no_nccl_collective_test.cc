@@ -9,6 +9,7 @@ TEST(NoNcclCollectiveTest, ABuildWithoutCudaSaysHowToGetIt) {
   const auto store = NewInMemoryRendezvousStore();
   const absl::Status status = NewNcclReduction({}, store.get(), [] { return false; }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(CheckNccl(), status);
   EXPECT_EQ(
       status.message(),
       "cannot train on a GPU: this program was built without CUDA; run ./setup cuda, and build "

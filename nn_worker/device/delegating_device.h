@@ -17,6 +17,7 @@ class DelegatingDevice : public Device {
  public:
   explicit DelegatingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
 
+  absl::StatusOr<DeviceRoom> Room() override { return device_->Room(); }
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     return device_->Allocate(bytes);
   }
@@ -26,8 +27,11 @@ class DelegatingDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
     return device_->NewStream();
   }
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewUrgentStream() override {
+    return device_->NewUrgentStream();
+  }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
-  // `stream` is one of the other device's.
+  // `stream` is one of the other device's: whoever wraps those unwraps it first.
   absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
                                                        absl::FunctionRef<void()> enqueue) override {
     return device_->Capture(stream, enqueue);

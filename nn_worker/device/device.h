@@ -1,6 +1,6 @@
-// A Device owns an accelerator's memory and makes the streams that run kernels and copies on it. The
-// host reaches device memory by copies alone. Implementations: host/host_device.h, which runs kernels
-// on the CPU, and cuda/cuda_device.h. Matrix products are apart: products.h.
+// A Device owns an accelerator's memory and makes the streams that run kernels and copies on it.
+// The host reaches device memory by copies alone. Implementations: host/host_device.h, which runs
+// kernels on the CPU, and cuda/cuda_device.h. Matrix products are apart: products.h.
 //
 // WaitForEvent polls, so whoever waits for results can always be stopped. Two calls wait besides,
 // and cannot be: destroying a stream, for all that it has enqueued, and an enqueueing call while
@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -40,20 +41,29 @@ class Event {
   virtual absl::StatusOr<bool> Poll() = 0;
 };
 
-// What a stream was given once, to be enqueued again as one operation (Device::Capture). Destroyed before
-// the memory that its operations use, and at any time before its device.
+// What a stream was given once, to be enqueued again as one operation (Device::Capture). Destroyed
+// before the memory that its operations use, and at any time before its device.
 class StreamGraph {
  public:
   virtual ~StreamGraph() = default;
-  // Enqueues it on a stream of the same device. The operations run in their order, with the arguments
-  // that they had.
+  // Enqueues it on a stream of the same device. The operations run in their order, with the
+  // arguments that they had.
   virtual void Launch(DeviceStream* stream) = 0;
+};
+
+// Device memory as it is at a moment. What other programs hold of it is not free.
+struct DeviceRoom {
+  std::string device;  // as messages name it: "card 0 (NVIDIA H100)"
+  int64_t total_bytes = 0;
+  int64_t free_bytes = 0;
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
+  // The error of the device if it has failed.
+  virtual absl::StatusOr<DeviceRoom> Room() = 0;
   // Both: `bytes` bytes, aligned to 64, contents undefined. RESOURCE_EXHAUSTED if there is not
   // enough memory. Callers allocate at the start, never during a step.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
@@ -62,11 +72,14 @@ class Device {
 
   // INTERNAL if the device refuses.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() = 0;
+  // A stream whose operations begin before waiting ones of other streams, where the device can.
+  virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewUrgentStream() { return NewStream(); }
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 
-  // Makes a graph of what `enqueue` enqueues on `stream`, none of which runs. It may call Launch and
-  // CopyWithin of that stream alone, and other threads leave the stream alone meanwhile. INTERNAL if the
-  // device refuses.
+  // Makes a graph of what `enqueue` enqueues on `stream`, none of which runs. It may call Launch
+  // and CopyWithin of that stream alone, and allocates nothing; other threads leave the stream
+  // alone meanwhile. INTERNAL if the device refuses, and goes on; the error of the device if it has
+  // failed.
   virtual absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(
       DeviceStream* stream, absl::FunctionRef<void()> enqueue) = 0;
 

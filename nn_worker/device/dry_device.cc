@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace satrap {
@@ -65,6 +66,10 @@ class DryGraph final : public StreamGraph {
 
 class DryDevice final : public Device {
  public:
+  absl::StatusOr<DeviceRoom> Room() override {
+    const int64_t unbounded = std::numeric_limits<int64_t>::max();
+    return DeviceRoom{"the device without memory", unbounded, unbounded};
+  }
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     const int64_t rounded = (bytes + kAlignment) / kAlignment * kAlignment;
     return std::make_unique<DryMemory>(next_.fetch_add(rounded), bytes);

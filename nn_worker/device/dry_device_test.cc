@@ -1,5 +1,7 @@
 #include "nn_worker/device/dry_device.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -20,6 +22,13 @@ TEST(DryDeviceTest, AllocationsHaveAddressesOfTheirOwnAndNoMemory) {
   EXPECT_EQ(address(first) % 64, 0u);
   EXPECT_GE(address(second), address(first) + static_cast<uintptr_t>(huge));
   EXPECT_GT(address(third), address(second));
+}
+
+TEST(DryDeviceTest, HasRoomForEverything) {
+  const auto room = NewDryDevice()->Room();
+  ASSERT_TRUE(room.ok());
+  EXPECT_EQ(room->total_bytes, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(room->free_bytes, std::numeric_limits<int64_t>::max());
 }
 
 TEST(DryDeviceTest, OperationsDoNothingAndHaveHappened) {

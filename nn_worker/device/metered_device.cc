@@ -78,9 +78,16 @@ void DeviceMeter::NoteScratchUse(int64_t bytes) {
   reading_.most_scratch_bytes = std::max(reading_.most_scratch_bytes, bytes);
 }
 
-void DeviceMeter::CountLists(int64_t bytes) {
+void DeviceMeter::CountLists(ListKind kind, int64_t bytes, int64_t held_bytes) {
   MutexLock lock(&mutex_);
   reading_.list_bytes += bytes;
+  (kind == ListKind::kNetwork ? reading_.network_list_bytes : reading_.part_list_bytes) =
+      held_bytes;
+}
+
+void DeviceMeter::CountGraphLaunch() {
+  MutexLock lock(&mutex_);
+  ++reading_.graph_launches;
 }
 
 absl::Status DeviceMeter::CheckRoom(int64_t bytes) const {

@@ -1,7 +1,8 @@
-// What a device's memory and copies come to, and a Device that counts its allocations and keeps them
-// within a limit.
+// What a device's memory and copies come to, and a Device that counts its allocations and keeps
+// them within a limit.
 //
-// Bytes are those that were asked for. A card rounds them up, and its driver takes memory of its own.
+// Bytes are those that were asked for. A card rounds them up, and its driver takes memory of its
+// own.
 //
 // DeviceMeter is thread-safe; the device as device.h says.
 
@@ -17,6 +18,10 @@
 
 namespace satrap {
 
+// The two kinds of lists that operations read: those of the network are the same in every step,
+// those of the exchange with embedding rows differ from part to part.
+enum class ListKind { kNetwork, kPart };
+
 class DeviceMeter {
  public:
   struct Reading {
@@ -25,10 +30,15 @@ class DeviceMeter {
     int64_t pinned_bytes = 0;  // of the host's memory in use
     int64_t copied_in_bytes = 0;
     int64_t copied_out_bytes = 0;
-    // Of `bytes`, what a backend holds as scratch memory of operations, and the most that one asked for.
+    // Of `bytes`, what a backend holds as scratch memory of operations, and the most that one asked
+    // for.
     int64_t scratch_bytes = 0;
     int64_t most_scratch_bytes = 0;
-    int64_t list_bytes = 0;  // of `bytes`, lists that operations read
+    // Of `bytes`, lists that operations read, with what was outgrown; and what they lie in now.
+    int64_t list_bytes = 0;
+    int64_t network_list_bytes = 0;
+    int64_t part_list_bytes = 0;
+    int64_t graph_launches = 0;  // of captured passes
   };
 
   // Of device memory, the job's nn_worker.device_memory_bytes; 0: none.
@@ -40,10 +50,12 @@ class DeviceMeter {
   // For backends: what of the allocations is for what.
   void CountScratch(int64_t bytes);
   void NoteScratchUse(int64_t bytes);
-  void CountLists(int64_t bytes);
+  // `bytes` more are taken for lists of that kind, which lie in `held_bytes` from now on.
+  void CountLists(ListKind kind, int64_t bytes, int64_t held_bytes);
+  void CountGraphLaunch();
 
-  // Of device memory. RESOURCE_EXHAUSTED, naming the field of the job, if `bytes` more would be above
-  // the limit.
+  // Of device memory. RESOURCE_EXHAUSTED, naming the field of the job, if `bytes` more would be
+  // above the limit.
   absl::Status CheckRoom(int64_t bytes) const;
   void Take(int64_t bytes);
   void GiveBack(int64_t bytes);
@@ -56,8 +68,8 @@ class DeviceMeter {
   Reading reading_ GUARDED_BY(mutex_);
 };
 
-// `device` with its allocations counted in `meter`, whose limit is an error of Allocate. Streams and events
-// are those of `device`.
+// `device` with its allocations counted in `meter`, whose limit is an error of Allocate. Streams
+// and events are those of `device`.
 std::unique_ptr<Device> NewMeteredDevice(std::unique_ptr<Device> device,
                                          std::shared_ptr<DeviceMeter> meter);
 

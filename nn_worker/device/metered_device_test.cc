@@ -54,6 +54,21 @@ TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
   EXPECT_EQ(meter->Read().peak_bytes, 0);
 }
 
+// The limit is the job's own matter, and no property of the device.
+TEST(MeteredDeviceTest, TheRoomIsThatOfTheDeviceWhateverTheLimit) {
+  HostDeviceOptions options;
+  options.memory_bytes = 4096;
+  const std::unique_ptr<Device> device =
+      NewMeteredDevice(NewHostDevice(options), std::make_shared<DeviceMeter>(1000));
+  const auto memory = device->Allocate(600);
+  const auto pinned = device->AllocatePinned(100);
+  const auto room = device->Room();
+  ASSERT_TRUE(memory.ok() && pinned.ok() && room.ok());
+  EXPECT_EQ(room->device, "the host's device");
+  EXPECT_EQ(room->total_bytes, 4096);
+  EXPECT_EQ(room->free_bytes, 4096 - 600 - 100) << "pinned memory shares it";
+}
+
 TEST(MeteredDeviceTest, GraphsAreThoseOfTheDevice) {
   const std::unique_ptr<Device> device =
       NewMeteredDevice(NewHostDevice({}), std::make_shared<DeviceMeter>());

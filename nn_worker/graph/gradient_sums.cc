@@ -101,7 +101,8 @@ class SumsOnDevice final : public GradientSums {
         gradients_(gradients),
         summed_(std::move(summed)) {}
   ~SumsOnDevice() override {
-    // The memory that it adds up is about to go, and a sum that waits for other ranks may never end.
+    // The memory that it adds up is about to go, and a sum that waits for other ranks may never
+    // end.
     if (pending_) reduction_->Abort(absl::CancelledError("the network was destroyed"));
   }
 
@@ -118,8 +119,8 @@ class SumsOnDevice final : public GradientSums {
     absl::Status failure;
     const auto failed = [&] {
       failure = reduction_->Poll();
-      // The sum of a peer that is gone does not always fail by itself: whoever learns of the loss
-      // aborts the collective.
+      // The sum of a peer that is gone does not always fail by itself. Whoever learns of the loss
+      // may abort the collective; a rank of a run is ended with its process instead.
       if (failure.ok()) failure = collective_->status();
       return !failure.ok();
     };

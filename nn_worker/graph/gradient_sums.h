@@ -3,8 +3,8 @@
 //   device, ranks        by
 //   the CPU's            the collective, in place
 //   another, one rank    nothing: the gradients are their own sum
-//   another, several     the collective, through pinned memory; or a DeviceReduction, from device to
-//                        device, if the network has one
+//   another, several     the collective, through pinned memory; or a DeviceReduction, from device
+//                        to device, if the network has one
 //
 // All of them give the same bits on every rank.
 //
@@ -27,17 +27,19 @@ namespace satrap {
 
 class GradientSums {
  public:
-  // Ends a sum under way: with a collective by waiting for it, with a DeviceReduction by aborting that.
+  // Ends a sum under way: with a collective by waiting for it, with a DeviceReduction by aborting
+  // that.
   virtual ~GradientSums() = default;
 
-  // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until Finish
-  // the collective has no other call, and nothing else touches the gradients. An error is the
-  // collective's, the reduction's or the device's.
+  // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until
+  // Finish the collective has no other call, and nothing else touches the gradients. An error is
+  // the collective's, the reduction's or the device's; then there is nothing to finish.
   virtual absl::Status Start() = 0;
-  // Waits for the sums: operations enqueued from then on see them. Errors as Start. A wait ends soon
-  // after the collective or the reduction has been aborted. REQUIRES: Start
+  // Waits for the sums: operations enqueued from then on see them. Errors as Start. A wait ends
+  // soon after the collective or the reduction has been aborted. REQUIRES: Start
   virtual absl::Status Finish() = 0;
-  // The sums, if the host has a copy of them in pinned memory; else empty. Valid until the next Start.
+  // The sums, if the host has a copy of them in pinned memory; else empty. Valid until the next
+  // Start.
   virtual absl::Span<const float> HostCopy() const { return {}; }
 };
 

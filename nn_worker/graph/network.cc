@@ -36,27 +36,25 @@ void SetRows(int64_t samples, int64_t candidates, BoundNode* node) {
 }  // namespace
 
 absl::Status Network::Rep::Allocate() {
-  ASSIGN_OR_RETURN(memory, AllocateActivations(graph, options.max_samples, backend));
+  ASSIGN_OR_RETURN(memory,
+                   AllocateActivations(graph, options.max_samples, options.trains, backend));
   parameter_layout = LayoutParameters(graph);
   state_layout = LayoutStates(graph);
   ASSIGN_OR_RETURN(ranges,
                    MakeParameterRanges(parameter_layout, options.optimizer, optimizer.rule));
   const int64_t size = parameter_layout.size;
   ASSIGN_OR_RETURN(parameters, AllocateTensor(backend, DType::kF32, 1, size));
-  ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size));
+  if (options.trains) RETURN_IF_ERROR(AllocateTraining());
   ASSIGN_OR_RETURN(copies, AllocateCopies(parameter_layout, options.dtype, backend));
   copies_of_ranges = CopiesOfRanges();
-  ASSIGN_OR_RETURN(sums,
-                   NewGradientSums(backend, options.collective, options.reduction, gradients));
   ASSIGN_OR_RETURN(states, AllocateTensor(backend, DType::kF32, 1, state_layout.size));
-  ASSIGN_OR_RETURN(const Tensor all_slots,
-                   AllocateTensor(backend, DType::kF32, optimizer.slots.size(), size));
-  for (int64_t slot = 0; slot < all_slots.rows; ++slot) slots.push_back(all_slots.Rows(slot, 1));
   if (options.optimizer.has_averaged_weights()) {
     const float decay = options.optimizer.averaged_weights().decay();
     ASSIGN_OR_RETURN(averages, AveragedWeights::Create(decay, parameters, backend));
   }
-  ASSIGN_OR_RETURN(losses, TaskLosses::Create(TaskOutputsOf(options.model), options.max_samples,
+  // An evaluation has tasks, but computes no loss.
+  const int64_t loss_samples = options.trains ? options.max_samples : 0;
+  ASSIGN_OR_RETURN(losses, TaskLosses::Create(TaskOutputsOf(options.model), loss_samples,
                                               options.inputs.max_candidates, backend));
   for (const int output : graph.outputs) {
     const size_t task = packed_outputs.size();
@@ -74,6 +72,17 @@ absl::Status Network::Rep::Allocate() {
   ASSIGN_OR_RETURN(step_sums, AllocateTensor(backend, DType::kF32, 1, kNumStepSums));
   ASSIGN_OR_RETURN(non_finite, AllocateTensor(backend, DType::kF64, 1, 1));
   ASSIGN_OR_RETURN(pass_numbers, AllocatePassNumbers(backend));
+  return absl::OkStatus();
+}
+
+absl::Status Network::Rep::AllocateTraining() {
+  const int64_t size = parameter_layout.size;
+  ASSIGN_OR_RETURN(gradients, AllocateTensor(backend, DType::kF32, 1, size));
+  ASSIGN_OR_RETURN(sums,
+                   NewGradientSums(backend, options.collective, options.reduction, gradients));
+  ASSIGN_OR_RETURN(const Tensor all_slots,
+                   AllocateTensor(backend, DType::kF32, optimizer.slots.size(), size));
+  for (int64_t slot = 0; slot < all_slots.rows; ++slot) slots.push_back(all_slots.Rows(slot, 1));
   return absl::OkStatus();
 }
 
@@ -117,7 +126,7 @@ absl::Status Network::Rep::BindLayers() {
   for (size_t i = 0; i < parameter_layout.arrays.size(); ++i) {
     const FlatArray& array = parameter_layout.arrays[i];
     values[array.node].push_back(ViewOf(array, parameters));
-    sums[array.node].push_back(ViewOf(array, gradients));
+    sums[array.node].push_back(options.trains ? ViewOf(array, gradients) : Tensor());
     rounded[array.node].push_back(copies[i]);
   }
   for (const FlatArray& array : state_layout.arrays) {
@@ -137,27 +146,28 @@ absl::Status Network::Rep::BindLayers() {
     binding.copies = rounded[node];
     binding.xs = nodes[node].xs;
     binding.ys = nodes[node].ys;
-    // A network that only computes outputs prepares no gradients.
-    const std::vector<Tensor> no_dys(nodes[node].dys.size());
-    const std::vector<GradientTarget> no_dxs(nodes[node].dxs.size());
-    const bool trained = options.outputs.empty();
-    binding.dys = trained ? absl::MakeConstSpan(nodes[node].dys) : no_dys;
-    binding.dxs = trained ? absl::MakeConstSpan(nodes[node].dxs) : no_dxs;
+    // Without memory for gradients these are empty, and layers prepare none.
+    binding.dys = nodes[node].dys;
+    binding.dxs = nodes[node].dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));
     RETURN_IF_ERROR(graph.nodes[node].layer->Bind(binding));
-    if (graph.nodes[node].layer->prevents_capture()) capturable = false;
+    if (graph.nodes[node].layer->prevents_capture()) {
+      not_captured = absl::StrCat("layer ", graph.nodes[node].name,
+                                  " adds up over the ranks in the middle of a pass");
+    }
   }
-  // The pairs of BPR differ in number from part to part.
   for (const TaskOutput& task : losses->tasks()) {
-    if (task.loss == TaskConfig::BPR) capturable = false;
+    if (task.loss == TaskConfig::BPR) {
+      not_captured = "each part has its own number of pairs for the loss BPR";
+    }
   }
   return absl::OkStatus();
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
 // gradient, later ones add. To an output the loss comes first. A tensor within a concatenation has
-// its gradient in the concatenation's own; there the concatenation must be the first to reach it, as
-// concat_layout.h makes sure, and has nothing to do.
+// its gradient in the concatenation's own; there the concatenation must be the first to reach it,
+// as concat_layout.h makes sure, and has nothing to do.
 void Network::Rep::BindNodes() {
   std::vector<bool> has_gradient(graph.tensors.size(), false);
   for (const int output : graph.outputs) has_gradient[output] = true;
@@ -184,8 +194,9 @@ void Network::Rep::BindNodes() {
   }
 }
 
-// Backward runs the nodes from last to first, so the first reader in the order of Forward is the last to
-// add to a gradient. Layers are bound in the order of Forward, so the layer that made it is bound.
+// Backward runs the nodes from last to first, so the first reader in the order of Forward is the
+// last to add to a gradient. Layers are bound in the order of Forward, so the layer that made it is
+// bound.
 PreparedLinear* Network::Rep::InputRelu(int node) const {
   const std::vector<int>& inputs = graph.nodes[node].inputs;
   if (inputs.empty() || std::count(inputs.begin(), inputs.end(), inputs[0]) > 1) return nullptr;
@@ -207,6 +218,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& o
   GraphUse use = GraphUse::kTraining;
   used.inputs.max_samples = options.max_samples;
   if (!options.outputs.empty()) {
+    used.trains = false;
     ASSIGN_OR_RETURN(used.model, ModelOfOutputs(options.model, options.inputs, options.outputs));
     use = GraphUse::kOutputs;
     // Their patterns may name parameters that the outputs do not need.
@@ -264,7 +276,7 @@ absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
 absl::Status Network::Train(int64_t samples, const PassContext& pass,
                             absl::Span<const LossTargets> targets) {
   Rep& rep = *rep_;
-  CHECK(pass.training);
+  CHECK(pass.training && rep.options.trains);
   rep.BeginPass(samples, pass);
   rep.losses->Set(targets, samples);
   const auto enqueue = [&]() -> absl::Status {
@@ -273,11 +285,22 @@ absl::Status Network::Train(int64_t samples, const PassContext& pass,
     return Backward();
   };
   // Sizes that come once would each cost a capture.
-  if (!rep.capturable || samples != rep.options.max_samples) return enqueue();
-  return rep.graphs.Run(absl::StrCat(pass.candidates, " ", rep.losses->Shape()), enqueue);
+  const bool full = samples == rep.options.max_samples ||
+                    (samples > 0 && samples == rep.options.min_full_samples);
+  if (!full || !rep.not_captured.empty() || !rep.graphs.active()) return enqueue();
+  PassKey key = {samples, pass.candidates};
+  rep.losses->AppendShape(&key);
+  return rep.graphs.Run(key, enqueue);
 }
 
 int64_t Network::graph_launches() const { return rep_->graphs.launches(); }
+
+std::string Network::WhyNoGraphs() const {
+  if (!rep_->options.trains) return "nothing is trained";
+  if (!rep_->options.graph_capture) return "nn_worker.graph_capture is false";
+  if (!rep_->graphs.active()) return "the device makes no graphs";
+  return rep_->not_captured;
+}
 
 std::vector<float> Network::ReadLogits(int task) {
   // Logits lie a cache line apart, and a device copies a column of single values slowly.
@@ -343,16 +366,16 @@ int64_t Network::CountNonFiniteGradients() {
 absl::Status Network::StartReduce() {
   const ProfilerRange range(rep_->backend, "start the sum of gradients");
   CHECK(!rep_->reducing) << "the gradients are being reduced";
+  RETURN_IF_ERROR(rep_->sums->Start());
   rep_->reducing = true;
-  return rep_->sums->Start();
+  return absl::OkStatus();
 }
 
 absl::Status Network::FinishReduce() {
   const ProfilerRange range(rep_->backend, "finish the sum of gradients");
   CHECK(rep_->reducing) << "no reduction was started";
-  RETURN_IF_ERROR(rep_->sums->Finish());
   rep_->reducing = false;
-  return absl::OkStatus();
+  return rep_->sums->Finish();
 }
 
 Tensor Network::gradients() const { return rep_->gradients; }
@@ -400,7 +423,8 @@ absl::Status Network::Step(const DenseStep& step, const StepTotals& totals, floa
   plan.gradient_scale = rep.gradient_scale.rule;
   rep.backend->DecideStep(plan, rep.step_sums, rep.control);
   if (clip_factor != 1) {
-    // Gradients are multiplied by the control's scale and by nothing else; L2 and L1 are added to that.
+    // Gradients are multiplied by the control's scale and by nothing else; L2 and L1 are added to
+    // that.
     StepControl clipped = ReadControl();
     clipped.scale *= clip_factor;
     rep.WriteControl(clipped);

@@ -5,15 +5,15 @@
 //
 //     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
 //                                                reads
-//     Train(samples, pass, targets)              or Forward, Loss, Backward; dlogits are sums, not means
+//     Train(samples, pass, targets)              or Forward, Loss, Backward; dlogits are sums
 //     StartReduce()                              the parameter gradients, over all ranks
 //     read input_gradient(i)                     sums too: scatter them to the rows, meanwhile
 //     FinishReduce()                             then the caller reduces the totals
 //     Step(dense_step, totals)                   changes nothing unless it counts and is finite
 //
 // Precision. With a dtype of 16 bits, values of samples and their gradients have it, and products
-// multiply a copy of the weights that is rounded after each step. All else, and what is saved, stays
-// F32 or F64.
+// multiply a copy of the weights that is rounded after each step. All else, and what is saved,
+// stays F32 or F64.
 //
 // Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
 // allocates them and all workspace, for `max_samples`. Parameters begin at multiples of a cache
@@ -59,29 +59,29 @@ class Network {
   // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; behind them the lengths of
   // GraphInputs.sequences, and behind these its candidates.
   int num_inputs() const;
-  // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if no layer reads
-  // the input: it need not be gathered.
+  // (max_samples, values of one sample); of candidates (max_candidates, dim). Empty if unread.
   Tensor input_view(int input) const;
-  // The same shape, valid after Backward for the rows of the part. Empty for "numeric", for lengths and
-  // for inputs that no layer reads.
+  // The same shape, valid after Backward for the rows of the part. Empty for "numeric", for lengths
+  // and for inputs that no layer reads.
   Tensor input_gradient(int input) const;
   Backend* backend() const;  // what the views are memory of
 
-  // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of those
-  // that belong to the part. An evaluation uses no collective, takes averaged weights if there are
-  // some and batch norm's running statistics, and drops nothing; a row's logit then depends on that
-  // row alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
+  // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of
+  // those of the part. An evaluation uses no collective, takes averaged weights if there are some
+  // and batch norm's running statistics, and drops nothing; a row's logit then depends on that row
+  // alone, bit by bit. An error is the collective's. REQUIRES: samples <= max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
-  // Tasks, and the values of a sample that ReadLogits gives: 1, of its own item, with a candidate loss.
   int num_tasks() const;
+  // The values of a sample in ReadLogits: with a candidate loss 1, of its own item.
   int64_t num_outputs(int task) const;
   // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
   std::vector<float> ReadLogits(int task = 0);
 
-  // Forward, Loss and Backward. A part of max_samples may run as a graph (pass_graphs.h): the same bits.
+  // Forward, Loss and Backward. A full part may run as a graph (pass_graphs.h): the same bits.
   absl::Status Train(int64_t samples, const PassContext& pass,
                      absl::Span<const LossTargets> targets);
-  int64_t graph_launches() const;  // so far
+  int64_t graph_launches() const;   // so far
+  std::string WhyNoGraphs() const;  // empty: full parts run as graphs
   // Enqueues the losses of all tasks and their gradients. REQUIRES: a Forward; targets.size() ==
   // num_tasks(); labels.size() == samples, the others likewise unless empty
   void Loss(absl::Span<const LossTargets> targets);
@@ -93,8 +93,8 @@ class Network {
 
   // REQUIRES: a training Forward and its Loss. An error is the collective's.
   absl::Status Backward();
-  // Begins to add up the parameter gradients over all ranks, in place, as GradientSums::Start
-  // (gradient_sums.h). Nothing else touches gradients() until FinishReduce. The destructor ends the sum.
+  // Begins to add up the parameter gradients over all ranks, in place, as GradientSums::Start. If
+  // it succeeds, nothing else touches gradients() until FinishReduce. The destructor ends the sum.
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
@@ -111,13 +111,13 @@ class Network {
   Tensor gradients() const;
   Tensor parameters() const;
   // Ends the step: if it counts and is finite, one optimizer step, and running statistics follow.
-  // Every rank calls it in every step, with equal arguments. The gradient, with L2 and L1, is multiplied
-  // by `clip_factor`. An error is the collective's.
+  // Every rank calls it in every step, with equal arguments. The gradient, with L2 and L1, is
+  // multiplied by `clip_factor`. An error is the collective's.
   absl::Status Step(const DenseStep& step, const StepTotals& totals, float clip_factor = 1);
   // What the last Step decided. Waits for the backend.
   StepControl ReadControl();
-  // What Loss multiplies the gradients by, as the last Step has left it. All gradients of samples and
-  // of parameters carry it until Step takes it out again.
+  // What Loss multiplies the gradients by, as the last Step has left it. All gradients of samples
+  // and of parameters carry it until Step takes it out again.
   const GradientScale& gradient_scale() const;
 
   // Trainable values, without gaps: what papers count.

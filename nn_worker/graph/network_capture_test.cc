@@ -7,15 +7,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/device_backend.h"
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/planned_host_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
+#include "nn_worker/collective/local_reduction.h"
+#include "nn_worker/device/host/host_device.h"
+#include "nn_worker/device/kernel_products.h"
+#include "nn_worker/device/metered_device.h"
 #include "nn_worker/graph/network.h"
 
 namespace satrap {
@@ -34,27 +41,54 @@ constexpr char kPairs[] = R"(
   layers { name: "logit" inputs: "*.embedding" inputs: "numeric" mlp { units: 4 output_units: 1 } }
   tasks { name: "rank" output: "logit" loss: BPR })";
 
+// Two tasks, one of which counts only some of the samples.
+constexpr char kTasks[] = R"(
+  layers { name: "deep" inputs: "*.embedding" inputs: "numeric" mlp { units: 6 } }
+  layers { name: "click" inputs: "deep" linear { units: 1 } }
+  layers { name: "amount" inputs: "deep" linear { units: 1 } }
+  tasks { name: "click" output: "click" }
+  tasks { name: "amount" output: "amount" loss: MSE weight: 0.5 })";
+
+// With long lists: a term for each pair of features.
+constexpr char kDots[] = R"(
+  layers { name: "dots" inputs: "*.embedding" dot_interaction {} }
+  layers { name: "logit" inputs: "dots" inputs: "numeric" mlp { units: 4 output_units: 1 } })";
+
+constexpr char kLocal[] = R"(
+  layers { name: "logit" inputs: "*.embedding" inputs: "numeric"
+           mlp { units: 9 batch_norm { scope: LOCAL } output_units: 1 } })";
+
 struct Job {
   std::string model = kModel;
   DType dtype = DType::kF32;
   bool moving_scale = false;
+  bool averages = false;
+  int64_t min_full_samples = 0;
+  int features = 2;
+};
+
+// What ranks add up their gradients by; one rank needs neither.
+struct RankSums {
+  std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
+  std::unique_ptr<DeviceReduction> reduction;
 };
 
 class TestNetwork {
  public:
-  TestNetwork(const Job& job, bool captures, std::unique_ptr<Backend> backend,
-              std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]))
-      : backend_(std::move(backend)), collective_(std::move(collective)) {
+  TestNetwork(const Job& job, bool captures, std::unique_ptr<Backend> backend, RankSums sums = {})
+      : backend_(std::move(backend)), sums_(std::move(sums)) {
     NetworkOptions options;
     CHECK(google::protobuf::TextFormat::ParseFromString(job.model, &options.model));
     options.inputs.numeric_width = 3;
-    for (const char* feature : {"user", "item"}) {
-      options.inputs.segments.push_back({feature, "embedding", 4, 0});
-      options.inputs.segments.push_back({feature, "linear", 1, 0});
+    for (int f = 0; f < job.features; ++f) {
+      options.inputs.segments.push_back({absl::StrCat("f", f), "embedding", 4, 0});
+      options.inputs.segments.push_back({absl::StrCat("f", f), "linear", 1, 0});
     }
     options.optimizer.set_learning_rate(0.1f);
     options.optimizer.mutable_adam();
+    if (job.averages) options.optimizer.mutable_averaged_weights()->set_decay(0.5);
     options.max_samples = kSamples;
+    options.min_full_samples = job.min_full_samples;
     options.dtype = job.dtype;
     if (job.moving_scale) {
       options.gradient_scale.scale = 8;
@@ -63,10 +97,18 @@ class TestNetwork {
     }
     options.graph_capture = captures;
     options.backend = backend_.get();
-    options.collective = collective_.get();
+    options.collective = sums_.collective.get();
+    options.reduction = sums_.reduction.get();
     network_ = Network::Create(options).value();
+    for (int input = 0; input < network_->num_inputs(); ++input) {
+      const Tensor view = network_->input_view(input);
+      wide_.push_back(
+          view.empty() ? Tensor()
+                       : AllocateTensor(backend_.get(), DType::kF32, view.rows, view.cols).value());
+    }
   }
   Network* operator->() { return network_.get(); }
+  Backend* backend() { return backend_.get(); }
 
   void Fill(int64_t step) {
     for (int input = 0; input < network_->num_inputs(); ++input) {
@@ -74,38 +116,50 @@ class TestNetwork {
       if (view.empty()) continue;
       std::vector<float> values;
       for (int64_t i = 0; i < view.rows * view.cols; ++i) {
-        values.push_back(static_cast<float>(2 * UniformDouble(RandomBits(input, step, i)) - 1));
+        const uint64_t bits = RandomBits(input + 1000 * sums_.collective->rank(), step, i);
+        values.push_back(static_cast<float>(2 * UniformDouble(bits) - 1));
       }
-      const Tensor wide = AllocateTensor(backend_.get(), DType::kF32, view.rows, view.cols).value();
-      CopyIn(backend_.get(), values, wide);
-      backend_->Copy(wide, view, /*add=*/false);
+      CopyIn(backend_.get(), values, wide_[input]);
+      backend_->Copy(wide_[input], view, /*add=*/false);
     }
   }
-  void Train(int64_t step, int64_t samples = kSamples, bool weighted = false) {
+  void Train(int64_t step, int64_t samples = kSamples, bool weighted = false, bool masked = false) {
     Fill(step);
-    std::vector<float> labels, weights;
+    std::vector<float> labels, weights, mask;
     std::vector<uint64_t> groups;
     for (int64_t i = 0; i < samples; ++i) {
       labels.push_back(static_cast<float>(RandomBits(77, step, i) % 2));
       weights.push_back(static_cast<float>(1 + RandomBits(78, step, i) % 3));
       groups.push_back(static_cast<uint64_t>(i % 3));
+      mask.push_back(static_cast<float>(RandomBits(79, step, i) % 2));
     }
-    LossTargets targets = {labels, {}, {}, groups};
-    if (weighted) targets.weights = weights;
-    CHECK_OK(network_->Train(samples, PassContext::Training(step, 100 * step),
-                             absl::MakeConstSpan(&targets, 1)));
+    std::vector<LossTargets> targets(network_->num_tasks(), {labels, {}, {}, groups});
+    if (masked) targets.back().mask = mask;
+    for (LossTargets& of_task : targets) {
+      if (weighted) of_task.weights = weights;
+    }
+    CHECK_OK(network_->Train(samples, PassContext::Training(step, 100 * step), targets));
     losses_.push_back(network_->ReadLoss().loss);
+    CHECK_OK(network_->StartReduce());
+    CHECK_OK(network_->FinishReduce());
     DenseStep dense = {step};
     dense.learning_rate_factor = 1.0f / static_cast<float>(1 + step);
-    CHECK_OK(network_->Step(dense, {static_cast<float>(samples), static_cast<float>(samples), 0}));
+    const auto total = static_cast<float>(samples * sums_.collective->size());
+    CHECK_OK(network_->Step(dense, {total, total, 0}));
+  }
+  std::vector<float> Score(int64_t samples) {
+    CHECK_OK(network_->Forward(samples, PassContext::Evaluation()));
+    return network_->ReadLogits();
   }
   std::vector<float> Weights() { return ReadFloats(backend_.get(), network_->parameters()); }
+  absl::Status Meet() { return sums_.collective->Barrier(); }
   const std::vector<double>& losses() const { return losses_; }
 
  private:
   const std::unique_ptr<Backend> backend_;
-  const std::unique_ptr<Collective> collective_;
+  const RankSums sums_;
   std::unique_ptr<Network> network_;
+  std::vector<Tensor> wide_;  // by input, in f32
   std::vector<double> losses_;
 };
 
@@ -135,8 +189,27 @@ void TrainSixSteps(TestNetwork* network) {
   for (int64_t step = 0; step < 6; ++step) network->Train(step);
 }
 
-TEST(NetworkCaptureTest, GraphsTrainWithTheSameBitsWhateverTheStepDropsAndTheRateIs) {
+// The masks of dropout and the learning rate differ from step to step.
+TEST(NetworkCaptureTest, GraphsTrainWithTheSameBitsWhileMasksAndRatesChange) {
   EXPECT_EQ(ExpectTheSameBits({}, TrainSixSteps), 5);
+}
+
+// Equal inputs and targets, and weights that no step moves: what differs is what dropout leaves.
+TEST(NetworkCaptureTest, AGraphDropsOtherUnitsInEachStep) {
+  TestNetwork network({}, /*captures=*/true, NewHostDeviceBackend({}));
+  std::vector<double> losses;
+  const std::vector<float> labels(kSamples, 1);
+  const LossTargets targets = {labels, {}, {}, {}};
+  network.Fill(0);
+  for (const int64_t step : {0, 1, 2, 1, 2}) {
+    CHECK_OK(network->Train(kSamples, PassContext::Training(step, 100 * step),
+                            absl::MakeConstSpan(&targets, 1)));
+    losses.push_back(network->ReadLoss().loss);
+  }
+  EXPECT_EQ(network->graph_launches(), 4);
+  EXPECT_NE(losses[1], losses[2]);
+  EXPECT_EQ(losses[1], losses[3]);
+  EXPECT_EQ(losses[2], losses[4]);
 }
 
 TEST(NetworkCaptureTest, GraphsOfSixteenBitsDoSoWhileTheLossScaleMoves) {
@@ -156,18 +229,57 @@ TEST(NetworkCaptureTest, PartsOfOtherSizesRunWithoutAGraphInBetween) {
   EXPECT_EQ(launches, 3);
 }
 
-TEST(NetworkCaptureTest, ScoresAndLoadedWeightsInBetweenAreSeen) {
-  ExpectTheSameBits({}, [](TestNetwork* network) {
-    network->Train(0);
-    const std::string model = (*network)->Save();
-    for (int64_t step = 1; step < 4; ++step) network->Train(step);
-    network->Fill(99);
-    CHECK_OK((*network)->Forward(kSamples, PassContext::Evaluation()));
-    (*network)->ReadLogits();
-    network->Train(4);
-    CHECK_OK((*network)->Load(model, LoadScope::kAll));
-    network->Train(5);
+// Ranks that do not divide a global batch.
+TEST(NetworkCaptureTest, FullPartsOfTwoSizesHaveAGraphEach) {
+  Job job;
+  job.min_full_samples = kSamples - 1;
+  const int64_t launches = ExpectTheSameBits(job, [](TestNetwork* network) {
+    for (int64_t step = 0; step < 8; ++step) network->Train(step, kSamples - step % 2);
+    network->Train(8, kSamples - 2);
   });
+  EXPECT_EQ(launches, 6);
+}
+
+TEST(NetworkCaptureTest, EmptyPartsAreNotFull) {
+  EXPECT_EQ(ExpectTheSameBits({},
+                              [](TestNetwork* network) {
+                                for (int64_t step = 0; step < 4; ++step) network->Train(step, 0);
+                              }),
+            0);
+}
+
+TEST(NetworkCaptureTest, ScoresAndLoadedWeightsInBetweenAreSeen) {
+  for (const bool averages : {false, true}) {
+    Job job;
+    job.averages = averages;
+    std::vector<std::vector<float>> scores;
+    const int64_t launches = ExpectTheSameBits(job, [&scores](TestNetwork* network) {
+      network->Train(0);
+      const std::string model = (*network)->Save();
+      for (int64_t step = 1; step < 4; ++step) network->Train(step);
+      network->Fill(99);
+      scores.push_back(network->Score(kSamples));
+      network->Train(4);
+      CHECK_OK((*network)->Load(model, LoadScope::kAll));
+      network->Train(5);
+      scores.push_back(network->Score(kSamples));
+    });
+    EXPECT_EQ(launches, 5);
+    // Without and with graphs, with own kernels and with plans.
+    ASSERT_EQ(scores.size(), 8u);
+    for (const size_t i : {0, 1, 4, 5}) EXPECT_EQ(scores[i], scores[i + 2]);
+  }
+}
+
+TEST(NetworkCaptureTest, TasksAndMasksAreSeen) {
+  Job job;
+  job.model = kTasks;
+  const int64_t launches = ExpectTheSameBits(job, [](TestNetwork* network) {
+    for (int64_t step = 0; step < 8; ++step) {
+      network->Train(step, kSamples, /*weighted=*/true, /*masked=*/step % 2 == 1);
+    }
+  });
+  EXPECT_EQ(launches, 6) << "parts with a mask and without have a graph each";
 }
 
 TEST(NetworkCaptureTest, SamplesWithWeightsHaveAGraphOfTheirOwn) {
@@ -184,19 +296,92 @@ TEST(NetworkCaptureTest, PairsAreNotCaptured) {
   EXPECT_EQ(ExpectTheSameBits(job, TrainSixSteps), 0);
 }
 
-// With several ranks the statistics of GLOBAL, which is batch norm's default, are added up by the collective
-// in the middle of the pass.
-TEST(NetworkCaptureTest, StatisticsOfAllRanksAreNotCaptured) {
+// A backend with little more memory than a network takes in two steps.
+std::unique_ptr<Backend> TightBackend(const Job& job) {
+  const auto backend = [](const std::shared_ptr<DeviceMeter>& meter) {
+    DeviceBackendOptions options;
+    options.meter = meter;
+    return NewDeviceBackend(NewHostDevice({}), NewKernelProducts(), options).value();
+  };
+  const auto meter = std::make_shared<DeviceMeter>();
+  TestNetwork network(job, /*captures=*/true, backend(meter));
+  for (int64_t step = 0; step < 2; ++step) network.Train(step);
+  network.Score(kSamples);
+  return backend(std::make_shared<DeviceMeter>(meter->Read().peak_bytes + 1));
+}
+
+// Evaluations of many sizes, each with lists of its own, push those of the captured pass out.
+TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
+  Job job;
+  job.model = kDots;
+  job.features = 40;
+  const auto story = [](TestNetwork* network) {
+    for (int64_t step = 0; step < 9; ++step) {
+      network->Train(step);
+      for (int64_t samples = 1; step % 3 == 2 && samples <= kSamples; ++samples) {
+        network->Score(samples);
+      }
+    }
+  };
+  TestNetwork expected(job, /*captures=*/false, TightBackend(job));
+  story(&expected);
+  TestNetwork got(job, /*captures=*/true, TightBackend(job));
+  story(&got);
+  EXPECT_GT(got.backend()->GraphEpoch(), 0) << "nothing was written over";
+  EXPECT_GE(got->graph_launches(), 2);
+  EXPECT_EQ(got.losses(), expected.losses());
+  EXPECT_EQ(got->Save(), expected->Save());
+}
+
+// By rank, what is saved.
+std::vector<std::string> TrainTwoRanks(const Job& job, bool captures, int64_t launches) {
   auto collectives = NewLocalCollectives(2);
+  auto reductions = NewLocalReductions(2);
+  std::vector<std::string> saved(2);
   std::vector<std::thread> threads;
   for (int r = 0; r < 2; ++r) {
-    threads.emplace_back([collective = std::move(collectives[r])]() mutable {
-      TestNetwork network({}, /*captures=*/true, NewHostDeviceBackend({}), std::move(collective));
+    threads.emplace_back([&, r] {
+      RankSums sums = {std::move(collectives[r]), std::move(reductions[r])};
+      TestNetwork network(job, captures, NewHostDeviceBackend({}), std::move(sums));
       TrainSixSteps(&network);
-      EXPECT_EQ(network->graph_launches(), 0);
+      EXPECT_EQ(network->graph_launches(), launches);
+      saved[r] = network->Save();
+      // The other one may still wait for this one's last sum.
+      CHECK_OK(network.Meet());
     });
   }
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(saved[0], saved[1]);
+  return saved;
+}
+
+TEST(NetworkCaptureTest, RanksThatAddUpOnTheirDevicesGetTheSameBitsByGraphs) {
+  Job job;
+  job.model = kLocal;
+  EXPECT_EQ(TrainTwoRanks(job, /*captures=*/true, 5), TrainTwoRanks(job, /*captures=*/false, 0));
+}
+
+// With several ranks the statistics of GLOBAL, which is batch norm's default, are added up by the
+// collective in the middle of the pass.
+TEST(NetworkCaptureTest, StatisticsOfAllRanksAreNotCaptured) {
+  TrainTwoRanks({}, /*captures=*/true, 0);
+}
+
+TEST(NetworkCaptureTest, ItSaysWhyThereAreNoGraphs) {
+  const auto why = [](const Job& job, bool captures, std::unique_ptr<Backend> backend,
+                      RankSums sums = {}) {
+    return TestNetwork(job, captures, std::move(backend), std::move(sums))->WhyNoGraphs();
+  };
+  EXPECT_EQ(why({}, true, NewHostDeviceBackend({})), "");
+  EXPECT_EQ(why({}, false, NewHostDeviceBackend({})), "nn_worker.graph_capture is false");
+  EXPECT_EQ(why({}, true, NewCpuBackend(1)), "the device makes no graphs");
+  Job pairs;
+  pairs.model = kPairs;
+  EXPECT_EQ(why(pairs, true, NewHostDeviceBackend({})),
+            "each part has its own number of pairs for the loss BPR");
+  RankSums sums = {std::move(NewLocalCollectives(2)[0]), nullptr};
+  EXPECT_EQ(why({}, true, NewHostDeviceBackend({}), std::move(sums)),
+            "layer deep/batch_norm_0 adds up over the ranks in the middle of a pass");
 }
 
 }  // namespace

@@ -21,12 +21,14 @@ bool IsFreeInput(const Graph& graph, int tensor) {
 }
 
 // The inputs that belong to the part have rows of their own.
-absl::Status AllocatePartInputs(const Graph& graph, Backend* backend, ActivationMemory* memory) {
+absl::Status AllocatePartInputs(const Graph& graph, bool trains, Backend* backend,
+                                ActivationMemory* memory) {
   for (int t = 0; t < graph.num_inputs; ++t) {
     const GraphTensor& tensor = graph.tensors[t];
     if (!tensor.of_part || tensor.consumers.empty()) continue;
     const int64_t rows = tensor.shape[0], cols = tensor.shape[1];
     ASSIGN_OR_RETURN(memory->values[t], AllocateBlock(tensor.dtype, rows, cols, backend));
+    if (!trains) continue;
     ASSIGN_OR_RETURN(memory->gradients[t], AllocateBlock(tensor.dtype, rows, cols, backend));
     memory->part_gradient_blocks.push_back(memory->gradients[t]);
   }
@@ -34,7 +36,7 @@ absl::Status AllocatePartInputs(const Graph& graph, Backend* backend, Activation
 }
 
 // The graph inputs of `dtype` that lie outside any concatenation, in one block.
-absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_samples,
+absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_samples, bool trains,
                                 Backend* backend, ActivationMemory* memory) {
   std::vector<int> inputs;
   int64_t all_cols = 0;
@@ -45,13 +47,18 @@ absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_sam
   }
   if (inputs.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Tensor values, AllocateBlock(dtype, max_samples, all_cols, backend));
-  ASSIGN_OR_RETURN(const Tensor gradients, AllocateBlock(dtype, max_samples, all_cols, backend));
-  if (all_cols > 0) memory->input_gradient_blocks.push_back(gradients);
+  Tensor gradients;
+  if (trains) {
+    ASSIGN_OR_RETURN(gradients, AllocateBlock(dtype, max_samples, all_cols, backend));
+    if (all_cols > 0) memory->input_gradient_blocks.push_back(gradients);
+  }
   int64_t column = 0;
   for (const int t : inputs) {
     const int64_t cols = ShapeSize(graph.tensors[t].shape);
     memory->values[t] = values.Columns(column, cols);
-    if (graph.tensors[t].needs_gradient) memory->gradients[t] = gradients.Columns(column, cols);
+    if (trains && graph.tensors[t].needs_gradient) {
+      memory->gradients[t] = gradients.Columns(column, cols);
+    }
     column += cols;
   }
   return absl::OkStatus();
@@ -71,22 +78,22 @@ void Append(int node, const std::string& layer, ParameterSpec spec, FlatLayout* 
 }  // namespace
 
 absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t max_samples,
-                                                     Backend* backend) {
+                                                     bool trains, Backend* backend) {
   ActivationMemory memory;
   const int count = static_cast<int>(graph.tensors.size());
   memory.values.resize(count);
   memory.gradients.resize(count);
 
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    RETURN_IF_ERROR(AllocateFreeInputs(graph, dtype, max_samples, backend, &memory));
+    RETURN_IF_ERROR(AllocateFreeInputs(graph, dtype, max_samples, trains, backend, &memory));
   }
-  RETURN_IF_ERROR(AllocatePartInputs(graph, backend, &memory));
+  RETURN_IF_ERROR(AllocatePartInputs(graph, trains, backend, &memory));
   for (int t = graph.num_inputs; t < count; ++t) {
     const GraphTensor& tensor = graph.tensors[t];
     if (tensor.within >= 0) continue;
     const int64_t cols = ShapeSize(tensor.shape);
     ASSIGN_OR_RETURN(memory.values[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
-    if (!tensor.needs_gradient) continue;
+    if (!trains || !tensor.needs_gradient) continue;
     ASSIGN_OR_RETURN(memory.gradients[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
   }
 
@@ -98,7 +105,7 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
     place(tensor.within);
     const int64_t cols = ShapeSize(tensor.shape);
     memory.values[t] = memory.values[tensor.within].Columns(tensor.within_column, cols);
-    if (!tensor.needs_gradient) return;
+    if (!trains || !tensor.needs_gradient) return;
     memory.gradients[t] = memory.gradients[tensor.within].Columns(tensor.within_column, cols);
     int owner = t;
     while (graph.tensors[owner].within >= 0) owner = graph.tensors[owner].within;

@@ -4,8 +4,8 @@
 //                that lies within a concatenation is a range of columns of that block. Graph inputs
 //                outside any concatenation share one block for each dtype. Gradients likewise.
 //   parameters   One flat buffer each for the values, the gradients, every optimizer slot, and the
-//                states. All F32; a network that computes in 16 bits has copies of some of them, with
-//                padded rows.
+//                states. All F32; a network that computes in 16 bits has copies of some of them,
+//                with padded rows.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
@@ -30,8 +30,9 @@ struct ActivationMemory {
   // Those of inputs that belong to the part, (most rows, dim).
   std::vector<Tensor> part_gradient_blocks;
 };
+// Without gradients unless `trains`.
 absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t max_samples,
-                                                     Backend* backend);
+                                                     bool trains, Backend* backend);
 
 // A parameter or state of a layer, and where it lies.
 struct FlatArray {

@@ -4,9 +4,11 @@
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/collective/device_reduction.h"
@@ -22,19 +24,27 @@ struct NetworkOptions {
   DenseOptimizerConfig optimizer;
   uint64_t seed = 1;
   int64_t max_samples = 0;  // of one part
-  // Not empty: the network only computes these values of the model (output_model.h), in the place of
-  // its tasks' outputs. It cannot be trained, and loads models for LoadScope::kModel alone, of which it
-  // leaves what it does not need.
+  // Parts of so many samples are full ones, too: ranks that do not divide a global batch get parts
+  // of two sizes. 0: only those of max_samples are.
+  int64_t min_full_samples = 0;
+  // False: the network only computes evaluations. It has no memory for gradients, losses and the
+  // optimizer's state, and loads models for LoadScope::kModel alone.
+  bool trains = true;
+  // Not empty: the network only computes these values of the model (output_model.h), in the place
+  // of its tasks' outputs, whatever `trains` says. It leaves what it does not need of a model that
+  // it loads.
   std::vector<std::string> outputs;
   // Of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
   // Train enqueues full parts as a graph, where the backend makes graphs and no layer prevents it.
   bool graph_capture = true;
+  // Told once if the device refuses a graph, with a message for whoever runs the job; may be null.
+  std::function<void(const absl::Status&)> on_graph_refusal;
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // of the ranks; outlives the network
-  // Adds up the gradients of several ranks from device to device; null: the collective does. Outlives
-  // the network.
+  // Adds up the gradients of several ranks from device to device; null: the collective does.
+  // Outlives the network.
   DeviceReduction* reduction = nullptr;
 };
 

@@ -30,7 +30,8 @@ constexpr char kModel[] = R"(
 class NetworkOutputsTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<Network>> Create(const std::vector<std::string>& outputs,
-                                                  uint64_t seed = 1, DType dtype = DType::kF32) {
+                                                  uint64_t seed = 1, DType dtype = DType::kF32,
+                                                  bool trains = true) {
     NetworkOptions options;
     CHECK(google::protobuf::TextFormat::ParseFromString(kModel, &options.model));
     options.inputs.numeric_width = 2;
@@ -41,6 +42,7 @@ class NetworkOutputsTest : public ::testing::Test {
     options.backend = backend_.get();
     options.collective = collectives_[0].get();
     options.outputs = outputs;
+    options.trains = trains;
     return Network::Create(options);
   }
 
@@ -62,6 +64,23 @@ class NetworkOutputsTest : public ::testing::Test {
   const std::unique_ptr<Backend> backend_ = NewCpuHalfBackend(1);
   const std::vector<std::unique_ptr<Collective>> collectives_ = NewLocalCollectives(1);
 };
+
+// A run that only scores has no memory for gradients and the optimizer, and the same bits.
+TEST_F(NetworkOutputsTest, ANetworkThatIsNotTrainedComputesTheSame) {
+  const auto trained = Create({});
+  const auto scoring = Create({}, /*seed=*/2, DType::kF32, /*trains=*/false);
+  ASSERT_TRUE(trained.ok() && scoring.ok()) << trained.status() << scoring.status();
+  EXPECT_TRUE((*scoring)->gradients().empty());
+  for (int input = 0; input < (*scoring)->num_inputs(); ++input) {
+    EXPECT_TRUE((*scoring)->input_gradient(input).empty()) << input;
+  }
+  ASSERT_TRUE((*scoring)->Load((*trained)->Save(), Network::LoadScope::kModel).ok());
+  Forward(trained->get());
+  Forward(scoring->get());
+  for (int task = 0; task < (*trained)->num_tasks(); ++task) {
+    EXPECT_EQ((*scoring)->ReadLogits(task), (*trained)->ReadLogits(task)) << task;
+  }
+}
 
 TEST_F(NetworkOutputsTest, AreTheValuesThatTheWholeNetworkComputes) {
   const auto whole = Create({});

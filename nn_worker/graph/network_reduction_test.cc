@@ -21,7 +21,8 @@ namespace {
 constexpr int64_t kSamples = 40;
 
 constexpr char kModel[] = R"(
-  layers { name: "logit" inputs: "*.embedding" inputs: "numeric" mlp { units: 9 output_units: 1 } })";
+  layers { name: "logit" inputs: "*.embedding" inputs: "numeric"
+           mlp { units: 9 output_units: 1 } })";
 
 NetworkOptions Options() {
   NetworkOptions options;
@@ -108,6 +109,30 @@ TEST(NetworkReductionTest, ALostPeerEndsTheStep) {
   const absl::Status status = TrainStep(0, 2, 0, network.get());
   leaver.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
+// Whoever goes on after an error gets it again.
+TEST(NetworkReductionTest, WhatIsDeadReturnsItsErrorFromEveryCall) {
+  for (const bool on_devices : {true, false}) {
+    const auto collectives = NewLocalCollectives(on_devices ? 2 : 1);
+    const auto reductions = NewLocalReductions(2);
+    const auto backend = NewHostDeviceBackend({});
+    NetworkOptions options = Options();
+    options.backend = backend.get();
+    options.collective = collectives[0].get();
+    if (on_devices) options.reduction = reductions[0].get();
+    const auto network = Network::Create(options).value();
+    const absl::Status lost = absl::UnavailableError("rank 1 has left the job");
+    if (on_devices) {
+      ASSERT_TRUE(network->StartReduce().ok());
+      reductions[0]->Abort(lost);
+      EXPECT_EQ(network->FinishReduce(), lost);
+    } else {
+      collectives[0]->Abort(lost);
+    }
+    EXPECT_EQ(network->StartReduce(), lost);
+    EXPECT_EQ(network->StartReduce(), lost);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@
 #include "nn_worker/graph/network_memory.h"
 #include "nn_worker/graph/parameter_ranges.h"
 #include "nn_worker/graph/pass_graphs.h"
+#include "nn_worker/graph/pass_key.h"
 
 namespace satrap {
 
@@ -39,9 +41,10 @@ struct Network::Rep {
       : options(options),
         backend(options.backend),
         gradient_scale(options.gradient_scale),
-        graphs(options.backend, options.graph_capture) {}
+        graphs(options.backend, options.graph_capture, options.on_graph_refusal) {}
 
   absl::Status Allocate();
+  absl::Status AllocateTraining();  // what an evaluation does without
   void BindNodes();
   absl::Status BindLayers();  // after BindNodes
   // As LayerBinding has it.
@@ -57,8 +60,9 @@ struct Network::Rep {
   // Rounds the parameters anew. After every change of them but a step's, which does it by itself.
   void RefreshCopies();
   std::vector<std::vector<WeightCopy>> CopiesOfRanges() const;
-  // Layers read the averages of the parameters, or the parameters as they are trained. The latter must
-  // be the case wherever else parameters are read or written. Without averages nothing happens.
+  // Layers read the averages of the parameters, or the parameters as they are trained. The latter
+  // must be the case wherever else parameters are read or written. Without averages nothing
+  // happens.
   void ShowAverages(bool show) {
     if (averages.has_value() && averages->Show(show)) RefreshCopies();
   }
@@ -104,8 +108,9 @@ struct Network::Rep {
   Tensor parameters, states;   // (1, size)
   std::vector<Tensor> copies;  // in 16 bits, by array of parameter_layout; empty: has none
   std::vector<std::vector<WeightCopy>> copies_of_ranges;  // by range
-  Tensor gradients;                                       // (1, size)
-  std::vector<Tensor> slots;                              // (1, size) each
+  // Empty in a network that is not trained.
+  Tensor gradients;           // (1, size)
+  std::vector<Tensor> slots;  // (1, size) each
   absl::optional<AveragedWeights> averages;
 
   Tensor control;                // of the last Step, and the next one's gradient scale
@@ -119,8 +124,8 @@ struct Network::Rep {
 
   int64_t samples = 0;
   PassContext pass;
-  Tensor pass_numbers;  // of `pass`, for layers
-  bool capturable = true;
+  Tensor pass_numbers;       // of `pass`, for layers
+  std::string not_captured;  // why not; empty: full parts are
   PassGraphs graphs;
 
   bool reducing = false;               // between StartReduce and FinishReduce

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/graph/network.h"
@@ -57,14 +58,15 @@ absl::Status Network::Load(absl::string_view bytes, LoadScope scope) {
   ASSIGN_OR_RETURN(std::vector<NamedArray> arrays, DecodeArrays(bytes));
   ASSIGN_OR_RETURN(const DenseStart start, TakeStart(&arrays));
   const bool all = scope == LoadScope::kAll;
+  CHECK(!all || rep_->options.trains) << "a network that is not trained has no optimizer's state";
   const bool averages = rep_->averages.has_value();
   // A model that was trained without averages is its own average.
   const bool loads_averages =
       averages && (all || std::any_of(arrays.begin(), arrays.end(), IsAverage));
   std::vector<const NamedArray*> saved;
   for (const NamedArray& array : arrays) {
-    // To load only the model, ignore optimizer state, which may be of another optimizer, and averages
-    // that nothing here reads.
+    // To load only the model, ignore optimizer state, which may be of another optimizer, and
+    // averages that nothing here reads.
     if (!all && (IsOptimizerState(array) || (IsAverage(array) && !averages))) continue;
     saved.push_back(&array);
   }

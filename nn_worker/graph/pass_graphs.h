@@ -1,9 +1,10 @@
 // The training passes of a network as graphs of operations (DeviceMemory::Capture).
 //
-// Passes with the same key enqueue the same operations with the same arguments. The first of them is
-// enqueued as it is, which also puts the lists that its operations read into the device's memory. The
-// second is captured, and from then on its graph is enqueued in their place. When the lists are written
-// over, it begins anew.
+// The first pass with a key is enqueued as it is, which also puts the lists that its operations
+// read into the device's memory. The second is captured, and from then on its graph is enqueued in
+// their place. When lists have been written over, a key begins anew.
+//
+// Where the device refuses a graph, all passes are enqueued as they are from then on.
 //
 // Thread-compatible: for the thread of the operations.
 
@@ -11,41 +12,58 @@
 #define SATRAP_NN_WORKER_GRAPH_PASS_GRAPHS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <string>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "nn_worker/backend/device_memory.h"
+#include "nn_worker/graph/pass_key.h"
 
 namespace satrap {
 
 class PassGraphs {
  public:
-  // `memory` outlives this object. Where it makes no graphs, or unless `enabled`, every pass is enqueued
-  // as it is.
-  PassGraphs(DeviceMemory* memory, bool enabled) : memory_(memory), enabled_(enabled) {}
+  // Told once, with a message for whoever runs the job.
+  using OnRefusal = std::function<void(const absl::Status&)>;
 
-  // Enqueues a pass. `pass` may enqueue operations alone: neither copies between host and device nor
-  // events. An error is that of `pass`, or the device's.
-  absl::Status Run(const std::string& key, absl::FunctionRef<absl::Status()> pass);
+  // `memory` outlives this object. `on_refusal` may be null.
+  PassGraphs(DeviceMemory* memory, bool enabled, OnRefusal on_refusal = nullptr)
+      : memory_(memory), enabled_(enabled), on_refusal_(std::move(on_refusal)) {}
+
+  // Whether passes may run from graphs: they are enabled, `memory` makes them, and none was
+  // refused.
+  bool active() const { return enabled_ && memory_->GraphEpoch() >= 0; }
+
+  // Enqueues a pass. `pass` may enqueue operations alone: neither copies between host and device
+  // nor events. An error is that of `pass`, or of a device that has failed.
+  absl::Status Run(const PassKey& key, absl::FunctionRef<absl::Status()> pass);
 
   int64_t launches() const { return launches_; }  // of graphs, so far
 
  private:
-  // More keys than a network has in one run are those of passes that differ each time, for which no graph
-  // is kept.
+  // More keys than a network has in one run are those of passes that differ each time, for which no
+  // graph is kept.
   static constexpr size_t kMaxKeys = 8;
 
   struct Passes {
-    int64_t epoch = -1;  // in which a pass was enqueued as it is, or captured
-    std::unique_ptr<OperationGraph> graph;
+    PassKey key;
+    int64_t epoch = -1;  // of the memory, in which a pass was last enqueued as it is
+    std::unique_ptr<OperationGraph> graph;  // of that epoch
   };
 
+  // Null: there are too many.
+  Passes* Find(const PassKey& key);
+  // The error of the device if it has failed.
+  absl::Status DeviceStatus();
+  void Refuse(const absl::Status& error);
+
   DeviceMemory* const memory_;
-  const bool enabled_;
-  std::unordered_map<std::string, Passes> passes_;
+  bool enabled_;
+  const OnRefusal on_refusal_;
+  std::vector<Passes> passes_;
   int64_t launches_ = 0;
 };
 

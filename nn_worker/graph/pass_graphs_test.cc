@@ -3,11 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/fake_device_memory.h"
 
 namespace satrap {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // Writes down what is asked of it.
 class GraphMemory final : public FakeDeviceMemory {
@@ -18,11 +22,21 @@ class GraphMemory final : public FakeDeviceMemory {
       absl::FunctionRef<absl::Status()> enqueue) override {
     log_->push_back("capture");
     if (absl::Status status = enqueue(); !status.ok()) return status;
+    if (!refusal.ok()) return refusal;
     return std::make_unique<OperationGraph>();
   }
   void Enqueue(OperationGraph*) override { log_->push_back("launch"); }
+  absl::StatusOr<bool> Poll(BackendEvent*) override {
+    if (!failure.ok()) return failure;
+    return true;
+  }
+  void BeginRange(const char* name) override { ranges.push_back(name); }
+  void EndRange() override { ranges.push_back("end"); }
 
   int64_t epoch = 0;
+  absl::Status refusal;
+  absl::Status failure;  // of the device
+  std::vector<std::string> ranges;
 
  private:
   std::vector<std::string>* const log_;
@@ -32,9 +46,9 @@ class PassGraphsTest : public testing::Test {
  protected:
   using Log = std::vector<std::string>;
   // What a pass with the key led to.
-  Log Run(PassGraphs* graphs, const std::string& key) {
+  Log Run(PassGraphs* graphs, int64_t key) {
     log_.clear();
-    EXPECT_TRUE(graphs->Run(key, [&] { return Pass(); }).ok());
+    EXPECT_TRUE(graphs->Run({24, key}, [&] { return Pass(); }).ok());
     return log_;
   }
   absl::Status Pass() {
@@ -51,55 +65,99 @@ class PassGraphsTest : public testing::Test {
 
 TEST_F(PassGraphsTest, ThePassIsCapturedWhenItComesForTheSecondTimeAndThenLaunched) {
   PassGraphs graphs(&memory_, true);
-  EXPECT_EQ(Run(&graphs, "a"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "a"), captured_);
-  EXPECT_EQ(Run(&graphs, "a"), launched_);
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 1), captured_);
+  EXPECT_EQ(Run(&graphs, 1), launched_);
   EXPECT_EQ(graphs.launches(), 2);
 }
 
 TEST_F(PassGraphsTest, EachKeyHasAGraphOfItsOwn) {
   PassGraphs graphs(&memory_, true);
-  EXPECT_EQ(Run(&graphs, "a"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "b"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "a"), captured_);
-  EXPECT_EQ(Run(&graphs, "b"), captured_);
-  EXPECT_EQ(Run(&graphs, "a"), launched_);
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 2), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 1), captured_);
+  EXPECT_EQ(Run(&graphs, 2), captured_);
+  EXPECT_EQ(Run(&graphs, 1), launched_);
 }
 
 TEST_F(PassGraphsTest, ItBeginsAnewWhenListsWereWrittenOver) {
   PassGraphs graphs(&memory_, true);
-  Run(&graphs, "a");
+  Run(&graphs, 1);
   memory_.epoch = 1;  // by the pass itself
-  EXPECT_EQ(Run(&graphs, "a"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "a"), captured_);
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 1), captured_);
   memory_.epoch = 2;
-  EXPECT_EQ(Run(&graphs, "a"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "a"), captured_);
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 1), captured_);
 }
 
 TEST_F(PassGraphsTest, PassesThatAlwaysDifferKeepNoGraphs) {
   PassGraphs graphs(&memory_, true);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(Run(&graphs, std::to_string(i)), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "99"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "99"), as_it_is_);
-  EXPECT_EQ(Run(&graphs, "0"), captured_);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(Run(&graphs, i), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 99), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 99), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 0), captured_);
 }
 
 TEST_F(PassGraphsTest, WhereThereAreNoGraphsEveryPassIsEnqueuedAsItIs) {
   PassGraphs off(&memory_, false);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(&off, "a"), as_it_is_);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(&off, 1), as_it_is_);
   memory_.epoch = -1;
   PassGraphs none(&memory_, true);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(&none, "a"), as_it_is_);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(&none, 1), as_it_is_);
 }
 
 TEST_F(PassGraphsTest, AnErrorOfThePassIsReturnedAndNothingIsLaunched) {
   PassGraphs graphs(&memory_, true);
-  Run(&graphs, "a");
+  Run(&graphs, 1);
   const auto fails = [] { return absl::UnavailableError("rank 1 is lost"); };
-  EXPECT_EQ(graphs.Run("a", fails).message(), "rank 1 is lost");
+  EXPECT_EQ(graphs.Run({24, 1}, fails).message(), "rank 1 is lost");
   EXPECT_EQ(graphs.launches(), 0);
-  EXPECT_EQ(Run(&graphs, "a"), captured_);
+  EXPECT_EQ(Run(&graphs, 1), captured_);
+}
+
+TEST_F(PassGraphsTest, ARefusedGraphIsToldOnceAndEveryPassIsEnqueuedAsItIs) {
+  std::vector<std::string> told;
+  PassGraphs graphs(&memory_, true,
+                    [&](const absl::Status& why) { told.emplace_back(why.message()); });
+  memory_.refusal = absl::InternalError("card 0 (X), ending a capture: not permitted");
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 2), as_it_is_);
+  EXPECT_TRUE(graphs.active());
+  EXPECT_EQ(Run(&graphs, 1), (Log{"capture", "pass", "pass"})) << "what was captured has not run";
+  EXPECT_FALSE(graphs.active());
+  EXPECT_EQ(Run(&graphs, 2), as_it_is_);
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+  EXPECT_EQ(graphs.launches(), 0);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], AllOf(HasSubstr("card 0 (X), ending a capture: not permitted"),
+                             HasSubstr("nn_worker.graph_capture=false")));
+}
+
+TEST_F(PassGraphsTest, TheErrorOfADeviceThatHasFailedIsNoRefusal) {
+  int told = 0;
+  PassGraphs graphs(&memory_, true, [&](const absl::Status&) { ++told; });
+  Run(&graphs, 1);
+  memory_.refusal = absl::InternalError("card 0 (X), a kernel: misaligned address");
+  memory_.failure = memory_.refusal;
+  log_.clear();
+  EXPECT_EQ(graphs.Run({24, 1}, [&] { return Pass(); }), memory_.failure);
+  EXPECT_EQ(log_, (Log{"capture", "pass"})) << "nothing is enqueued on it";
+  EXPECT_EQ(told, 0);
+}
+
+TEST_F(PassGraphsTest, AGraphThatWasMadeIsLaunchedNoMoreOnceAnotherIsRefused) {
+  PassGraphs graphs(&memory_, true);
+  for (int i = 0; i < 2; ++i) Run(&graphs, 1);
+  memory_.refusal = absl::InternalError("full");
+  for (int i = 0; i < 2; ++i) Run(&graphs, 2);
+  EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+}
+
+TEST_F(PassGraphsTest, AProfilerSeesTheLaunch) {
+  PassGraphs graphs(&memory_, true);
+  for (int i = 0; i < 2; ++i) Run(&graphs, 1);
+  EXPECT_EQ(memory_.ranges, (Log{"captured pass", "end"}));
 }
 
 }  // namespace

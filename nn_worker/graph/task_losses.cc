@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/candidates.h"
@@ -154,15 +153,14 @@ void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   }
 }
 
-std::string TaskLosses::Shape() const {
-  std::string shape;
+// Each of them has a fixed number of rows or of columns.
+void TaskLosses::AppendShape(PassKey* key) const {
   for (const Given& given : given_) {
     for (const Tensor* tensor : {&given.labels, &given.weights, &given.mask, &given.pairs,
                                  &given.items, &given.positives, &given.log_q}) {
-      absl::StrAppend(&shape, tensor->rows, "x", tensor->cols, " ");
+      key->push_back(tensor->size());
     }
   }
-  return shape;
 }
 
 void TaskLosses::ComputeCandidates(Tensor control, const TaskOutput& task, const Given& given,

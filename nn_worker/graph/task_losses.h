@@ -1,5 +1,5 @@
-// The losses of a network's tasks (ModelConfig.tasks): memory for what they take, and the operation of
-// each. Without tasks there is one, BCE of ModelConfig.output.
+// The losses of a network's tasks (ModelConfig.tasks): memory for what they take, and the operation
+// of each. Without tasks there is one, BCE of ModelConfig.output.
 //
 // Thread-compatible.
 
@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "nn_worker/backend/backend.h"
+#include "nn_worker/graph/pass_key.h"
 #include "nn_worker/graph/sample_pairs.h"
 #include "proto/model.pb.h"
 
@@ -40,16 +41,17 @@ class TaskLosses {
 
   const std::vector<TaskOutput>& tasks() const { return tasks_; }
 
-  // Copies what the next Compute takes besides the network's outputs. `targets` are those of all tasks, of
-  // `samples` samples, with the same weights.
+  // Copies what the next Compute takes besides the network's outputs. `targets` are those of all
+  // tasks, of `samples` samples, with the same weights.
   void Set(absl::Span<const LossTargets> targets, int64_t samples);
   // Enqueues the loss of each task, and its gradient with respect to the task's output.
   // control: of the step, for its gradient scale.
   // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
   void Compute(Tensor control, absl::Span<const Tensor> outputs,
                absl::Span<const Tensor> gradients);
-  // Equal for two Set after which Compute enqueues the same operations, for the same tensors.
-  std::string Shape() const;
+  // Appends what is equal for two Set after which Compute enqueues the same operations, for the
+  // same tensors.
+  void AppendShape(PassKey* key) const;
 
   // Of the last Set and Compute. Waits for the backend.
   LossSums Read();

@@ -42,8 +42,8 @@ namespace satrap {
 // Of one sample: [dim], or [length, dim] of a sequence.
 using SampleShape = absl::InlinedVector<int64_t, 2>;
 
-// What Infer says of an output that has one column for each sample of the part. The graph puts the most
-// samples of a part in its place.
+// What Infer says of an output that has one column for each sample of the part. The graph puts the
+// most samples of a part in its place.
 inline constexpr int64_t kSamplesOfPart = -1;
 
 struct ParameterSpec {
@@ -53,8 +53,8 @@ struct ParameterSpec {
   int64_t cols = 1;
   Initial initial = Initial::kConstant;
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
-  // A factor of the layer's products. In a network that computes in 16 bits the layer gets a copy of
-  // it in 16 bits, rounded after each step.
+  // A factor of the layer's products. In a network that computes in 16 bits the layer gets a copy
+  // of it in 16 bits, rounded after each step.
   bool in_products = false;
 };
 
@@ -70,8 +70,8 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int num_outputs() const { return 1; }
-  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is [most rows,
-  // dim], and its tensor (rows of the part, dim).
+  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is
+  // [most rows, dim], and its tensor (rows of the part, dim).
   virtual bool reads_part(int /*input*/) const { return false; }
   // The shapes of the num_outputs() outputs. INVALID_ARGUMENT, naming the input that does not fit;
   // the caller adds the layer's name to the message.
@@ -90,9 +90,11 @@ class Layer {
     return 2 * values;
   }
 
-  // True if a training pass uses the collective or copies to the host, and so cannot be captured in a graph
-  // (DeviceMemory::Capture). After Bind. All that differs between two passes of equally many samples is otherwise read
-  // from memory: LayerBinding has it.
+  // True if a training pass uses the collective or copies to the host, and so cannot be captured in
+  // a graph (DeviceMemory::Capture). After Bind. Otherwise Forward and Backward of two training
+  // passes over the same tensors, with equally many samples and candidates, enqueue the same
+  // operations with the same arguments: what differs from pass to pass they read from memory that
+  // the binding names.
   virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.

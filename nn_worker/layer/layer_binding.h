@@ -25,12 +25,12 @@ struct LayerBinding {
   // In the order of parameters(), rows may have gaps; empty tensors for those that have no copy. No
   // elements at all: there are no copies.
   absl::Span<const Tensor> copies;
-  // The tensors that Forward and Backward get, with the most rows. In a network that is not trained the
-  // gradients are empty.
+  // The tensors that Forward and Backward get, with the most rows. In a network that is not trained
+  // the gradients are empty.
   absl::Span<const Tensor> xs, ys, dys;
   absl::Span<const GradientTarget> dxs;
-  // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient of
-  // xs[0]; else null.
+  // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient
+  // of xs[0]; else null.
   PreparedLinear* input_relu = nullptr;
 };
 

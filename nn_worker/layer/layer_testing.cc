@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -43,6 +45,7 @@ void LayerTest::ExpectGradientsFit(const std::string& config,
     // A layer must overwrite the gradients of its parameters, not add to what a step before left.
     for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
     EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
+    EXPECT_TRUE(tester.GivesTheSameBitsFromAGraph()) << config << ", " << samples << " samples";
     // Once more, on top of what is there: twice the gradient.
     std::vector<std::vector<float>> once;
     for (const Tensor& dx : tester.input_gradients()) once.push_back(tester.Values(dx));
@@ -169,6 +172,40 @@ absl::Status LayerTester::Backward(bool add) {
   std::vector<GradientTarget> targets;
   for (const Tensor& dx : dxs_) targets.push_back({dx, add});
   return layer_->Backward(pass, xs_, ys_, dys_, targets);
+}
+
+std::vector<Tensor> LayerTester::Results() const {
+  std::vector<Tensor> results = ys_;
+  results.insert(results.end(), dxs_.begin(), dxs_.end());
+  results.insert(results.end(), gradients_.begin(), gradients_.end());
+  return results;
+}
+
+std::vector<std::vector<float>> LayerTester::ResultValues() const {
+  std::vector<std::vector<float>> values;
+  for (const Tensor& result : Results()) values.push_back(Values(result));
+  return values;
+}
+
+bool LayerTester::GivesTheSameBitsFromAGraph() {
+  if (backend_->GraphEpoch() < 0 || layer_->prevents_capture()) return true;
+  // As in a network the lists of the pass are there before it is captured.
+  CHECK_OK(Forward());
+  CHECK_OK(Backward());
+  const std::vector<std::vector<float>> expected = ResultValues();
+  const auto graph = backend_->Capture([this]() -> absl::Status {
+    RETURN_IF_ERROR(layer_->Forward(pass, xs_, ys_));
+    return Backward();
+  });
+  CHECK_OK(graph.status());
+  for (const Tensor& result : Results()) backend_->Fill(result, 5);
+  backend_->Enqueue(graph->get());
+  const std::vector<std::vector<float>> got = ResultValues();
+  for (size_t i = 0; i < got.size(); ++i) {
+    const size_t bytes = got[i].size() * sizeof(float);
+    if (bytes > 0 && std::memcmp(got[i].data(), expected[i].data(), bytes) != 0) return false;
+  }
+  return true;
 }
 
 double LayerTester::Loss() {

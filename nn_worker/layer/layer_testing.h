@@ -35,7 +35,8 @@ class LayerTester {
   std::vector<Tensor>& parameter_gradients() { return gradients_; }
   std::vector<Tensor>& states() { return states_; }
   std::vector<Tensor>& output_weights() { return weights_; }
-  // Sums of a step that applies, or of one without weight, for the next EndStep. At first it applies.
+  // Sums of a step that applies, or of one without weight, for the next EndStep. At first it
+  // applies.
   void DecideStep(bool applies);
   PassContext pass;  // training, step 3, first sample 10
 
@@ -49,6 +50,9 @@ class LayerTester {
   absl::Status Forward();
   // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
   absl::Status Backward(bool add = false);
+  // Whether Forward and Backward give the same bits from a graph of them. True, too, where there is
+  // none: the backend makes no graphs, or the layer prevents it.
+  bool GivesTheSameBitsFromAGraph();
 
   // Compares every input and parameter gradient with central differences; returns the largest
   // difference relative to 1 + the gradient. The layer must be smooth at its inputs.
@@ -59,6 +63,9 @@ class LayerTester {
   double ErrorOf(const std::vector<Tensor>& values, const std::vector<Tensor>& gradients);
   Tensor NewTensor(int64_t rows, int64_t cols, int64_t gap);
   void Randomise(Tensor tensor, int salt);
+  // What Forward and Backward assign.
+  std::vector<Tensor> Results() const;
+  std::vector<std::vector<float>> ResultValues() const;
 
   Backend* const backend_;
   std::unique_ptr<Layer> layer_;
@@ -66,9 +73,9 @@ class LayerTester {
   std::vector<Tensor> xs_, ys_, dxs_, dys_, weights_, parameters_, gradients_, states_;
 };
 
-// The backends that every layer is tested on: the CPU's, the reference, one that behaves as a device
-// does, and the kernels of a device on the CPU, without and with the plans of a library. In cuda_layer_test
-// a card with cuBLASLt.
+// The backends that every layer is tested on: the CPU's, the reference, one that behaves as a
+// device does, and the kernels of a device on the CPU, without and with the plans of a library. In
+// cuda_layer_test a card with cuBLASLt.
 struct LayerBackend {
   std::string name;
   // If it fails, as without a card, the tests are skipped with its message.
@@ -94,7 +101,7 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
   // Expects gradients as those of LargestGradientError for several samples, one and none, assigned
-  // and added.
+  // and added, and the same bits from a graph.
   void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
                           double tolerance);
   // Another backend of the same kind.

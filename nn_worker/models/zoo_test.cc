@@ -22,12 +22,13 @@ namespace {
 class ExampleNetwork {
  public:
   ExampleNetwork(const ModelConfig& model, const ExampleData& data,
-                 std::unique_ptr<Backend> backend = NewCpuBackend(1))
+                 std::unique_ptr<Backend> backend = NewCpuBackend(1), bool trains = true)
       : backend_(std::move(backend)), collectives_(NewLocalCollectives(1)) {
     NetworkOptions options;
     options.model = model;
     options.inputs = ExampleInputs(model, data);
     options.max_samples = kSamples;
+    options.trains = trains;
     options.backend = backend_.get();
     options.collective = collectives_[0].get();
     auto network = Network::Create(options);
@@ -114,6 +115,30 @@ TEST(ZooTest, AdultIsPersias) {
 TEST(ZooTest, EveryModelTrains) {
   for (const std::string& name : ZooNames()) {
     EXPECT_GT(DenseParameters(name, 3, 16, 2), 0) << name;
+  }
+}
+
+// As `evaluate` and `predict` make it.
+TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
+  for (const std::string& name : ZooNames()) {
+    const ModelConfig model = *ZooModel(name);
+    ExampleNetwork trained(model, {3, 2, 16});
+    ExampleNetwork scoring(model, {3, 2, 16}, NewCpuBackend(1), /*trains=*/false);
+    ASSERT_TRUE(scoring->Load(trained->Save(), Network::LoadScope::kModel).ok()) << name;
+    std::vector<std::vector<float>> logits;
+    for (ExampleNetwork* network : {&trained, &scoring}) {
+      SplitMix64 random(1);
+      for (int input = 0; input < (*network)->num_inputs(); ++input) {
+        const Tensor view = (*network)->input_view(input);
+        if (view.empty()) continue;
+        std::vector<float> values(static_cast<size_t>(view.size()));
+        for (float& value : values) value = static_cast<float>(random.NextDouble() - .5);
+        CopyIn(network->backend(), values, view);
+      }
+      ASSERT_TRUE((*network)->Forward(ExampleNetwork::kSamples, PassContext::Evaluation()).ok());
+      logits.push_back((*network)->ReadLogits());
+    }
+    EXPECT_EQ(logits[1], logits[0]) << name;
   }
 }
 

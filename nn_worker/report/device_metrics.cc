@@ -19,6 +19,8 @@ DeviceMetrics::DeviceMetrics(MetricsRegistry* registry, std::shared_ptr<const De
                                             "Bytes that were copied from the host to the device")),
       copied_out_bytes_(registry->AddCounter("satrap_device_copied_out_bytes_total",
                                              "Bytes that were copied from the device to the host")),
+      graph_launches_(registry->AddCounter("satrap_device_graph_launches_total",
+                                           "Training passes that ran from a captured graph")),
       step_seconds_(registry->AddHistogram("satrap_device_step_seconds",
                                            "From handing a part's inputs to the device until its "
                                            "gradients are back",
@@ -31,6 +33,7 @@ void DeviceMetrics::Refresh() {
   pinned_bytes_->Set(static_cast<double>(reading.pinned_bytes));
   RaiseTo(copied_in_bytes_, static_cast<uint64_t>(reading.copied_in_bytes));
   RaiseTo(copied_out_bytes_, static_cast<uint64_t>(reading.copied_out_bytes));
+  RaiseTo(graph_launches_, static_cast<uint64_t>(reading.graph_launches));
 }
 
 }  // namespace satrap

@@ -1,4 +1,4 @@
-// The Prometheus metrics of a rank on a device: memory, copies, and the time of its steps.
+// The Prometheus metrics of a rank on a device: memory, copies, graphs, and the time of its steps.
 //
 // Thread-safe, but for Refresh: one thread at a time.
 
@@ -30,6 +30,7 @@ class DeviceMetrics {
   prometheus::Gauge* const pinned_bytes_;
   prometheus::Counter* const copied_in_bytes_;
   prometheus::Counter* const copied_out_bytes_;
+  prometheus::Counter* const graph_launches_;
   prometheus::Histogram* const step_seconds_;
 };
 

@@ -18,6 +18,7 @@ TEST(DeviceMetricsTest, ShowWhatTheMeterSaysAndHowLongStepsTake) {
   meter->TakePinned(300);
   meter->CountCopyIn(70);
   meter->CountCopyOut(20);
+  meter->CountGraphLaunch();
   metrics.Refresh();
   meter->CountCopyIn(7);
   metrics.ObserveStep(.25);
@@ -29,8 +30,8 @@ TEST(DeviceMetricsTest, ShowWhatTheMeterSaysAndHowLongStepsTake) {
   EXPECT_THAT(registry.Text(),
               AllOf(line("memory_bytes", "4000"), line("memory_peak_bytes", "5000"),
                     line("pinned_bytes", "300"), line("copied_in_bytes_total", "77"),
-                    line("copied_out_bytes_total", "20"), line("step_seconds_count", "1"),
-                    line("step_seconds_sum", "0.25")));
+                    line("copied_out_bytes_total", "20"), line("graph_launches_total", "1"),
+                    line("step_seconds_count", "1"), line("step_seconds_sum", "0.25")));
 }
 
 }  // namespace

@@ -25,10 +25,18 @@ absl::Status TrainStep(const PartInput& part, NetworkTrainer* trainer) {
   return joined.get_future().get();
 }
 
-absl::Status ScorePart(int64_t samples, Network* network) {
+// After a step the part's inputs are there, so only the evaluation of them is new.
+absl::Status EvaluateStep(int64_t samples, Network* network) {
   RETURN_IF_ERROR(network->Forward(samples, PassContext::Evaluation()));
   for (int t = 0; t < network->num_tasks(); ++t) network->ReadLogits(t);
   return absl::OkStatus();
+}
+
+absl::Status ScorePart(PartInput part, NetworkTrainer* trainer) {
+  std::promise<absl::Status> scored;
+  trainer->Score(std::move(part),
+                 [&scored](absl::Status status) { scored.set_value(std::move(status)); });
+  return scored.get_future().get();
 }
 
 }  // namespace
@@ -38,10 +46,12 @@ NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
   NetworkOptions options;
   options.model = job.model();
   options.inputs = layout.inputs;
+  options.trains = job.action() == JobConfig::TRAIN;
   options.outputs.assign(job.predict_outputs().begin(), job.predict_outputs().end());
   options.optimizer = EffectiveDenseOptimizer(job);
   options.seed = job.seed();
   options.max_samples = MaxSamplesOfPart(job);
+  options.min_full_samples = MinSamplesOfFullPart(job);
   options.dtype = DTypeOf(job.nn_worker().precision());
   options.gradient_scale = GradientScaleOf(job, position);
   options.graph_capture = job.nn_worker().graph_capture();
@@ -65,21 +75,27 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
   options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
   options.global_batch_size = job.global_batch_size();
   options.ordered = true;
+  options.trains = job.action() == JobConfig::TRAIN;
   options.network = network.get();
   options.collective = collectives[0].get();
   options.pool = &pool;
   options.writes_outputs = job.predict_outputs_size() > 0;
   NetworkTrainer trainer(options);
-  const PartInput part = LargestPart(job, layout, backend.get()->PinnedBuffers());
+  PartInput part = LargestPart(job, layout, backend.get()->PinnedBuffers());
   RETURN_IF_ERROR(trainer.Reserve(part));
-  if (job.action() == JobConfig::TRAIN) RETURN_IF_ERROR(TrainStep(part, &trainer));
-  RETURN_IF_ERROR(ScorePart(MaxSamplesOfPart(job), network.get()));
+  if (options.trains) {
+    RETURN_IF_ERROR(TrainStep(part, &trainer));
+    RETURN_IF_ERROR(EvaluateStep(MaxSamplesOfPart(job), network.get()));
+  } else {
+    RETURN_IF_ERROR(ScorePart(std::move(part), &trainer));
+  }
 
   const DeviceUse use = backend.use();
   plan.embeddings = use.allocated - plan.network;
-  // A rank has as much from the start, in one block.
+  // A rank has as much of these from the start, in one block each.
   plan.scratch = use.scratch;
   plan.lists = use.lists;
+  plan.part_lists = use.part_lists;
   return plan;
 }
 
@@ -97,7 +113,17 @@ absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& confi
 std::string DevicePlanText(const DevicePlan& plan) {
   return absl::StrCat(plan.total(), " bytes of device memory (network ", plan.network,
                       ", embeddings ", plan.embeddings, ", scratch ", plan.scratch, ", lists ",
-                      plan.lists, ")");
+                      plan.lists + plan.part_lists, ")");
+}
+
+DeviceNeed NeedOf(const DevicePlan& plan) {
+  DeviceNeed need;
+  need.bytes = plan.total();
+  need.text = DevicePlanText(plan);
+  need.scratch_bytes = plan.scratch;
+  need.list_bytes = plan.lists;
+  need.part_list_bytes = plan.part_lists;
+  return need;
 }
 
 }  // namespace satrap

@@ -1,12 +1,12 @@
 // What a job's rank takes of a device's memory, known before it has one.
 //
-// PlanDevice rehearses a rank on a device without memory (nn_worker/device/dry_device.h): it makes the
-// network, sets memory aside for the largest part (largest_part.h), trains a step and scores a part.
-// What is then allocated is what a rank allocates on a device: all of it before the first step, or, the
-// lists of operations, with it. For a card, the library of matrix products is taken to make all that it
-// is asked for, which needs the most.
-// Two things are not in the plan: what a part beyond the expected number of ids adds when it comes, and
-// what a card's driver and libraries take for themselves.
+// PlanDevice rehearses a rank on a device without memory (nn_worker/device/dry_device.h): it makes
+// the network, sets memory aside for the largest part (largest_part.h), trains a step if the job
+// trains, and scores a part. What is then allocated is what a rank allocates on a device, all of it
+// before the first step. A job that only scores has nothing for gradients and the optimizer. For a
+// card, the library of matrix products is taken to make all that it is asked for, which needs the
+// most. Two things are not in the plan: what a part beyond the expected number of ids adds when it
+// comes, and what a card's driver and libraries take for themselves.
 //
 // Links no kernels: a program that does gives those of its device (device_factory.h).
 
@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "nn_worker/backend/device_room.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/trainer/part_layout.h"
 #include "proto/job.pb.h"
@@ -30,8 +31,9 @@ struct DevicePlan {
   int64_t network = 0;     // parameters, gradients, optimizer state, activations
   int64_t embeddings = 0;  // of parts: payloads, and the sums of gradients
   int64_t scratch = 0;     // of operations
-  int64_t lists = 0;       // that operations read
-  int64_t total() const { return network + embeddings + scratch + lists; }
+  int64_t lists = 0;       // that the network's operations read
+  int64_t part_lists = 0;  // that the exchange with embedding rows reads
+  int64_t total() const { return network + embeddings + scratch + lists + part_lists; }
 };
 
 // Errors as Network::Create. REQUIRES: a validated job
@@ -44,8 +46,11 @@ absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& confi
 // "1234 bytes of device memory (network 1000, embeddings 200, scratch 30, lists 4)"
 std::string DevicePlanText(const DevicePlan& plan);
 
-// The network of a rank. `position`: that the run goes on from. `backend` and `collective` are for the
-// caller to set.
+// The plan for who makes the rank's backend.
+DeviceNeed NeedOf(const DevicePlan& plan);
+
+// The network of a rank. `position`: that the run goes on from. `backend` and `collective` are for
+// the caller to set.
 NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
                                 const RunPosition& position);
 

@@ -1,13 +1,16 @@
 #include "nn_worker/trainer/device_plan.h"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/batch/transfer.h"
+#include "common/config/text_format.h"
 #include "gmock/gmock.h"
 #include "nn_worker/backend/backend_factory.h"
 #include "nn_worker/collective/local_collective.h"
@@ -47,9 +50,9 @@ std::vector<FakeSample> OneIdBatch(uint64_t step, size_t samples) {
 // A rank as the NN worker makes it.
 class HostRank {
  public:
-  HostRank(const JobConfig& job, int64_t scratch_bytes)
+  HostRank(const JobConfig& job, const DevicePlan& plan)
       : job_(job), layout_(MakePartLayout(job_)), tables_(&layout_), pool_(1) {
-    auto made = NewJobBackend(job_.nn_worker(), /*card=*/0, scratch_bytes, &pool_);
+    auto made = NewJobBackend(job_.nn_worker(), /*card=*/0, NeedOf(plan), &pool_);
     CHECK_OK(made.status());
     made_ = *std::move(made);
     NetworkOptions network_options = NetworkOptionsOf(job_, layout_, RunPosition());
@@ -63,27 +66,32 @@ class HostRank {
     options.max_samples = kTrainerBatch;
     options.global_batch_size = job_.global_batch_size();
     options.ordered = true;
+    options.trains = job_.action() == JobConfig::TRAIN;
     options.has_loss_scale = job_.nn_worker().precision() == NnWorkerConfig::F16;
     options.network = network_.get();
     options.collective = collectives_[0].get();
     options.pool = &pool_;
+    options.writes_outputs = job_.predict_outputs_size() > 0;
     trainer_ = std::make_unique<NetworkTrainer>(options);
     CHECK_OK(trainer_->Reserve(LargestPart(job_, layout_, made_.backend->PinnedBuffers())));
   }
 
-  void Train(const std::vector<FakeSample>& samples) {
+  absl::Status Train(const std::vector<FakeSample>& samples) {
     const PartInput part = tables_.MakePart(samples, 0, job_.embedding_worker().wire_dtype());
     std::promise<absl::Status> joined;
     trainer_->JoinStep(
         step_++, trainer_->Prepare(part), StepFlags(),
         [&joined](const absl::StatusOr<StepResult>& result) { joined.set_value(result.status()); });
-    CHECK_OK(joined.get_future().get());
+    return joined.get_future().get();
   }
-  void Score(const std::vector<FakeSample>& samples) {
+  absl::Status Score(const std::vector<FakeSample>& samples) {
+    PartInput part = tables_.MakePart(samples, 0, job_.embedding_worker().wire_dtype());
+    part.header.mutable_part()->mutable_id()->set_stream(TEST_STREAM);
+    part.header.clear_candidates();
     std::promise<absl::Status> scored;
-    trainer_->Score(tables_.MakePart(samples, 0, job_.embedding_worker().wire_dtype()),
+    trainer_->Score(std::move(part),
                     [&scored](absl::Status status) { scored.set_value(std::move(status)); });
-    CHECK_OK(scored.get_future().get());
+    return scored.get_future().get();
   }
   int64_t peak_bytes() const { return made_.meter->Read().peak_bytes; }
 
@@ -99,19 +107,28 @@ class HostRank {
   uint64_t step_ = 0;
 };
 
-void ExpectThePlanIsWhatARankTakes(const JobConfig& job) {
+// `batch` gives a step's samples.
+void ExpectThePlanIsWhatARankTakes(
+    const JobConfig& job,
+    const std::function<std::vector<FakeSample>(uint64_t, size_t)>& batch = OneIdBatch) {
   const auto plan = PlanDevice(job);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  HostRank rank(job, plan->scratch);
-  // All but the lists, whose memory comes with the first one.
-  EXPECT_GE(rank.peak_bytes(), plan->total() - plan->lists);
-  for (uint64_t step = 0; step < 3; ++step) rank.Train(OneIdBatch(step, step == 0 ? 7 : 60));
-  rank.Score(OneIdBatch(9, 60));
-  rank.Train(OneIdBatch(4, 31));
+  HostRank rank(job, *plan);
+  EXPECT_EQ(rank.peak_bytes(), plan->total()) << "all of it before the first step";
+  if (job.action() == JobConfig::TRAIN) {
+    for (uint64_t step = 0; step < 3; ++step) {
+      ASSERT_TRUE(rank.Train(batch(step, step == 0 ? 7 : 60)).ok());
+    }
+    ASSERT_TRUE(rank.Train(batch(4, kTrainerBatch)).ok());
+  }
+  ASSERT_TRUE(rank.Score(batch(9, kTrainerBatch)).ok());
+  ASSERT_TRUE(rank.Score(batch(8, 31)).ok());
+  if (job.action() == JobConfig::TRAIN) {
+    ASSERT_TRUE(rank.Train(batch(5, 31)).ok());
+  }
   EXPECT_EQ(rank.peak_bytes(), plan->total()) << DevicePlanText(*plan);
   EXPECT_GT(plan->network, 0);
   EXPECT_GT(plan->embeddings, 0);
-  EXPECT_GT(plan->scratch, 0);
 }
 
 TEST(DevicePlanTest, IsWhatARankTakesToTheByte) { ExpectThePlanIsWhatARankTakes(HostJob()); }
@@ -144,8 +161,8 @@ TEST(DevicePlanTest, OnACardItHasTheMemoryOfTheLibrarysProducts) {
   JobConfig job = HostJob();
   MlpConfig* const mlp = job.mutable_model()->mutable_layers(2)->mutable_mlp();
   mlp->Clear();
-  // The first layer's ReLU has a mask, because the second layer's product reads it. The third layer has
-  // one output, which no library computes.
+  // The first layer's ReLU has a mask, because the second layer's product reads it. The third layer
+  // has one output, which no library computes.
   for (const int units : {16, 8}) mlp->add_units(units);
   mlp->set_output_units(1);
   const auto on_host = PlanDevice(job);
@@ -160,6 +177,16 @@ TEST(DevicePlanTest, OnACardItHasTheMemoryOfTheLibrarysProducts) {
   EXPECT_EQ(on_card->embeddings, on_host->embeddings);
 }
 
+// Those of a batch that the ranks do not divide.
+TEST(DevicePlanTest, PartsOfBothSizesRunFromGraphs) {
+  JobConfig job = HostJob();
+  job.set_global_batch_size(1000);
+  job.mutable_nn_worker()->set_replicas(3);
+  const NetworkOptions options = NetworkOptionsOf(job, MakePartLayout(job), RunPosition());
+  EXPECT_EQ(options.max_samples, 334);
+  EXPECT_EQ(options.min_full_samples, 333);
+}
+
 TEST(DevicePlanTest, MoreRanksHaveSmallerParts) {
   JobConfig job = HostJob();
   const int64_t one = PlanDevice(job)->total();
@@ -167,15 +194,113 @@ TEST(DevicePlanTest, MoreRanksHaveSmallerParts) {
   EXPECT_LT(PlanDevice(job)->total(), one);
 }
 
-TEST(DevicePlanTest, OutputsAloneTakeLessThanATraining) {
+// Scoring needs one slot, and nothing for gradients and the optimizer.
+TEST(DevicePlanTest, ScoringTakesLessThanATrainingToTheByteToo) {
   JobConfig job = HostJob();
-  const int64_t training = PlanDevice(job)->total();
+  job.mutable_dense_optimizer()->mutable_adam();
+  job.mutable_dense_optimizer()->mutable_averaged_weights()->set_decay(.9);
+  const DevicePlan training = PlanDevice(job).value();
+  job.set_action(JobConfig::EVALUATE);
+  const DevicePlan scoring = PlanDevice(job).value();
+  EXPECT_LE(2 * scoring.embeddings, training.embeddings);
+  EXPECT_LT(scoring.network, training.network * 2 / 3);
+  for (const auto precision : {NnWorkerConfig::F32, NnWorkerConfig::BF16}) {
+    job.mutable_nn_worker()->set_precision(precision);
+    ExpectThePlanIsWhatARankTakes(job);
+  }
+  job.mutable_embedding_worker()->set_wire_dtype(BF16);
+  ExpectThePlanIsWhatARankTakes(job);
   job.set_action(JobConfig::PREDICT);
+  ExpectThePlanIsWhatARankTakes(job);
+}
+
+TEST(DevicePlanTest, OutputsAloneTakeLessThanTheWholeModel) {
+  JobConfig job = HostJob();
+  job.set_action(JobConfig::PREDICT);
+  const int64_t whole = PlanDevice(job)->total();
   job.add_predict_outputs("first");
-  const auto plan = PlanDevice(job);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_GT(plan->total(), 0);
-  EXPECT_LT(plan->total(), training);
+  EXPECT_LT(PlanDevice(job)->total(), whole);
+  ExpectThePlanIsWhatARankTakes(job);
+}
+
+// Users and items share a table, and each item is a candidate of the others in its batch.
+TEST(DevicePlanTest, IsThatOfALossWithinTheBatch) {
+  JobConfig job;
+  CHECK_OK(ParseText(R"pb(
+                       data {
+                         features { name: "user" table: "t" }
+                         features { name: "item" table: "t" }
+                       }
+                       tables {
+                         name: "t"
+                         id: 3
+                         segments { name: "bias" dim: 1 }
+                         segments { name: "embedding" dim: 4 }
+                       }
+                       model {
+                         layers {
+                           name: "user_vector"
+                           inputs: "user.embedding"
+                           linear { units: 4 }
+                         }
+                         layers {
+                           name: "logit"
+                           inputs: "user_vector"
+                           inputs: "item.embedding"
+                           in_batch_logits { scale: 2 }
+                         }
+                         tasks { name: "next" loss: IN_BATCH_SOFTMAX }
+                         candidates { feature: "item" }
+                       }
+                     )pb",
+                     "job", &job));
+  job.set_global_batch_size(static_cast<int>(kTrainerBatch));
+  job.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
+  const auto pairs = [](uint64_t step, size_t count) {
+    std::vector<FakeSample> batch = OneIdBatch(step, count);
+    for (FakeSample& sample : batch) {
+      sample.numeric.clear();
+      sample.ids = {{100 + sample.ids[0][0]}, {sample.ids[1][0]}};
+    }
+    return batch;
+  };
+  ExpectThePlanIsWhatARankTakes(job, pairs);
+  const DevicePlan training = PlanDevice(job).value();
+  job.set_action(JobConfig::EVALUATE);
+  EXPECT_LT(PlanDevice(job)->total(), training.total());
+  ExpectThePlanIsWhatARankTakes(job, pairs);
+}
+
+// Whatever it is that has no room, the payload, the order of the ids, what the scatter works in or
+// the sums of the rows, is an error that names the limit, and never the end of the process.
+TEST(DevicePlanTest, APartWithMoreIdsThanRehearsedIsAnErrorWhereTheLimitHasNoRoomForIt) {
+  JobConfig job = HostJob();
+  const DevicePlan plan = PlanDevice(job).value();
+  std::vector<FakeSample> many = OneIdBatch(1, kTrainerBatch);
+  uint64_t next_id = 1000;  // each has a row of its own
+  for (FakeSample& sample : many) {
+    for (int i = 1; i < 40; ++i) sample.ids[2].push_back(next_id++);
+  }
+  int refused = 0;
+  bool fits = false;
+  for (int64_t more = 0; !fits && more < 1 << 20; more += 4096) {
+    job.mutable_nn_worker()->set_device_memory_bytes(plan.total() + more);
+    HostRank rank(job, plan);
+    ASSERT_TRUE(rank.Train(OneIdBatch(0, kTrainerBatch)).ok());
+    const absl::Status trained = rank.Train(many);
+    fits = trained.ok();
+    if (fits) continue;
+    ++refused;
+    EXPECT_EQ(trained.code(), absl::StatusCode::kResourceExhausted) << trained;
+    EXPECT_THAT(
+        trained.message(),
+        AllOf(HasSubstr(absl::StrCat("no room for a part of ", kTrainerBatch, " samples, ")),
+              HasSubstr(absl::StrCat("nn_worker.device_memory_bytes is ", plan.total() + more,
+                                     ", of which ")),
+              HasSubstr("raise it")));
+  }
+  EXPECT_TRUE(fits);
+  EXPECT_GT(refused, 3);
 }
 
 TEST(DevicePlanTest, AboveTheJobsLimitItSaysWhatToDo) {
@@ -212,6 +337,15 @@ TEST(LargestPartTest, HasTheExpectedIdsOfEachFeature) {
   EXPECT_TRUE(part.header.features(3).has_pooled());
   EXPECT_EQ(part.header.features(4).num_ids(), 5 * kTrainerBatch) << "a sequence's length";
   EXPECT_EQ(part.header.tables(0).num_rows(), 2 * kTrainerBatch) << "of two features";
+  EXPECT_TRUE(ReadPart(layout, kTrainerBatch, part).ok());
+}
+
+TEST(LargestPartTest, OfAJobThatScoresIsOneOfTheTestStream) {
+  JobConfig job = HostJob();
+  job.set_action(JobConfig::EVALUATE);
+  const PartLayout layout = MakePartLayout(job);
+  const PartInput part = LargestPart(job, layout, nullptr);
+  EXPECT_EQ(part.header.part().id().stream(), TEST_STREAM);
   EXPECT_TRUE(ReadPart(layout, kTrainerBatch, part).ok());
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/numeric/half.h"
@@ -55,8 +56,8 @@ Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void
   return {dtype, data, static_cast<int64_t>(rows), stride, stride};
 }
 
-// The segments whose view (of the network's inputs, or of their gradients) is not empty, for all samples
-// of a part.
+// The segments whose view (of the network's inputs, or of their gradients) is not empty, for all
+// samples of a part.
 std::vector<RowSegment> SegmentsOf(const std::vector<SegmentLayout>& layout, size_t samples,
                                    const Network& network, Tensor (Network::*view_of)(int) const) {
   std::vector<RowSegment> segments;
@@ -97,11 +98,14 @@ EmbeddingExchange::EmbeddingExchange(const PartLayout* layout, Network* network,
     sent.features = {static_cast<int>(f)};
     sent_.push_back(std::move(sent));
   }
+  sums_memory_ = std::vector<SumsMemory>(sent_.size());
   for (Slot& slot : slots_) {
     slot.decoded.resize(layout_.tables.size() + layout_.features.size());
     slot.decoded_values = std::vector<HeldValues>(slot.decoded.size());
     slot.features.resize(layout_.features.size());
     slot.inverses = std::vector<Inverse>(sent_.size());
+    slot.host_sums.resize(sent_.size());
+    slot.sums_on_backend.resize(sent_.size());
   }
 }
 
@@ -222,6 +226,8 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
     for (const int f : sent_[i].features) ids.push_back(slot->part.features[f].indices.rows);
     if (HasCandidates(*slot, sent_[i])) ids.push_back(slot->part.candidates.indices.rows);
     InvertIds(ids, slot->part.tables[sent_[i].table].num_rows, &inverse.host);
+    // The scatter itself could not tell that there is no room.
+    RETURN_IF_ERROR(backend_->ReserveScatter(static_cast<int64_t>(inverse.host.positions.size())));
     const auto hold = [&](const std::vector<uint32_t>& values,
                           HeldValues* held) -> absl::StatusOr<Tensor> {
       const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
@@ -237,32 +243,63 @@ absl::Status EmbeddingExchange::Invert(Slot* slot) {
   return absl::OkStatus();
 }
 
-// On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
-absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoinPool* pool) {
-  CHECK(index >= 0 && index < kSlots) << index;
-  const ProfilerRange range(backend_, "prepare a part");
-  Slot& slot = slots_[index];
-  if (slot.copied == nullptr) {
-    ASSIGN_OR_RETURN(slot.copied, backend_->NewEvent());
+// Here and not when they are made, so that a part without room is told before its step begins. A
+// slot keeps its pointers while the memory grows for the other one: what is outgrown stays.
+absl::Status EmbeddingExchange::ReserveSums(Slot* slot) {
+  const bool copied = backend_->DeviceView(slot) == nullptr;
+  MutexLock lock(&sums_mutex_);
+  for (size_t i = 0; i < sent_.size(); ++i) {
+    const Sent& sent = sent_[i];
+    const size_t rows = sent.by_row ? slot->part.tables[sent.table].num_rows : slot->part.samples;
+    const auto bytes =
+        static_cast<int64_t>(rows * layout_.tables[sent.table].row_values * sizeof(float));
+    if (copied) {
+      ASSIGN_OR_RETURN(slot->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
+    }
+    // Otherwise the sums come out where they are sent from.
+    if (slot->part.dtype != F32) {
+      ASSIGN_OR_RETURN(slot->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
+    }
   }
-  slot.part = part;
-  ASSIGN_OR_RETURN(void* const payload, slot.payload_values.Hold(backend_, part.payload));
-  slot.payload = static_cast<uint8_t*>(payload);
-  RETURN_IF_ERROR(FindRows(pool, &slot));
-  RETURN_IF_ERROR(Invert(&slot));
-  backend_->Record(Lane::kCopiesIn, slot.copied.get());
   return absl::OkStatus();
 }
 
-absl::Status EmbeddingExchange::Reserve(const PartView& largest) {
-  for (int slot = 0; slot < kSlots; ++slot) RETURN_IF_ERROR(Prepare(largest, slot, pool_));
-  for (Sent& sent : sent_) {
-    const size_t rows = sent.by_row ? largest.tables[sent.table].num_rows : largest.samples;
-    const auto bytes =
-        static_cast<int64_t>(rows * layout_.tables[sent.table].row_values * sizeof(float));
-    RETURN_IF_ERROR(sent.memory.Get(backend_, bytes).status());
-    // Otherwise the sums come out where they are sent from.
-    if (largest.dtype != F32) RETURN_IF_ERROR(sent.host.Get(backend_, bytes).status());
+// On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
+absl::Status EmbeddingExchange::PrepareIn(Slot* slot, ForkJoinPool* pool) {
+  if (slot->copied == nullptr) {
+    ASSIGN_OR_RETURN(slot->copied, backend_->NewEvent());
+  }
+  ASSIGN_OR_RETURN(void* const payload, slot->payload_values.Hold(backend_, slot->part.payload));
+  slot->payload = static_cast<uint8_t*>(payload);
+  RETURN_IF_ERROR(FindRows(pool, slot));
+  if (slot->use == PartUse::kTraining) {
+    RETURN_IF_ERROR(Invert(slot));
+    RETURN_IF_ERROR(ReserveSums(slot));
+  }
+  backend_->Record(Lane::kCopiesIn, slot->copied.get());
+  return absl::OkStatus();
+}
+
+absl::Status EmbeddingExchange::Prepare(const PartView& part, int index, ForkJoinPool* pool,
+                                        PartUse use) {
+  CHECK(index >= 0 && index < kSlots) << index;
+  const ProfilerRange range(backend_, "prepare a part");
+  Slot& slot = slots_[index];
+  slot.part = part;
+  slot.use = use;
+  const absl::Status prepared = PrepareIn(&slot, pool);
+  if (!absl::IsResourceExhausted(prepared)) return prepared;
+  size_t ids = 0;
+  for (const PartView::Feature& feature : part.features) ids += feature.indices.rows.size();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no room for a part of ", part.samples, " samples, ", ids, " ids and ",
+                   part.payload.size(), " bytes: ", prepared.message()));
+}
+
+absl::Status EmbeddingExchange::Reserve(const PartView& largest, PartUse use) {
+  const int slots = use == PartUse::kTraining ? kSlots : 1;
+  for (int slot = 0; slot < slots; ++slot) {
+    RETURN_IF_ERROR(Prepare(largest, slot, pool_, use));
   }
   backend_->Sync();
   return absl::OkStatus();
@@ -276,16 +313,14 @@ void EmbeddingExchange::WriteInputs(int slot) {
 }
 
 // `sums` is filled when copied_out_ has happened.
-absl::Status EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float> sums) {
-  Sent& sent = sent_[index];
+void EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Span<float> sums) {
+  const Sent& sent = sent_[index];
   const size_t rows = sent.by_row ? slot.part.tables[sent.table].num_rows : slot.part.samples;
   const size_t row_values = layout_.tables[sent.table].row_values;
-  Tensor to = TensorF32(backend_->DeviceView(sums.data()), static_cast<int64_t>(rows),
-                        static_cast<int64_t>(row_values));
-  const bool copied = to.empty();
-  if (copied) {
-    ASSIGN_OR_RETURN(to.data, sent.memory.Get(backend_, to.size_bytes()));
-  }
+  void* const memory = slot.sums_on_backend[index];
+  const bool copied = memory != nullptr;
+  const Tensor to = TensorF32(copied ? memory : backend_->DeviceView(sums.data()),
+                              static_cast<int64_t>(rows), static_cast<int64_t>(row_values));
   std::vector<FeatureExchange> features;
   for (const int f : sent.features) {
     features.push_back(slot.features[f]);
@@ -303,7 +338,6 @@ absl::Status EmbeddingExchange::Scatter(const Slot& slot, size_t index, absl::Sp
     backend_->StartCopyOut(to,
                            {reinterpret_cast<uint8_t*>(sums.data()), sums.size() * sizeof(float)});
   }
-  return absl::OkStatus();
 }
 
 // The copies out wait for the operations, so this waits for both.
@@ -355,6 +389,7 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
 absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* finite) {
   const ProfilerRange range(backend_, "scatter gradients of embeddings");
   const Slot& slot = slots_[index];
+  CHECK(slot.use == PartUse::kTraining) << "a part that is scored has no gradients";
   const PartView& part = slot.part;
   if (scattered_ == nullptr) {
     ASSIGN_OR_RETURN(scattered_, backend_->NewEvent());
@@ -385,25 +420,19 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* 
   std::vector<Section*> sections;
   std::vector<absl::Span<uint8_t>> bytes;
   std::vector<absl::Span<float>> sums;
-  const auto enqueue = [&]() -> absl::Status {
-    int tables = 0;
-    int features = 0;
-    for (Sent& sent : sent_) {
-      sections.push_back(sent.by_row
-                             ? result.header.mutable_tables(tables++)->mutable_gradients()
-                             : result.header.mutable_features(features++)->mutable_gradients());
-      bytes.push_back(builder.Fill<uint8_t>(*sections.back()));
-      const size_t count = bytes.back().size() / rpc::WireValueBytes(part.dtype);
-      void* to = bytes.back().data();
-      if (part.dtype != F32) {
-        ASSIGN_OR_RETURN(to, sent.host.Get(backend_, static_cast<int64_t>(count * sizeof(float))));
-      }
-      sums.push_back(absl::MakeSpan(static_cast<float*>(to), count));
-      RETURN_IF_ERROR(Scatter(slot, sums.size() - 1, sums.back()));
-    }
-    return AwaitSums();
-  };
-  if (const absl::Status status = enqueue(); !status.ok()) {
+  int tables = 0;
+  int features = 0;
+  for (size_t i = 0; i < sent_.size(); ++i) {
+    sections.push_back(sent_[i].by_row
+                           ? result.header.mutable_tables(tables++)->mutable_gradients()
+                           : result.header.mutable_features(features++)->mutable_gradients());
+    bytes.push_back(builder.Fill<uint8_t>(*sections.back()));
+    const size_t count = bytes.back().size() / rpc::WireValueBytes(part.dtype);
+    void* const to = part.dtype != F32 ? slot.host_sums[i] : bytes.back().data();
+    sums.push_back(absl::MakeSpan(static_cast<float*>(to), count));
+    Scatter(slot, i, sums.back());
+  }
+  if (const absl::Status status = AwaitSums(); !status.ok()) {
     backend_->Sync();  // copies into the payload are under way, and it is freed here
     return status;
   }

@@ -3,16 +3,17 @@
 // same way.
 //
 // Here, on the host, values are decoded from the wire and gradients encoded, in blocks of fixed
-// size; GatherRows and ScatterGradients of the backend do the rest. What they read is the payload of
-// the part itself where the backend can read the host's memory, and else one copy of it.
+// size; GatherRows and ScatterGradients of the backend do the rest. What they read is the payload
+// of the part itself where the backend can read the host's memory, and else one copy of it.
 //
-// A part is prepared in a slot: decoded, copied in, and its ids inverted for a backend that scatters
-// by row. There are two slots, so that one part can be prepared while another is trained.
+// A part is prepared in a slot: decoded, copied in, and, to be trained, its ids inverted for a
+// backend that scatters by row. There are two slots, so that one part can be prepared while another
+// is trained.
 //
 // Owns scratch memory, here and on the backend, that grows to the largest part.
 //
-// Thread-compatible, except that Prepare may run on another thread than all else, with a slot that
-// nobody else uses meanwhile.
+// Thread-compatible, except that Prepare may run on another thread beside all else, a Prepare of
+// the other slot included, with a slot that nobody else uses meanwhile.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
 #define SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
@@ -24,6 +25,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/thread/mutex.h"
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/backend/row_inverse.h"
@@ -36,6 +38,9 @@
 
 namespace satrap {
 
+// What a part is for: gradients go back of those that are trained alone.
+enum class PartUse { kTraining, kScoring };
+
 class EmbeddingExchange {
  public:
   static constexpr int kSlots = 2;
@@ -46,24 +51,26 @@ class EmbeddingExchange {
   EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool,
                     Collective* collective = nullptr);
 
-  // Takes all memory that parts up to the size of `largest` need, so that none is allocated beside a
-  // step. For a backend that the host copies to. Waits for it. RESOURCE_EXHAUSTED. REQUIRES: before
-  // the first Prepare
-  absl::Status Reserve(const PartView& largest);
+  // Takes all memory that parts up to the size of `largest` need, so that none is allocated beside
+  // a step: to score, slot 0 alone and nothing for gradients. For a backend that the host copies
+  // to. Waits for it. RESOURCE_EXHAUSTED. REQUIRES: before the first Prepare
+  absl::Status Reserve(const PartView& largest, PartUse use);
 
-  // Prepares `part` in slot `slot`, on `pool`, or on this thread alone if that is null. The payload of
-  // `part` must stay until ReadGradients or the backend's next Sync. RESOURCE_EXHAUSTED if the backend
-  // has no memory for a part of this size. REQUIRES: what was enqueued for the part before in this
-  // slot has run, as it has when ReadGradients or a Sync returns
-  absl::Status Prepare(const PartView& part, int slot, ForkJoinPool* pool);
+  // Prepares `part` in slot `slot`, on `pool`, or on this thread alone if that is null. The payload
+  // of `part` must stay until ReadGradients or the backend's next Sync. RESOURCE_EXHAUSTED if the
+  // backend has no memory for a part of this size: what its operations work in, and the sums that
+  // ReadGradients copies or encodes, are taken here. REQUIRES: what was enqueued for the part
+  // before in this slot has run, as it has when ReadGradients or a Sync returns
+  absl::Status Prepare(const PartView& part, int slot, ForkJoinPool* pool,
+                       PartUse use = PartUse::kTraining);
 
   // Writes the numeric block and all segments of the slot's part into the network's inputs.
   void WriteInputs(int slot);
 
-  // The gradients of the network's last Backward, for PushGradients, in the dtype of the slot's part,
-  // and without the network's gradient scale. `*finite` becomes false if a sum is infinite or NaN;
-  // finite ones fit into every dtype. Waits for the backend. Errors as Prepare, and the device's.
-  // REQUIRES: WriteInputs of this slot
+  // The gradients of the network's last Backward, for PushGradients, in the dtype of the slot's
+  // part, and without the network's gradient scale. `*finite` becomes false if a sum is infinite or
+  // NaN; finite ones fit into every dtype. Waits for the backend. An error is the device's.
+  // REQUIRES: WriteInputs of this slot, whose part was prepared to be trained
   absl::StatusOr<PartGradients> ReadGradients(int slot, bool* finite);
 
  private:
@@ -72,9 +79,12 @@ class EmbeddingExchange {
   struct Sent {
     std::vector<int> features;  // in the order of their ids
     int table = 0;
-    bool by_row = false;                               // of a table's rows
+    bool by_row = false;  // of a table's rows
+  };
+  // Of a Sent, for both slots.
+  struct SumsMemory {
     GrowingMemory host{GrowingMemory::Kind::kPinned};  // what is encoded; unused for f32
-    GrowingMemory memory;  // unused where the backend can write to the host's
+    GrowingMemory on_backend;  // unused where the backend can write to the host's
   };
   // The inverse of a table's ids, for a backend that scatters by row.
   struct Inverse {
@@ -84,17 +94,20 @@ class EmbeddingExchange {
   };
   struct Slot {
     PartView part;
+    PartUse use = PartUse::kTraining;
     uint8_t* payload = nullptr;  // where the backend finds it
     HeldValues payload_values;
-    // Values that come in 16 bits, by table, and behind them by feature that was pooled at the worker.
+    // Values that come in 16 bits, by table, and behind them by feature that was pooled at the
+    // worker.
     std::vector<std::vector<float>> decoded;
     std::vector<HeldValues> decoded_values;
     std::vector<FeatureExchange> gathers;
     std::vector<FeatureExchange> features;  // as gathers, without segments; by feature
     // Of the part's candidates, with segments; without any, none.
     std::vector<FeatureExchange> candidates;
-    std::vector<Inverse> inverses;         // by Sent
-    std::unique_ptr<BackendEvent> copied;  // in
+    std::vector<Inverse> inverses;                  // by Sent
+    std::vector<void*> host_sums, sums_on_backend;  // by Sent; null: unused
+    std::unique_ptr<BackendEvent> copied;           // in
   };
 
   // Calls body(begin, end) for blocks that make up [0, count), on `pool` unless that is null.
@@ -107,14 +120,16 @@ class EmbeddingExchange {
   FeatureExchange CandidatesOf(const Slot& slot, const Tensor& rows,
                                Tensor (Network::*view_of)(int) const) const;
   bool HasCandidates(const Slot& slot, const Sent& sent) const;
+  absl::Status PrepareIn(Slot* slot, ForkJoinPool* pool);
   absl::Status FindRows(ForkJoinPool* pool, Slot* slot);
   absl::Status Invert(Slot* slot);
+  absl::Status ReserveSums(Slot* slot);
   // The feature's ids, without segments.
   FeatureExchange IdsOf(size_t feature, const Slot& slot, const Tensor& rows) const;
-  absl::Status Scatter(const Slot& slot, size_t index, absl::Span<float> sums);
+  void Scatter(const Slot& slot, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
-  // Takes the gradient scale out of `sums`, and encodes them to `to` and sets the section's scale, or
-  // only checks f32, which is there already.
+  // Takes the gradient scale out of `sums`, and encodes them to `to` and sets the section's scale,
+  // or only checks f32, which is there already.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
                          bool* finite);
 
@@ -124,6 +139,8 @@ class EmbeddingExchange {
   ForkJoinPool* const pool_;
   Collective* const collective_;
   std::vector<Sent> sent_;  // in the order of the answer's sections
+  Mutex sums_mutex_;        // two parts may be prepared at once
+  std::vector<SumsMemory> sums_memory_ GUARDED_BY(sums_mutex_);  // by Sent
   Slot slots_[kSlots];
   std::unique_ptr<BackendEvent> scattered_, copied_out_;
 };

@@ -1,7 +1,7 @@
 // Memory of a backend, or pinned memory of its host, for something whose size differs from part to
-// part. It grows to the largest
-// size that was asked for, at least twofold each time: a backend frees nothing before its end, so
-// what was outgrown is at most as much as what is used.
+// part. It grows to the largest size that was asked for, at least twofold each time where there is
+// room: a backend frees nothing before its end, so what was outgrown is then at most as much as
+// what is used.
 //
 // Not thread-safe.
 
@@ -29,14 +29,25 @@ class GrowingMemory {
   absl::StatusOr<void*> Get(DeviceMemory* device, int64_t bytes) {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);
-      ASSIGN_OR_RETURN(data_, kind_ == Kind::kDevice ? device->Allocate(larger)
-                                                     : device->AllocatePinned(larger));
-      bytes_ = larger;
+      const absl::Status taken = Take(device, larger);
+      // More than is asked for only saves growing again.
+      if (absl::IsResourceExhausted(taken) && larger > bytes) {
+        RETURN_IF_ERROR(Take(device, bytes));
+      } else {
+        RETURN_IF_ERROR(taken);
+      }
     }
     return data_;
   }
 
  private:
+  absl::Status Take(DeviceMemory* device, int64_t bytes) {
+    ASSIGN_OR_RETURN(
+        data_, kind_ == Kind::kDevice ? device->Allocate(bytes) : device->AllocatePinned(bytes));
+    bytes_ = bytes;
+    return absl::OkStatus();
+  }
+
   const Kind kind_;
   void* data_ = nullptr;
   int64_t bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/fake_device_memory.h"
 #include "nn_worker/backend/reference_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 
@@ -19,6 +20,28 @@ TEST(GrowingMemoryTest, GrowsAtLeastTwofoldAndNeverShrinks) {
   void* const second = memory.Get(backend.get(), 101).value();
   EXPECT_NE(second, first);
   EXPECT_EQ(memory.Get(backend.get(), 200).value(), second);
+}
+
+// Gives addresses of memory that nobody touches, up to a limit of all together.
+class LimitedMemory final : public FakeDeviceMemory {
+ public:
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    if (taken_ + bytes > 1000) return absl::ResourceExhaustedError("no room");
+    taken_ += bytes;
+    return block_ + taken_ - bytes;
+  }
+
+ private:
+  char block_[1000];
+  int64_t taken_ = 0;
+};
+
+TEST(GrowingMemoryTest, TakesWhatIsAskedForWhereTwofoldHasNoRoom) {
+  LimitedMemory device;
+  GrowingMemory memory;
+  void* const first = memory.Get(&device, 400).value();
+  EXPECT_NE(memory.Get(&device, 500).value(), first) << "800 do not fit, 500 do";
+  EXPECT_TRUE(absl::IsResourceExhausted(memory.Get(&device, 501).status()));
 }
 
 TEST(GrowingMemoryTest, IsTheHostsIfPinned) {

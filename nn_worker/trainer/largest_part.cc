@@ -55,8 +55,9 @@ class Sections {
   std::vector<std::function<void()>> fills_;
 };
 
-void Describe(size_t samples, const PartLayout& layout, PartDescription* part, Sections* sections) {
-  part->mutable_id()->set_stream(TRAIN_STREAM);
+void Describe(Stream stream, size_t samples, const PartLayout& layout, PartDescription* part,
+              Sections* sections) {
+  part->mutable_id()->set_stream(stream);
   part->set_samples(static_cast<uint32_t>(samples));
   part->set_numerics(static_cast<uint32_t>(layout.numerics));
   part->set_tasks(static_cast<uint32_t>(layout.labels));
@@ -98,7 +99,8 @@ PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
   header.set_result(NextBatchAnswerHeader::PART);
   header.set_dtype(job.embedding_worker().wire_dtype());
   Sections sections;
-  Describe(samples, layout, header.mutable_part(), &sections);
+  const bool trains = job.action() == JobConfig::TRAIN;
+  Describe(trains ? TRAIN_STREAM : TEST_STREAM, samples, layout, header.mutable_part(), &sections);
   std::vector<size_t> num_rows(layout.tables.size());
   for (size_t f = 0; f < layout.features.size(); ++f) {
     const FeatureLayout& feature = layout.features[f];
@@ -111,11 +113,11 @@ PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
     const FeatureConfig& config = job.data().features(static_cast<int>(f));
     const auto of_sample = static_cast<size_t>(IdsOfSample(config, job.data()));
     // A sample has one item, and then a part of the train stream has no offsets of it.
-    const bool is_item = static_cast<int>(f) == layout.candidate_feature;
+    const bool is_item = trains && static_cast<int>(f) == layout.candidate_feature;
     AddIds(samples, of_sample, !is_item, rows, &sections);
     num_rows[feature.table] += samples * of_sample;
   }
-  if (layout.candidate_feature >= 0) {
+  if (trains && layout.candidate_feature >= 0) {
     CandidateRows* const candidates = header.mutable_candidates();
     sections.Add<uint32_t>(0, candidates->mutable_indices());
     sections.Add<float>(0, candidates->mutable_log_q());

@@ -1,9 +1,10 @@
-// The largest part that memory is set aside for at the start, as a rank would get it: the answer to a
-// NextBatch with as many samples, ids and rows as a part of the job can be expected to have.
+// The largest part that memory is set aside for at the start, as a rank would get it: the answer to
+// a NextBatch with as many samples, ids and rows as a part of the job can be expected to have. It
+// is to be trained if the job trains, else to be scored.
 //
 //   samples  those of the largest part (MaxSamplesOfPart)
-//   ids      one a sample; max_length for a sequence with several; kExpectedIds (common/batch/transfer.h)
-//            for other features with several, of which a part may have more
+//   ids      one a sample; max_length for a sequence with several; for other features with several
+//            kExpectedIds (common/batch/transfer.h), of which a part may have more
 //   rows     one for each id, but no more than a message takes (max_message_bytes)
 //
 // Labels are 0 and 1 in turn; values, indices and all else are 0.

@@ -138,7 +138,8 @@ struct NetworkTrainer::Rep {
   uint64_t prepared = 0;              // parts, so far; on the engine's executor
   std::atomic<bool> stepping{false};  // a step runs, or is about to
 
-  // Last, so that they end first: their tasks use the others, and a step may wait for a preparation.
+  // Last, so that they end first: their tasks use the others, and a step may wait for a
+  // preparation.
   WorkThread preparing;
   WorkThread thread;
 };
@@ -275,12 +276,16 @@ absl::optional<LossScaleState> NetworkTrainer::Rep::LossScale() const {
 absl::Status NetworkTrainer::Rep::Score(const PartInput& part) {
   ASSIGN_OR_RETURN(const PartView view, Read(part));
   // No part of the train stream is prepared while an evaluation runs, so any slot is free.
-  RETURN_IF_ERROR(exchange.Prepare(view, /*slot=*/0, options.pool));
+  RETURN_IF_ERROR(exchange.Prepare(view, /*slot=*/0, options.pool, PartUse::kScoring));
   exchange.WriteInputs(/*slot=*/0);
   RETURN_IF_ERROR(
       options.network->Forward(static_cast<int64_t>(view.samples), PassContext::Evaluation()));
   const PartDescription& description = part.header.part();
-  if (options.writes_outputs) return options.predictions->Add(description, Outputs(view.samples));
+  if (options.writes_outputs) {
+    const std::vector<double> outputs = Outputs(view.samples);
+    return options.predictions == nullptr ? absl::OkStatus()
+                                          : options.predictions->Add(description, outputs);
+  }
   RETURN_IF_ERROR(batch.Set(view));
   for (int t = 0; t < options.network->num_tasks(); ++t) {
     evaluation.Add(t, options.network->ReadLogits(t), batch.targets()[t]);
@@ -379,7 +384,8 @@ NetworkTrainer::~NetworkTrainer() = default;
 
 absl::Status NetworkTrainer::Reserve(const PartInput& largest) {
   ASSIGN_OR_RETURN(const PartView view, rep_->Read(largest));
-  return rep_->exchange.Reserve(view);
+  return rep_->exchange.Reserve(view,
+                                rep_->options.trains ? PartUse::kTraining : PartUse::kScoring);
 }
 
 absl::Status NetworkTrainer::StartFromModel(const StartModel& model) {

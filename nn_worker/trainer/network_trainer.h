@@ -1,17 +1,17 @@
 // The StepTrainer of a real NN worker: embeddings in, forward and backward through the dense
 // network, the reduction over the ranks, gradients out.
 //
-// A step costs two allreduces, besides those of layers (batch norm): one of the dense gradient, beside
-// which the gradients of embeddings are made, and then a small one of what decides the step. The
-// second comes last because it says whether those gradients are finite as they will be sent.
+// A step costs two allreduces, besides those of layers (batch norm): one of the dense gradient,
+// beside which the gradients of embeddings are made, and then a small one of what decides the step.
+// The second comes last because it says whether those gradients are finite as they will be sent.
 //
-// Threads. A step runs on one thread of this object. That thread blocks in collectives, while embedding
-// PSs mark or load their rows, and in AwaitCut, and runs the `done` callbacks. A part is prepared on a
-// second thread while a step runs, and otherwise by the first one when it joins: a part that is joined
-// at once costs no change of threads. On a CPU that is busy, preparing beside a step only takes the
-// time from the step that it saves in the next one; where a core is free, or the step waits for other
-// ranks, it is gained. The destructor waits for a running call: abort the collective first if ranks may
-// be missing.
+// Threads. A step runs on one thread of this object. That thread blocks in collectives, while
+// embedding PSs mark or load their rows, and in AwaitCut, and runs the `done` callbacks. A part is
+// prepared on a second thread while a step runs, and otherwise by the first one when it joins: a
+// part that is joined at once costs no change of threads. On a CPU that is busy, preparing beside a
+// step only takes the time from the step that it saves in the next one; where a core is free, or
+// the step waits for other ranks, it is gained. The destructor waits for a running call: abort the
+// collective first if ranks may be missing.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
@@ -39,6 +39,7 @@ struct NetworkTrainerOptions {
   const PartLayout* layout = nullptr;  // the one that `network` was made with
   size_t max_samples = 0;              // of one part, as the network's
   int64_t global_batch_size = 1;
+  bool trains = true;    // false: the job only scores, and the network need not be one that trains
   bool ordered = false;  // JobConfig.mode is SYNC: the parts of a step are of one global batch
   bool has_loss_scale = false;   // the job computes in F16
   float gradient_clip_norm = 0;  // of the job; 0: none
@@ -50,7 +51,7 @@ struct NetworkTrainerOptions {
   ScoreWindows* scores = nullptr;           // gets every step that counts; may be null
   PredictionWriter* predictions = nullptr;  // of the one test pass; null: none are written
   // The network was made for outputs (NetworkOptions.outputs), and `predictions` gets their values.
-  // There is no loss and no metric. Not with `predictions` null.
+  // There is no loss and no metric.
   bool writes_outputs = false;
   // Gets, of each step with a part, the seconds from handing its inputs to the backend until its
   // gradients of embeddings are back, on the step's thread. Null: not measured.
@@ -63,8 +64,8 @@ class NetworkTrainer final : public StepTrainer {
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
 
-  // Takes all memory for parts up to the size of `largest`. Only for a device. Before the first
-  // Prepare; waits for the device. RESOURCE_EXHAUSTED.
+  // Takes all memory for parts up to the size of `largest`, to train them or to score. Only for a
+  // device. Before the first Prepare; waits for the device. RESOURCE_EXHAUSTED.
   absl::Status Reserve(const PartInput& largest);
 
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read

@@ -14,6 +14,10 @@ int64_t MaxSamplesOfPart(const JobConfig& job) {
   return (job.global_batch_size() + ranks - 1) / ranks;
 }
 
+int64_t MinSamplesOfFullPart(const JobConfig& job) {
+  return job.global_batch_size() / job.nn_worker().replicas();
+}
+
 PartLayout MakePartLayout(const JobConfig& job) {
   PartLayout layout;
   for (const TableConfig& config : job.tables()) {

@@ -55,6 +55,8 @@ struct PartLayout {
 
 // The most samples of a part: a global batch is cut into parts that differ by one sample at most.
 int64_t MaxSamplesOfPart(const JobConfig& job);
+// The fewest of a part of a batch of global_batch_size.
+int64_t MinSamplesOfFullPart(const JobConfig& job);
 
 // REQUIRES: `job` is validated (common/config/validate_job.h)
 PartLayout MakePartLayout(const JobConfig& job);

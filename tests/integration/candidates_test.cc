@@ -1,5 +1,5 @@
-// Whole runs of losses with candidates: the list is counted or read, draws do not depend on the number of
-// NN workers in SYNC, restarts draw the same, and every loss learns.
+// Whole runs of losses with candidates: the list is counted or read, draws do not depend on the
+// number of NN workers in SYNC, restarts draw the same, and every loss learns.
 
 #include <filesystem>
 #include <string>
@@ -95,8 +95,8 @@ class CandidatesTest : public RunFixture {
   }
 };
 
-// No value changes, and SGD keeps no state, so the digest is that of which rows there are: those of the
-// items that were drawn, of which almost none is in the data.
+// No value changes, and SGD keeps no state, so the digest is that of which rows there are: those of
+// the items that were drawn, of which almost none is in the data.
 TEST_F(CandidatesTest, InSyncTheDrawsDoNotDependOnTheNumberOfNnWorkers) {
   WriteTrainData();
   std::string items;
@@ -145,11 +145,12 @@ TEST_F(CandidatesTest, EveryLossLearnsInBothModes) {
   };
   const Case cases[] = {
       {"sampled", kSampled, {}},
-      // Scores tend to the log of a probability, that of 5 items being log(.2), and none is below -5.
+      // Scores tend to the log of a probability, that of 5 items being log(.2); none is below -5.
       {"nce", kSampled, {"model.tasks[0].loss=NCE"}, .5},
       {"hybrid", kSampled, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch", kInBatch, {}},
       {"in_batch_hybrid", kInBatch, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
+      {"in_batch_device", kInBatch, {"nn_worker.device=HOST", "nn_worker.replicas=2"}},
   };
   // A file of pairs that nobody has taken: of each user the items of another group.
   std::string others;

@@ -1,5 +1,5 @@
-// Whole runs whose NN workers train on the host's device: as well as on the CPU, and on from what either
-// has saved.
+// Whole runs whose NN workers train on the host's device: as well as on the CPU, and on from what
+// either has saved.
 
 #include <cctype>
 #include <filesystem>
@@ -15,7 +15,9 @@ namespace satrap {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The number behind `text`, with commas between thousands; 0 if there is none.
 int64_t NumberBehind(const std::string& message, const std::string& text) {
@@ -53,12 +55,21 @@ TEST_F(HostDeviceTest, OneAndTwoRanksReachTheCpusAuc) {
   EXPECT_NEAR(TestAuc(job, "two", "HOST", 2), cpu, 0.002);
   EXPECT_THAT(ReadFile(Path("one/logs/nn_worker_0.log")), HasSubstr("trains on a device"));
   // The model belongs to no device.
-  const CommandEnd evaluated =
-      Satrap({"evaluate", Path("one"), "--set", "nn_worker.device=CPU", "--run_dir", Path("scored"),
-              "--report", Path("scored.json")});
-  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
-  EXPECT_NEAR(JsonNumber(ReadFile(Path("scored.json")), "test.auc"),
-              JsonNumber(ReadFile(Path("one.json")), "test.auc"), 1e-4);
+  for (const std::string device : {"CPU", "HOST"}) {
+    const std::string report = Path(device + ".json");
+    const CommandEnd evaluated =
+        Satrap({"evaluate", Path("one"), "--set", "nn_worker.device=" + device, "--run_dir",
+                Path("scored_" + device), "--report", report});
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+    EXPECT_NEAR(JsonNumber(ReadFile(report), "test.auc"),
+                JsonNumber(ReadFile(Path("one.json")), "test.auc"), 1e-4);
+  }
+  // And takes less memory to score with.
+  const auto taken = [this](const std::string& run) {
+    return NumberBehind(ReadFile(Path(run + "/logs/nn_worker_0.log")), "memory=\"");
+  };
+  EXPECT_GT(taken("scored_HOST"), 0);
+  EXPECT_LT(taken("scored_HOST"), taken("one"));
 }
 
 TEST_F(HostDeviceTest, ACutOfEitherDeviceIsGoneOnFromOnTheOther) {
@@ -73,6 +84,11 @@ TEST_F(HostDeviceTest, ACutOfEitherDeviceIsGoneOnFromOnTheOther) {
     EXPECT_EQ(WaitFor(command, 30).exit_code, 0);
     const int64_t step = NumberBehind(Satrap({"status", run}).out, "goes on from step ");
     ASSERT_GT(step, 0);
+    const CommandEnd small = Satrap({"resume", run, "--set", "nn_worker.device=HOST", "--set",
+                                     "nn_worker.device_memory_bytes=1"});
+    EXPECT_EQ(small.exit_code, 1);
+    EXPECT_THAT(small.err,
+                HasSubstr("nn_worker.device_memory_bytes is 1, and each NN worker needs "));
     const std::string report = run + ".json";
     const CommandEnd resumed = Satrap({"resume", run, "--set", "nn_worker.device=" + then, "--set",
                                        absl::StrCat("max_steps=", step + 100), "--report", report});
@@ -91,7 +107,7 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
   const int64_t need = NumberBehind(valid.err, "each NN worker needs ");
   EXPECT_GT(need, 100000) << valid.err;
   EXPECT_THAT(valid.err, HasSubstr("bytes of device memory (network "));
-  EXPECT_THAT(Satrap({"validate", job}).err, ::testing::Not(HasSubstr("device memory")));
+  EXPECT_THAT(Satrap({"validate", job}).err, Not(HasSubstr("device memory")));
 
   const CommandEnd refused =
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
@@ -106,6 +122,19 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
               absl::StrCat("nn_worker.device_memory_bytes=", need), "--run_dir", Path("run")});
   EXPECT_EQ(enough.exit_code, 0) << enough.err;
+}
+
+// Another generation would find the same device.
+TEST_F(HostDeviceTest, ADeviceThatIsTooSmallAsAWholeEndsTheRunForGood) {
+  const CommandEnd end =
+      Satrap({"train", WriteJob(2000), "--set", "nn_worker.device=HOST", "--set",
+              "nn_worker.replicas=1", "--set", "global_batch_size=1000000", "--set",
+              "model.layers[2].mlp.units=16384", "--run_dir", Path("run")});
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the host's device has 68719476736 bytes of memory in all, "
+                                       "and each NN worker needs "),
+                             HasSubstr(": use a device with more, a smaller global_batch_size"),
+                             Not(HasSubstr("restart"))));
 }
 
 }  // namespace

@@ -144,6 +144,22 @@ check_fields() {
     done
 }
 
+# `./satrap test host-device` finds its tests by their tag.
+check_tags() {
+  files '*BUILD' | scan '
+    /^ *[a-z]+_test\($/ { start = FNR; uses = tagged = manual = 0 }
+    start && /"[^"]*:(host_device|host_device_backend|host_device_factory|planned_host_backend|device_testing|layer_testing)"/ {
+      uses = 1
+    }
+    start && !/name = / && /"host_device"/ { tagged = 1 }
+    start && /"manual"/ { manual = 1 }
+    start && /^ *\)$/ {
+      if (uses && !tagged && !manual)
+        print FILENAME ":" start ": a test on the host\047s device needs the tag host_device"
+      start = 0
+    }'
+}
+
 # Removes the violations that ALLOWED excepts, and adds the exceptions that are not needed.
 apply_allowed() {
   awk -v rule="$rule" -v allowed="$allowed" '
@@ -167,7 +183,7 @@ apply_allowed() {
 }
 
 case "$rule" in
-  format | layers | conditionals | headers | sizes | words) "check_$rule" | apply_allowed ;;
+  format | layers | conditionals | headers | sizes | tags | words) "check_$rule" | apply_allowed ;;
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT

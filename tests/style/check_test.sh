@@ -56,6 +56,12 @@ expect_found layers nn_worker/b.cc 'CUDA' <<<'#include <cuda_runtime.h>'
 expect_found layers nn_worker/b.h 'CUDA' <<<'#include <nccl.h>'
 expect_found layers nn_worker/b.cc 'backends in host memory' \
   <<<'#include "nn_worker/backend/host_tensor.h"'
+expect_found tags nn_worker/BUILD 'needs the tag host_device' <<'EOF'
+cc_test(
+    name = "b_test",
+    deps = ["//nn_worker/device/host:host_device"],
+)
+EOF
 expect_found layers common/BUILD 'private' \
   <<<'package(default_visibility = ["//visibility:public"])'
 expect_found conditionals common/b.cc 'conditional' <<<'#ifdef SATRAP_FAST'

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
@@ -137,7 +138,7 @@ class CudaStream final : public DeviceStream {
         dim3(launch.block.x, launch.block.y, launch.block.z),
         // It copies the arguments and writes to none of them.
         const_cast<void**>(launch.args), static_cast<size_t>(launch.shared_bytes), stream_);
-    card_->Keep(error, launch.signature);
+    Keep(error, launch.signature);
   }
 
   void Record(Event* event) override {
@@ -153,25 +154,43 @@ class CudaStream final : public DeviceStream {
                 "making a stream wait");
   }
 
-  void set_captured(bool captured) { captured_ = captured; }
+  // From now on errors of what is enqueued are those of a capture, and leave the card as it is.
+  void BeginCapture() { captured_ = true; }
+  // Returns the first of them.
+  absl::Status EndCapture() {
+    captured_ = false;
+    return std::exchange(capture_failure_, absl::OkStatus());
+  }
+  // The error of an operation of a library.
+  void Keep(const absl::Status& error) {
+    if (!captured_) return card_->Keep(error);
+    cudaGetLastError();
+    if (capture_failure_.ok()) capture_failure_ = error;
+  }
   cudaStream_t stream() const { return stream_; }
-  Card* card() const { return card_; }
 
  private:
-  // CUDA would capture a copy from the host, too, and repeat it with what that memory holds by then.
+  // CUDA would capture a copy from the host, too, and repeat it with what that memory holds by
+  // then.
   void CheckNotCaptured(absl::string_view operation) const {
     CHECK(!captured_) << operation << " cannot be captured";
+  }
+  void Keep(cudaError_t error, absl::string_view operation) {
+    if (error == cudaSuccess) return;
+    if (!captured_) return card_->Keep(error, operation);
+    Keep(absl::InternalError(absl::StrCat(operation, ": ", ErrorText(error))));
   }
   void Copy(const void* from, void* to, int64_t bytes, cudaMemcpyKind kind,
             absl::string_view operation) {
     if (bytes == 0) return;
     card_->Choose();
-    card_->Keep(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), operation);
+    Keep(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), operation);
   }
 
   Card* const card_;
   const cudaStream_t stream_;
   bool captured_ = false;
+  absl::Status capture_failure_;
 };
 
 class CudaGraph final : public StreamGraph {
@@ -197,6 +216,14 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(int number, const std::string& name) : card_(number, name) {}
 
+  absl::StatusOr<DeviceRoom> Room() override {
+    card_.Choose();
+    size_t free_bytes = 0, total_bytes = 0;
+    RETURN_IF_ERROR(AsStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory"));
+    return DeviceRoom{card_.ToString(), static_cast<int64_t>(total_bytes),
+                      static_cast<int64_t>(free_bytes)};
+  }
+
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     card_.Choose();
     void* data = nullptr;
@@ -221,13 +248,14 @@ class CudaDevice final : public Device {
     return std::make_unique<CudaMemory>(&card_, data, bytes, /*pinned=*/true);
   }
 
-  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override { return MakeStream(0); }
+
+  absl::StatusOr<std::unique_ptr<DeviceStream>> NewUrgentStream() override {
     card_.Choose();
-    cudaStream_t stream = nullptr;
-    // Streams do not wait for the default stream, which nothing uses.
-    RETURN_IF_ERROR(
-        AsStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"));
-    return std::make_unique<CudaStream>(&card_, stream);
+    int least = 0, greatest = 0;
+    RETURN_IF_ERROR(AsStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                             "asking for the priorities of streams"));
+    return MakeStream(greatest);
   }
 
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override {
@@ -241,23 +269,31 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
                                                        absl::FunctionRef<void()> enqueue) override {
     card_.Choose();
+    RETURN_IF_ERROR(card_.failure());
     auto* const captured = static_cast<CudaStream*>(stream);
     // Other threads may go on allocating and copying on streams of their own.
     RETURN_IF_ERROR(
-        AsStatus(cudaStreamBeginCapture(captured->stream(), cudaStreamCaptureModeThreadLocal),
-                 "beginning a capture"));
-    captured->set_captured(true);
+        Refusal(cudaStreamBeginCapture(captured->stream(), cudaStreamCaptureModeThreadLocal),
+                "beginning a capture"));
+    captured->BeginCapture();
     enqueue();
-    captured->set_captured(false);
+    const absl::Status enqueued = captured->EndCapture();
     cudaGraph_t graph = nullptr;
-    RETURN_IF_ERROR(AsStatus(cudaStreamEndCapture(captured->stream(), &graph), "ending a capture"));
+    const cudaError_t ended = cudaStreamEndCapture(captured->stream(), &graph);
+    const auto no_more_graph = absl::MakeCleanup([&graph] {
+      if (graph != nullptr) cudaGraphDestroy(graph);
+    });
+    if (!enqueued.ok()) {
+      // Of an operation that was refused all later ones and the end are, too.
+      cudaGetLastError();
+      return absl::InternalError(absl::StrCat(card_.ToString(), ", ", enqueued.message()));
+    }
+    RETURN_IF_ERROR(Refusal(ended, "ending a capture"));
     cudaGraphExec_t made = nullptr;
-    const cudaError_t error = cudaGraphInstantiate(&made, graph, 0);
-    cudaGraphDestroy(graph);
-    RETURN_IF_ERROR(AsStatus(error, "making a graph"));
+    RETURN_IF_ERROR(Refusal(cudaGraphInstantiate(&made, graph, 0), "making a graph"));
     auto result = std::make_unique<CudaGraph>(&card_, made);
     // Takes what memory the graph needs now, and not in its first launch.
-    RETURN_IF_ERROR(AsStatus(cudaGraphUpload(made, captured->stream()), "loading a graph"));
+    RETURN_IF_ERROR(Refusal(cudaGraphUpload(made, captured->stream()), "loading a graph"));
     return result;
   }
 
@@ -266,20 +302,37 @@ class CudaDevice final : public Device {
   void EndRange() override { nvtxRangePop(); }
 
  private:
+  absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int priority) {
+    card_.Choose();
+    cudaStream_t stream = nullptr;
+    // Streams do not wait for the default stream, which nothing uses.
+    RETURN_IF_ERROR(AsStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
+                             "making a stream"));
+    return std::make_unique<CudaStream>(&card_, stream);
+  }
+
   absl::Status AsStatus(cudaError_t error, absl::string_view operation) {
     card_.Keep(error, operation);
     return card_.failure();
   }
 
+  // Of a capture. What the card refuses it does not fail by: it must not be reported again later.
+  absl::Status Refusal(cudaError_t error, absl::string_view operation) {
+    if (error == cudaSuccess) return absl::OkStatus();
+    cudaGetLastError();
+    return absl::InternalError(
+        absl::StrCat(card_.ToString(), ", ", operation, ": ", ErrorText(error)));
+  }
+
   absl::Status OutOfMemory(int64_t bytes) {
     // The card is none the worse for it, so the error must not be reported again by a later call.
     cudaGetLastError();
-    size_t free_bytes = 0, all_bytes = 0;
-    RETURN_IF_ERROR(AsStatus(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for free memory"));
-    return absl::ResourceExhaustedError(absl::StrCat(
-        card_.ToString(), " has no room for ", bytes, " bytes: ", free_bytes, " of its ", all_bytes,
-        " bytes are free; use smaller batches or a smaller model, or end "
-        "other programs on it"));
+    ASSIGN_OR_RETURN(const DeviceRoom room, Room());
+    return absl::ResourceExhaustedError(
+        absl::StrCat(room.device, " has no room for ", bytes, " bytes: ", room.free_bytes,
+                     " of its ", room.total_bytes,
+                     " bytes are free; use smaller batches or a smaller model, or end other "
+                     "programs on it"));
   }
 
   Card card_;
@@ -327,7 +380,7 @@ void* CudaStreamOf(DeviceStream* stream) { return static_cast<CudaStream*>(strea
 
 void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error) {
   CHECK(!error.ok());
-  static_cast<CudaStream*>(stream)->card()->Keep(error);
+  static_cast<CudaStream*>(stream)->Keep(error);
 }
 
 }  // namespace satrap

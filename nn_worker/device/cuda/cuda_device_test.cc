@@ -97,6 +97,31 @@ TEST_F(CudaDeviceTest, AGraphRepeatsWhatWasCaptured) {
   }
 }
 
+TEST_F(CudaDeviceTest, ARefusedCaptureReturnsItsErrorAndTheCardGoesOn) {
+  const auto x = Room(kBytes), pinned = Pinned(kBytes);
+  const auto refused = device_->Capture(stream_.get(), [&] {
+    KeepErrorOfCard(stream_.get(), absl::InternalError("a product: not in a capture"));
+  });
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("a product: not in a capture"));
+  Fill(stream_.get(), MatrixOf(static_cast<float*>(x->data()), 1, kFloats), 3.0f);
+  stream_->CopyOut(x->data(), pinned->data(), kBytes);
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(static_cast<float*>(pinned->data())[0], 3);
+}
+
+TEST_F(CudaDeviceTest, AnUrgentStreamIsAStream) {
+  const auto x = Room(kBytes), pinned = Pinned(kBytes);
+  const auto urgent = device_->NewUrgentStream().value();
+  const auto filled = device_->NewEvent().value();
+  Fill(urgent.get(), MatrixOf(static_cast<float*>(x->data()), 1, kFloats), 4.0f);
+  urgent->Record(filled.get());
+  stream_->WaitFor(filled.get());
+  stream_->CopyOut(x->data(), pinned->data(), kBytes);
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(static_cast<float*>(pinned->data())[0], 4);
+}
+
 TEST_F(CudaDeviceTest, AnEventOrdersStreams) {
   const auto x = Room(kBytes), pinned = Pinned(kBytes);
   const auto second = device_->NewStream().value();
@@ -143,6 +168,19 @@ TEST_F(CudaDeviceTest, TooMuchMemoryIsRefusedAndTheCardGoesOn) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(Room(100)->data()) % 64, 0u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(Pinned(100)->data()) % 64, 0u);
   EXPECT_TRUE(Finish().ok());
+}
+
+TEST_F(CudaDeviceTest, TellsWhatTheCardHasAndWhatIsFree) {
+  const auto before = device_->Room();
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_THAT(before->device, HasSubstr("card 0 ("));
+  const int64_t taken = int64_t{1} << 30;
+  const auto x = Room(taken);
+  const auto after = device_->Room();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->total_bytes, before->total_bytes);
+  EXPECT_LT(after->free_bytes, before->free_bytes) << "unless another program has ended meanwhile";
+  EXPECT_LE(before->free_bytes, before->total_bytes);
 }
 
 using CudaDeviceDeathTest = CudaDeviceTest;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,7 @@ class HostDevice final : public Device {
     CHECK(pinned_.empty() && num_allocations_ == 0) << "memory outlives its device";
   }
 
+  absl::StatusOr<DeviceRoom> Room() override;
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override;
@@ -113,6 +115,7 @@ class HostDevice final : public Device {
   void CheckPinned(const void* p, int64_t bytes) const REQUIRES(mutex_);
   void CheckDevice(const void* p, int64_t bytes) const REQUIRES(mutex_);
   void CheckNotCaptured(const Queue* queue, const char* call) const REQUIRES(mutex_);
+  void CheckNotCapturing(const char* call) const REQUIRES(mutex_);
 
   const HostDeviceOptions options_;
   Mutex mutex_;
@@ -123,6 +126,7 @@ class HostDevice final : public Device {
   std::vector<std::unique_ptr<Queue>> queues_ GUARDED_BY(mutex_);
   // The stream that is captured, and what it has been given; null: none is.
   Queue* capturing_ GUARDED_BY(mutex_) = nullptr;
+  std::thread::id capturing_thread_ GUARDED_BY(mutex_);
   std::vector<Operation> captured_ GUARDED_BY(mutex_);
   int64_t num_allocations_ GUARDED_BY(mutex_) = 0;
   int64_t used_bytes_ GUARDED_BY(mutex_) = 0;  // device and pinned
@@ -196,8 +200,15 @@ class HostGraph final : public StreamGraph {
   const std::vector<Operation> operations_;
 };
 
+absl::StatusOr<DeviceRoom> HostDevice::Room() {
+  MutexLock lock(&mutex_);
+  return DeviceRoom{"the host's device", options_.memory_bytes,
+                    options_.memory_bytes - used_bytes_};
+}
+
 absl::StatusOr<std::unique_ptr<Memory>> HostDevice::Allocate(int64_t bytes) {
   MutexLock lock(&mutex_);
+  CheckNotCapturing("device memory is taken");
   // Pinned and device memory share the limit.
   void* const data =
       used_bytes_ + bytes <= options_.memory_bytes ? memory_.Allocate(bytes) : nullptr;
@@ -222,6 +233,7 @@ void HostDevice::Free(void* data, int64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes) {
   MutexLock lock(&mutex_);
+  CheckNotCapturing("pinned memory is taken");
   if (used_bytes_ + bytes > options_.memory_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " pinned bytes beside ",
                                                      used_bytes_, " in use, of ",
@@ -262,6 +274,7 @@ absl::StatusOr<std::unique_ptr<StreamGraph>> HostDevice::Capture(
     MutexLock lock(&mutex_);
     CHECK(capturing_ == nullptr) << "a stream is captured already";
     capturing_ = static_cast<HostStream*>(stream)->queue();
+    capturing_thread_ = std::this_thread::get_id();
   }
   enqueue();
   MutexLock lock(&mutex_);
@@ -278,6 +291,12 @@ void HostDevice::LaunchGraph(Queue* queue, const std::vector<Operation>& operati
 // A card refuses these, or would repeat them with what lay in the host's memory at the time.
 void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
   CHECK(queue != capturing_) << call << " cannot be captured";
+}
+
+// Other threads may.
+void HostDevice::CheckNotCapturing(const char* call) const {
+  CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
+      << call << " while the same thread captures a stream: a card refuses it";
 }
 
 void HostDevice::CloseStream(Queue* queue) {

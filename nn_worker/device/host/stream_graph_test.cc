@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
@@ -77,6 +78,14 @@ TEST_P(StreamGraphTest, RunsInItsPlaceAmongOtherOperationsAndStreams) {
   EXPECT_EQ(Read(), 6);
 }
 
+TEST_P(StreamGraphTest, OtherThreadsTakeMemoryMeanwhile) {
+  Read();  // memory is freed only when nothing is enqueued
+  const auto graph = device_->Capture(
+      stream_.get(), [&] { std::thread([&] { EXPECT_TRUE(device_->Allocate(8).ok()); }).join(); });
+  EXPECT_TRUE(graph.ok());
+  EXPECT_TRUE(device_->Allocate(8).ok()) << "the capture has ended";
+}
+
 using StreamGraphDeathTest = StreamGraphTest;
 INSTANTIATE_TEST_SUITE_P(, StreamGraphDeathTest, testing::Values(HostDeviceOptions()));
 
@@ -91,6 +100,16 @@ TEST_P(StreamGraphDeathTest, WhatACardCannotCaptureIsRefused) {
   EXPECT_DEATH(capture([&] { stream_->Record(event_.get()); }), "an event cannot be captured");
   EXPECT_DEATH(capture([&] { stream_->WaitFor(event_.get()); }),
                "a wait for an event cannot be captured");
+}
+
+TEST_P(StreamGraphDeathTest, TheThreadThatCapturesTakesNoMemory) {
+  const auto capture = [&](const std::function<void()>& enqueue) {
+    (void)device_->Capture(stream_.get(), enqueue).ok();
+  };
+  EXPECT_DEATH(capture([&] { (void)device_->Allocate(8).ok(); }),
+               "device memory is taken while the same thread captures a stream");
+  EXPECT_DEATH(capture([&] { (void)device_->AllocatePinned(8).ok(); }),
+               "pinned memory is taken while the same thread captures a stream");
 }
 
 }  // namespace

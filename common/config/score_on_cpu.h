@@ -1,0 +1,19 @@
+// What there is to do where a job that only scores has no card.
+//
+// Thread-safe: a function of its arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_SCORE_ON_CPU_H_
+#define SATRAP_COMMON_CONFIG_SCORE_ON_CPU_H_
+
+#include "absl/status/status.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// `error`, for which NN workers cannot use their cards. If the job only scores, its message also
+// names what to set so that the CPU does it: a model belongs to no device. REQUIRES: !error.ok()
+absl::Status OrScoreOnCpu(const absl::Status& error, const JobConfig& job);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_SCORE_ON_CPU_H_

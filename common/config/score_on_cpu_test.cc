@@ -1,0 +1,58 @@
+#include "common/config/score_on_cpu.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "common/config/validation_check.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+const absl::Status& NoCard() {
+  static const auto* const kNoCard =
+      new absl::Status(absl::FailedPreconditionError("there is no card"));
+  return *kNoCard;
+}
+
+JobConfig OnCards(JobConfig::Action action) {
+  JobConfig job = SmallJob();
+  job.set_action(action);
+  job.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  return job;
+}
+
+TEST(ScoreOnCpuTest, AJobThatScoresIsToldOfTheCpu) {
+  for (const auto action : {JobConfig::EVALUATE, JobConfig::PREDICT}) {
+    EXPECT_EQ(OrScoreOnCpu(NoCard(), OnCards(action)),
+              absl::FailedPreconditionError(
+                  "there is no card; or score on the CPU: --set nn_worker.device=CPU"));
+  }
+  EXPECT_EQ(OrScoreOnCpu(NoCard(), OnCards(JobConfig::TRAIN)), NoCard());
+  JobConfig job = OnCards(JobConfig::EVALUATE);
+  job.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
+  EXPECT_EQ(OrScoreOnCpu(NoCard(), job), NoCard());
+}
+
+TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
+  JobConfig job = OnCards(JobConfig::TRAIN);
+  NnWorkerConfig* const nn_worker = job.mutable_nn_worker();
+  nn_worker->set_precision(NnWorkerConfig::TF32);
+  nn_worker->set_device_memory_bytes(int64_t{1} << 30);
+  nn_worker->set_gradient_sums(NnWorkerConfig::NCCL);
+  nn_worker->set_graph_capture(false);
+  ASSERT_EQ(ProblemsOf(job), "");
+  ASSERT_NE(ProblemsOf(job, {"nn_worker.device=CPU"}), "");
+  job.set_action(JobConfig::EVALUATE);
+  std::vector<std::string> sets =
+      absl::StrSplit(std::string(OrScoreOnCpu(NoCard(), job).message()), " --set ");
+  sets.erase(sets.begin());
+  EXPECT_EQ(sets.size(), 5u);
+  // The action is the command's matter.
+  job.set_action(JobConfig::TRAIN);
+  EXPECT_EQ(ProblemsOf(job, sets), "");
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,71 @@
+// The operations of a Backend as kernel_benchmark measures them, at the shapes that training steps
+// of DeepFM, DLRM and the rest of the zoo give them.
+//
+// Bytes. Whatever its kernels do, an operation reads each of its inputs at least once and writes
+// each of its outputs once, and a target that it adds to is read, too. An entry lists these
+// tensors, and the bytes are those of their shapes. What is not counted: scratch memory, lists of
+// tensors, and reading again what the caches might hold. So a share of the copy ceiling is at most
+// 1, and what is missing from 1 is what a better kernel could gain.
+//
+// The tables are constant. Thread-safe.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_OPERATION_H_
+#define SATRAP_NN_WORKER_BACKEND_BENCHMARK_OPERATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "nn_worker/backend/benchmark/workbench.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+// An operation with its tensors, to be enqueued any number of times. Destroyed before its backend.
+struct BenchmarkWork {
+  std::function<void()> enqueue;
+  std::vector<Tensor> reads, writes;  // a tensor that is read and written is in both
+  double flops = 0;  // above 0: it is a product, and is judged by the product ceiling
+
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const Tensor& tensor : reads) sum += tensor.size_bytes();
+    for (const Tensor& tensor : writes) sum += tensor.size_bytes();
+    return sum;
+  }
+};
+
+// In which precisions of a network an operation differs.
+enum class OperationTypes {
+  kF32,         // it takes F32 alone, whatever the network's precision
+  kBf16,        // there is no such operation in F32
+  kF32AndBf16,  // it takes the activations' dtype
+  kProducts     // likewise; measured in TF32 and F16, too
+};
+
+struct BenchmarkOperation {
+  const char* name;  // the function of Backend
+  const char* what;  // its variant and shape; n: samples of the batch
+  OperationTypes types;
+  const char* why;  // which bytes it cannot do without
+  BenchmarkWork (*prepare)(Workbench* on);
+};
+
+absl::Span<const BenchmarkOperation> ElementwiseOperations();
+absl::Span<const BenchmarkOperation> BatchNormOperations();
+absl::Span<const BenchmarkOperation> SequenceOperations();
+absl::Span<const BenchmarkOperation> SumOperations();
+absl::Span<const BenchmarkOperation> PairOperations();
+absl::Span<const BenchmarkOperation> GroupOperations();
+absl::Span<const BenchmarkOperation> LinearLayerOperations();
+absl::Span<const BenchmarkOperation> LossOperationsToMeasure();
+absl::Span<const BenchmarkOperation> RowExchangeOperations();
+absl::Span<const BenchmarkOperation> StepOperationsToMeasure();
+
+// All of them.
+std::vector<BenchmarkOperation> BenchmarkOperations();
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_BENCHMARK_OPERATION_H_

@@ -1,0 +1,92 @@
+#include "nn_worker/backend/benchmark/operation.h"
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "nn_worker/backend/host_device_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kSamples = 8;
+
+// An operation prepared on a backend of its own, as the benchmark does it.
+class Prepared {
+ public:
+  Prepared(const std::string& name, const std::string& what, DType values)
+      : backend_(NewHostDeviceBackend({})), workbench_(backend_.get(), kSamples, values) {
+    for (const BenchmarkOperation& operation : BenchmarkOperations()) {
+      if (name == operation.name && what == operation.what) work_ = operation.prepare(&workbench_);
+    }
+  }
+  ~Prepared() { backend_->Sync(); }
+  const BenchmarkWork& work() const { return work_; }
+  Backend* backend() const { return backend_.get(); }
+
+ private:
+  const std::unique_ptr<Backend> backend_;
+  Workbench workbench_;
+  BenchmarkWork work_;
+};
+
+int64_t BytesOf(const std::string& name, const std::string& what, DType values) {
+  return Prepared(name, what, values).work().bytes();
+}
+
+TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
+  // 26 inputs of 16 and an output of 1 for each sample; the sum of the inputs is F32 in any
+  // precision.
+  EXPECT_EQ(BytesOf("Fm", "26 of n x 16", DType::kF32), 8 * (26 * 16 * 4 + 16 * 4 + 4));
+  EXPECT_EQ(BytesOf("Fm", "26 of n x 16", DType::kBF16), 8 * (26 * 16 * 2 + 16 * 4 + 2));
+  // Gradient, w, m and v are read; w, m, v and the copy are written.
+  EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
+            8 * 512 * (4 * 4 + 3 * 4 + 2));
+  // Two ids of 26 features for each row of 17 (eight ids, two rows), 4 bytes an id, 17 values a
+  // sample.
+  EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
+            26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
+  // The gradients of 17 values a sample; where each row's ids begin, and their positions; 17 a row.
+  EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
+            26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
+  // A target that is added to is read, too.
+  EXPECT_EQ(BytesOf("Copy", "n x 416, adds", DType::kF32), 8 * 416 * 4 * 3);
+}
+
+TEST(BenchmarkOperationTest, ProductsAreCountedInOperations) {
+  EXPECT_EQ(Prepared("LinearForward", "429 x 400, ReLU", DType::kF32).work().flops,
+            2.0 * 8 * 429 * 400);
+  EXPECT_EQ(Prepared("LinearBackward", "1024 x 512, ReLU", DType::kBF16).work().flops,
+            4.0 * 8 * 1024 * 512);
+}
+
+// An optimizer that does not apply would read its control and end.
+TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
+  const Prepared adam("OptimizerStep", "Adam, 400 x 400", DType::kF32);
+  const Tensor w = adam.work().writes[0];
+  const std::vector<float> before = ReadFloats(adam.backend(), w);
+  adam.work().enqueue();
+  EXPECT_NE(ReadFloats(adam.backend(), w), before);
+}
+
+TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
+  for (const BenchmarkOperation& operation : BenchmarkOperations()) {
+    // Gradients that are added to grow, and the products are tested elsewhere.
+    if (operation.types == OperationTypes::kProducts) continue;
+    if (operation.types == OperationTypes::kBf16) continue;
+    const Prepared prepared(operation.name, operation.what, DType::kF32);
+    ASSERT_FALSE(prepared.work().writes.empty()) << operation.name << " " << operation.what;
+    prepared.work().enqueue();
+    for (const Tensor& tensor : prepared.work().writes) {
+      if (tensor.dtype != DType::kF32) continue;
+      for (const float value : ReadFloats(prepared.backend(), tensor)) {
+        ASSERT_TRUE(std::isfinite(value)) << operation.name << " " << operation.what;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,238 @@
+#include "nn_worker/backend/benchmark/products.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/numeric/half.h"
+#include "common/numeric/random.h"
+#include "nn_worker/backend/tensor.h"
+#include "nn_worker/device/kernels/values.h"
+
+namespace satrap {
+namespace {
+
+constexpr int64_t kTimeoutMs = 300000;
+constexpr int64_t kPatternValues = int64_t{1} << 18;
+constexpr int64_t kWorkspaceAlignment = 256;
+
+ProductPrecision PrecisionOf(NnWorkerConfig::Precision precision) {
+  switch (precision) {
+    case NnWorkerConfig::BF16:
+      return ProductPrecision::kBf16;
+    case NnWorkerConfig::F16:
+      return ProductPrecision::kF16;
+    case NnWorkerConfig::TF32:
+      return ProductPrecision::kTf32;
+    case NnWorkerConfig::F32:
+      break;
+  }
+  return ProductPrecision::kF32;
+}
+
+DType DTypeOf(ProductPrecision precision) {
+  if (precision == ProductPrecision::kBf16) return DType::kBF16;
+  return precision == ProductPrecision::kF16 ? DType::kF16 : DType::kF32;
+}
+
+ElementType ElementTypeOf(DType dtype) {
+  if (dtype == DType::kBF16) return ElementType::kBF16;
+  return dtype == DType::kF16 ? ElementType::kF16 : ElementType::kF32;
+}
+
+}  // namespace
+
+std::string ProductName(LinearProduct product, int64_t in, int64_t out) {
+  const char* const name = product == LinearProduct::kForward         ? "forward"
+                           : product == LinearProduct::kInputGradient ? "input gradient"
+                                                                      : "weight gradient";
+  return absl::StrCat(in, " x ", out, ", ", name);
+}
+
+// A layer's tensors: activations padded as in a network, weights as products read them there.
+struct ProductBenchmark::Factors {
+  int64_t samples, in, out;
+  DType dtype;
+  int64_t x_stride, z_stride, w_stride;  // of x and dx, of y and dz, of w
+  std::unique_ptr<Memory> x, z, w, dw;   // dw is F32 without gaps
+
+  Values X() const { return {x->data(), samples, in, x_stride, ElementTypeOf(dtype)}; }
+  Values Z() const { return {z->data(), samples, out, z_stride, ElementTypeOf(dtype)}; }
+  Values W() const { return {w->data(), in, out, w_stride, ElementTypeOf(dtype)}; }
+  Matrix<float> Dw() const { return {static_cast<float*>(dw->data()), in, out, out}; }
+
+  // The product as DeviceLinear asks for it, without what is done on the way out.
+  ProductSpec Spec(LinearProduct product, ProductPrecision precision) const {
+    ProductSpec spec;
+    spec.precision = precision;
+    spec.f32_output = dtype == DType::kF32;
+    spec.rows = samples;
+    switch (product) {
+      case LinearProduct::kForward:
+        spec.cols = out;
+        spec.terms = in;
+        spec.a_stride = x_stride;
+        spec.b_stride = w_stride;
+        spec.c_stride = z_stride;
+        break;
+      case LinearProduct::kInputGradient:
+        spec.cols = in;
+        spec.terms = out;
+        spec.transpose_b = true;
+        spec.a_stride = z_stride;
+        spec.b_stride = w_stride;
+        spec.c_stride = x_stride;
+        break;
+      case LinearProduct::kWeightGradient:
+        spec.rows = in;
+        spec.cols = out;
+        spec.terms = samples;
+        spec.transpose_a = true;
+        spec.a_stride = x_stride;
+        spec.b_stride = z_stride;
+        spec.c_stride = out;
+        spec.f32_output = true;
+        break;
+    }
+    return spec;
+  }
+
+  ProductBuffers Buffers(LinearProduct product) const {
+    ProductBuffers buffers;
+    buffers.a = product == LinearProduct::kInputGradient ? z->data() : x->data();
+    buffers.b = product == LinearProduct::kWeightGradient ? z->data() : w->data();
+    buffers.c = product == LinearProduct::kForward         ? z->data()
+                : product == LinearProduct::kInputGradient ? x->data()
+                                                           : dw->data();
+    return buffers;
+  }
+};
+
+absl::StatusOr<std::unique_ptr<ProductBenchmark>> ProductBenchmark::Create(
+    JobDevice device, NnWorkerConfig::Precision precision, const TimingOptions& timing) {
+  std::unique_ptr<ProductBenchmark> made(
+      new ProductBenchmark(std::move(device), precision, timing));
+  Device* const on = made->on_.device.get();
+  ASSIGN_OR_RETURN(made->stream_, on->NewStream());
+  ASSIGN_OR_RETURN(made->event_, on->NewEvent());
+  ASSIGN_OR_RETURN(made->workspace_,
+                   on->Allocate(made->on_.products->PlanWorkspaceBytes() + kWorkspaceAlignment));
+  ASSIGN_OR_RETURN(made->f32_pattern_,
+                   on->AllocatePinned(kPatternValues * static_cast<int64_t>(sizeof(float))));
+  ASSIGN_OR_RETURN(made->half_pattern_,
+                   on->AllocatePinned(kPatternValues * static_cast<int64_t>(sizeof(uint16_t))));
+  auto* const values = static_cast<float*>(made->f32_pattern_->data());
+  auto* const halves = static_cast<uint16_t*>(made->half_pattern_->data());
+  for (int64_t i = 0; i < kPatternValues; ++i) {
+    values[i] = 2 * UniformFloat(RandomBits(2, static_cast<uint64_t>(i))) - 1;
+    halves[i] = precision == NnWorkerConfig::F16 ? F16FromF32(values[i]) : Bf16FromF32(values[i]);
+  }
+  return made;
+}
+
+ProductBenchmark::~ProductBenchmark() {
+  if (event_ != nullptr) Await().IgnoreError();
+}
+
+absl::Status ProductBenchmark::Await() {
+  stream_->Record(event_.get());
+  return WaitForEvent(event_.get(), kTimeoutMs, [] { return false; });
+}
+
+absl::StatusOr<Timing> ProductBenchmark::Time(absl::FunctionRef<void()> enqueue) {
+  return TimeOperation(timing_, enqueue, [this] { return Await(); });
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> ProductBenchmark::AllocateRandom(int64_t bytes, bool f32) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, on_.device->Allocate(bytes));
+  const Memory& pattern = f32 ? *f32_pattern_ : *half_pattern_;
+  for (int64_t done = 0; done < bytes; done += pattern.bytes()) {
+    stream_->CopyIn(pattern.data(), static_cast<char*>(memory->data()) + done,
+                    std::min(pattern.bytes(), bytes - done));
+  }
+  RETURN_IF_ERROR(Await());
+  return memory;
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::Copy(int64_t bytes) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> from, AllocateRandom(bytes, /*f32=*/true));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> to, AllocateRandom(bytes, /*f32=*/true));
+  BenchmarkRow row;
+  row.operation = "Copy ceiling";
+  row.what = absl::StrCat(bytes >> 20, " MiB, device to device");
+  row.precision = "any";
+  row.bytes = 2 * bytes;
+  ASSIGN_OR_RETURN(row.timing, Time([&] { stream_->CopyWithin(from->data(), to->data(), bytes); }));
+  return row;
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::Square(int64_t size) {
+  ASSIGN_OR_RETURN(BenchmarkRow row, OfLayer(LinearProduct::kForward, size, size, size));
+  row.operation = "Product ceiling";
+  row.what = absl::StrCat(size, " x ", size, " x ", size);
+  return row;
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, int64_t samples,
+                                                       int64_t in, int64_t out) {
+  Factors factors;
+  factors.samples = samples;
+  factors.in = in;
+  factors.out = out;
+  factors.dtype = DTypeOf(PrecisionOf(precision_));
+  const bool f32 = factors.dtype == DType::kF32;
+  const int64_t value_bytes = DTypeBytes(factors.dtype);
+  factors.x_stride = PaddedStride(factors.dtype, in);
+  factors.z_stride = PaddedStride(factors.dtype, out);
+  factors.w_stride = f32 ? out : PaddedStride(factors.dtype, out);
+  ASSIGN_OR_RETURN(factors.x, AllocateRandom(samples * factors.x_stride * value_bytes, f32));
+  ASSIGN_OR_RETURN(factors.z, AllocateRandom(samples * factors.z_stride * value_bytes, f32));
+  ASSIGN_OR_RETURN(factors.w, AllocateRandom(in * factors.w_stride * value_bytes, f32));
+  ASSIGN_OR_RETURN(factors.dw, AllocateRandom(in * out * DTypeBytes(DType::kF32), /*f32=*/true));
+  return Run(product, &factors);
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factors* factors) {
+  BenchmarkRow row;
+  row.operation = "Product";
+  row.what = ProductName(product, factors->in, factors->out);
+  row.precision = NnWorkerConfig::Precision_Name(precision_);
+  row.flops = 2.0 * static_cast<double>(factors->samples * factors->in * factors->out);
+  Products* const products = on_.products.get();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ProductPlan> plan,
+                   products->Plan(factors->Spec(product, PrecisionOf(precision_))));
+  if (plan != nullptr) {
+    auto* workspace = static_cast<char*>(workspace_->data());
+    const auto misaligned =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment);
+    if (misaligned != 0) workspace += kWorkspaceAlignment - misaligned;
+    row.made_by = "library";
+    ASSIGN_OR_RETURN(row.timing, Time([&] {
+                       plan->Run(stream_.get(), factors->samples, factors->Buffers(product),
+                                 workspace);
+                     }));
+    return row;
+  }
+  row.made_by = "own kernel";
+  const int64_t partials =
+      products->WeightGradientWorkspace(factors->samples, factors->in, factors->out);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> workspace,
+                   on_.device->Allocate(std::max<int64_t>(1, partials)));
+  ASSIGN_OR_RETURN(row.timing, Time([&] {
+                     switch (product) {
+                       case LinearProduct::kForward:
+                         return products->Linear(stream_.get(), factors->X(), factors->W(), nullptr,
+                                                 Activation::kLinear, factors->Z());
+                       case LinearProduct::kInputGradient:
+                         return products->InputGradient(stream_.get(), factors->Z(), factors->W(),
+                                                        factors->X(), /*add=*/false);
+                       case LinearProduct::kWeightGradient:
+                         return products->WeightGradient(stream_.get(), factors->X(), factors->Z(),
+                                                         factors->Dw(), workspace->data());
+                     }
+                   }));
+  return row;
+}
+
+}  // namespace satrap

@@ -1,0 +1,68 @@
+// The ceilings that kernel_benchmark judges kernels by, and the three products of linear layers
+// apart: a device without a Backend.
+//
+//   copy ceiling      a copy of device memory to device memory; a byte counts when it is read, and
+//                     when it is written
+//   product ceiling   a large square product, by the plan of the device's library; by our own
+//                     kernel where there is none
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_PRODUCTS_H_
+#define SATRAP_NN_WORKER_BACKEND_BENCHMARK_PRODUCTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/backend/benchmark/report.h"
+#include "nn_worker/backend/device_factory.h"
+
+namespace satrap {
+
+enum class LinearProduct { kForward, kInputGradient, kWeightGradient };
+// As rows call it: "429 x 400, forward".
+std::string ProductName(LinearProduct product, int64_t in, int64_t out);
+
+class ProductBenchmark {
+ public:
+  // `device` multiplies F32 as `precision` says: it is that of a job with this precision.
+  static absl::StatusOr<std::unique_ptr<ProductBenchmark>> Create(
+      JobDevice device, NnWorkerConfig::Precision precision, const TimingOptions& timing);
+  // Waits for everything enqueued.
+  ~ProductBenchmark();
+
+  // Rows without a ceiling. RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library
+  // or the device fails.
+  absl::StatusOr<BenchmarkRow> Copy(int64_t bytes);
+  absl::StatusOr<BenchmarkRow> Square(int64_t size);
+  // A product of a layer with weights (in, out), of `samples` samples.
+  absl::StatusOr<BenchmarkRow> OfLayer(LinearProduct product, int64_t samples, int64_t in,
+                                       int64_t out);
+
+ private:
+  struct Factors;
+
+  ProductBenchmark(JobDevice device, NnWorkerConfig::Precision precision,
+                   const TimingOptions& timing)
+      : precision_(precision), timing_(timing), on_(std::move(device)) {}
+  absl::StatusOr<BenchmarkRow> Run(LinearProduct product, Factors* factors);
+  absl::StatusOr<std::unique_ptr<Memory>> AllocateRandom(int64_t bytes, bool f32);
+  absl::StatusOr<Timing> Time(absl::FunctionRef<void()> enqueue);
+  absl::Status Await();
+
+  const NnWorkerConfig::Precision precision_;
+  const TimingOptions timing_;
+  JobDevice on_;
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<Event> event_;
+  std::unique_ptr<Memory> workspace_;                   // of plans
+  std::unique_ptr<Memory> f32_pattern_, half_pattern_;  // pinned: what memory is filled with
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_BENCHMARK_PRODUCTS_H_

@@ -1,0 +1,50 @@
+// What kernel_benchmark prints: a JSON line for each measurement when it is made, and at the end a
+// table of all of them.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_
+#define SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn_worker/backend/benchmark/timing.h"
+
+namespace satrap {
+
+// What is repeated on a work set of at most this lies in the cache of a card: the 50 MB of an H100.
+// Its rate may be above the copy ceiling and says nothing of the memory's.
+inline constexpr int64_t kL2Bytes = int64_t{50} << 20;
+
+struct BenchmarkRow {
+  std::string operation, what, precision;
+  Timing timing;
+  // One of the two; the other is 0.
+  int64_t bytes = 0;
+  double flops = 0;
+  double ceiling = 0;   // in bytes, or operations, a second; 0: this row is a ceiling itself
+  std::string made_by;  // of a product, "library" or "own kernel"; may be empty
+
+  double rate() const { return (flops > 0 ? flops : static_cast<double>(bytes)) / timing.seconds; }
+  double share() const { return ceiling > 0 ? rate() / ceiling : 1; }
+  // "fits L2", "host-bound" (enqueueing took most of the time), both, or empty.
+  std::string note() const;
+};
+
+// What they were measured on.
+struct BenchmarkPlace {
+  std::string device;  // DeviceRoom.device
+  std::string cpu;
+  int64_t batch = 0;
+};
+
+// Without a line's end.
+std::string JsonOf(const BenchmarkPlace& place, const BenchmarkRow& row);
+// A line for each row, by share, the least first; ceilings come first.
+std::string TableOf(std::vector<BenchmarkRow> rows);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_

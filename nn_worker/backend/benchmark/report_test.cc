@@ -1,0 +1,58 @@
+#include "nn_worker/backend/benchmark/report.h"
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+BenchmarkRow Row(const char* operation, double seconds, int64_t bytes, double ceiling) {
+  BenchmarkRow row;
+  row.operation = operation;
+  row.what = "n x 400";
+  row.precision = "F32";
+  row.timing = {seconds, seconds / 10};
+  row.bytes = bytes;
+  row.ceiling = ceiling;
+  return row;
+}
+
+TEST(BenchmarkReportTest, ARowIsAJsonLine) {
+  const BenchmarkPlace place = {"card 1 (a card)", "a CPU", 65536};
+  EXPECT_EQ(JsonOf(place, Row("Activate", 1e-4, 200'000'000, 4e12)),
+            "{\"benchmark\": \"kernel\", \"device\": \"card 1 (a card)\", \"cpu\": \"a CPU\", "
+            "\"operation\": \"Activate\", \"what\": \"n x 400\", \"precision\": \"F32\", "
+            "\"batch\": 65536, \"us\": 100.00, \"host_us\": 10.00, \"bytes\": 200000000, "
+            "\"gb_per_s\": 2000, \"ceiling\": \"copy\", \"share\": 0.5, \"note\": \"\"}");
+  BenchmarkRow product = Row("Product", 2e-3, 0, 100e12);
+  product.flops = 100e9;
+  product.made_by = "library";
+  EXPECT_NE(JsonOf(place, product)
+                .find("\"flop\": 100000000000, \"tflop_per_s\": 50, \"ceiling\": \"product\", "
+                      "\"share\": 0.5, \"note\": \"library\"}"),
+            std::string::npos);
+}
+
+TEST(BenchmarkReportTest, NotesWhatARateDoesNotSay) {
+  BenchmarkRow row = Row("Fill", 1e-5, kL2Bytes, 3e12);
+  EXPECT_EQ(row.note(), "fits L2");
+  row.timing.host_seconds = 0.9e-5;
+  EXPECT_EQ(row.note(), "fits L2, host-bound");
+  row.bytes = kL2Bytes + 1;
+  EXPECT_EQ(row.note(), "host-bound");
+}
+
+TEST(BenchmarkReportTest, TheTableBeginsWithCeilingsAndTheLeastShares) {
+  const std::string table =
+      TableOf({Row("Good", 1e-3, 2'000'000'000, 2e12), Row("Poor", 1e-3, 200'000'000, 2e12),
+               Row("Copy ceiling", 1e-3, 2'000'000'000, 0)});
+  const size_t ceiling = table.find("Copy ceiling"), poor = table.find("Poor"),
+               good = table.find("Good");
+  EXPECT_LT(ceiling, poor);
+  EXPECT_LT(poor, good);
+  ASSERT_NE(good, std::string::npos);
+  EXPECT_NE(table.find("  10.0% copy"), std::string::npos) << table;
+  EXPECT_NE(table.find(" 100.0% copy"), std::string::npos) << table;
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,36 @@
+// How long a device needs for an operation: it is enqueued many times back to back, and the end is
+// awaited once, by an event. So the time of a launch by the host is seen only where it is longer
+// than the operation's own.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_TIMING_H_
+#define SATRAP_NN_WORKER_BACKEND_BENCHMARK_TIMING_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+
+namespace satrap {
+
+struct TimingOptions {
+  // Of a measurement. As many operations are enqueued as it takes, but not more than a device's
+  // queue holds, because the host would then wait for room.
+  double least_seconds = 0.02;
+  int most_repeats = 256;
+  int rounds = 3;  // of which the fastest counts
+};
+
+struct Timing {
+  double seconds = 0;       // of one operation
+  double host_seconds = 0;  // of these, what enqueueing one took the host
+};
+
+// `enqueue` enqueues the operation once; `await` waits until everything enqueued has run. It is run
+// a few times before it is measured. Returns the error of `await`.
+absl::StatusOr<Timing> TimeOperation(const TimingOptions& options,
+                                     absl::FunctionRef<void()> enqueue,
+                                     absl::FunctionRef<absl::Status()> await);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_BENCHMARK_TIMING_H_

@@ -1,0 +1,242 @@
+// Samples per second of the dense network's training step on a device, from rows and ids in the
+// device's memory to the gradients of the rows and a step of Adam (model_step.h). The program with
+// the host's kernels shows that the benchmark works; the figures are those of step_benchmark_cuda,
+// whose peer is tests/benchmark/pytorch_step.py.
+//
+//   step_benchmark [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
+//                  [--capture=true|false] [--card=0]
+//
+// Without --model, --batch or --precision it takes one after the other of those that the device
+// has. Both models have 26 features of dim 16 and 13 numerics:
+//
+//   deepfm   as in the zoo, with MLP 400-400-400; a row has 17 values, one of them a linear weight
+//   dlrm     as in the zoo, with bottom MLP 512-256-64-16, but the top MLP 1024-1024-512-256; a row
+//            has 16 values
+//
+// Prints one JSON line for each configuration. `samples_per_second` is the median over windows of
+// about kWindowSeconds, each of which ends when the device has finished its steps;
+// `device_memory_bytes` is what was allocated. A loss that is not finite ends the program with an
+// error.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/base/cpu_name.h"
+#include "common/base/status_macros.h"
+#include "common/thread/clock.h"
+#include "nn_worker/backend/device_backend.h"
+#include "nn_worker/backend/device_factory.h"
+#include "nn_worker/device/metered_device.h"
+#include "nn_worker/models/model_step.h"
+#include "nn_worker/models/zoo.h"
+
+namespace satrap {
+namespace {
+
+constexpr double kWindowSeconds = 0.1;
+// The first step is enqueued as it is, the second captured.
+constexpr int kWarmUpSteps = 4;
+constexpr int kDlrmTop[] = {1024, 1024, 512, 256};
+
+using Precision = NnWorkerConfig::Precision;
+
+struct Flags {
+  std::vector<std::string> models = {"deepfm", "dlrm"};
+  std::vector<int64_t> batches;
+  std::vector<Precision> precisions;
+  double seconds = 3;
+  bool capture = true;
+  int card = 0;
+};
+
+bool ParseFlag(absl::string_view flag, Flags* flags) {
+  if (absl::ConsumePrefix(&flag, "--model=")) {
+    flags->models = {std::string(flag)};
+    return flag == "deepfm" || flag == "dlrm";
+  }
+  if (absl::ConsumePrefix(&flag, "--batch=")) {
+    flags->batches.resize(1);
+    return absl::SimpleAtoi(flag, &flags->batches[0]) && flags->batches[0] > 0;
+  }
+  if (absl::ConsumePrefix(&flag, "--precision=")) {
+    flags->precisions.resize(1);
+    return NnWorkerConfig::Precision_Parse(std::string(flag), &flags->precisions[0]);
+  }
+  if (absl::ConsumePrefix(&flag, "--seconds=")) {
+    return absl::SimpleAtod(flag, &flags->seconds) && flags->seconds >= 0;
+  }
+  if (absl::ConsumePrefix(&flag, "--capture=")) return absl::SimpleAtob(flag, &flags->capture);
+  if (absl::ConsumePrefix(&flag, "--card=")) {
+    return absl::SimpleAtoi(flag, &flags->card) && flags->card >= 0;
+  }
+  return false;
+}
+
+// Gives what no flag chooses all values that the device has.
+absl::Status Complete(Flags* flags) {
+  const bool cuda = ProgramHasCards();
+  if (flags->batches.empty()) {
+    flags->batches = cuda ? std::vector<int64_t>{8192, 65536, 131072} : std::vector<int64_t>{256};
+  }
+  if (flags->precisions.empty()) {
+    flags->precisions = {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16};
+    if (cuda) flags->precisions.insert(flags->precisions.begin() + 1, NnWorkerConfig::TF32);
+  } else if (flags->precisions[0] == NnWorkerConfig::TF32 && !cuda) {
+    return absl::InvalidArgumentError("TF32 is a precision of cards: run step_benchmark_cuda");
+  }
+  return absl::OkStatus();
+}
+
+// REQUIRES: one of ParseFlag's names
+ModelConfig ModelNamed(const std::string& name) {
+  ModelConfig model = ZooModel(name).value();
+  if (name != "dlrm") return model;
+  for (LayerConfig& layer : *model.mutable_layers()) {
+    if (layer.name() != "logit") continue;
+    layer.mutable_mlp()->clear_units();
+    for (const int units : kDlrmTop) layer.mutable_mlp()->add_units(units);
+  }
+  return model;
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// Runs steps and waits for the last of them by an event.
+class Stopwatch {
+ public:
+  static absl::StatusOr<Stopwatch> Create(ModelStep* step, Backend* backend) {
+    Stopwatch made(step, backend);
+    ASSIGN_OR_RETURN(made.end_, backend->NewEvent());
+    return made;
+  }
+
+  absl::StatusOr<double> SecondsOf(int64_t steps) {
+    const double begin = MonotonicSeconds();
+    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(step_->Run());
+    backend_->Record(Lane::kOperations, end_.get());
+    RETURN_IF_ERROR(AwaitEvent(backend_, end_.get(), std::numeric_limits<int64_t>::max(),
+                               [] { return false; }));
+    return MonotonicSeconds() - begin;
+  }
+
+ private:
+  Stopwatch(ModelStep* step, Backend* backend) : step_(step), backend_(backend) {}
+
+  ModelStep* step_;
+  Backend* backend_;
+  std::unique_ptr<BackendEvent> end_;
+};
+
+struct Configuration {
+  std::string model;
+  int64_t batch = 0;
+  Precision precision = NnWorkerConfig::F32;
+};
+
+absl::Status Measure(const Configuration& configuration, const Flags& flags) {
+  NnWorkerConfig config;
+  config.set_device(ProgramHasCards() ? NnWorkerConfig::CUDA : NnWorkerConfig::HOST);
+  config.set_precision(configuration.precision);
+  config.set_compute_threads(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ASSIGN_OR_RETURN(JobDevice on, NewJobDevice(config, flags.card));
+  ASSIGN_OR_RETURN(const DeviceRoom room, on.device->Room());
+  DeviceBackendOptions backend_options;
+  backend_options.meter = std::make_shared<DeviceMeter>();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                   NewDeviceBackend(std::move(on.device), std::move(on.products), backend_options));
+  ModelStepOptions options;
+  options.model = ModelNamed(configuration.model);
+  options.samples = configuration.batch;
+  options.precision = configuration.precision;
+  options.graph_capture = flags.capture;
+  options.on_graph_refusal = [](const absl::Status& status) {
+    std::fprintf(stderr, "step_benchmark: %s\n", std::string(status.message()).c_str());
+  };
+  options.backend = backend.get();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ModelStep> step, ModelStep::Create(options));
+  ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(step.get(), options.backend));
+
+  // Clocks of a card rise while it works, so the warm-up lasts as well.
+  double shortest = std::numeric_limits<double>::infinity();
+  double first_loss = 0;
+  const double warm = MonotonicSeconds() + flags.seconds / 5;
+  for (int i = 0; i < kWarmUpSteps || MonotonicSeconds() < warm; ++i) {
+    ASSIGN_OR_RETURN(const double seconds, stopwatch.SecondsOf(1));
+    shortest = std::min(shortest, seconds);
+    if (i == 0) first_loss = step->ReadLoss();
+  }
+  const auto steps = std::max<int64_t>(1, std::llround(kWindowSeconds / shortest));
+  std::vector<double> rates;
+  for (const double end = MonotonicSeconds() + flags.seconds;
+       rates.empty() || MonotonicSeconds() < end;) {
+    ASSIGN_OR_RETURN(const double seconds, stopwatch.SecondsOf(steps));
+    rates.push_back(static_cast<double>(steps * configuration.batch) / seconds);
+  }
+  const double loss = step->ReadLoss();
+  const std::string precision = NnWorkerConfig::Precision_Name(configuration.precision);
+  if (!std::isfinite(loss)) {
+    return absl::InternalError(absl::StrCat("the loss of ", configuration.model, " with batch ",
+                                            configuration.batch, " in ", precision, " is ", loss));
+  }
+  const double rate = Median(rates);
+  std::printf(
+      "{\"benchmark\": \"step\", \"device\": \"%s\", \"model\": \"%s\", "
+      "\"batch\": %lld, \"precision\": \"%s\", \"capture\": %s, \"samples_per_second\": %.0f, "
+      "\"us_per_step\": %.1f, \"windows\": %zu, \"graph_launches\": %lld, \"first_loss\": %.5f, "
+      "\"loss\": %.5f, \"rows\": %lld, \"device_memory_bytes\": %lld, \"cpu\": \"%s\"}\n",
+      room.device.c_str(), configuration.model.c_str(), static_cast<long long>(configuration.batch),
+      precision.c_str(), flags.capture ? "true" : "false", rate,
+      1e6 * static_cast<double>(configuration.batch) / rate, rates.size(),
+      static_cast<long long>(step->graph_launches()), first_loss, loss,
+      static_cast<long long>(step->num_rows()),
+      static_cast<long long>(backend_options.meter->Read().peak_bytes), CpuName().c_str());
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Run(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    if (ParseFlag(argv[i], &flags)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "does not take ", argv[i],
+        "; it takes --model=deepfm|dlrm, --batch=N, --precision=F32|TF32|BF16|F16, --seconds=N, "
+        "--capture=true|false and --card=N"));
+  }
+  RETURN_IF_ERROR(Complete(&flags));
+  for (const std::string& model : flags.models) {
+    for (const int64_t batch : flags.batches) {
+      for (const Precision precision : flags.precisions) {
+        RETURN_IF_ERROR(Measure({model, batch, precision}, flags));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  const absl::Status status = satrap::Run(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "step_benchmark: %s\n", std::string(status.message()).c_str());
+  return 1;
+}

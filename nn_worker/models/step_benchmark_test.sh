@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The benchmark prints its line, and says in one line what it does not take. $1: the program. Without a
+# card, that of the cards says what is missing instead.
+set -euo pipefail
+program="./$1"
+failures=0
+fail() { echo "step_benchmark_test: $*"; failures=1; }
+
+# Runs the benchmark of DeepFM on a few samples with the arguments given.
+bench() { "$program" --model=deepfm --batch=16 --precision=F32 --seconds=0.1 "$@"; }
+
+expect_refused() {  # $1: in the message; the other arguments are the benchmark's
+  local words="$1" said status=0
+  shift
+  said="$("$program" "$@" 2>&1)" || status=$?
+  [[ $status -eq 1 && "$said" == *"$words"* && $(wc -l <<<"$said") -eq 1 ]] ||
+    fail "$*: exits with $status and says: $said"
+}
+expect_refused "does not take --batches=16; it takes --model=deepfm|dlrm" --batches=16
+for flag in --model=lr --batch=0 --batch=many --precision=F8 --seconds=-1 --capture=2 --card=-1; do
+  expect_refused "does not take $flag; it takes" "$flag"
+done
+
+if [[ "$1" == *_cuda ]] && ! bench >/dev/null 2>"$TEST_TMPDIR/said"; then
+  grep -q '^step_benchmark: cannot train on' "$TEST_TMPDIR/said" ||
+    fail "without a card: $(cat "$TEST_TMPDIR/said")"
+  exit "$failures"
+fi
+[[ "$1" == *_cuda ]] || expect_refused "run step_benchmark_cuda" --precision=TF32
+
+for options in "" "--capture=false" "--precision=BF16" "--precision=F16" "--model=dlrm"; do
+  # Of one blank-free option, or none.
+  # shellcheck disable=SC2086
+  bench $options >"$TEST_TMPDIR/line" || fail "'$options' exits with $?"
+  python3 - "$options" "$TEST_TMPDIR/line" <<'PY' || fail "'$options': $(cat "$TEST_TMPDIR/line")"
+import json, sys
+options, path = sys.argv[1:]
+lines = open(path).read().splitlines()
+assert len(lines) == 1
+figures = json.loads(lines[0])
+for name in ("samples_per_second", "us_per_step", "windows", "rows", "device_memory_bytes"):
+    assert figures[name] > 0, name
+assert (figures["graph_launches"] > 0) == ("false" not in options)
+assert figures["benchmark"] == "step" and figures["batch"] == 16
+assert 0 <= figures["loss"] < figures["first_loss"]
+PY
+done
+exit "$failures"
