@@ -178,12 +178,17 @@ CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
 void TellOfProducts(const RoleRuntime& runtime) {
   const NnWorkerConfig& config = runtime.job().nn_worker();
   if (config.device() != NnWorkerConfig::CPU || DTypeOf(config.precision()) == DType::kF32) return;
-  if (config.precision() == NnWorkerConfig::BF16 && FastestHalfProducts() == HalfProducts::kBf16) {
-    runtime.logger().Info("multiplies BF16 values with AMX");
-  } else {
-    runtime.logger().Info(
-        "rounds values to 16 bits and multiplies them in f32, which is slower than precision F32",
-        {{"precision", NnWorkerConfig::Precision_Name(config.precision())}});
+  const HalfProducts products =
+      config.precision() == NnWorkerConfig::BF16 ? FastestHalfProducts() : HalfProducts::kF32;
+  switch (products) {
+    case HalfProducts::kOneDnnBf16:
+      return runtime.logger().Info("multiplies BF16 values with AMX");
+    case HalfProducts::kAvx512Bf16:
+      return runtime.logger().Info("multiplies BF16 values with AVX512_BF16");
+    case HalfProducts::kF32:
+      return runtime.logger().Info(
+          "rounds values to 16 bits and multiplies them in f32, which is slower than precision F32",
+          {{"precision", NnWorkerConfig::Precision_Name(config.precision())}});
   }
 }
 

@@ -1,5 +1,5 @@
-// The CPU backend of a network that computes in 16 bits. Besides all that CpuBackend takes, it takes
-// F16 and BF16 for the values of samples and for their gradients (x, y, dy, dx, the values of
+// The CPU backend of a network that computes in 16 bits. Besides all that CpuBackend takes, it
+// takes F16 and BF16 for the values of samples and for their gradients (x, y, dy, dx, the values of
 // segments) and for the `w` of Linear and LinearGrad, one dtype beside another if need be. A
 // gradient of parameters, a sum and statistics stay F32 or F64.
 //
@@ -9,8 +9,8 @@
 // a result holds here too. A result that is too large for an F16 becomes infinite, and
 // CountNonFinite finds it.
 //
-// That costs time, for the conversions, and saves memory only. HalfProducts::kBf16 multiplies BF16
-// matrices as they are (cpu_bf16_matrix.h), with sums in f32 too.
+// Widened products cost time and save memory only. Where the CPU has products of BF16, matrices of
+// BF16 are multiplied as they are (HalfProducts), with sums in f32 too.
 //
 // Thread-compatible, as every Backend.
 
@@ -26,10 +26,11 @@ namespace satrap {
 
 // How matrices are multiplied that are both BF16; all others are widened.
 enum class HalfProducts {
-  kF32,
-  kBf16  // REQUIRES: CpuBf16Matrix::IsSupported()
+  kF32,         // widened, too
+  kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
+  kOneDnnBf16,  // cpu_bf16_matrix.h. REQUIRES: CpuBf16Matrix::IsSupported()
 };
-// kBf16 where it is faster: on a CPU with AMX.
+// oneDNN's on a CPU with AMX; else those of AVX512_BF16, if the CPU has it; else of F32.
 HalfProducts FastestHalfProducts();
 
 // As NewCpuBackend (cpu_backend.h).

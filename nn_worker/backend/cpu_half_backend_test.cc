@@ -1,12 +1,14 @@
 #include "nn_worker/backend/cpu_half_backend.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "common/numeric/half.h"
 #include "common/numeric/random.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/backend_conformance.h"
+#include "nn_worker/backend/cpu_avx512_bf16.h"
 #include "nn_worker/backend/cpu_bf16_matrix.h"
 #include "nn_worker/backend/half_conformance.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -32,21 +34,30 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// Where the CPU has these products; at their best or not.
+// Products of BF16 that the CPU has, be they its fastest or not.
+std::vector<HalfProducts> Bf16Products() {
+  std::vector<HalfProducts> products;
+  if (CpuBf16Matrix::IsSupported()) products.push_back(HalfProducts::kOneDnnBf16);
+  if (CpuAvx512Bf16::IsSupported()) products.push_back(HalfProducts::kAvx512Bf16);
+  return products;
+}
 std::vector<BackendFactory> WithBf16Products() {
-  if (!CpuBf16Matrix::IsSupported()) return {};
-  return {[] { return NewCpuHalfBackend(1, HalfProducts::kBf16); },
-          [] { return NewCpuHalfBackend(3, HalfProducts::kBf16); }};
+  std::vector<BackendFactory> factories;
+  for (const HalfProducts products : Bf16Products()) {
+    for (const int threads : {1, 3}) {
+      factories.push_back([=] { return NewCpuHalfBackend(threads, products); });
+    }
+  }
+  return factories;
 }
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfConformance, testing::ValuesIn(WithBf16Products()));
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfLinearConformance, testing::ValuesIn(WithBf16Products()));
 
-TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows) {
-  if (!CpuBf16Matrix::IsSupported()) GTEST_SKIP() << "this CPU has no products of BF16";
+void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(HalfProducts products) {
   constexpr int64_t kRows = 600, kIn = 200, kOut = 72;
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 3}) {
-    const auto backend = NewCpuHalfBackend(threads, HalfProducts::kBf16);
+    const auto backend = NewCpuHalfBackend(threads, products);
     const auto random = [&](int64_t rows, int64_t cols, uint64_t salt) {
       std::vector<uint16_t> bits;
       for (int64_t i = 0; i < rows * cols; ++i) {
@@ -77,6 +88,47 @@ TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows
   EXPECT_EQ(results[0], results[1]);
 }
 
+TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows) {
+  if (Bf16Products().empty()) GTEST_SKIP() << "this CPU has no products of BF16";
+  for (const HalfProducts products : Bf16Products()) {
+    ExpectTheSameBitsForAnyNumberOfThreadsAndRows(products);
+  }
+}
+
+TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {
+  HalfProducts expected = HalfProducts::kF32;
+  if (CpuAvx512Bf16::IsSupported()) expected = HalfProducts::kAvx512Bf16;
+  if (CpuBf16Matrix::IsFast()) expected = HalfProducts::kOneDnnBf16;
+  EXPECT_EQ(FastestHalfProducts(), expected);
+}
+
+// Not for a zero of either sign, nor for a NaN, as in f32. A BF16 that is subnormal counts, which
+// loops of f32 flush to zero: the ReLU before it makes none.
+TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
+  const auto backend = NewCpuHalfBackend(2, HalfProducts::kF32);
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const uint16_t infinity = dtype == DType::kF16 ? 0x7c00 : 0x7f80;
+    const auto sign = uint16_t{0x8000};
+    const std::vector<uint16_t> y = {0,        sign,
+                                     1,        static_cast<uint16_t>(sign | 1),
+                                     0x3c00,   static_cast<uint16_t>(sign | 0x3c00),
+                                     infinity, static_cast<uint16_t>(sign | infinity),
+                                     0x7fff,   0xffff};
+    const std::vector<uint16_t> dy(y.size(), 0x3c01);
+    const auto tensor = [&](const std::vector<uint16_t>& bits) {
+      const auto cols = static_cast<int64_t>(bits.size());
+      const Tensor made = AllocateTensor(backend.get(), dtype, 1, cols).value();
+      CopyIn(backend.get(), bits, made);
+      return made;
+    };
+    const Tensor dx = tensor(dy);
+    backend->ActivateGrad(Activation::kRelu, tensor(y), dx, {dx, /*add=*/false});
+    std::vector<uint16_t> got(y.size());
+    CopyOut(backend.get(), dx, absl::MakeSpan(got));
+    EXPECT_EQ(got, (std::vector<uint16_t>{0, 0, 0x3c01, 0, 0x3c01, 0, 0x3c01, 0, 0, 0}));
+  }
+}
+
 // A product in whichever unit: 1 + 2^-9 is no BF16, so a sum of 64 of them shows whether operands
 // were rounded before they were multiplied, and whether the sum was rounded on its way.
 TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
@@ -96,6 +148,141 @@ TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
                   Tensor(), Activation::kLinear, y);
   EXPECT_EQ(ReadFloats(backend.get(), y),
             (std::vector<float>(2, 64 * (1 + 0x1p-9f) * (1 + 0x1p-7f))));
+}
+
+// Of more rows than a block has. The widths are those of neighbours in one concatenation.
+TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
+  constexpr int64_t kRows = 1300, kWidth = 12;
+  const auto backend = NewCpuHalfBackend(2);
+  const auto random = [&](uint64_t salt) {
+    std::vector<uint16_t> bits;
+    for (int64_t i = 0; i < kRows * kWidth; ++i) {
+      bits.push_back(Bf16FromF32(static_cast<float>(UniformDouble(RandomBits(salt, i)) - 0.5)));
+    }
+    const Tensor tensor = AllocateTensor(backend.get(), DType::kBF16, kRows, kWidth).value();
+    CopyIn(backend.get(), bits, tensor);
+    return tensor;
+  };
+  const auto bits_of = [&](const Tensor& tensor) {
+    std::vector<uint16_t> bits(tensor.size());
+    CopyOut(backend.get(), tensor, absl::MakeSpan(bits));
+    return bits;
+  };
+  using Operation = std::function<void(Tensor x, Tensor y, Tensor inverse)>;
+  const std::vector<Operation> operations = {
+      [&](Tensor x, Tensor y, Tensor) { backend->Scale(3, x, y, /*add=*/true); },
+      [&](Tensor x, Tensor y, Tensor) { backend->Transpose(x, 4, y, /*add=*/false); },
+      [&](Tensor x, Tensor y, Tensor) { backend->Softmax(x, 4, y); },
+      [&](Tensor x, Tensor y, Tensor inverse) {
+        backend->Normalize(Normalization::kLayer, x, kWidth, 1e-5f, y, inverse);
+      },
+      [&](Tensor x, Tensor y, Tensor) {
+        const std::vector<Tensor> xs = {x.Columns(4, 4), x.Columns(0, 4), x.Columns(8, 4)};
+        const std::vector<PairTerm> terms = {{0, 0, 1, 0}, {0, 0, 2, 0}, {1, 0, 2, 0}};
+        backend->PairDots(xs, terms, 4, y.Columns(0, 3));
+      },
+      [&](Tensor x, Tensor y, Tensor) {
+        const std::vector<Tensor> xs = {x.Columns(4, 4), x.Columns(0, 4), x.Columns(8, 4)};
+        backend->BiInteraction(xs, y.Columns(0, 4), y.Columns(4, 4));
+      },
+      [&](Tensor x, Tensor y, Tensor) {
+        backend->ActivateGrad(Activation::kTanh, x, x, {y, /*add=*/true});
+      },
+  };
+  const Tensor x = random(1);
+  const Tensor inverse = AllocateTensor(backend.get(), DType::kF32, kRows, 1).value();
+  for (size_t o = 0; o < operations.size(); ++o) {
+    const Tensor whole = random(2), alone = random(2);
+    operations[o](x, whole, inverse);
+    for (int64_t begin = 0; begin < kRows; begin += 100) {
+      operations[o](x.Rows(begin, 100), alone.Rows(begin, 100), inverse.Rows(begin, 100));
+    }
+    EXPECT_EQ(bits_of(whole), bits_of(alone)) << "operation " << o;
+  }
+}
+
+// Segments that are neighbours are written together, in blocks of samples.
+TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
+  constexpr int64_t kSamples = 1300, kTableRows = 50, kDim = 5;
+  const auto backend = NewCpuHalfBackend(2);
+  std::vector<float> rows;
+  for (int64_t i = 0; i < kTableRows * kDim; ++i) {
+    rows.push_back(static_cast<float>(UniformDouble(RandomBits(3, i)) - 0.5));
+  }
+  const Tensor table = AllocateTensor(backend.get(), DType::kF32, kTableRows, kDim).value();
+  CopyIn(backend.get(), rows, table);
+  const Tensor all = AllocateTensor(backend.get(), DType::kBF16, kSamples, 8).value();
+  std::vector<FeatureExchange> features(2);
+  std::vector<std::vector<uint32_t>> ids(2);
+  for (size_t f = 0; f < 2; ++f) {
+    FeatureExchange& feature = features[f];
+    feature.samples = kSamples;
+    feature.rows = table;
+    // Feature 0 has one id a sample, feature 1 none or two.
+    std::vector<uint32_t> offsets = {0};
+    for (int64_t i = 0; i < kSamples; ++i) {
+      for (int64_t n = 0; n < (f == 0 ? 1 : i % 2 * 2); ++n) {
+        ids[f].push_back(static_cast<uint32_t>(RandomBits(f, i, n) % kTableRows));
+      }
+      offsets.push_back(static_cast<uint32_t>(ids[f].size()));
+    }
+    const auto uints = [&](const std::vector<uint32_t>& values) {
+      const auto count = static_cast<int64_t>(values.size());
+      const Tensor tensor = AllocateTensor(backend.get(), DType::kU32, 1, count).value();
+      CopyIn(backend.get(), values, tensor);
+      return tensor;
+    };
+    feature.ids = uints(ids[f]);
+    if (f == 1) feature.offsets = uints(offsets);
+    // Columns 1 to 4 of a row; the second feature's lie in front of the first one's.
+    feature.segments = {{1, 4, all.Columns(f == 0 ? 4 : 0, 4)}};
+  }
+  backend->GatherRows(features);
+  std::vector<uint16_t> got(all.size());
+  CopyOut(backend.get(), all, absl::MakeSpan(got));
+  size_t next = 0;  // of feature 1's ids
+  for (int64_t i = 0; i < kSamples; ++i) {
+    for (int64_t c = 0; c < 4; ++c) {
+      float sum = 0;
+      for (int64_t n = 0; n < i % 2 * 2; ++n) sum += rows[ids[1][next + n] * kDim + 1 + c];
+      ASSERT_EQ(got[i * 8 + c], Bf16FromF32(sum)) << i << ", " << c;
+      ASSERT_EQ(got[i * 8 + 4 + c], Bf16FromF32(rows[ids[0][i] * kDim + 1 + c])) << i << ", " << c;
+    }
+    next += i % 2 * 2;
+  }
+}
+
+// F16 beside BF16: no job has that, but cpu_half_backend.h promises it.
+TEST(CpuHalfBackendTest, ProductsOfBf16MayHaveResultsOfF16) {
+  const auto backend = NewCpuHalfBackend(1);
+  const auto ones = [&](DType dtype, int64_t rows, int64_t cols) {
+    const Tensor wide = AllocateTensor(backend.get(), DType::kF32, rows, cols).value();
+    backend->Fill(wide, 1);
+    const Tensor half = AllocateTensor(backend.get(), dtype, rows, cols).value();
+    backend->Copy(wide, half, /*add=*/false);
+    return half;
+  };
+  const Tensor x = ones(DType::kBF16, 4, 6), w = ones(DType::kBF16, 6, 3);
+  const Tensor y = ones(DType::kF16, 8, 3), dx = ones(DType::kF16, 8, 6);
+  const Tensor dw = AllocateTensor(backend.get(), DType::kF32, 6, 3).value();
+  backend->Linear(x, w, Tensor(), Activation::kLinear, y.Rows(0, 4));
+  backend->LinearGrad({x,
+                       w,
+                       Activation::kLinear,
+                       Tensor(),
+                       ones(DType::kBF16, 4, 3),
+                       {dx.Rows(0, 4), false},
+                       dw,
+                       Tensor()});
+  const auto expect = [&](const Tensor& tensor, float first_rows) {
+    std::vector<uint16_t> bits(tensor.size());
+    CopyOut(backend.get(), tensor, absl::MakeSpan(bits));
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      EXPECT_EQ(F32FromF16(bits[i]), i < tensor.size() / 2 ? first_rows : 1) << i;
+    }
+  };
+  expect(y, 6);
+  expect(dx, 3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What the matrix products of a job's dense network would allow if the machine did nothing else:
-// for each weight matrix the product of Forward and the two of Backward, in f32 by oneDNN as the NN
-// worker runs them, without bias and activation, over a global batch. No training can be faster.
+// for each weight matrix the product of Forward and the two of Backward, in the job's precision and
+// by the CPU's backend as the NN worker runs them, without bias and activation, over a global
+// batch. No training can be faster.
 //
 //   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
 //
@@ -22,8 +23,10 @@
 #include "common/config/job_config.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/graph/graph_builder.h"
+#include "nn_worker/graph/precision.h"
 #include "nn_worker/trainer/part_layout.h"
 
 namespace satrap {
@@ -51,19 +54,31 @@ std::vector<Product> ProductsOf(const Graph& graph) {
   return products;
 }
 
-Tensor RandomTensor(Backend* backend, int64_t rows, int64_t cols, bool padded) {
-  // Activations have rows that begin at cache lines, as in the network; weights have no gaps.
-  const int64_t stride = padded ? PaddedStride(DType::kF32, cols) : cols;
-  const auto tensor = AllocateTensor(backend, DType::kF32, rows, cols, stride);
+Tensor NewTensor(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
+  // Rows begin at cache lines, as in the network.
+  const auto tensor = AllocateTensor(backend, dtype, rows, cols, PaddedStride(dtype, cols));
   CHECK_OK(tensor.status());
+  return *tensor;
+}
+
+Tensor RandomTensor(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
+  const Tensor wide = NewTensor(backend, DType::kF32, rows, cols);
   std::vector<float> values;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = 0; c < cols; ++c) {
       values.push_back(static_cast<float>(UniformDouble(RandomBits(1, i, c)) - 0.5));
     }
   }
-  CopyIn(backend, values, *tensor);
-  return *tensor;
+  CopyIn(backend, values, wide);
+  if (dtype == DType::kF32) return wide;
+  const Tensor half = NewTensor(backend, dtype, rows, cols);
+  backend->Copy(wide, half, /*add=*/false);
+  return half;
+}
+
+// A matrix of parameters, or of their gradients, which has no gaps.
+Tensor RandomWeights(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
+  return RandomTensor(backend, dtype, 1, rows * cols).Reshaped(rows, cols);
 }
 
 double SecondsNow() {
@@ -77,17 +92,23 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-void Measure(const std::vector<Product>& products, int64_t batch, int threads) {
-  const std::unique_ptr<Backend> backend = NewCpuBackend(threads);
+void Measure(const std::vector<Product>& products, NnWorkerConfig::Precision precision,
+             int64_t batch, int threads) {
+  const DType dtype = DTypeOf(precision);
+  const std::unique_ptr<Backend> owned =
+      dtype == DType::kF32 ? NewCpuBackend(threads) : NewCpuHalfBackend(threads);
+  Backend* const backend = owned.get();
   std::vector<LinearGradArgs> args;
   for (const Product& product : products) {
+    // Logits and their gradients are F32 in each precision.
+    const DType out_dtype = product.out == 1 ? DType::kF32 : dtype;
     LinearGradArgs arg;
-    arg.x = RandomTensor(backend.get(), batch, product.in, true);
-    arg.w = RandomTensor(backend.get(), product.in, product.out, false);
-    arg.y = RandomTensor(backend.get(), batch, product.out, true);
-    arg.dy = RandomTensor(backend.get(), batch, product.out, true);
-    arg.dw = RandomTensor(backend.get(), product.in, product.out, false);
-    if (product.wants_dx) arg.dx = {RandomTensor(backend.get(), batch, product.in, true), false};
+    arg.x = RandomTensor(backend, dtype, batch, product.in);
+    arg.w = RandomWeights(backend, dtype, product.in, product.out);
+    arg.y = RandomTensor(backend, out_dtype, batch, product.out);
+    arg.dy = RandomTensor(backend, out_dtype, batch, product.out);
+    arg.dw = RandomWeights(backend, DType::kF32, product.in, product.out);
+    if (product.wants_dx) arg.dx = {RandomTensor(backend, dtype, batch, product.in), false};
     args.push_back(arg);
   }
   const auto pass = [&] {
@@ -110,8 +131,9 @@ void Measure(const std::vector<Product>& products, int64_t batch, int threads) {
   const double rate = static_cast<double>(batch) / seconds[seconds.size() / 2];
   std::printf(
       "{\"benchmark\":\"products\",\"threads\":%d,\"samples_per_second\":%.0f,"
-      "\"core_us_per_sample\":%.2f,\"batch\":%lld,\"cpu\":\"%s\"}\n",
-      threads, rate, cpu_us, static_cast<long long>(batch), CpuName().c_str());
+      "\"core_us_per_sample\":%.2f,\"batch\":%lld,\"precision\":\"%s\",\"cpu\":\"%s\"}\n",
+      threads, rate, cpu_us, static_cast<long long>(batch),
+      NnWorkerConfig::Precision_Name(precision).c_str(), CpuName().c_str());
 }
 
 int Main(int argc, char** argv) {
@@ -124,9 +146,10 @@ int Main(int argc, char** argv) {
   const auto graph = BuildGraph(job->model(), MakePartLayout(*job).inputs);
   CHECK_OK(graph.status());
   const std::vector<Product> products = ProductsOf(*graph);
-  const int all = job->nn_worker().replicas() * job->nn_worker().compute_threads();
-  Measure(products, job->global_batch_size(), 1);
-  if (all > 1) Measure(products, job->global_batch_size(), all);
+  const NnWorkerConfig& config = job->nn_worker();
+  const int all = config.replicas() * config.compute_threads();
+  Measure(products, config.precision(), job->global_batch_size(), 1);
+  if (all > 1) Measure(products, config.precision(), job->global_batch_size(), all);
   return 0;
 }
 
