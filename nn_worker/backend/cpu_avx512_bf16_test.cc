@@ -196,7 +196,7 @@ TEST_F(CpuAvx512Bf16Test, SamplesAreSummedInPiecesOfFixedSize) {
   }
   float dw = 0;
   products.WeightGradient(x.tensor(), dz.tensor(), TensorF32(&dw, 1, 1), Tensor());
-  EXPECT_EQ(dw, 0x1p24f + kPiece / 2);
+  EXPECT_EQ(dw, 0x1p24f + 0.5f * kPiece);
 }
 
 }  // namespace
