@@ -22,10 +22,6 @@ constexpr int64_t kBlockRows = 128;
 // The same of GatherRows, which hands out 512 samples at a time.
 constexpr int64_t kGatherRows = 512;
 
-absl::Span<uint16_t> Bits(const Tensor& tensor, int64_t row, int64_t count) {
-  return {reinterpret_cast<uint16_t*>(BytesOf(tensor, row)), static_cast<size_t>(count)};
-}
-
 // dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
 // bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
 SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* dy,
@@ -374,8 +370,8 @@ void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tenso
   pool_.Run((y.rows + kBlockRows - 1) / kBlockRows, [&](int64_t part, int) {
     const int64_t end = std::min(y.rows, (part + 1) * kBlockRows);
     for (int64_t i = part * kBlockRows; i < end; ++i) {
-      ReluGradRow(Bits(y, i, y.cols).data(), Bits(dy, i, y.cols).data(), infinity, y.cols,
-                  Bits(dx, i, y.cols).data());
+      ReluGradRow(HalvesOf(y, i, y.cols).data(), HalvesOf(dy, i, y.cols).data(), infinity, y.cols,
+                  HalvesOf(dx, i, y.cols).data());
     }
   });
 }

@@ -13,26 +13,22 @@ namespace {
 constexpr int64_t kPartValues = 16384;
 constexpr int64_t kPartRows = 128;
 
-absl::Span<uint16_t> Bits(const Tensor& tensor, int64_t row, int64_t count) {
-  return {reinterpret_cast<uint16_t*>(BytesOf(tensor, row)), static_cast<size_t>(count)};
-}
-
 // `count` values from the beginning of a row of `half` and of `wide` on.
 void WidenRow(const Tensor& half, int64_t row, int64_t count, const Tensor& wide) {
   const absl::Span<float> to(FloatsOf(wide, row), count);
   if (half.dtype == DType::kF16) {
-    F32FromF16(Bits(half, row, count), to);
+    F32FromF16(HalvesOf(half, row, count), to);
   } else {
-    F32FromBf16(Bits(half, row, count), to);
+    F32FromBf16(HalvesOf(half, row, count), to);
   }
 }
 
 void NarrowRow(const Tensor& wide, int64_t row, int64_t count, const Tensor& half) {
   const absl::Span<const float> from(FloatsOf(wide, row), count);
   if (half.dtype == DType::kF16) {
-    F16FromF32(from, Bits(half, row, count));
+    F16FromF32(from, HalvesOf(half, row, count));
   } else {
-    Bf16FromF32(from, Bits(half, row, count));
+    Bf16FromF32(from, HalvesOf(half, row, count));
   }
 }
 
@@ -77,6 +73,10 @@ bool Is16Bit(const Tensor& tensor) {
 
 void Narrow(ForkJoinPool* pool, const Tensor& wide, const Tensor& half) {
   ForRows(pool, half, [&](int64_t row, int64_t count) { NarrowRow(wide, row, count, half); });
+}
+
+absl::Span<uint16_t> HalvesOf(const Tensor& tensor, int64_t row, int64_t count) {
+  return {reinterpret_cast<uint16_t*>(BytesOf(tensor, row)), static_cast<size_t>(count)};
 }
 
 HalfOperation::~HalfOperation() {

@@ -29,6 +29,9 @@ namespace satrap {
 
 bool Is16Bit(const Tensor& tensor);
 
+// `count` values from the beginning of a row of 16-bit values on.
+absl::Span<uint16_t> HalvesOf(const Tensor& tensor, int64_t row, int64_t count);
+
 // What operations work with. Scratch memory grows to the largest operation; a deque keeps what it
 // holds where it is.
 struct HalfMemory {
