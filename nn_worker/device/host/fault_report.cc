@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <string>
 
 #include "common/base/check.h"
@@ -16,7 +17,7 @@ namespace satrap::host {
 namespace {
 
 // A signal handler has no argument: what it needs must be global.
-std::array<std::atomic<const GuardedMemory*>, 256> watched;
+std::array<std::atomic<GuardedMemory*>, 256> watched;
 struct sigaction handler_before;
 
 // The processor says in bit 1 of the error code whether the access was a write.
@@ -35,9 +36,14 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     raise(signal);
     return;
   }
-  for (const std::atomic<const GuardedMemory*>& slot : watched) {
-    const GuardedMemory* const memory = slot.load();
+  for (const std::atomic<GuardedMemory*>& slot : watched) {
+    GuardedMemory* const memory = slot.load();
     if (memory == nullptr || !memory->Reserves(info->si_addr)) continue;
+    const int interrupted_errno = errno;
+    if (current_thread != nullptr && memory->OpenForKernel(info->si_addr)) {
+      errno = interrupted_errno;
+      return;  // the access is made again
+    }
     const std::string access =
         (IsWrite(context) ? " wrote " : " read ") + memory->Describe(info->si_addr);
     const bool kernels_stay_within_device_memory = current_thread == nullptr;
@@ -60,17 +66,18 @@ void InstallHandler() {
 
 }  // namespace
 
-void AddFaultReport(const GuardedMemory* memory) {
+void AddFaultReport(GuardedMemory* memory) {
   [[maybe_unused]] static const bool installed = (InstallHandler(), true);
-  for (std::atomic<const GuardedMemory*>& slot : watched) {
-    const GuardedMemory* none = nullptr;
+  for (std::atomic<GuardedMemory*>& slot : watched) {
+    GuardedMemory* none = nullptr;
     if (slot.compare_exchange_strong(none, memory)) return;
   }
+  CHECK(false) << "a process has at most " << watched.size() << " devices of the host at a time";
 }
 
-void RemoveFaultReport(const GuardedMemory* memory) {
-  for (std::atomic<const GuardedMemory*>& slot : watched) {
-    const GuardedMemory* same = memory;
+void RemoveFaultReport(GuardedMemory* memory) {
+  for (std::atomic<GuardedMemory*>& slot : watched) {
+    GuardedMemory* same = memory;
     if (slot.compare_exchange_strong(same, nullptr)) return;
   }
 }

@@ -66,12 +66,13 @@ void* GuardedMemory::Allocate(int64_t bytes) {
   next_ = end;
   Protect(pages, end, /*open=*/true);
   std::memset(pages, kNanByte, page_bytes);
-  if (!open_) Protect(pages, end, /*open=*/false);
+  Protect(pages, end, /*open=*/false);
   if (__asan_poison_memory_region != nullptr) {
     __asan_poison_memory_region(pages, data - pages);
     __asan_poison_memory_region(data + bytes, end - data - bytes);
   }
-  allocations_[data] = {bytes, pages, end, /*freed=*/false};
+  allocations_[data] = {bytes, pages, end};
+  open_.resize(allocations_.size());
   used_bytes_ += rounded;
   return data;
 }
@@ -90,12 +91,31 @@ void GuardedMemory::Free(void* data) {
   }
 }
 
-void GuardedMemory::SetOpen(bool open) {
-  if (open == open_) return;
-  for (const auto& [data, allocation] : allocations_) {
-    if (!allocation.freed) Protect(allocation.pages, allocation.pages_end, open);
+// Runs in the handler of a fault, too, so it takes no lock and allocates nothing. Nothing else
+// changes the map meanwhile.
+bool GuardedMemory::Open(const void* p) {
+  const char* const at = static_cast<const char*>(p);
+  auto found = allocations_.upper_bound(at);
+  // Its pages begin before its data.
+  if (found == allocations_.end() || at < found->second.pages) {
+    if (found == allocations_.begin()) return false;
+    --found;
   }
-  open_ = open;
+  Allocation& allocation = found->second;
+  if (allocation.freed || at < allocation.pages || at >= allocation.pages_end) return false;
+  // A thread that finds it open before it is returns from its fault, which then repeats itself.
+  if (std::atomic_ref(allocation.open).exchange(true)) return true;
+  open_[num_open_.fetch_add(1)] = &allocation;
+  Protect(allocation.pages, allocation.pages_end, /*open=*/true);
+  return true;
+}
+
+void GuardedMemory::CloseAll() {
+  for (size_t i = 0; i < num_open_; ++i) {
+    Protect(open_[i]->pages, open_[i]->pages_end, /*open=*/false);
+    open_[i]->open = false;
+  }
+  num_open_ = 0;
 }
 
 bool GuardedMemory::Holds(const void* p, int64_t bytes) const {
@@ -107,8 +127,10 @@ bool GuardedMemory::Holds(const void* p, int64_t bytes) const {
 }
 
 std::string GuardedMemory::FindOverrun() const {
-  for (const auto& [data, allocation] : allocations_) {
-    if (allocation.freed) continue;
+  for (size_t i = 0; i < num_open_; ++i) {
+    const Allocation& allocation = *open_[i];
+    const char* const data =
+        allocation.pages_end - RoundUp(std::max<int64_t>(allocation.bytes, 1), kAlignment);
     if (!GuardIntact(data + allocation.bytes, allocation.pages_end)) {
       return absl::StrCat("wrote past the end of an allocation of ", allocation.bytes, " bytes");
     }

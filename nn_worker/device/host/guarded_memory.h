@@ -1,23 +1,30 @@
-// The "device" memory of the host's device: a range of addresses of its own, closed to every access
-// except while operations run (Open). An allocation lies between closed pages and ends where a page
-// ends, but for the up to 63 bytes to which its size is rounded. These bytes, and 64 bytes before
-// it, must stay NaN: FindOverrun finds a write. Under AddressSanitizer they are poisoned, so a read
-// is found, too. Addresses are never used again, so a use after Free is always a fault.
+// The "device" memory of the host's device: a range of addresses of its own, closed to every access.
+// A copy opens its allocation by Open. A kernel opens one by its first access, which faults: a
+// kernel's arguments do not tell what it will touch, and to open every allocation for each kernel
+// takes two system calls for each of them, ten times the time of a small kernel.
 //
-// A fault in this range prints what was touched, and by which thread of which kernel or by the
-// host, and aborts. Other faults go to the handler that was there before.
+// An allocation lies between pages that stay closed and ends where a page ends, but for the up to 63
+// bytes to which its size is rounded. These bytes, and 64 bytes before it, must stay NaN:
+// FindOverrun finds a write. Under AddressSanitizer they are poisoned, so a read is found, too.
+// Addresses are never used again, so a use after Free is always a fault.
 //
-// Opening is for the whole process: a thread of the host that touches device memory while another
-// one runs operations is not seen.
+// A fault in this range that opens nothing prints what was touched, and by which thread of which
+// kernel or by the host, and aborts. Other faults go to the handler that was there before.
 //
-// Thread-compatible.
+// An allocation is open for the whole process: a thread of the host that touches it while another
+// one runs operations on it is not seen.
+//
+// Thread-compatible; Open and OpenForKernel may be called at once by the threads of a kernel.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace satrap::host {
 
@@ -33,10 +40,15 @@ class GuardedMemory {
   void* Allocate(int64_t bytes);
   void Free(void* data);
 
-  void SetOpen(bool open);
+  // Opens the allocation in whose pages `p` lies, until CloseAll; false if there is none.
+  bool Open(const void* p);
+  // For the handler of faults: the same, but only while kernels run.
+  bool OpenForKernel(const void* p) { return kernels_run_.load() && Open(p); }
+  void SetKernelsRun(bool run) { kernels_run_.store(run); }
+  void CloseAll();
   // Whether [p, p + bytes) lies within one allocation.
   bool Holds(const void* p, int64_t bytes) const;
-  // What a write outside of an allocation has changed, or "".
+  // What a write outside of an open allocation has changed, or "". No other can have been written.
   std::string FindOverrun() const;
   // The place of an address, in words.
   std::string Describe(const void* p) const;
@@ -49,15 +61,19 @@ class GuardedMemory {
     int64_t bytes;
     char* pages;  // from here to pages_end the memory is opened
     char* pages_end;
-    bool freed;
+    bool freed = false;
+    bool open = false;  // accessed as an atomic
   };
 
   const int64_t capacity_bytes_;
   char* const begin_;
   char* next_;  // what follows was never given out
   int64_t used_bytes_ = 0;
-  bool open_ = false;
   std::map<const char*, Allocation> allocations_;  // freed ones too, for Describe
+  std::atomic<bool> kernels_run_ = false;
+  // The first num_open_ are open. As long as allocations_, so that a fault allocates nothing.
+  std::vector<Allocation*> open_;
+  std::atomic<size_t> num_open_ = 0;
 };
 
 }  // namespace satrap::host

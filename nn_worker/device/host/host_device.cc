@@ -21,8 +21,8 @@
 namespace satrap {
 namespace {
 
-// Opening and closing device memory costs two system calls an allocation, so a poll runs more than
-// one operation.
+// What operations open of device memory is closed again at the end of a poll, which costs system
+// calls, so a poll runs more than one operation.
 constexpr int kOperationsPerPoll = 64;
 // A card's queue is bounded, too: a call then waits for room.
 constexpr size_t kMaxEnqueued = 4096;
@@ -47,7 +47,6 @@ struct Operation {
   int64_t number = 0;  // in the order of the calls
   std::function<void()> run;
   std::shared_ptr<const Point> after;  // runs when it is reached; null: at once
-  bool opens = false;                  // whether it reaches device memory
 
   bool Runnable() const { return after == nullptr || after->reached; }
 };
@@ -107,8 +106,9 @@ class HostDevice final : public Device {
   bool Poll(const EventState& event);
 
  private:
-  void Enqueue(Queue* queue, bool opens, std::function<void()> run) REQUIRES(mutex_);
-  // Runs operations while `wanted`, at most `limit`; device memory is open in between.
+  void Enqueue(Queue* queue, std::function<void()> run) REQUIRES(mutex_);
+  // Runs operations while `wanted`, at most `limit`; device memory that they open stays so until
+  // the last has run.
   void RunWhile(int64_t limit, const std::function<bool()>& wanted) REQUIRES(mutex_);
   Queue* ChooseQueue() REQUIRES(mutex_);
   void RunKernel(const StoredLaunch& stored) REQUIRES(mutex_);
@@ -285,7 +285,7 @@ absl::StatusOr<std::unique_ptr<StreamGraph>> HostDevice::Capture(
 void HostDevice::LaunchGraph(Queue* queue, const std::vector<Operation>& operations) {
   MutexLock lock(&mutex_);
   CheckNotCaptured(queue, "a launch of a graph");
-  for (const Operation& operation : operations) Enqueue(queue, operation.opens, operation.run);
+  for (const Operation& operation : operations) Enqueue(queue, operation.run);
 }
 
 // A card refuses these, or would repeat them with what lay in the host's memory at the time.
@@ -328,7 +328,10 @@ void HostDevice::CopyIn(Queue* queue, const void* pinned, void* device, int64_t 
   CheckNotCaptured(queue, "a copy from the host");
   CheckPinned(pinned, bytes);
   CheckDevice(device, bytes);
-  Enqueue(queue, /*opens=*/true, [=] { std::memcpy(device, pinned, bytes); });
+  Enqueue(queue, [this, device, pinned, bytes]() NO_THREAD_SAFETY_ANALYSIS {
+    memory_.Open(device);
+    std::memcpy(device, pinned, bytes);
+  });
 }
 
 void HostDevice::CopyOut(Queue* queue, const void* device, void* pinned, int64_t bytes) {
@@ -337,7 +340,10 @@ void HostDevice::CopyOut(Queue* queue, const void* device, void* pinned, int64_t
   CheckNotCaptured(queue, "a copy to the host");
   CheckPinned(pinned, bytes);
   CheckDevice(device, bytes);
-  Enqueue(queue, /*opens=*/true, [=] { std::memcpy(pinned, device, bytes); });
+  Enqueue(queue, [this, device, pinned, bytes]() NO_THREAD_SAFETY_ANALYSIS {
+    memory_.Open(device);
+    std::memcpy(pinned, device, bytes);
+  });
 }
 
 void HostDevice::CopyWithin(Queue* queue, const void* from, void* to, int64_t bytes) {
@@ -345,7 +351,11 @@ void HostDevice::CopyWithin(Queue* queue, const void* from, void* to, int64_t by
   MutexLock lock(&mutex_);
   CheckDevice(from, bytes);
   CheckDevice(to, bytes);
-  Enqueue(queue, /*opens=*/true, [=] { std::memcpy(to, from, bytes); });
+  Enqueue(queue, [this, from, to, bytes]() NO_THREAD_SAFETY_ANALYSIS {
+    memory_.Open(from);
+    memory_.Open(to);
+    std::memcpy(to, from, bytes);
+  });
 }
 
 void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
@@ -361,7 +371,7 @@ void HostDevice::Launch(Queue* queue, const KernelLaunch& launch) {
                            << " threads (" << block.x << ", " << block.y << ", " << block.z
                            << ") with " << launch.shared_bytes << " bytes of shared memory";
   MutexLock lock(&mutex_);
-  Enqueue(queue, /*opens=*/true,
+  Enqueue(queue,
           [this, stored = StoredLaunch(launch)]() NO_THREAD_SAFETY_ANALYSIS { RunKernel(stored); });
 }
 
@@ -369,13 +379,13 @@ void HostDevice::Record(Queue* queue, const std::shared_ptr<EventState>& event) 
   MutexLock lock(&mutex_);
   CheckNotCaptured(queue, "an event");
   event->last = std::make_shared<Point>();
-  Enqueue(queue, /*opens=*/false, [point = event->last] { point->reached = true; });
+  Enqueue(queue, [point = event->last] { point->reached = true; });
 }
 
 void HostDevice::WaitFor(Queue* queue, const std::shared_ptr<EventState>& event) {
   MutexLock lock(&mutex_);
   CheckNotCaptured(queue, "a wait for an event");
-  Enqueue(queue, /*opens=*/false, [] {});
+  Enqueue(queue, [] {});
   queue->back().after = event->last;
 }
 
@@ -387,12 +397,11 @@ bool HostDevice::Poll(const EventState& event) {
   return last->reached;
 }
 
-void HostDevice::Enqueue(Queue* queue, bool opens, std::function<void()> run) {
+void HostDevice::Enqueue(Queue* queue, std::function<void()> run) {
   if (queue == capturing_) {
     Operation operation;
     operation.run = std::move(run);
-    operation.opens = opens;
-    captured_.push_back(std::move(operation));
+      captured_.push_back(std::move(operation));
     return;
   }
   if (enqueued_ >= static_cast<int64_t>(kMaxEnqueued)) {
@@ -401,7 +410,6 @@ void HostDevice::Enqueue(Queue* queue, bool opens, std::function<void()> run) {
   Operation operation;
   operation.number = next_number_++;
   operation.run = std::move(run);
-  operation.opens = opens;
   queue->push_back(std::move(operation));
   ++enqueued_;
 }
@@ -424,12 +432,11 @@ void HostDevice::RunWhile(int64_t limit, const std::function<bool()>& wanted) {
   for (int64_t i = 0; i < limit && wanted(); ++i) {
     Queue* const queue = ChooseQueue();
     if (queue == nullptr) break;
-    if (queue->front().opens) memory_.SetOpen(true);
     queue->front().run();
     queue->pop_front();
     --enqueued_;
   }
-  memory_.SetOpen(false);
+  memory_.CloseAll();
 }
 
 void HostDevice::RunKernel(const StoredLaunch& stored) {
@@ -441,6 +448,7 @@ void HostDevice::RunKernel(const StoredLaunch& stored) {
   launch.args = args.data();
   const int64_t blocks = launch.grid.volume();
   const host::Permutation order(options_.order, blocks, next_number_);
+  memory_.SetKernelsRun(true);
   pool_.Run(blocks, [&](int64_t part, int thread) {
     const auto block = static_cast<uint64_t>(order.At(part));
     const uint64_t row = block / launch.grid.x;
@@ -448,6 +456,7 @@ void HostDevice::RunKernel(const StoredLaunch& stored) {
                                    static_cast<uint32_t>(row % launch.grid.y),
                                    static_cast<uint32_t>(row / launch.grid.y)});
   });
+  memory_.SetKernelsRun(false);
   const std::string overrun = memory_.FindOverrun();
   CHECK(overrun.empty()) << "kernel " << host::KernelName(launch.signature) << " " << overrun;
 }
