@@ -151,10 +151,6 @@ absl::Status Network::Rep::BindLayers() {
     binding.dxs = nodes[node].dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));
     RETURN_IF_ERROR(graph.nodes[node].layer->Bind(binding));
-    if (graph.nodes[node].layer->prevents_capture()) {
-      not_captured = absl::StrCat("layer ", graph.nodes[node].name,
-                                  " adds up over the ranks in the middle of a pass");
-    }
   }
   for (const TaskOutput& task : losses->tasks()) {
     if (task.loss == TaskConfig::BPR) {
@@ -162,6 +158,37 @@ absl::Status Network::Rep::BindLayers() {
     }
   }
   return absl::OkStatus();
+}
+
+// A layer that prevents a capture divides the pass: a part that is captured ends before it, and
+// another one begins behind it.
+void Network::Rep::MakePassParts() {
+  const size_t losses_stage = nodes.size(), end = 2 * nodes.size() + 1;
+  size_t begin = 0;
+  const auto add_up_to = [&](size_t stage, bool captured) {
+    if (stage == begin) return;
+    pass_parts.push_back({captured, [this, begin, stage] { return RunStages(begin, stage); }});
+    begin = stage;
+  };
+  for (size_t stage = 0; stage < end; ++stage) {
+    if (stage == losses_stage) continue;
+    const bool is_backward = stage > losses_stage;
+    const BoundNode& node = nodes[is_backward ? 2 * nodes.size() - stage : stage];
+    if (!node.layer->prevents_capture() || (is_backward && !node.needs_backward)) continue;
+    add_up_to(stage, /*captured=*/true);
+    add_up_to(stage + 1, /*captured=*/false);
+  }
+  add_up_to(end, /*captured=*/true);
+}
+
+absl::Status Network::Rep::RunStages(size_t begin, size_t end) {
+  const size_t losses_stage = nodes.size();
+  if (begin < losses_stage) RETURN_IF_ERROR(Forward(begin, std::min(end, losses_stage)));
+  if (begin <= losses_stage && losses_stage < end) Loss();
+  const size_t first = std::max(begin, losses_stage + 1);
+  if (first >= end) return absl::OkStatus();
+  // The stage behind the losses is that of the last node.
+  return Backward(2 * nodes.size() + 1 - end, 2 * nodes.size() + 1 - first);
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
@@ -232,6 +259,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(const NetworkOptions& o
   rep->RefreshCopies();
   rep->BindNodes();
   RETURN_IF_ERROR(rep->BindLayers());
+  rep->MakePassParts();
   return std::unique_ptr<Network>(new Network(std::move(rep)));
 }
 
@@ -259,9 +287,10 @@ void Network::Rep::BeginPass(int64_t part_samples, const PassContext& context) {
   if (pass.training) WritePassNumbers(backend, pass.numbers(), pass_numbers);
 }
 
-absl::Status Network::Rep::Forward() {
+absl::Status Network::Rep::Forward(size_t begin, size_t end) {
   const ProfilerRange range(backend, "forward");
-  for (BoundNode& node : nodes) {
+  for (size_t i = begin; i < end; ++i) {
+    BoundNode& node = nodes[i];
     SetRows(samples, pass.candidates, &node);
     RETURN_IF_ERROR(node.layer->Forward(pass, node.xs, node.ys));
   }
@@ -270,7 +299,7 @@ absl::Status Network::Rep::Forward() {
 
 absl::Status Network::Forward(int64_t samples, const PassContext& pass) {
   rep_->BeginPass(samples, pass);
-  return rep_->Forward();
+  return rep_->Forward(0, rep_->nodes.size());
 }
 
 absl::Status Network::Train(int64_t samples, const PassContext& pass,
@@ -279,18 +308,15 @@ absl::Status Network::Train(int64_t samples, const PassContext& pass,
   CHECK(pass.training && rep.options.trains);
   rep.BeginPass(samples, pass);
   rep.losses->Set(targets, samples);
-  const auto enqueue = [&]() -> absl::Status {
-    RETURN_IF_ERROR(rep.Forward());
-    rep.Loss();
-    return Backward();
-  };
   // Sizes that come once would each cost a capture.
   const bool full = samples == rep.options.max_samples ||
                     (samples > 0 && samples == rep.options.min_full_samples);
-  if (!full || !rep.not_captured.empty() || !rep.graphs.active()) return enqueue();
+  if (!full || !rep.not_captured.empty() || !rep.graphs.active()) {
+    return rep.RunStages(0, 2 * rep.nodes.size() + 1);
+  }
   PassKey key = {samples, pass.candidates};
   rep.losses->AppendShape(&key);
-  return rep.graphs.Run(key, enqueue);
+  return rep.graphs.Run(key, rep.pass_parts);
 }
 
 int64_t Network::graph_launches() const { return rep_->graphs.launches(); }
@@ -338,16 +364,20 @@ void Network::Rep::Loss() {
 
 LossSums Network::ReadLoss() { return rep_->losses->Read(); }
 
-absl::Status Network::Backward() {
-  const ProfilerRange range(rep_->backend, "backward");
-  CHECK(rep_->pass.training) << "Backward of an evaluation";
-  for (size_t i = rep_->nodes.size(); i-- > 0;) {
-    BoundNode& node = rep_->nodes[i];
+absl::Status Network::Rep::Backward(size_t begin, size_t end) {
+  const ProfilerRange range(backend, "backward");
+  for (size_t i = end; i-- > begin;) {
+    BoundNode& node = nodes[i];
     if (!node.needs_backward) continue;
-    for (const Tensor& dy : node.unread_dys) rep_->backend->Fill(dy, 0);
-    RETURN_IF_ERROR(node.layer->Backward(rep_->pass, node.xs, node.ys, node.dys, node.dxs));
+    for (const Tensor& dy : node.unread_dys) backend->Fill(dy, 0);
+    RETURN_IF_ERROR(node.layer->Backward(pass, node.xs, node.ys, node.dys, node.dxs));
   }
   return absl::OkStatus();
+}
+
+absl::Status Network::Backward() {
+  CHECK(rep_->pass.training) << "Backward of an evaluation";
+  return rep_->Backward(0, rep_->nodes.size());
 }
 
 int64_t Network::CountNonFiniteGradients() {

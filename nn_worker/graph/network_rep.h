@@ -51,8 +51,15 @@ struct Network::Rep {
   PreparedLinear* InputRelu(int node) const;
   void SetInitialValues();
   void BeginPass(int64_t part_samples, const PassContext& context);
-  absl::Status Forward();
+  // Of nodes [begin, end), in this order.
+  absl::Status Forward(size_t begin, size_t end);
   void Loss();
+  // Of nodes [begin, end), from the last to the first.
+  absl::Status Backward(size_t begin, size_t end);
+  // The stages of a training pass: Forward of each node, then Loss, then Backward of each, the last
+  // first.
+  absl::Status RunStages(size_t begin, size_t end);
+  void MakePassParts();  // after BindLayers
   void WriteControl(const StepControl& value) {
     CopyIn(backend, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&value), sizeof(value)),
            control);
@@ -125,7 +132,8 @@ struct Network::Rep {
   int64_t samples = 0;
   PassContext pass;
   Tensor pass_numbers;       // of `pass`, for layers
-  std::string not_captured;  // why not; empty: full parts are
+  std::vector<PassPart> pass_parts;  // of a training pass
+  std::string not_captured;          // why not; empty: full parts of samples are
   PassGraphs graphs;
 
   bool reducing = false;               // between StartReduce and FinishReduce

@@ -10,7 +10,7 @@ PassGraphs::Passes* PassGraphs::Find(const PassKey& key) {
     if (passes.key == key) return &passes;
   }
   if (passes_.size() == kMaxKeys) return nullptr;
-  passes_.push_back({key, -1, nullptr});
+  passes_.push_back({key, -1, {}});
   return &passes_.back();
 }
 
@@ -29,32 +29,43 @@ absl::Status PassGraphs::DeviceStatus() {
   return memory_->Poll(event.get()).status();
 }
 
-absl::Status PassGraphs::Run(const PassKey& key, absl::FunctionRef<absl::Status()> pass) {
-  if (!active()) return pass();
-  Passes* const known = Find(key);
-  if (known == nullptr) return pass();
-  const int64_t epoch = memory_->GraphEpoch();
-  if (known->epoch != epoch) {
-    // If this very pass writes lists over, the epoch is another one when it comes again.
-    known->graph.reset();
-    known->epoch = epoch;
-    return pass();
-  }
-  if (known->graph == nullptr) {
+absl::Status PassGraphs::RunCaptured(const PassPart& part, std::unique_ptr<OperationGraph>* graph) {
+  if (*graph == nullptr) {
     absl::Status passed;
-    auto graph = memory_->Capture([&] { return passed = pass(); });
+    auto captured = memory_->Capture([&] { return passed = part.enqueue(); });
     RETURN_IF_ERROR(passed);
-    if (!graph.ok()) {
+    if (!captured.ok()) {
       // A device that has failed refuses graphs, too, and would refuse all else.
       RETURN_IF_ERROR(DeviceStatus());
-      Refuse(graph.status());
-      return pass();
+      Refuse(captured.status());
+      return part.enqueue();
     }
-    known->graph = *std::move(graph);
+    *graph = *std::move(captured);
   }
   const ProfilerRange range(memory_, "captured pass");
-  memory_->Enqueue(known->graph.get());
+  memory_->Enqueue(graph->get());
   ++launches_;
+  return absl::OkStatus();
+}
+
+absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> parts) {
+  Passes* const known = active() ? Find(key) : nullptr;
+  bool from_graphs = known != nullptr;
+  if (known != nullptr && known->epoch != memory_->GraphEpoch()) {
+    // If this very pass writes lists over, the epoch is another one when it comes again.
+    known->graphs.clear();
+    known->graphs.resize(parts.size());
+    known->epoch = memory_->GraphEpoch();
+    from_graphs = false;
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    // A refusal ends all graphs, and a part that is not captured may write lists over.
+    if (from_graphs && parts[i].captured && enabled_ && memory_->GraphEpoch() == known->epoch) {
+      RETURN_IF_ERROR(RunCaptured(parts[i], &known->graphs[i]));
+    } else {
+      RETURN_IF_ERROR(parts[i].enqueue());
+    }
+  }
   return absl::OkStatus();
 }
 

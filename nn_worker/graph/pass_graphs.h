@@ -4,6 +4,9 @@
 // read into the device's memory. The second is captured, and from then on its graph is enqueued in
 // their place. When lists have been written over, a key begins anew.
 //
+// A pass that waits for the host in the middle, as for a sum over the ranks, has parts: a graph for
+// each that enqueues operations alone, and none for those in between.
+//
 // Where the device refuses a graph, all passes are enqueued as they are from then on.
 //
 // Thread-compatible: for the thread of the operations.
@@ -17,12 +20,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "nn_worker/backend/device_memory.h"
 #include "nn_worker/graph/pass_key.h"
 
 namespace satrap {
+
+// The parts of a pass are enqueued in order.
+struct PassPart {
+  bool captured = true;  // it enqueues operations alone: no copies from or to the host, no events
+  std::function<absl::Status()> enqueue;
+};
 
 class PassGraphs {
  public:
@@ -37,9 +46,9 @@ class PassGraphs {
   // refused.
   bool active() const { return enabled_ && memory_->GraphEpoch() >= 0; }
 
-  // Enqueues a pass. `pass` may enqueue operations alone: neither copies between host and device
-  // nor events. An error is that of `pass`, or of a device that has failed.
-  absl::Status Run(const PassKey& key, absl::FunctionRef<absl::Status()> pass);
+  // Enqueues a pass, which has the same parts whenever it has the same key. An error is that of a
+  // part, or of a device that has failed; the parts behind it are not enqueued.
+  absl::Status Run(const PassKey& key, absl::Span<const PassPart> parts);
 
   int64_t launches() const { return launches_; }  // of graphs, so far
 
@@ -51,11 +60,12 @@ class PassGraphs {
   struct Passes {
     PassKey key;
     int64_t epoch = -1;  // of the memory, in which a pass was last enqueued as it is
-    std::unique_ptr<OperationGraph> graph;  // of that epoch
+    std::vector<std::unique_ptr<OperationGraph>> graphs;  // of that epoch, by part
   };
 
   // Null: there are too many.
   Passes* Find(const PassKey& key);
+  absl::Status RunCaptured(const PassPart& part, std::unique_ptr<OperationGraph>* graph);
   // The error of the device if it has failed.
   absl::Status DeviceStatus();
   void Refuse(const absl::Status& error);

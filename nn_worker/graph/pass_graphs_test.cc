@@ -48,8 +48,21 @@ class PassGraphsTest : public testing::Test {
   // What a pass with the key led to.
   Log Run(PassGraphs* graphs, int64_t key) {
     log_.clear();
-    EXPECT_TRUE(graphs->Run({24, key}, [&] { return Pass(); }).ok());
+    const PassPart whole = {true, [&] { return Pass(); }};
+    EXPECT_TRUE(graphs->Run({24, key}, absl::MakeConstSpan(&whole, 1)).ok());
     return log_;
+  }
+  // Of a pass with a sum over the ranks in the middle.
+  Log RunParts(PassGraphs* graphs) {
+    log_.clear();
+    EXPECT_TRUE(graphs->Run({24, 1}, parts_).ok());
+    return log_;
+  }
+  PassPart Part(bool captured, const std::string& name) {
+    return {captured, [this, name] {
+              log_.push_back(name);
+              return absl::OkStatus();
+            }};
   }
   absl::Status Pass() {
     log_.push_back("pass");
@@ -58,6 +71,8 @@ class PassGraphsTest : public testing::Test {
 
   Log log_;
   GraphMemory memory_{&log_};
+  std::vector<PassPart> parts_ = {Part(true, "first"), Part(false, "sum"), Part(true, "last")};
+  const Log parts_as_they_are_ = {"first", "sum", "last"};
   const Log as_it_is_ = {"pass"};
   const Log captured_ = {"capture", "pass", "launch"};
   const Log launched_ = {"launch"};
@@ -110,8 +125,8 @@ TEST_F(PassGraphsTest, WhereThereAreNoGraphsEveryPassIsEnqueuedAsItIs) {
 TEST_F(PassGraphsTest, AnErrorOfThePassIsReturnedAndNothingIsLaunched) {
   PassGraphs graphs(&memory_, true);
   Run(&graphs, 1);
-  const auto fails = [] { return absl::UnavailableError("rank 1 is lost"); };
-  EXPECT_EQ(graphs.Run({24, 1}, fails).message(), "rank 1 is lost");
+  const PassPart fails = {true, [] { return absl::UnavailableError("rank 1 is lost"); }};
+  EXPECT_EQ(graphs.Run({24, 1}, absl::MakeConstSpan(&fails, 1)).message(), "rank 1 is lost");
   EXPECT_EQ(graphs.launches(), 0);
   EXPECT_EQ(Run(&graphs, 1), captured_);
 }
@@ -141,7 +156,8 @@ TEST_F(PassGraphsTest, TheErrorOfADeviceThatHasFailedIsNoRefusal) {
   memory_.refusal = absl::InternalError("card 0 (X), a kernel: misaligned address");
   memory_.failure = memory_.refusal;
   log_.clear();
-  EXPECT_EQ(graphs.Run({24, 1}, [&] { return Pass(); }), memory_.failure);
+  const PassPart whole = {true, [&] { return Pass(); }};
+  EXPECT_EQ(graphs.Run({24, 1}, absl::MakeConstSpan(&whole, 1)), memory_.failure);
   EXPECT_EQ(log_, (Log{"capture", "pass"})) << "nothing is enqueued on it";
   EXPECT_EQ(told, 0);
 }
@@ -152,6 +168,53 @@ TEST_F(PassGraphsTest, AGraphThatWasMadeIsLaunchedNoMoreOnceAnotherIsRefused) {
   memory_.refusal = absl::InternalError("full");
   for (int i = 0; i < 2; ++i) Run(&graphs, 2);
   EXPECT_EQ(Run(&graphs, 1), as_it_is_);
+}
+
+TEST_F(PassGraphsTest, APartThatIsNotCapturedRunsBetweenTheGraphsOfTheOthers) {
+  PassGraphs graphs(&memory_, true);
+  EXPECT_EQ(RunParts(&graphs), parts_as_they_are_);
+  EXPECT_EQ(RunParts(&graphs),
+            (Log{"capture", "first", "launch", "sum", "capture", "last", "launch"}));
+  EXPECT_EQ(RunParts(&graphs), (Log{"launch", "sum", "launch"}));
+  EXPECT_EQ(graphs.launches(), 4);
+}
+
+TEST_F(PassGraphsTest, NoGraphRunsBehindAPartThatWritesListsOver) {
+  PassGraphs graphs(&memory_, true);
+  for (int i = 0; i < 2; ++i) RunParts(&graphs);
+  parts_[1].enqueue = [this] {
+    ++memory_.epoch;
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(RunParts(&graphs), (Log{"launch", "last"}));
+  parts_[1] = Part(false, "sum");
+  EXPECT_EQ(RunParts(&graphs), parts_as_they_are_);
+  EXPECT_EQ(RunParts(&graphs),
+            (Log{"capture", "first", "launch", "sum", "capture", "last", "launch"}));
+}
+
+TEST_F(PassGraphsTest, APartThatIsRefusedLeavesTheOthersAsTheyAre) {
+  PassGraphs graphs(&memory_, true);
+  parts_[1].enqueue = [this] {
+    memory_.refusal = absl::InternalError("full");
+    return absl::OkStatus();
+  };
+  parts_.push_back(Part(false, "sum"));
+  parts_.push_back(Part(true, "behind"));
+  RunParts(&graphs);
+  memory_.refusal = absl::OkStatus();
+  EXPECT_EQ(RunParts(&graphs),
+            (Log{"capture", "first", "launch", "capture", "last", "last", "sum", "behind"}));
+}
+
+TEST_F(PassGraphsTest, PartsBehindOneThatFailsAreNotEnqueued) {
+  PassGraphs graphs(&memory_, true);
+  parts_[1].enqueue = [] { return absl::UnavailableError("rank 1 is lost"); };
+  for (const Log& expected : {Log{"first"}, Log{"capture", "first", "launch"}, Log{"launch"}}) {
+    log_.clear();
+    EXPECT_EQ(graphs.Run({24, 1}, parts_).message(), "rank 1 is lost");
+    EXPECT_EQ(log_, expected);
+  }
 }
 
 TEST_F(PassGraphsTest, AProfilerSeesTheLaunch) {
