@@ -16,7 +16,7 @@ constexpr size_t kBlock = 8;
 // How many ids ahead a row is prefetched into the cache.
 constexpr size_t kPrefetchDistance = 16;
 
-inline void CopyRow(const float* from, size_t width, float* to) {
+inline void CopyRow(const float* __restrict from, size_t width, float* __restrict to) {
   size_t c = 0;
   for (; c + kBlock <= width; c += kBlock) {
     for (size_t i = 0; i < kBlock; ++i) to[c + i] = from[c + i];
@@ -24,7 +24,7 @@ inline void CopyRow(const float* from, size_t width, float* to) {
   for (; c < width; ++c) to[c] = from[c];
 }
 
-inline void AddRow(const float* from, size_t width, float* to) {
+inline void AddRow(const float* __restrict from, size_t width, float* __restrict to) {
   size_t c = 0;
   for (; c + kBlock <= width; c += kBlock) {
     for (size_t i = 0; i < kBlock; ++i) to[c + i] += from[c + i];
@@ -32,7 +32,7 @@ inline void AddRow(const float* from, size_t width, float* to) {
   for (; c < width; ++c) to[c] += from[c];
 }
 
-inline void AddScaledRow(const float* from, float scale, size_t width, float* to) {
+inline void AddScaledRow(const float* __restrict from, float scale, size_t width, float* __restrict to) {
   size_t c = 0;
   for (; c + kBlock <= width; c += kBlock) {
     for (size_t i = 0; i < kBlock; ++i) to[c + i] += scale * from[c + i];
@@ -136,6 +136,7 @@ void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, cons
   if (IsPlainGather(pooling, indices)) {
     for (size_t s = 0; s < indices.samples; ++s, out += out_stride) {
       PrefetchRow(indices, s + kPrefetchDistance, rows, columns);
+      __builtin_prefetch(out + kPrefetchDistance * out_stride, /*rw=*/1);
       CopyRow(rows + indices.rows[s] * columns.row_values + columns.column, width, out);
     }
     return;
@@ -164,6 +165,7 @@ void PoolBackward(FeatureConfig::Pooling pooling, const RowIndices& indices,
   if (IsPlainGather(pooling, indices)) {
     for (size_t s = 0; s < indices.samples; ++s, gradient += out_stride) {
       PrefetchRow(indices, s + kPrefetchDistance, row_gradients, columns);
+      __builtin_prefetch(gradient + kPrefetchDistance * out_stride);
       AddRow(gradient, width,
              row_gradients + indices.rows[s] * columns.row_values + columns.column);
     }

@@ -31,6 +31,9 @@ constexpr int64_t kBlockRows = 36;
 // Rows of a slice of y or dx: enough that the packed weights are read seldom, and few enough that
 // threads share a part of some thousand samples evenly.
 constexpr int64_t kSliceRows = 4 * kBlockRows;
+// How far ahead PairRows asks for rows, and the 16-bit values of a cache line.
+constexpr int64_t kPrefetchRows = 24;
+constexpr int64_t kLineHalves = 32;
 
 // The left factor of a tile: the pair of values k of row r is the word at
 // data + r * row_bytes + k * pair_bytes.
@@ -73,15 +76,10 @@ SATRAP_AVX512_BF16 inline __mmask16 FirstLanes(int64_t count) {
   return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kLanes)) - 1);
 }
 
-// As Bf16FromF32 (common/numeric/half.h); the CPU's own instruction flushes subnormal results.
+// As Bf16FromF32 (common/numeric/half.h), but for subnormal values, which become 0. None is left to
+// round where they are flushed, as in a ForkJoinPool.
 SATRAP_AVX512_BF16 inline __m256i Rounded(__m512 values) {
-  const __m512i bits = _mm512_castps_si512(values);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x00400000));
-  const __mmask16 is_nan = _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
-  return _mm512_cvtepi32_epi16(
-      _mm512_srli_epi32(_mm512_mask_blend_epi32(is_nan, rounded, quiet), 16));
+  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(values));
 }
 SATRAP_AVX512_BF16 inline __m512 Widened(__m256i halves) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
@@ -191,8 +189,16 @@ void RunTile(int64_t vectors, const Left& left, const uint32_t* right, const Tar
 
 // out[c] = the pair (first[c], second[c]) for c in [0, cols), and 0 up to `padded`, a multiple
 // of 16. `second` may be null: zeros.
-SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, int64_t cols,
-                                 int64_t padded, uint32_t* out) {
+//
+// Of each row some cache lines are read, and the next row's lie elsewhere, which the CPU's own
+// prefetcher does not foresee: the lines of later rows, `stride` apart, are asked for here.
+SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, int64_t stride,
+                                 int64_t cols, int64_t padded, uint32_t* out) {
+  const uint16_t* const later = first + kPrefetchRows * stride;
+  for (int64_t c = 0; c < cols; c += kLineHalves) {
+    __builtin_prefetch(later + c);
+    __builtin_prefetch(later + stride + c);
+  }
   for (int64_t c = 0; c < padded; c += kLanes) {
     const __mmask16 mask = FirstLanes(cols - c);
     __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first + c));
@@ -247,7 +253,7 @@ void PackRows(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_
   uint32_t* out = packed + panels.offset(panel);
   for (int64_t k = 0; k < panels.pair_rows(); ++k, out += width) {
     PairRows(HalvesOf(matrix, 2 * k) + begin,
-             2 * k + 1 < matrix.rows ? HalvesOf(matrix, 2 * k + 1) + begin : nullptr,
+             2 * k + 1 < matrix.rows ? HalvesOf(matrix, 2 * k + 1) + begin : nullptr, matrix.stride,
              panels.cols(panel), width, out);
   }
 }
@@ -336,8 +342,8 @@ void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* pack
   uint32_t* const pairs = scratch->Get<uint32_t>(kSumPairs * width);
   ForSums(panels, [&](int64_t first, int64_t count, bool add) {
     for (int64_t k = first; k < first + count; ++k) {
-      PairRows(HalvesOf(x, 2 * k), 2 * k + 1 < x.rows ? HalvesOf(x, 2 * k + 1) : nullptr, x.cols,
-               width, pairs + (k - first) * width);
+      PairRows(HalvesOf(x, 2 * k), 2 * k + 1 < x.rows ? HalvesOf(x, 2 * k + 1) : nullptr, x.stride,
+               x.cols, width, pairs + (k - first) * width);
     }
     const auto* const data = reinterpret_cast<const char*>(pairs);
     MultiplyRows({data, 4, width * 4, count, false}, panels, packed, first, TargetOf(y, add),

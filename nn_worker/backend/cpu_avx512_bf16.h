@@ -29,7 +29,7 @@ namespace satrap {
 class CpuAvx512Bf16 {
  public:
   // Samples that WeightGradient adds up before it adds their sum to the result.
-  static constexpr int64_t kSumSamples = 256;
+  static constexpr int64_t kSumSamples = 1024;
 
   // Whether the CPU has the instruction, and the operating system keeps its registers.
   static bool IsSupported();

@@ -440,21 +440,12 @@ void CpuBackend::GatherRows(absl::Span<const FeatureExchange> features) {
   });
 }
 
-// Whether the gradients are assigned and not summed up, in every column, so that there is nothing to
-// clear: each segment of a row is read once.
-bool AssignsEveryValue(absl::Span<const FeatureExchange> features, const Tensor& gradients) {
-  if (features.size() != 1 || !features[0].one_row_a_sample) return false;
-  int64_t width = 0;
-  for (const RowSegment& segment : features[0].segments) width += segment.width;
-  return width == gradients.cols;
-}
-
 // The sums run on one thread: several samples add to the same row, and the order of these additions
 // must not depend on the number of threads.
 void CpuBackend::ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse&,
                                   Tensor gradients) {
   CHECK(!gradients.has_gaps());
-  if (!AssignsEveryValue(features, gradients)) {
+  if (!cpu::AssignsEveryValue(features, gradients)) {
     float* const values = FloatsOf(gradients);
     pool_.Run(Parts(gradients.size(), kClearValues), [&](int64_t part, int) {
       const int64_t begin = part * kClearValues;

@@ -10,17 +10,20 @@
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/cpu_bf16_matrix.h"
 #include "nn_worker/backend/cpu_half_operation.h"
+#include "nn_worker/backend/cpu_kernels.h"
+#include "nn_worker/backend/cpu_row_exchange.h"
 #include "nn_worker/backend/host_backend.h"
 #include "nn_worker/backend/host_tensor.h"
 
 namespace satrap {
 namespace {
 
-// Rows of a block for each thread of the pool: CpuBackend hands rows out in pieces of 128, and in
-// f32 some hundred values of so many rows, read and written, stay in the second cache of a core.
-constexpr int64_t kBlockRows = 128;
-// The same of GatherRows, which hands out 512 samples at a time.
-constexpr int64_t kGatherRows = 512;
+// Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the second
+// cache of a core.
+constexpr int64_t kBlockRows = 64;
+// Samples of a block of GatherRows and of ScatterGradients, which prefetch rows of tables across a
+// block.
+constexpr int64_t kExchangeSamples = 256;
 
 // dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
 // bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
@@ -36,7 +39,7 @@ FeatureExchange SamplesOf(const FeatureExchange& feature, int64_t begin, int64_t
   FeatureExchange part = feature;
   part.samples = count;
   if (feature.one_row_a_sample) {
-    part.rows = feature.rows.Rows(begin, count);
+    if (!feature.rows.empty()) part.rows = feature.rows.Rows(begin, count);
   } else if (!feature.offsets.empty()) {
     part.offsets = feature.offsets.Columns(begin, count + 1);
   } else {
@@ -70,6 +73,7 @@ class CpuHalfBackend final : public HostBackend {
         pool_(*pool),
         inner_(NewCpuBackend(pool)),
         memory_{pool, {}} {
+    for (int i = 0; i < pool->num_threads(); ++i) workers_.push_back(std::make_unique<Worker>());
     if (products == HalfProducts::kAvx512Bf16) avx512_ = std::make_unique<CpuAvx512Bf16>(pool);
     if (products == HalfProducts::kOneDnnBf16) onednn_ = std::make_unique<CpuBf16Matrix>(pool);
   }
@@ -87,8 +91,8 @@ class CpuHalfBackend final : public HostBackend {
   }
   void Copy(Tensor x, Tensor y, bool add) override {
     if (x.data == y.data && !add) return;
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Copy(operation.Read(x), operation.Output(y, add), add);
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Copy(operation.Read(x), operation.Output(y, add), add);
     });
   }
   void ToF32(Tensor x, Tensor y) override { inner_->ToF32(x, y); }
@@ -97,8 +101,8 @@ class CpuHalfBackend final : public HostBackend {
   void LinearGrad(const LinearGradArgs& args) override;
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->AddBias(operation.Read(x), bias, operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.AddBias(operation.Read(x), bias, operation.Write(y));
     });
   }
   void ColumnSum(Tensor x, Tensor sums) override {
@@ -106,8 +110,8 @@ class CpuHalfBackend final : public HostBackend {
     inner_->ColumnSum(operation.Read(x), sums);
   }
   void Activate(Activation activation, Tensor x, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Activate(activation, operation.Read(x), operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Activate(activation, operation.Read(x), operation.Write(y));
     });
   }
   void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
@@ -115,42 +119,42 @@ class CpuHalfBackend final : public HostBackend {
         dx.tensor.dtype == y.dtype && !dx.add) {
       return HalfReluGrad(y, dy, dx.tensor);
     }
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->ActivateGrad(activation, operation.Read(y), operation.Read(dy), operation.Target(dx));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.ActivateGrad(activation, operation.Read(y), operation.Read(dy), operation.Target(dx));
     });
   }
 
   void RowSum(absl::Span<const Tensor> xs, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->RowSum(operation.ReadAll(xs), operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.RowSum(operation.ReadAll(xs), operation.Write(y));
     });
   }
   void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation) {
-      inner_->RowSumGrad(operation.Read(dy), operation.Targets(dxs));
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.RowSumGrad(operation.Read(dy), operation.Targets(dxs));
     });
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Fm(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Fm(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
     });
   }
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
               absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation) {
-      inner_->FmGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.FmGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
                      operation.Targets(dxs));
     });
   }
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->SequencePool(pooling, operation.Read(x), operation.Read(lengths), operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.SequencePool(pooling, operation.Read(x), operation.Read(lengths), operation.Write(y));
     });
   }
   void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
                         GradientTarget dx) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths),
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths),
                                operation.Read(y), operation.Read(dy), operation.Target(dx));
     });
   }
@@ -212,8 +216,8 @@ class CpuHalfBackend final : public HostBackend {
   }
 
   void Scale(float factor, Tensor x, Tensor y, bool add) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Scale(factor, operation.Read(x), operation.Output(y, add), add);
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Scale(factor, operation.Read(x), operation.Output(y, add), add);
     });
   }
   void Multiply(Tensor a, Tensor b, Tensor y, bool add) override {
@@ -221,8 +225,8 @@ class CpuHalfBackend final : public HostBackend {
     inner_->Multiply(operation.Read(a), operation.Read(b), operation.Output(y, add), add);
   }
   void Transpose(Tensor x, int64_t width, Tensor y, bool add) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Transpose(operation.Read(x), width, operation.Output(y, add), add);
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Transpose(operation.Read(x), width, operation.Output(y, add), add);
     });
   }
   void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count, float scale,
@@ -237,50 +241,50 @@ class CpuHalfBackend final : public HostBackend {
   }
   void PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
                 Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->PairDots(operation.ReadAll(xs), terms, dim, operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.PairDots(operation.ReadAll(xs), terms, dim, operation.Write(y));
     });
   }
   void PairDotsGrad(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
                     Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation) {
-      inner_->PairDotsGrad(operation.ReadAll(xs), terms, dim, operation.Read(dy),
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.PairDotsGrad(operation.ReadAll(xs), terms, dim, operation.Read(dy),
                            operation.Targets(dxs));
     });
   }
   void BiInteraction(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->BiInteraction(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.BiInteraction(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
     });
   }
   void BiInteractionGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
                          absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation) {
-      inner_->BiInteractionGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.BiInteractionGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
                                 operation.Targets(dxs));
     });
   }
   void Softmax(Tensor x, int64_t width, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Softmax(operation.Read(x), width, operation.Write(y));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Softmax(operation.Read(x), width, operation.Write(y));
     });
   }
   void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->SoftmaxGrad(operation.Read(y), operation.Read(dy), width, operation.Target(dx));
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.SoftmaxGrad(operation.Read(y), operation.Read(dy), width, operation.Target(dx));
     });
   }
   void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
                  Tensor inverse) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->Normalize(kind, operation.Read(x), width, epsilon, operation.Write(y),
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Normalize(kind, operation.Read(x), width, epsilon, operation.Write(y),
                         operation.Write(inverse));
     });
   }
   void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
                      GradientTarget dx) override {
-    InBlocks(y.rows, [&](HalfOperation& operation) {
-      inner_->NormalizeGrad(kind, operation.Read(y), operation.Read(inverse), operation.Read(dy),
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.NormalizeGrad(kind, operation.Read(y), operation.Read(inverse), operation.Read(dy),
                             width, operation.Target(dx));
     });
   }
@@ -289,23 +293,18 @@ class CpuHalfBackend final : public HostBackend {
     if (features.empty()) return;
     InBlocks(
         features[0].samples,
-        [&](HalfOperation& operation) {
+        [&](HalfOperation& operation, Backend& inner) {
           std::vector<FeatureExchange> wide;
           for (const FeatureExchange& feature : features) {
             wide.push_back(SamplesOf(feature, operation.begin(), operation.rows()));
           }
           SetValues(operation.WriteAll(ValuesOf(features)), &wide);
-          inner_->GatherRows(wide);
+          inner.GatherRows(wide);
         },
-        kGatherRows);
+        kExchangeSamples);
   }
   void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
-                        Tensor gradients) override {
-    HalfOperation operation(&memory_);
-    std::vector<FeatureExchange> wide(features.begin(), features.end());
-    SetValues(operation.ReadAll(ValuesOf(features)), &wide);
-    inner_->ScatterGradients(wide, inverse, gradients);
-  }
+                        Tensor gradients) override;
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
 
   void CountNonFinite(Tensor x, Tensor count) override {
@@ -330,6 +329,9 @@ class CpuHalfBackend final : public HostBackend {
 
  private:
   void LinearGradOneDnn(const LinearGradArgs& args);
+  void LinearGradOfOneUnit(const LinearGradArgs& args);
+  // Adds the gradients of features with equally many samples.
+  void ScatterInBlocks(absl::Span<const FeatureExchange> features, const Tensor& gradients);
   void HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx);
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
@@ -343,17 +345,24 @@ class CpuHalfBackend final : public HostBackend {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }
 
-  // Calls body(operation) for blocks of rows: of operations that give a row the same bits whatever
-  // rows are beside it.
+  // What a thread of the pool computes a block with.
+  struct Worker {
+    ForkJoinPool pool{1};
+    const std::unique_ptr<Backend> inner = NewCpuBackend(&pool);
+    HalfMemory memory{&pool, {}};
+  };
+
+  // Calls body(operation, inner) for blocks of rows, each in one thread: of operations that give a
+  // row the same bits whatever rows are beside it. A thread converts, computes and rounds its block
+  // while that is in its cache, and threads wait for one another once.
   template <typename Body>
-  void InBlocks(int64_t rows, Body body, int64_t thread_rows = kBlockRows) {
-    const int64_t block = thread_rows * pool_.num_threads();
-    int64_t begin = 0;
-    do {
-      HalfOperation operation(&memory_, begin, std::min(block, rows - begin));
-      body(operation);
-      begin += block;
-    } while (begin < rows);
+  void InBlocks(int64_t rows, Body body, int64_t block = kBlockRows) {
+    pool_.Run(std::max<int64_t>(1, (rows + block - 1) / block), [&](int64_t part, int thread) {
+      Worker& worker = *workers_[thread];
+      const int64_t begin = part * block;
+      HalfOperation operation(&worker.memory, begin, std::min(block, rows - begin));
+      body(operation, *worker.inner);
+    });
   }
 
   const std::unique_ptr<ForkJoinPool> owned_pool_;
@@ -363,6 +372,7 @@ class CpuHalfBackend final : public HostBackend {
   std::unique_ptr<CpuAvx512Bf16> avx512_;
   std::unique_ptr<CpuBf16Matrix> onednn_;
   HalfMemory memory_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // by thread of the pool
 };
 
 void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
@@ -408,6 +418,10 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
     }
     if (OneDnnMultiplies(args.x, args.w)) return LinearGradOneDnn(args);
   }
+  if (args.w.cols == 1 && args.w.rows > 0 && args.dy.dtype == DType::kF32 &&
+      args.y.dtype == DType::kF32) {
+    return LinearGradOfOneUnit(args);
+  }
   HalfOperation operation(&memory_);
   LinearGradArgs wide = args;
   wide.x = operation.Read(args.x);
@@ -417,6 +431,68 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   wide.y = rounds ? wide.dy : operation.Read(args.y);
   if (rounds) wide.activation = Activation::kLinear;
   inner_->LinearGrad(wide);
+}
+
+// Of a layer that gives logits, which are F32, and so is their gradient. In f32 its input and the
+// input's gradient do not fit into a cache, so both are converted block by block. Sums over the
+// samples are made of the sums of blocks, in order.
+void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
+  const int64_t in = args.w.rows, samples = args.x.rows;
+  HalfOperation whole(&memory_);
+  const float* const w = FloatsOf(whole.Read(args.w));
+  const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
+  // A row for each block: of dw, and the value of db.
+  const Tensor sums = whole.Scratch(blocks, in + 1);
+  InBlocks(samples, [&](HalfOperation& operation, Backend&) {
+    const int64_t rows = operation.rows();
+    const Tensor x = operation.Read(args.x), dy = operation.Rows(args.dy);
+    cpu::ActivateGradRows(args.activation, operation.Rows(args.y), dy, {dy, false}, 0, rows);
+    if (args.dx.wanted()) cpu::OuterRows(dy, w, operation.Target(args.dx), 0, rows);
+    float* const sum = FloatsOf(sums, operation.begin() / kBlockRows);
+    cpu::WeightedColumnSums(x, dy, 0, rows, sum);
+    cpu::WeightedColumnSums(dy, Tensor(), 0, rows, sum + in);
+  });
+  std::fill_n(FloatsOf(args.dw), in, 0.0f);
+  if (!args.db.empty()) *FloatsOf(args.db) = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    cpu::AddPartials(FloatsOf(sums, block), 1, in, FloatsOf(args.dw));
+    if (!args.db.empty()) *FloatsOf(args.db) += FloatsOf(sums, block)[in];
+  }
+}
+
+// In the order of samples within a block, and of features within that: blocks do not depend on the
+// number of threads. All in one thread, as CpuBackend's.
+void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features,
+                                      const RowInverse& inverse, Tensor gradients) {
+  const std::vector<Tensor> values = ValuesOf(features);
+  if (std::none_of(values.begin(), values.end(), Is16Bit)) {
+    return inner_->ScatterGradients(features, inverse, gradients);
+  }
+  if (!cpu::AssignsEveryValue(features, gradients)) inner_->Fill(gradients, 0);
+  for (size_t first = 0; first < features.size();) {
+    // Candidates of a part are a feature with a number of "samples" of its own.
+    size_t end = first + 1;
+    while (end < features.size() && features[end].samples == features[first].samples) ++end;
+    ScatterInBlocks(features.subspan(first, end - first), gradients);
+    first = end;
+  }
+}
+
+void CpuHalfBackend::ScatterInBlocks(absl::Span<const FeatureExchange> features,
+                                     const Tensor& gradients) {
+  const std::vector<Tensor> values = ValuesOf(features);
+  for (int64_t begin = 0; begin < features[0].samples; begin += kExchangeSamples) {
+    const int64_t count = std::min(kExchangeSamples, features[0].samples - begin);
+    HalfOperation operation(&workers_[0]->memory, begin, count);
+    std::vector<FeatureExchange> parts;
+    for (const FeatureExchange& feature : features) {
+      parts.push_back(SamplesOf(feature, begin, count));
+    }
+    SetValues(operation.ReadAll(values), &parts);
+    for (const FeatureExchange& part : parts) {
+      cpu::ScatterFeature(part, part.one_row_a_sample ? gradients.Rows(begin, count) : gradients);
+    }
+  }
 }
 
 // From the gradient before the activation, which args.dy holds.

@@ -119,4 +119,11 @@ void ScatterFeature(const FeatureExchange& feature, const Tensor& gradients) {
   }
 }
 
+bool AssignsEveryValue(absl::Span<const FeatureExchange> features, const Tensor& gradients) {
+  if (features.size() != 1 || !features[0].one_row_a_sample) return false;
+  int64_t width = 0;
+  for (const RowSegment& segment : features[0].segments) width += segment.width;
+  return width == gradients.cols;
+}
+
 }  // namespace satrap::cpu
