@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfConformance, testing::ValuesIn(WithBf16Pro
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfLinearConformance, testing::ValuesIn(WithBf16Products()));
 
 void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(HalfProducts products) {
-  constexpr int64_t kRows = 600, kIn = 200, kOut = 72;
+  constexpr int64_t kRows = 1100, kIn = 200, kOut = 72;
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 3}) {
     const auto backend = NewCpuHalfBackend(threads, products);
@@ -250,6 +250,106 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     }
     next += i % 2 * 2;
   }
+}
+
+// Samples are taken in blocks, whatever the number of threads. Features share rows, and the last one,
+// as the candidates of a part, has a number of samples of its own.
+TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamplesWithTheSameBitsForAnyNumberOfThreads) {
+  constexpr int64_t kTableRows = 7, kDim = 4;
+  constexpr int64_t kSamples[] = {700, 700, 300};
+  std::vector<std::vector<float>> results;
+  std::vector<double> wanted(kTableRows * kDim, 0.0);
+  for (const int threads : {1, 3}) {
+    const auto backend = NewCpuHalfBackend(threads);
+    const auto made = [&](DType dtype, int64_t rows, int64_t cols) {
+      return AllocateTensor(backend.get(), dtype, rows, cols).value();
+    };
+    std::vector<FeatureExchange> features(3);
+    for (size_t f = 0; f < features.size(); ++f) {
+      std::vector<uint32_t> ids;
+      std::vector<uint16_t> gradients;
+      for (int64_t i = 0; i < kSamples[f]; ++i) {
+        ids.push_back(static_cast<uint32_t>(RandomBits(f, i) % kTableRows));
+        for (int64_t c = 0; c < 3; ++c) {
+          const double value = UniformDouble(RandomBits(f + 10, i, c)) - 0.5;
+          gradients.push_back(Bf16FromF32(static_cast<float>(value)));
+          // Columns 1 to 3 of a row.
+          if (threads == 1) wanted[ids[i] * kDim + 1 + c] += F32FromBf16(gradients.back());
+        }
+      }
+      features[f].samples = kSamples[f];
+      features[f].ids = made(DType::kU32, 1, kSamples[f]);
+      CopyIn(backend.get(), ids, features[f].ids);
+      features[f].segments = {{1, 3, made(DType::kBF16, kSamples[f], 3)}};
+      CopyIn(backend.get(), gradients, features[f].segments[0].values);
+    }
+    const Tensor sums = made(DType::kF32, kTableRows, kDim);
+    backend->Fill(sums, 5);  // which the scatter clears
+    backend->ScatterGradients(features, {}, sums);
+    results.push_back(ReadFloats(backend.get(), sums));
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(results[0][i], wanted[i], 1e-4) << i;
+  EXPECT_EQ(results[0], results[1]);
+}
+
+// Rows that were pooled elsewhere: sample i has row i, in every block.
+TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
+  constexpr int64_t kSamples = 600, kDim = 2;
+  const auto backend = NewCpuHalfBackend(2);
+  std::vector<uint16_t> gradients;
+  std::vector<float> wanted;
+  for (int64_t i = 0; i < kSamples * kDim; ++i) {
+    wanted.push_back(static_cast<float>(i % 256));
+    gradients.push_back(Bf16FromF32(wanted.back()));
+  }
+  FeatureExchange feature;
+  feature.samples = kSamples;
+  feature.one_row_a_sample = true;
+  feature.segments = {
+      {0, kDim, AllocateTensor(backend.get(), DType::kBF16, kSamples, kDim).value()}};
+  CopyIn(backend.get(), gradients, feature.segments[0].values);
+  const Tensor rows = AllocateTensor(backend.get(), DType::kF32, kSamples, kDim).value();
+  backend->ScatterGradients({feature}, {}, rows);
+  EXPECT_EQ(ReadFloats(backend.get(), rows), wanted);
+}
+
+// More samples than a sum of blocks of samples has, of a layer that gives logits.
+TEST(CpuHalfBackendTest, ALayerOfOneUnitHasTheSameBitsForAnyNumberOfThreads) {
+  constexpr int64_t kSamples = 500, kIn = 9;
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 3}) {
+    const auto backend = NewCpuHalfBackend(threads);
+    const auto random = [&](DType dtype, int64_t rows, int64_t cols, uint64_t salt) {
+      std::vector<float> values;
+      for (int64_t i = 0; i < rows * cols; ++i) {
+        values.push_back(static_cast<float>(UniformDouble(RandomBits(salt, i)) - 0.5));
+      }
+      const Tensor wide = AllocateTensor(backend.get(), DType::kF32, rows, cols).value();
+      CopyIn(backend.get(), values, wide);
+      if (dtype == DType::kF32) return wide;
+      const Tensor half = AllocateTensor(backend.get(), dtype, rows, cols).value();
+      backend->Copy(wide, half, /*add=*/false);
+      return half;
+    };
+    const Tensor y = random(DType::kF32, kSamples, 1, 1), dw = random(DType::kF32, kIn, 1, 2);
+    const Tensor db = random(DType::kF32, 1, 1, 3), dx = random(DType::kBF16, kSamples, kIn, 4);
+    backend->LinearGrad({random(DType::kBF16, kSamples, kIn, 5),
+                         random(DType::kBF16, kIn, 1, 6),
+                         Activation::kLinear,
+                         y,
+                         random(DType::kF32, kSamples, 1, 7),
+                         {dx, /*add=*/true},
+                         dw,
+                         db});
+    const Tensor wide = AllocateTensor(backend.get(), DType::kF32, kSamples, kIn).value();
+    backend->Copy(dx, wide, /*add=*/false);
+    results.emplace_back();
+    for (const Tensor& tensor : {dw, db, wide}) {
+      const std::vector<float> values = ReadFloats(backend.get(), tensor);
+      results.back().insert(results.back().end(), values.begin(), values.end());
+    }
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 // F16 beside BF16: no job has that, but cpu_half_backend.h promises it.
