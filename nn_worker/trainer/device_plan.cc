@@ -85,6 +85,12 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
   RETURN_IF_ERROR(trainer.Reserve(part));
   if (options.trains) {
     RETURN_IF_ERROR(TrainStep(part, &trainer));
+    // Full parts of the other size have lists of their own, which stay beside those of the largest.
+    const int64_t fewer = MinSamplesOfFullPart(job);
+    if (fewer > 0 && fewer < MaxSamplesOfPart(job)) {
+      const auto allocator = backend.get()->PinnedBuffers();
+      RETURN_IF_ERROR(TrainStep(LargestPartOf(fewer, job, layout, allocator), &trainer));
+    }
     RETURN_IF_ERROR(EvaluateStep(MaxSamplesOfPart(job), network.get()));
   } else {
     RETURN_IF_ERROR(ScorePart(std::move(part), &trainer));

@@ -37,6 +37,8 @@ JobConfig HostJob() {
   return job;
 }
 
+constexpr int kManyFeatures = 90;
+
 // Every feature has one id in every sample, as the plan takes it to have.
 std::vector<FakeSample> OneIdBatch(uint64_t step, size_t samples) {
   std::vector<FakeSample> batch = TrainerBatch(step);
@@ -185,6 +187,35 @@ TEST(DevicePlanTest, PartsOfBothSizesRunFromGraphs) {
   const NetworkOptions options = NetworkOptionsOf(job, MakePartLayout(job), RunPosition());
   EXPECT_EQ(options.max_samples, 334);
   EXPECT_EQ(options.min_full_samples, 333);
+}
+
+// With terms for each pair of many features, so that the lists of one size fill their first memory.
+TEST(DevicePlanTest, HasTheListsOfFullPartsOfBothSizes) {
+  JobConfig job = HostJob();
+  for (int f = 0; f < kManyFeatures; ++f) {
+    FeatureConfig* const feature = job.mutable_data()->add_features();
+    feature->set_name(absl::StrCat("more", f));
+    feature->set_table("wide");
+  }
+  LayerConfig* const dots = job.mutable_model()->add_layers();
+  dots->set_name("dots");
+  dots->add_inputs("*.embedding");
+  dots->mutable_dot_interaction();
+  job.mutable_model()->mutable_layers(1)->add_inputs("dots");  // "all"
+  job.set_global_batch_size(2 * static_cast<int>(kTrainerBatch) - 1);
+  job.mutable_nn_worker()->set_replicas(2);
+  const auto plan = PlanDevice(job);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  HostRank rank(job, *plan);
+  const auto batch = [](uint64_t step, size_t samples) {
+    std::vector<FakeSample> made = OneIdBatch(step, samples);
+    for (FakeSample& sample : made) sample.ids.resize(sample.ids.size() + kManyFeatures, {step});
+    return made;
+  };
+  for (uint64_t step = 0; step < 4; ++step) {
+    ASSERT_TRUE(rank.Train(batch(step, kTrainerBatch - step % 2)).ok());
+  }
+  EXPECT_EQ(rank.peak_bytes(), plan->total()) << DevicePlanText(*plan);
 }
 
 TEST(DevicePlanTest, MoreRanksHaveSmallerParts) {

@@ -93,7 +93,12 @@ void AddIds(size_t samples, size_t of_sample, bool with_offsets, FeatureRows* ro
 
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator) {
-  const auto samples = static_cast<size_t>(MaxSamplesOfPart(job));
+  return LargestPartOf(MaxSamplesOfPart(job), job, layout, std::move(allocator));
+}
+
+PartInput LargestPartOf(int64_t num_samples, const JobConfig& job, const PartLayout& layout,
+                        std::shared_ptr<BufferAllocator> allocator) {
+  const auto samples = static_cast<size_t>(num_samples);
   PartInput input;
   NextBatchAnswerHeader& header = input.header;
   header.set_result(NextBatchAnswerHeader::PART);

@@ -12,6 +12,7 @@
 #ifndef SATRAP_NN_WORKER_TRAINER_LARGEST_PART_H_
 #define SATRAP_NN_WORKER_TRAINER_LARGEST_PART_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "common/base/buffer.h"
@@ -24,6 +25,9 @@ namespace satrap {
 // `allocator`: of the payload; may be null. REQUIRES: a validated job, and its layout
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
+// The same with `samples` instead of the most.
+PartInput LargestPartOf(int64_t samples, const JobConfig& job, const PartLayout& layout,
+                        std::shared_ptr<BufferAllocator> allocator);
 
 }  // namespace satrap
 
