@@ -277,7 +277,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-// Whether steps cost the host a launch, or one for each kernel.
+// Whether steps cost the host launches of graphs, or one for each kernel.
 void TellOfGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;

@@ -32,7 +32,8 @@ inline void AddRow(const float* __restrict from, size_t width, float* __restrict
   for (; c < width; ++c) to[c] += from[c];
 }
 
-inline void AddScaledRow(const float* __restrict from, float scale, size_t width, float* __restrict to) {
+inline void AddScaledRow(const float* __restrict from, float scale, size_t width,
+                         float* __restrict to) {
   size_t c = 0;
   for (; c + kBlock <= width; c += kBlock) {
     for (size_t i = 0; i < kBlock; ++i) to[c + i] += scale * from[c + i];

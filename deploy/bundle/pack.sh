@@ -68,8 +68,9 @@ tar --owner=0 --group=0 "${compression[@]}" -cf "$output.new" -C "$staging" satr
 bytes="$(stat -c %s "$output.new")"
 if [[ ${#compression[@]} -gt 0 && $bytes -gt $limit_bytes ]]; then
   rm "$output.new"
-  echo "pack.sh: the bundle would have $bytes bytes, more than $limit_bytes: leave programs out, or" \
-    "name it .tar.xz, which is smaller" >&2
+  smaller=""
+  [[ "$output" == *.tar.xz ]] || smaller=", or name it .tar.xz, which is smaller"
+  echo "pack.sh: the bundle would have $bytes bytes, more than $limit_bytes: leave programs out$smaller" >&2
   exit 1
 fi
 mv "$output.new" "$output"

@@ -333,8 +333,8 @@ void SumColumns(const Panels& panels, int64_t panel, const uint32_t* packed, con
   });
 }
 
-// y = x^T times the packed factor. Of x a run of samples at a time is packed, which stays in cache
-// while all panels are multiplied with it.
+// y = x^T times the packed factor. Of x a run of samples at a time is packed, which stays in the
+// second cache, unless x is wide, while all panels are multiplied with it.
 void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* packed, const Tensor& y,
                      AlignedScratch* scratch) {
   // Tiles read whole blocks of rows of the left factor, so zeros follow x's columns.

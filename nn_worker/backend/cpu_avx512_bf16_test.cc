@@ -50,9 +50,9 @@ struct Shape {
   int64_t n, in, out;
 };
 // On both sides of a tile, a panel, a block of rows, a slice and a sum of samples.
-constexpr Shape kShapes[] = {{1, 1, 1},     {3, 2, 16},     {6, 5, 17},    {37, 13, 48},
-                             {36, 64, 49},  {145, 7, 65},   {144, 33, 80}, {300, 45, 128},
-                             {257, 40, 96}, {1025, 109, 31}, {0, 5, 4},    {5, 0, 3}};
+constexpr Shape kShapes[] = {{1, 1, 1},     {3, 2, 16},      {6, 5, 17},    {37, 13, 48},
+                             {36, 64, 49},  {145, 7, 65},    {144, 33, 80}, {300, 45, 128},
+                             {257, 40, 96}, {1025, 109, 31}, {0, 5, 4},     {5, 0, 3}};
 
 class CpuAvx512Bf16Test : public testing::Test {
  protected:
@@ -158,6 +158,16 @@ TEST_F(CpuAvx512Bf16Test, ResultsAreRoundedAsConversionsAre) {
   products.Product(x.tensor(), w.tensor(), TensorF32(bias.data(), 1, cols), /*relu=*/false,
                    y.tensor());
   for (int64_t c = 0; c < cols; ++c) EXPECT_EQ(y.bits()[c], Bf16FromF32(bias[c])) << c;
+}
+
+TEST_F(CpuAvx512Bf16Test, SubnormalResultsAreZero) {
+  ForkJoinPool pool(1);
+  CpuAvx512Bf16 products(&pool);
+  Matrix x(1, 1, 1), w(1, 1, 2), y(1, 1, 3, /*gap=*/0);
+  x.Set(0, 0, 0);
+  float bias = 0x1p-130f;
+  products.Product(x.tensor(), w.tensor(), TensorF32(&bias, 1, 1), /*relu=*/false, y.tensor());
+  EXPECT_EQ(y.bits()[0], 0);
 }
 
 TEST_F(CpuAvx512Bf16Test, SubnormalFactorsCountAsZero) {

@@ -18,11 +18,11 @@
 namespace satrap {
 namespace {
 
-// Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the second
-// cache of a core.
+// Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the
+// second cache of a core.
 constexpr int64_t kBlockRows = 64;
-// Samples of a block of GatherRows and of ScatterGradients, which prefetch rows of tables across a
-// block.
+// Samples of a block of GatherRows and of ScatterGradients: more, because rows of tables are
+// prefetched within a block.
 constexpr int64_t kExchangeSamples = 256;
 
 // dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
@@ -143,7 +143,7 @@ class CpuHalfBackend final : public HostBackend {
               absl::Span<const GradientTarget> dxs) override {
     InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
       inner.FmGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
-                     operation.Targets(dxs));
+                   operation.Targets(dxs));
     });
   }
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
@@ -154,8 +154,8 @@ class CpuHalfBackend final : public HostBackend {
   void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
                         GradientTarget dx) override {
     InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths),
-                               operation.Read(y), operation.Read(dy), operation.Target(dx));
+      inner.SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths), operation.Read(y),
+                             operation.Read(dy), operation.Target(dx));
     });
   }
   void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
@@ -249,7 +249,7 @@ class CpuHalfBackend final : public HostBackend {
                     Tensor dy, absl::Span<const GradientTarget> dxs) override {
     InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
       inner.PairDotsGrad(operation.ReadAll(xs), terms, dim, operation.Read(dy),
-                           operation.Targets(dxs));
+                         operation.Targets(dxs));
     });
   }
   void BiInteraction(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
@@ -261,7 +261,7 @@ class CpuHalfBackend final : public HostBackend {
                          absl::Span<const GradientTarget> dxs) override {
     InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
       inner.BiInteractionGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
-                                operation.Targets(dxs));
+                              operation.Targets(dxs));
     });
   }
   void Softmax(Tensor x, int64_t width, Tensor y) override {
@@ -278,14 +278,14 @@ class CpuHalfBackend final : public HostBackend {
                  Tensor inverse) override {
     InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
       inner.Normalize(kind, operation.Read(x), width, epsilon, operation.Write(y),
-                        operation.Write(inverse));
+                      operation.Write(inverse));
     });
   }
   void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
                      GradientTarget dx) override {
     InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
       inner.NormalizeGrad(kind, operation.Read(y), operation.Read(inverse), operation.Read(dy),
-                            width, operation.Target(dx));
+                          width, operation.Target(dx));
     });
   }
 
@@ -418,8 +418,8 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
     }
     if (OneDnnMultiplies(args.x, args.w)) return LinearGradOneDnn(args);
   }
-  if (args.w.cols == 1 && args.w.rows > 0 && args.dy.dtype == DType::kF32 &&
-      args.y.dtype == DType::kF32) {
+  if (args.w.cols == 1 && args.w.rows > 0 && Is16Bit(args.x) && Is16Bit(args.w) &&
+      args.dy.dtype == DType::kF32 && args.y.dtype == DType::kF32) {
     return LinearGradOfOneUnit(args);
   }
   HalfOperation operation(&memory_);
@@ -438,6 +438,8 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
 // samples are made of the sums of blocks, in order.
 void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   const int64_t in = args.w.rows, samples = args.x.rows;
+  CHECK(samples == args.dy.rows && args.x.cols == in && args.dy.cols == 1);
+  CHECK(args.dw.stride == args.dw.cols);
   HalfOperation whole(&memory_);
   const float* const w = FloatsOf(whole.Read(args.w));
   const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
@@ -460,8 +462,9 @@ void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   }
 }
 
-// In the order of samples within a block, and of features within that: blocks do not depend on the
-// number of threads. All in one thread, as CpuBackend's.
+// Block by block of samples; within a block feature by feature, and each in the order of its
+// samples. Blocks do not depend on the number of threads. Sums are made in one thread, as
+// CpuBackend's.
 void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features,
                                       const RowInverse& inverse, Tensor gradients) {
   const std::vector<Tensor> values = ValuesOf(features);
@@ -469,6 +472,18 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
     return inner_->ScatterGradients(features, inverse, gradients);
   }
   if (!cpu::AssignsEveryValue(features, gradients)) inner_->Fill(gradients, 0);
+  if (features.size() == 1 && features[0].one_row_a_sample) {
+    const FeatureExchange& feature = features[0];
+    return InBlocks(
+        feature.samples,
+        [&](HalfOperation& operation, Backend&) {
+          std::vector<FeatureExchange> part = {
+              SamplesOf(feature, operation.begin(), operation.rows())};
+          SetValues(operation.ReadAll(values), &part);
+          cpu::ScatterFeature(part[0], operation.Rows(gradients));
+        },
+        kExchangeSamples);
+  }
   for (size_t first = 0; first < features.size();) {
     // Candidates of a part are a feature with a number of "samples" of its own.
     size_t end = first + 1;
@@ -489,9 +504,7 @@ void CpuHalfBackend::ScatterInBlocks(absl::Span<const FeatureExchange> features,
       parts.push_back(SamplesOf(feature, begin, count));
     }
     SetValues(operation.ReadAll(values), &parts);
-    for (const FeatureExchange& part : parts) {
-      cpu::ScatterFeature(part, part.one_row_a_sample ? gradients.Rows(begin, count) : gradients);
-    }
+    for (const FeatureExchange& part : parts) cpu::ScatterFeature(part, gradients);
   }
 }
 

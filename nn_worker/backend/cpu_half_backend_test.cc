@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "common/numeric/half.h"
@@ -252,44 +254,74 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
   }
 }
 
-// Samples are taken in blocks, whatever the number of threads. Features share rows, and the last one,
-// as the candidates of a part, has a number of samples of its own.
-TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamplesWithTheSameBitsForAnyNumberOfThreads) {
-  constexpr int64_t kTableRows = 7, kDim = 4;
-  constexpr int64_t kSamples[] = {700, 700, 300};
-  std::vector<std::vector<float>> results;
-  std::vector<double> wanted(kTableRows * kDim, 0.0);
-  for (const int threads : {1, 3}) {
-    const auto backend = NewCpuHalfBackend(threads);
-    const auto made = [&](DType dtype, int64_t rows, int64_t cols) {
-      return AllocateTensor(backend.get(), dtype, rows, cols).value();
-    };
-    std::vector<FeatureExchange> features(3);
-    for (size_t f = 0; f < features.size(); ++f) {
-      std::vector<uint32_t> ids;
-      std::vector<uint16_t> gradients;
-      for (int64_t i = 0; i < kSamples[f]; ++i) {
-        ids.push_back(static_cast<uint32_t>(RandomBits(f, i) % kTableRows));
-        for (int64_t c = 0; c < 3; ++c) {
-          const double value = UniformDouble(RandomBits(f + 10, i, c)) - 0.5;
-          gradients.push_back(Bf16FromF32(static_cast<float>(value)));
-          // Columns 1 to 3 of a row.
-          if (threads == 1) wanted[ids[i] * kDim + 1 + c] += F32FromBf16(gradients.back());
+// Features share rows: one id a sample, bags with weights, sequences, and, as the candidates of a
+// part, a feature with a number of samples of its own.
+TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
+  constexpr int64_t kTableRows = 7, kRowValues = 4, kWidth = 3;
+  struct Shape {
+    RowPooling pooling;
+    int64_t samples, max_length;
+  };
+  constexpr Shape kShapes[] = {{RowPooling::kSum, 700, 1},
+                               {RowPooling::kMean, 700, 1},
+                               {RowPooling::kNone, 700, 2},
+                               {RowPooling::kSum, 300, 1}};
+  const auto backend = NewCpuHalfBackend(2);
+  const auto made = [&](DType dtype, int64_t rows, int64_t cols) {
+    return AllocateTensor(backend.get(), dtype, rows, cols).value();
+  };
+  std::vector<FeatureExchange> features;
+  std::vector<double> wanted(kTableRows * kRowValues, 0.0);
+  for (size_t f = 0; f < std::size(kShapes); ++f) {
+    const auto& [pooling, samples, max_length] = kShapes[f];
+    const bool is_bag = pooling != RowPooling::kSum;
+    std::vector<uint32_t> ids, offsets = {0};
+    std::vector<float> weights;
+    std::vector<uint16_t> gradients;
+    for (int64_t i = 0; i < samples; ++i) {
+      const int64_t count = is_bag ? i % 3 : 1;
+      double sum = 0;
+      for (int64_t n = 0; n < count; ++n) {
+        ids.push_back(static_cast<uint32_t>(RandomBits(f, i, n) % kTableRows));
+        weights.push_back(is_bag ? static_cast<float>(1 + n) : 1);
+        sum += weights.back();
+      }
+      for (int64_t c = 0; c < max_length * kWidth; ++c) {
+        const double value = UniformDouble(RandomBits(f + 10, i, c)) - 0.5;
+        gradients.push_back(Bf16FromF32(static_cast<float>(value)));
+      }
+      for (int64_t n = 0; n < count; ++n) {
+        const size_t id = offsets.back() + n;
+        const double scale = weights[id] / (pooling == RowPooling::kMean ? sum : 1);
+        const size_t from = (i * max_length + (pooling == RowPooling::kNone ? n : 0)) * kWidth;
+        for (int64_t c = 0; c < kWidth; ++c) {
+          wanted[ids[id] * kRowValues + 1 + c] += scale * F32FromBf16(gradients[from + c]);
         }
       }
-      features[f].samples = kSamples[f];
-      features[f].ids = made(DType::kU32, 1, kSamples[f]);
-      CopyIn(backend.get(), ids, features[f].ids);
-      features[f].segments = {{1, 3, made(DType::kBF16, kSamples[f], 3)}};
-      CopyIn(backend.get(), gradients, features[f].segments[0].values);
+      offsets.push_back(static_cast<uint32_t>(ids.size()));
     }
-    const Tensor sums = made(DType::kF32, kTableRows, kDim);
-    backend->Fill(sums, 5);  // which the scatter clears
-    backend->ScatterGradients(features, {}, sums);
-    results.push_back(ReadFloats(backend.get(), sums));
+    FeatureExchange feature;
+    feature.samples = samples;
+    feature.pooling = pooling;
+    feature.max_length = max_length;
+    feature.ids = made(DType::kU32, 1, static_cast<int64_t>(ids.size()));
+    CopyIn(backend.get(), ids, feature.ids);
+    if (is_bag) {
+      feature.offsets = made(DType::kU32, 1, samples + 1);
+      CopyIn(backend.get(), offsets, feature.offsets);
+      feature.weights = made(DType::kF32, 1, static_cast<int64_t>(weights.size()));
+      CopyIn(backend.get(), weights, feature.weights);
+    }
+    // Columns 1 to 3 of a row.
+    feature.segments = {{1, kWidth, made(DType::kBF16, samples, max_length * kWidth)}};
+    CopyIn(backend.get(), gradients, feature.segments[0].values);
+    features.push_back(std::move(feature));
   }
-  for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(results[0][i], wanted[i], 1e-4) << i;
-  EXPECT_EQ(results[0], results[1]);
+  const Tensor sums = made(DType::kF32, kTableRows, kRowValues);
+  backend->Fill(sums, 5);  // which the scatter clears
+  backend->ScatterGradients(features, {}, sums);
+  const std::vector<float> got = ReadFloats(backend.get(), sums);
+  for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;
 }
 
 // Rows that were pooled elsewhere: sample i has row i, in every block.
@@ -313,7 +345,7 @@ TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
   EXPECT_EQ(ReadFloats(backend.get(), rows), wanted);
 }
 
-// More samples than a sum of blocks of samples has, of a layer that gives logits.
+// A layer that gives logits, with more samples than a block.
 TEST(CpuHalfBackendTest, ALayerOfOneUnitHasTheSameBitsForAnyNumberOfThreads) {
   constexpr int64_t kSamples = 500, kIn = 9;
   std::vector<std::vector<float>> results;
@@ -333,14 +365,20 @@ TEST(CpuHalfBackendTest, ALayerOfOneUnitHasTheSameBitsForAnyNumberOfThreads) {
     };
     const Tensor y = random(DType::kF32, kSamples, 1, 1), dw = random(DType::kF32, kIn, 1, 2);
     const Tensor db = random(DType::kF32, 1, 1, 3), dx = random(DType::kBF16, kSamples, kIn, 4);
-    backend->LinearGrad({random(DType::kBF16, kSamples, kIn, 5),
-                         random(DType::kBF16, kIn, 1, 6),
-                         Activation::kLinear,
-                         y,
-                         random(DType::kF32, kSamples, 1, 7),
-                         {dx, /*add=*/true},
-                         dw,
-                         db});
+    LinearGradArgs args = {random(DType::kBF16, kSamples, kIn, 5),
+                           random(DType::kBF16, kIn, 1, 6),
+                           Activation::kLinear,
+                           y,
+                           random(DType::kF32, kSamples, 1, 7),
+                           {dx, /*add=*/true},
+                           dw,
+                           db};
+    backend->LinearGrad(args);
+    const std::vector<float> weight_gradient = ReadFloats(backend.get(), dw);
+    args.dx = {};
+    args.db = Tensor();
+    backend->LinearGrad(args);
+    EXPECT_EQ(ReadFloats(backend.get(), dw), weight_gradient) << "with neither dx nor db";
     const Tensor wide = AllocateTensor(backend.get(), DType::kF32, kSamples, kIn).value();
     backend->Copy(dx, wide, /*add=*/false);
     results.emplace_back();

@@ -91,8 +91,8 @@ namespace {
 struct LinearShape {
   int64_t n, in, out;
 };
-constexpr LinearShape kLinearShapes[] = {{0, 5, 4},     {1, 1, 1},      {7, 13, 1}, {150, 19, 1},
-                                         {65, 3, 17},   {300, 45, 40},  {130, 429, 33}, {5, 0, 3}};
+constexpr LinearShape kLinearShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {150, 19, 1},
+                                         {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
 
 TEST_P(HalfConformance, LinearIsTheReferences) {
   for (const DType dtype : kHalves) {

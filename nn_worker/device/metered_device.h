@@ -38,7 +38,7 @@ class DeviceMeter {
     int64_t list_bytes = 0;
     int64_t network_list_bytes = 0;
     int64_t part_list_bytes = 0;
-    int64_t graph_launches = 0;  // of captured passes
+    int64_t graph_launches = 0;  // of captured passes and their parts
   };
 
   // Of device memory, the job's nn_worker.device_memory_bytes; 0: none.

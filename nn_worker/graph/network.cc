@@ -163,32 +163,29 @@ absl::Status Network::Rep::BindLayers() {
 // A layer that prevents a capture divides the pass: a part that is captured ends before it, and
 // another one begins behind it.
 void Network::Rep::MakePassParts() {
-  const size_t losses_stage = nodes.size(), end = 2 * nodes.size() + 1;
   size_t begin = 0;
   const auto add_up_to = [&](size_t stage, bool captured) {
     if (stage == begin) return;
     pass_parts.push_back({captured, [this, begin, stage] { return RunStages(begin, stage); }});
     begin = stage;
   };
-  for (size_t stage = 0; stage < end; ++stage) {
-    if (stage == losses_stage) continue;
-    const bool is_backward = stage > losses_stage;
+  for (size_t stage = 0; stage < num_stages(); ++stage) {
+    if (stage == loss_stage()) continue;
+    const bool is_backward = stage > loss_stage();
     const BoundNode& node = nodes[is_backward ? 2 * nodes.size() - stage : stage];
     if (!node.layer->prevents_capture() || (is_backward && !node.needs_backward)) continue;
     add_up_to(stage, /*captured=*/true);
     add_up_to(stage + 1, /*captured=*/false);
   }
-  add_up_to(end, /*captured=*/true);
+  add_up_to(num_stages(), /*captured=*/true);
 }
 
 absl::Status Network::Rep::RunStages(size_t begin, size_t end) {
-  const size_t losses_stage = nodes.size();
-  if (begin < losses_stage) RETURN_IF_ERROR(Forward(begin, std::min(end, losses_stage)));
-  if (begin <= losses_stage && losses_stage < end) Loss();
-  const size_t first = std::max(begin, losses_stage + 1);
+  if (begin < loss_stage()) RETURN_IF_ERROR(Forward(begin, std::min(end, loss_stage())));
+  if (begin <= loss_stage() && loss_stage() < end) Loss();
+  const size_t first = std::max(begin, loss_stage() + 1);
   if (first >= end) return absl::OkStatus();
-  // The stage behind the losses is that of the last node.
-  return Backward(2 * nodes.size() + 1 - end, 2 * nodes.size() + 1 - first);
+  return Backward(num_stages() - end, num_stages() - first);
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
@@ -312,7 +309,7 @@ absl::Status Network::Train(int64_t samples, const PassContext& pass,
   const bool full = samples == rep.options.max_samples ||
                     (samples > 0 && samples == rep.options.min_full_samples);
   if (!full || !rep.not_captured.empty() || !rep.graphs.active()) {
-    return rep.RunStages(0, 2 * rep.nodes.size() + 1);
+    return rep.RunStages(0, rep.num_stages());
   }
   PassKey key = {samples, pass.candidates};
   rep.losses->AppendShape(&key);

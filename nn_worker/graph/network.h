@@ -77,7 +77,7 @@ class Network {
   // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
   std::vector<float> ReadLogits(int task = 0);
 
-  // Forward, Loss and Backward. A full part may run as a graph (pass_graphs.h): the same bits.
+  // Forward, Loss and Backward. A full part may run from graphs (pass_graphs.h): the same bits.
   absl::Status Train(int64_t samples, const PassContext& pass,
                      absl::Span<const LossTargets> targets);
   int64_t graph_launches() const;   // so far

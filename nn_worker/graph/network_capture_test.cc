@@ -372,7 +372,8 @@ TEST(NetworkCaptureTest, BatchNormOfAllRanksStaysOutsideOfTheGraphs) {
   EXPECT_EQ(TrainTwoRanks({}, /*captures=*/true, 15), TrainTwoRanks({}, /*captures=*/false, 0));
 }
 
-// Then the pass begins and ends outside of a graph. The products have one each way, and the loss one.
+// Then the pass begins and ends outside of a graph. There are three: of the products forward, of the
+// loss, and of the products backward.
 TEST(NetworkCaptureTest, BatchNormMayBeTheFirstLayerAndTheLast) {
   Job job;
   job.model = kNormsAtBothEnds;
@@ -386,6 +387,9 @@ TEST(NetworkCaptureTest, ItSaysWhyThereAreNoGraphs) {
   EXPECT_EQ(why({}, true, NewHostDeviceBackend({})), "");
   EXPECT_EQ(why({}, false, NewHostDeviceBackend({})), "nn_worker.graph_capture is false");
   EXPECT_EQ(why({}, true, NewCpuBackend(1)), "the device makes no graphs");
+  RankSums sums = {std::move(NewLocalCollectives(2)[0]), nullptr};
+  EXPECT_EQ(TestNetwork({}, true, NewHostDeviceBackend({}), std::move(sums))->WhyNoGraphs(), "")
+      << "batch norm of all ranks alone stays outside";
   Job pairs;
   pairs.model = kPairs;
   EXPECT_EQ(why(pairs, true, NewHostDeviceBackend({})),

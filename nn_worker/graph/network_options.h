@@ -37,7 +37,8 @@ struct NetworkOptions {
   // Of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
-  // Train enqueues full parts as a graph, where the backend makes graphs and no layer prevents it.
+  // Train enqueues full parts as graphs, where the backend makes them. Layers that prevent it stay
+  // outside.
   bool graph_capture = true;
   // Told once if the device refuses a graph, with a message for whoever runs the job; may be null.
   std::function<void(const absl::Status&)> on_graph_refusal;

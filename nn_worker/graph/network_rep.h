@@ -56,8 +56,10 @@ struct Network::Rep {
   void Loss();
   // Of nodes [begin, end), from the last to the first.
   absl::Status Backward(size_t begin, size_t end);
-  // The stages of a training pass: Forward of each node, then Loss, then Backward of each, the last
-  // first.
+  // The stages of a training pass of N nodes: stage i < N is Forward of node i, stage N is Loss, and
+  // stage N + 1 + i is Backward of node N - 1 - i.
+  size_t loss_stage() const { return nodes.size(); }
+  size_t num_stages() const { return 2 * nodes.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   void MakePassParts();  // after BindLayers
   void WriteControl(const StepControl& value) {
@@ -131,7 +133,7 @@ struct Network::Rep {
 
   int64_t samples = 0;
   PassContext pass;
-  Tensor pass_numbers;       // of `pass`, for layers
+  Tensor pass_numbers;               // of `pass`, for layers
   std::vector<PassPart> pass_parts;  // of a training pass
   std::string not_captured;          // why not; empty: full parts of samples are
   PassGraphs graphs;

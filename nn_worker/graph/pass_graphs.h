@@ -5,7 +5,7 @@
 // their place. When lists have been written over, a key begins anew.
 //
 // A pass that waits for the host in the middle, as for a sum over the ranks, has parts: a graph for
-// each that enqueues operations alone, and none for those in between.
+// each that enqueues nothing but operations, and none for those in between.
 //
 // Where the device refuses a graph, all passes are enqueued as they are from then on.
 //
@@ -29,7 +29,7 @@ namespace satrap {
 
 // The parts of a pass are enqueued in order.
 struct PassPart {
-  bool captured = true;  // it enqueues operations alone: no copies from or to the host, no events
+  bool captured = true;  // it enqueues nothing but operations: no copies of the host, no events
   std::function<absl::Status()> enqueue;
 };
 

@@ -193,7 +193,7 @@ TEST_F(PassGraphsTest, NoGraphRunsBehindAPartThatWritesListsOver) {
             (Log{"capture", "first", "launch", "sum", "capture", "last", "launch"}));
 }
 
-TEST_F(PassGraphsTest, APartThatIsRefusedLeavesTheOthersAsTheyAre) {
+TEST_F(PassGraphsTest, AfterARefusalTheOtherPartsAreEnqueuedAsTheyAre) {
   PassGraphs graphs(&memory_, true);
   parts_[1].enqueue = [this] {
     memory_.refusal = absl::InternalError("full");

@@ -19,8 +19,9 @@ DeviceMetrics::DeviceMetrics(MetricsRegistry* registry, std::shared_ptr<const De
                                             "Bytes that were copied from the host to the device")),
       copied_out_bytes_(registry->AddCounter("satrap_device_copied_out_bytes_total",
                                              "Bytes that were copied from the device to the host")),
-      graph_launches_(registry->AddCounter("satrap_device_graph_launches_total",
-                                           "Training passes that ran from a captured graph")),
+      graph_launches_(
+          registry->AddCounter("satrap_device_graph_launches_total",
+                               "Launches of captured graphs: one a training pass, or several")),
       step_seconds_(registry->AddHistogram("satrap_device_step_seconds",
                                            "From handing a part's inputs to the device until its "
                                            "gradients are back",

@@ -88,8 +88,8 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
     // Full parts of the other size have lists of their own, which stay beside those of the largest.
     const int64_t fewer = MinSamplesOfFullPart(job);
     if (fewer > 0 && fewer < MaxSamplesOfPart(job)) {
-      const auto allocator = backend.get()->PinnedBuffers();
-      RETURN_IF_ERROR(TrainStep(LargestPartOf(fewer, job, layout, allocator), &trainer));
+      RETURN_IF_ERROR(
+          TrainStep(LargestPartOf(fewer, job, layout, backend.get()->PinnedBuffers()), &trainer));
     }
     RETURN_IF_ERROR(EvaluateStep(MaxSamplesOfPart(job), network.get()));
   } else {

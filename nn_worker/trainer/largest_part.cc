@@ -96,9 +96,9 @@ PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
   return LargestPartOf(MaxSamplesOfPart(job), job, layout, std::move(allocator));
 }
 
-PartInput LargestPartOf(int64_t num_samples, const JobConfig& job, const PartLayout& layout,
+PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
                         std::shared_ptr<BufferAllocator> allocator) {
-  const auto samples = static_cast<size_t>(num_samples);
+  const auto samples = static_cast<size_t>(part_samples);
   PartInput input;
   NextBatchAnswerHeader& header = input.header;
   header.set_result(NextBatchAnswerHeader::PART);

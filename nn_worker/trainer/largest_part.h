@@ -2,7 +2,7 @@
 // a NextBatch with as many samples, ids and rows as a part of the job can be expected to have. It
 // is to be trained if the job trains, else to be scored.
 //
-//   samples  those of the largest part (MaxSamplesOfPart)
+//   samples  those of the largest part (MaxSamplesOfPart), or as many as are asked for
 //   ids      one a sample; max_length for a sequence with several; for other features with several
 //            kExpectedIds (common/batch/transfer.h), of which a part may have more
 //   rows     one for each id, but no more than a message takes (max_message_bytes)
@@ -25,8 +25,8 @@ namespace satrap {
 // `allocator`: of the payload; may be null. REQUIRES: a validated job, and its layout
 PartInput LargestPart(const JobConfig& job, const PartLayout& layout,
                       std::shared_ptr<BufferAllocator> allocator);
-// The same with `samples` instead of the most.
-PartInput LargestPartOf(int64_t samples, const JobConfig& job, const PartLayout& layout,
+// The one with the most ids and rows of those with `part_samples` samples.
+PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLayout& layout,
                         std::shared_ptr<BufferAllocator> allocator);
 
 }  // namespace satrap

@@ -69,7 +69,10 @@ std::string DescribeThread(const KernelThread& thread) {
                       Text(thread.block->index), ", thread ", Text(thread.index));
 }
 
-BlockRunner::BlockRunner(ExecutionOrder order) : order_(order) { block_.runner = this; }
+BlockRunner::BlockRunner(ExecutionOrder order, GuardedMemory* memory) : order_(order) {
+  block_.runner = this;
+  block_.memory = memory;
+}
 BlockRunner::~BlockRunner() = default;
 
 void BlockRunner::Run(const KernelLaunch& launch, Dim3 block_index) {

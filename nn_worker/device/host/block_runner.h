@@ -30,7 +30,8 @@ namespace satrap::host {
 
 class BlockRunner {
  public:
-  explicit BlockRunner(ExecutionOrder order);
+  // Kernels may touch `memory`, which outlives this object.
+  BlockRunner(ExecutionOrder order, GuardedMemory* memory);
   ~BlockRunner();
 
   // Runs one block. REQUIRES: launch.block has 1 to 1024 threads

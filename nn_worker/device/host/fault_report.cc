@@ -17,7 +17,7 @@ namespace satrap::host {
 namespace {
 
 // A signal handler has no argument: what it needs must be global.
-std::array<std::atomic<GuardedMemory*>, 256> watched;
+std::array<std::atomic<const GuardedMemory*>, 256> watched;
 struct sigaction handler_before;
 
 // The processor says in bit 1 of the error code whether the access was a write.
@@ -36,14 +36,16 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     raise(signal);
     return;
   }
-  for (const std::atomic<GuardedMemory*>& slot : watched) {
-    GuardedMemory* const memory = slot.load();
-    if (memory == nullptr || !memory->Reserves(info->si_addr)) continue;
+  // Nothing but the memory of the kernel's own device: that of another may be destroyed meanwhile.
+  if (current_thread != nullptr) {
     const int interrupted_errno = errno;
-    if (current_thread != nullptr && memory->OpenForKernel(info->si_addr)) {
-      errno = interrupted_errno;
-      return;  // the access is made again
-    }
+    const bool opened = current_thread->block->memory->Open(info->si_addr);
+    errno = interrupted_errno;
+    if (opened) return;  // the access is made again
+  }
+  for (const std::atomic<const GuardedMemory*>& slot : watched) {
+    const GuardedMemory* const memory = slot.load();
+    if (memory == nullptr || !memory->Reserves(info->si_addr)) continue;
     const std::string access =
         (IsWrite(context) ? " wrote " : " read ") + memory->Describe(info->si_addr);
     const bool kernels_stay_within_device_memory = current_thread == nullptr;
@@ -66,18 +68,17 @@ void InstallHandler() {
 
 }  // namespace
 
-void AddFaultReport(GuardedMemory* memory) {
+void AddFaultReport(const GuardedMemory* memory) {
   [[maybe_unused]] static const bool installed = (InstallHandler(), true);
-  for (std::atomic<GuardedMemory*>& slot : watched) {
-    GuardedMemory* none = nullptr;
+  for (std::atomic<const GuardedMemory*>& slot : watched) {
+    const GuardedMemory* none = nullptr;
     if (slot.compare_exchange_strong(none, memory)) return;
   }
-  CHECK(false) << "a process has at most " << watched.size() << " devices of the host at a time";
 }
 
-void RemoveFaultReport(GuardedMemory* memory) {
-  for (std::atomic<GuardedMemory*>& slot : watched) {
-    GuardedMemory* same = memory;
+void RemoveFaultReport(const GuardedMemory* memory) {
+  for (std::atomic<const GuardedMemory*>& slot : watched) {
+    const GuardedMemory* same = memory;
     if (slot.compare_exchange_strong(same, nullptr)) return;
   }
 }

@@ -1,5 +1,6 @@
-// Lets a kernel's first access to an allocation open it, and turns every other segmentation fault in
-// device memory into one message, and then the end of the process:
+// A kernel's first access to an allocation of its device faults, which opens the allocation
+// (guarded_memory.h). Every other segmentation fault in device memory becomes one message, and then
+// the end of the process:
 //
 //   CHECK failed: kernels_stay_within_device_memory at FILE:LINE kernel Fill, block (0, 0, 0),
 //   thread (31, 0, 0) wrote 0 bytes past the end of an allocation of 128 bytes
@@ -18,10 +19,10 @@ namespace satrap::host {
 
 class GuardedMemory;
 
-// Until RemoveFaultReport, a kernel's fault opens this memory (GuardedMemory::OpenForKernel), and any
-// other fault in it is reported. CHECK-fails for more than 256 at a time.
-void AddFaultReport(GuardedMemory* memory);
-void RemoveFaultReport(GuardedMemory* memory);
+// Reports faults in this memory until RemoveFaultReport. Of more than 256 at a time, the faults of
+// the rest stay plain segmentation faults.
+void AddFaultReport(const GuardedMemory* memory);
+void RemoveFaultReport(const GuardedMemory* memory);
 
 }  // namespace satrap::host
 

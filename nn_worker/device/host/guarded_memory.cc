@@ -91,8 +91,8 @@ void GuardedMemory::Free(void* data) {
   }
 }
 
-// Runs in the handler of a fault, too, so it takes no lock and allocates nothing. Nothing else
-// changes the map meanwhile.
+// Runs in the handler of a fault, too, so it takes no lock and allocates nothing. The map stays as it
+// is while a kernel runs.
 bool GuardedMemory::Open(const void* p) {
   const char* const at = static_cast<const char*>(p);
   auto found = allocations_.upper_bound(at);
@@ -103,7 +103,7 @@ bool GuardedMemory::Open(const void* p) {
   }
   Allocation& allocation = found->second;
   if (allocation.freed || at < allocation.pages || at >= allocation.pages_end) return false;
-  // A thread that finds it open before it is returns from its fault, which then repeats itself.
+  // A thread that comes before the pages are open returns, and faults again.
   if (std::atomic_ref(allocation.open).exchange(true)) return true;
   open_[num_open_.fetch_add(1)] = &allocation;
   Protect(allocation.pages, allocation.pages_end, /*open=*/true);

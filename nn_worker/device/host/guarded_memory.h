@@ -1,10 +1,10 @@
-// The "device" memory of the host's device: a range of addresses of its own, closed to every access.
-// A copy opens its allocation by Open. A kernel opens one by its first access, which faults: a
-// kernel's arguments do not tell what it will touch, and to open every allocation for each kernel
-// takes two system calls for each of them, ten times the time of a small kernel.
+// The "device" memory of the host's device: a range of addresses of its own, closed to every
+// access. A copy opens its allocation by Open. A kernel opens one by its first access, which faults
+// (fault_report.h): the arguments of a kernel do not tell what it will touch, and to open and close
+// every allocation took nine tenths of the time of tests.
 //
-// An allocation lies between pages that stay closed and ends where a page ends, but for the up to 63
-// bytes to which its size is rounded. These bytes, and 64 bytes before it, must stay NaN:
+// An allocation lies between pages that stay closed and ends where a page ends, but for the up to
+// 63 bytes to which its size is rounded. These bytes, and 64 bytes before it, must stay NaN:
 // FindOverrun finds a write. Under AddressSanitizer they are poisoned, so a read is found, too.
 // Addresses are never used again, so a use after Free is always a fault.
 //
@@ -14,7 +14,7 @@
 // An allocation is open for the whole process: a thread of the host that touches it while another
 // one runs operations on it is not seen.
 //
-// Thread-compatible; Open and OpenForKernel may be called at once by the threads of a kernel.
+// Thread-compatible; the threads of a kernel may call Open at once.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
@@ -42,9 +42,6 @@ class GuardedMemory {
 
   // Opens the allocation in whose pages `p` lies, until CloseAll; false if there is none.
   bool Open(const void* p);
-  // For the handler of faults: the same, but only while kernels run.
-  bool OpenForKernel(const void* p) { return kernels_run_.load() && Open(p); }
-  void SetKernelsRun(bool run) { kernels_run_.store(run); }
   void CloseAll();
   // Whether [p, p + bytes) lies within one allocation.
   bool Holds(const void* p, int64_t bytes) const;
@@ -62,7 +59,7 @@ class GuardedMemory {
     char* pages;  // from here to pages_end the memory is opened
     char* pages_end;
     bool freed = false;
-    bool open = false;  // accessed as an atomic
+    bool open = false;  // by Open, which several threads may call, as an atomic
   };
 
   const int64_t capacity_bytes_;
@@ -70,7 +67,6 @@ class GuardedMemory {
   char* next_;  // what follows was never given out
   int64_t used_bytes_ = 0;
   std::map<const char*, Allocation> allocations_;  // freed ones too, for Describe
-  std::atomic<bool> kernels_run_ = false;
   // The first num_open_ are open. As long as allocations_, so that a fault allocates nothing.
   std::vector<Allocation*> open_;
   std::atomic<size_t> num_open_ = 0;

@@ -77,7 +77,7 @@ class HostDevice final : public Device {
   explicit HostDevice(const HostDeviceOptions& options)
       : options_(options), memory_(options.memory_bytes), pool_(options.threads) {
     for (int i = 0; i < options.threads; ++i) {
-      runners_.push_back(std::make_unique<host::BlockRunner>(options.order));
+      runners_.push_back(std::make_unique<host::BlockRunner>(options.order, &memory_));
     }
   }
   ~HostDevice() override {
@@ -401,7 +401,7 @@ void HostDevice::Enqueue(Queue* queue, std::function<void()> run) {
   if (queue == capturing_) {
     Operation operation;
     operation.run = std::move(run);
-      captured_.push_back(std::move(operation));
+    captured_.push_back(std::move(operation));
     return;
   }
   if (enqueued_ >= static_cast<int64_t>(kMaxEnqueued)) {
@@ -448,7 +448,6 @@ void HostDevice::RunKernel(const StoredLaunch& stored) {
   launch.args = args.data();
   const int64_t blocks = launch.grid.volume();
   const host::Permutation order(options_.order, blocks, next_number_);
-  memory_.SetKernelsRun(true);
   pool_.Run(blocks, [&](int64_t part, int thread) {
     const auto block = static_cast<uint64_t>(order.At(part));
     const uint64_t row = block / launch.grid.x;
@@ -456,7 +455,6 @@ void HostDevice::RunKernel(const StoredLaunch& stored) {
                                    static_cast<uint32_t>(row % launch.grid.y),
                                    static_cast<uint32_t>(row / launch.grid.y)});
   });
-  memory_.SetKernelsRun(false);
   const std::string overrun = memory_.FindOverrun();
   CHECK(overrun.empty()) << "kernel " << host::KernelName(launch.signature) << " " << overrun;
 }

@@ -16,6 +16,7 @@
 namespace satrap::host {
 
 class BlockRunner;
+class GuardedMemory;
 
 // A line of a kernel's source. clang 14 has no std::source_location.
 struct Site {
@@ -30,6 +31,7 @@ struct Block {
   Dim3 size;
   Dim3 grid;
   BlockRunner* runner = nullptr;
+  GuardedMemory* memory = nullptr;  // of the device
 };
 
 struct KernelThread {

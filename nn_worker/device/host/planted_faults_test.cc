@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -69,6 +70,49 @@ TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHost) {
   device.Finish();
   EXPECT_DEATH(x[7] += 1, "the host read byte 28 of an allocation of 400 bytes of the device");
   EXPECT_DEATH(x[7] = 1, "the host wrote byte 28");
+}
+
+SATRAP_KERNEL void TouchKernel(float* y) { y[0] += 1; }
+
+// An allocation that a kernel has opened by its access is closed again, and one that it leaves alone
+// is not opened.
+TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHostBehindAKernel) {
+  TestDevice device;
+  float* const touched = device.Put(std::vector<float>(100, 1));
+  float* const other = device.Put(std::vector<float>(50, 1));
+  device.Finish();
+  Launch<TouchKernel>(device.stream(), {1}, {1}, 0, touched);
+  device.Finish();
+  EXPECT_DEATH(touched[0] += 1, "the host read byte 0 of an allocation of 400 bytes");
+  EXPECT_DEATH(other[0] += 1, "the host read byte 0 of an allocation of 200 bytes");
+}
+
+TEST(PlantedFaultDeathTest, MemoryOfAnotherDevice) {
+  EXPECT_DEATH(
+      {
+        TestDevice mine;
+        TestDevice others;
+        float* const x = others.Put(std::vector<float>(16, 1));
+        float* const y = mine.Room<float>(16);
+        others.Finish();
+        Launch<PointerKernel>(mine.stream(), {1}, {1}, 0, y, x);
+        mine.Finish();
+      },
+      "PointerKernel.* read byte 0 of an allocation of 64 bytes");
+}
+
+// A system call that failed has left its reason there, and an access to memory may lie in between.
+SATRAP_KERNEL void ErrnoKernel(float* y) {
+  errno = ENOENT;
+  y[0] = 1;
+  y[1] = static_cast<float>(errno);
+}
+
+TEST(PlantedFaultTest, AFirstAccessLeavesErrnoAsItWas) {
+  TestDevice device;
+  float* const y = device.Room<float>(2);
+  Launch<ErrnoKernel>(device.stream(), {1}, {1}, 0, y);
+  EXPECT_EQ(device.Get(y, 2)[1], ENOENT);
 }
 
 // The handler of faults leaves a signal that a process sends to whom it was meant for.
