@@ -9,6 +9,7 @@
 #include "nn_worker/backend/cpu_avx512_bf16.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/cpu_bf16_matrix.h"
+#include "nn_worker/backend/cpu_half_exchange.h"
 #include "nn_worker/backend/cpu_half_operation.h"
 #include "nn_worker/backend/cpu_kernels.h"
 #include "nn_worker/backend/cpu_row_exchange.h"
@@ -21,47 +22,12 @@ namespace {
 // Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the
 // second cache of a core.
 constexpr int64_t kBlockRows = 64;
-// Samples of a block of GatherRows and of ScatterGradients: more, because rows of tables are
-// prefetched within a block.
-constexpr int64_t kExchangeSamples = 256;
-
 // dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
 // bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
 SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* dy,
                                             uint16_t infinity, int64_t cols, uint16_t* dx) {
   for (int64_t c = 0; c < cols; ++c) {
     dx[c] = static_cast<uint16_t>(y[c] - 1) < infinity ? dy[c] : 0;
-  }
-}
-
-// Samples [begin, begin + count), for CpuBackend, which lets offsets begin anywhere.
-FeatureExchange SamplesOf(const FeatureExchange& feature, int64_t begin, int64_t count) {
-  FeatureExchange part = feature;
-  part.samples = count;
-  if (feature.one_row_a_sample) {
-    if (!feature.rows.empty()) part.rows = feature.rows.Rows(begin, count);
-  } else if (!feature.offsets.empty()) {
-    part.offsets = feature.offsets.Columns(begin, count + 1);
-  } else {
-    part.ids = feature.ids.Columns(begin, count);
-    if (!feature.weights.empty()) part.weights = feature.weights.Columns(begin, count);
-  }
-  if (!feature.lengths.empty()) part.lengths = feature.lengths.Rows(begin, count);
-  return part;
-}
-
-// The values of all segments, one feature after another.
-std::vector<Tensor> ValuesOf(absl::Span<const FeatureExchange> features) {
-  std::vector<Tensor> values;
-  for (const FeatureExchange& feature : features) {
-    for (const RowSegment& segment : feature.segments) values.push_back(segment.values);
-  }
-  return values;
-}
-void SetValues(absl::Span<const Tensor> values, std::vector<FeatureExchange>* features) {
-  size_t next = 0;
-  for (FeatureExchange& feature : *features) {
-    for (RowSegment& segment : feature.segments) segment.values = values[next++];
   }
 }
 
@@ -293,15 +259,8 @@ class CpuHalfBackend final : public HostBackend {
     if (features.empty()) return;
     InBlocks(
         features[0].samples,
-        [&](HalfOperation& operation, Backend& inner) {
-          std::vector<FeatureExchange> wide;
-          for (const FeatureExchange& feature : features) {
-            wide.push_back(SamplesOf(feature, operation.begin(), operation.rows()));
-          }
-          SetValues(operation.WriteAll(ValuesOf(features)), &wide);
-          inner.GatherRows(wide);
-        },
-        kExchangeSamples);
+        [&](HalfOperation& operation, Backend&) { cpu::GatherHalves(features, &operation); },
+        cpu::kExchangeSamples);
   }
   void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                         Tensor gradients) override;
@@ -330,8 +289,6 @@ class CpuHalfBackend final : public HostBackend {
  private:
   void LinearGradOneDnn(const LinearGradArgs& args);
   void LinearGradOfOneUnit(const LinearGradArgs& args);
-  // Adds the gradients of features with equally many samples.
-  void ScatterInBlocks(absl::Span<const FeatureExchange> features, const Tensor& gradients);
   void HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx);
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
@@ -462,50 +419,22 @@ void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   }
 }
 
-// Block by block of samples; within a block feature by feature, and each in the order of its
-// samples. Blocks do not depend on the number of threads. Sums are made in one thread, as
-// CpuBackend's.
 void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features,
                                       const RowInverse& inverse, Tensor gradients) {
-  const std::vector<Tensor> values = ValuesOf(features);
-  if (std::none_of(values.begin(), values.end(), Is16Bit)) {
+  if (!cpu::Have16BitValues(features)) {
     return inner_->ScatterGradients(features, inverse, gradients);
   }
   if (!cpu::AssignsEveryValue(features, gradients)) inner_->Fill(gradients, 0);
   if (features.size() == 1 && features[0].one_row_a_sample) {
-    const FeatureExchange& feature = features[0];
     return InBlocks(
-        feature.samples,
+        features[0].samples,
         [&](HalfOperation& operation, Backend&) {
-          std::vector<FeatureExchange> part = {
-              SamplesOf(feature, operation.begin(), operation.rows())};
-          SetValues(operation.ReadAll(values), &part);
-          cpu::ScatterFeature(part[0], operation.Rows(gradients));
+          cpu::AssignGradients(features[0], gradients, &operation);
         },
-        kExchangeSamples);
+        cpu::kExchangeSamples);
   }
-  for (size_t first = 0; first < features.size();) {
-    // Candidates of a part are a feature with a number of "samples" of its own.
-    size_t end = first + 1;
-    while (end < features.size() && features[end].samples == features[first].samples) ++end;
-    ScatterInBlocks(features.subspan(first, end - first), gradients);
-    first = end;
-  }
-}
-
-void CpuHalfBackend::ScatterInBlocks(absl::Span<const FeatureExchange> features,
-                                     const Tensor& gradients) {
-  const std::vector<Tensor> values = ValuesOf(features);
-  for (int64_t begin = 0; begin < features[0].samples; begin += kExchangeSamples) {
-    const int64_t count = std::min(kExchangeSamples, features[0].samples - begin);
-    HalfOperation operation(&workers_[0]->memory, begin, count);
-    std::vector<FeatureExchange> parts;
-    for (const FeatureExchange& feature : features) {
-      parts.push_back(SamplesOf(feature, begin, count));
-    }
-    SetValues(operation.ReadAll(values), &parts);
-    for (const FeatureExchange& part : parts) cpu::ScatterFeature(part, gradients);
-  }
+  // In one thread, as CpuBackend's: samples add to the same rows.
+  cpu::AddGradients(features, gradients, &workers_[0]->memory);
 }
 
 // From the gradient before the activation, which args.dy holds.
