@@ -86,6 +86,7 @@ class DeviceBackend final : public DeviceLossBackend {
   void CopyOut(Tensor device, absl::Span<uint8_t> host) override {
     transfers_->CopyOut(device, host);
   }
+  // These run on streams of their own, beside the operations; their callers order them by events.
   void StartCopyIn(absl::Span<const uint8_t> pinned, Tensor device) override {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
@@ -117,6 +118,7 @@ class DeviceBackend final : public DeviceLossBackend {
   void Enqueue(OperationGraph* graph) override { transfers_->Enqueue(graph); }
   void BeginRange(const char* name) override { device_->BeginRange(name); }
   void EndRange() override { device_->EndRange(); }
+  // Nothing of a device's memory can be reached in place from the other side.
   void* HostView(void*) override { return nullptr; }
   void* DeviceView(void*) override { return nullptr; }
 
@@ -140,6 +142,7 @@ class DeviceBackend final : public DeviceLossBackend {
             /*add=*/false);
   }
 
+  // By own kernels: a library has a plan for each prepared layer, and none for others.
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
     linear_.Linear(x, w, bias, activation, y);
   }
@@ -201,6 +204,7 @@ class DeviceBackend final : public DeviceLossBackend {
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override {
     CheckSameShape(x, y);
+    // The root and the division once a column, so that each value costs a product and a sum.
     MomentsToStats(stream(), F64Data(sums), x.cols, epsilon, F32Data(stats),
                    F32Data(stats) + stats.stride);
     satrap::Normalize(stream(), ConstValuesOf(x), StatsOf(stats), F32Data(gamma), F32Data(beta),
@@ -242,6 +246,8 @@ class DeviceBackend final : public DeviceLossBackend {
     if (features.size() > 1 || !features[0].one_row_a_sample) {
       return ScatterGradientsOnDevice(transfers_.get(), features, inverse, gradients);
     }
+    // Rows that were pooled elsewhere: one a sample, so nothing is added up. Columns that no segment
+    // reads stay 0.
     Fill(gradients, 0);
     for (const RowSegment& segment : features[0].segments) {
       Copy(segment.values, gradients.Columns(segment.column, segment.width), /*add=*/false);
@@ -265,6 +271,7 @@ class DeviceBackend final : public DeviceLossBackend {
     CHECK(static_cast<int>(slots.size()) == NumSlots(rule)) << slots.size();
     OptimizerArrays arrays = {F32Data(gradient), F32Data(w), {}, w.cols};
     for (size_t s = 0; s < slots.size(); ++s) arrays.slots[s] = F32Data(slots[s]);
+    // The kernel also rounds the weights into their copies, while it has the new values.
     std::vector<RoundedWeights> rounded;
     for (const WeightCopy& copy : copies) {
       rounded.push_back({copy.begin, ValuesOf(copy.values)});
@@ -280,6 +287,7 @@ class DeviceBackend final : public DeviceLossBackend {
 
  private:
   DeviceStream* stream() { return transfers_->stream(); }
+  // In double precision: the sum of squares of a large batch loses digits in f32.
   double* BatchNormScratch(const Tensor& x) {
     return transfers_->Scratch<double>(BatchNormPartials(x.rows, x.cols));
   }
@@ -316,6 +324,7 @@ void DeviceBackend::RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) 
       targets.push_back(target);
     }
   }
+  // The grid is as wide as the widest target. Threads beyond another's columns have nothing to do.
   int64_t max_cols = 0;
   for (const RowSumTarget& target : targets) max_cols = std::max(max_cols, target.dx.cols);
   satrap::RowSumGrad(stream(), ConstValuesOf(dy), transfers_->tables()->Table(targets),
@@ -331,6 +340,7 @@ absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device
   const std::shared_ptr<Device> metered = NewMeteredDevice(std::move(device), meter);
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceTransfers> transfers,
                    DeviceTransfers::Create(metered, meter));
+  // Before the first operation, so that none has to take memory later.
   if (options.scratch_bytes > 0) {
     RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
   }

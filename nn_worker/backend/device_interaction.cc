@@ -36,6 +36,7 @@ void CheckMatrices(const SampleMatrices& m, int64_t count) {
       << count << " matrices of (" << m.rows << ", " << m.cols << ") in " << m.tensor.cols;
 }
 
+// A transposed matrix is read with its steps exchanged; nothing is moved.
 RowMatrices MatricesOf(const SampleMatrices& m) {
   return {ConstValuesOf(m.tensor), m.step, m.transposed ? 1 : m.stride,
           m.transposed ? m.stride : 1};
@@ -47,6 +48,8 @@ struct SharedGradient {
   std::vector<ConstValues> inputs;
 };
 
+// Each value of a gradient is written by one thread, which adds up what all inputs give it: threads
+// of their own for two inputs would race.
 std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
                                            absl::Span<const GradientTarget> dxs) {
   CHECK(xs.size() == dxs.size()) << xs.size() << " inputs, " << dxs.size() << " gradients";
@@ -73,6 +76,7 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
   std::vector<FmGradTarget> targets;
   for (const SharedGradient& shared : ShareGradients(xs, dxs)) {
     CheckSameShape(shared.dx.tensor, s);
+    // The inputs of a target lie one after another in their list.
     targets.push_back({ValuesOf(shared.dx.tensor), static_cast<int32_t>(inputs.size()),
                        static_cast<int32_t>(shared.inputs.size()), shared.dx.add ? 1 : 0});
     inputs.insert(inputs.end(), shared.inputs.begin(), shared.inputs.end());
@@ -110,6 +114,7 @@ std::vector<DotGradient> DotGradients(absl::Span<const PairTerm> terms,
     }
     DotGradient& gradient = gradients[of_input.back()];
     CheckSameShape(gradient.dx, dx.tensor);
+    // One input that assigns makes the whole gradient assigned.
     gradient.add = gradient.add && dx.add;
   }
   for (size_t t = 0; t < terms.size(); ++t) {
@@ -143,6 +148,7 @@ void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiec
       factors->push_back(factor);
     }
     const size_t count = factors->size() - first;
+    // Without a term, what is assigned becomes 0, and what is added to stays as it is.
     if (count == 0 && gradient.add) continue;
     pieces->push_back({ValuesOf(gradient.dx), static_cast<int32_t>(*begin),
                        static_cast<int32_t>(*end - *begin), static_cast<int32_t>(first),
@@ -181,6 +187,7 @@ void DeviceInteractionBackend::Scale(float factor, Tensor x, Tensor y, bool add)
 
 void DeviceInteractionBackend::Multiply(Tensor a, Tensor b, Tensor y, bool add) {
   CheckSameShape(a, y);
+  // b has a value for each of y's, or one a row; or a single row for every group of columns.
   if (b.rows != y.rows || (b.cols != 1 && b.cols != y.cols)) {
     CHECK(b.rows == 1) << "(" << b.rows << ", " << b.cols << ")";
     CheckGroups(y, b.cols);

@@ -62,6 +62,7 @@ absl::StatusOr<TaskLosses> TaskLosses::Create(std::vector<TaskOutput> tasks, int
       ASSIGN_OR_RETURN(memory.pairs, AllocateTensor(backend, DType::kU32, max_samples, 2));
     }
     if (IsCandidateLoss(task.loss)) {
+      // Within a batch the candidates are the items of its samples.
       const bool in_batch = task.loss == TaskConfig::IN_BATCH_SOFTMAX;
       RETURN_IF_ERROR(AllocateCandidates(in_batch ? max_samples : 1 + max_candidates, max_samples,
                                          backend, &memory));
@@ -80,6 +81,7 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
     CopyIn(backend_, weights, to.FirstRows(samples));
     return to.FirstRows(samples);
   }
+  // Operations know weights of samples alone, so the task's own goes into those.
   scaled_.assign(samples, task.weight);
   for (size_t i = 0; i < weights.size(); ++i) scaled_[i] *= weights[i];
   CopyIn(backend_, scaled_, to.FirstRows(samples));
@@ -88,6 +90,7 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
 
 void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, const Memory& memory,
                           Given* given) {
+  // The operation reads pairs and their weights, and no labels: a pair says which of both is better.
   MakePairs(targets, &pairs_);
   const auto count = static_cast<int64_t>(pairs_.weights.size());
   for (float& weight : pairs_.weights) weight *= task.weight;
@@ -147,6 +150,7 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
+  // A sample counts once, however many tasks count it, which no operation's own sum says.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);

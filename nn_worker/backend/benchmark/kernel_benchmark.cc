@@ -142,6 +142,8 @@ class Runner {
     return absl::OkStatus();
   }
 
+  // On a backend of its own, so that what one operation has left in scratch memory and in lists
+  // does not change the time of the next.
   absl::Status Measure(const BenchmarkOperation& operation, NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(JobDevice device, NewDevice(precision));
     ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
@@ -159,6 +161,7 @@ class Runner {
     row.what = operation.what;
     row.precision = NnWorkerConfig::Precision_Name(precision);
     ASSIGN_OR_RETURN(row.timing, TimeOperation(scale_.timing, work.enqueue, await));
+    // Judged by one ceiling: a product by its arithmetic, all else by what it moves.
     row.flops = work.flops;
     row.bytes = work.flops > 0 ? 0 : work.bytes();
     row.ceiling = work.flops > 0 ? product_rate_ : copy_rate_;

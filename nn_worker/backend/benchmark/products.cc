@@ -14,8 +14,10 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kTimeoutMs = 300000;
+// Random values, repeated: to make all values of a large matrix on the host would take longer than
+// what is measured.
 constexpr int64_t kPatternValues = int64_t{1} << 18;
-constexpr int64_t kWorkspaceAlignment = 256;
+constexpr int64_t kWorkspaceAlignment = 256;  // as ProductPlan::Run asks for
 
 ProductPrecision PrecisionOf(NnWorkerConfig::Precision precision) {
   switch (precision) {
@@ -76,7 +78,7 @@ struct ProductBenchmark::Factors {
         spec.b_stride = w_stride;
         spec.c_stride = z_stride;
         break;
-      case LinearProduct::kInputGradient:
+      case LinearProduct::kInputGradient:  // dx = dz w^T
         spec.cols = in;
         spec.terms = out;
         spec.transpose_b = true;
@@ -84,7 +86,7 @@ struct ProductBenchmark::Factors {
         spec.b_stride = w_stride;
         spec.c_stride = x_stride;
         break;
-      case LinearProduct::kWeightGradient:
+      case LinearProduct::kWeightGradient:  // dw = x^T dz
         spec.rows = in;
         spec.cols = out;
         spec.terms = samples;
@@ -131,6 +133,7 @@ absl::StatusOr<std::unique_ptr<ProductBenchmark>> ProductBenchmark::Create(
   return made;
 }
 
+// What is enqueued may still read the memory that goes with this object.
 ProductBenchmark::~ProductBenchmark() {
   if (event_ != nullptr) Await().IgnoreError();
 }
@@ -162,7 +165,7 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::Copy(int64_t bytes) {
   row.operation = "Copy ceiling";
   row.what = absl::StrCat(bytes >> 20, " MiB, device to device");
   row.precision = "any";
-  row.bytes = 2 * bytes;
+  row.bytes = 2 * bytes;  // read and written
   ASSIGN_OR_RETURN(row.timing, Time([&] { stream_->CopyWithin(from->data(), to->data(), bytes); }));
   return row;
 }
@@ -214,6 +217,7 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factor
                      }));
     return row;
   }
+  // There is no library, or it refuses this product: as in a network, a kernel makes it.
   row.made_by = "own kernel";
   const int64_t partials =
       products->WeightGradientWorkspace(factors->samples, factors->in, factors->out);
