@@ -142,6 +142,7 @@ class Retrieval {
       if (found != items_.end()) {
         item = found->second;
       } else {
+        // An item without a vector is never ranked, and counts as one that was missed.
         ++result_.unknown_relevant;
         const size_t number = item_names_.size() + unknown.size();
         item = unknown.emplace(pair.item, static_cast<uint32_t>(number)).first->second;
@@ -190,6 +191,7 @@ class Retrieval {
       const auto item = items_.find(pair.item);
       if (item != items_.end()) ++counts[item->second];
     }
+    // Items of equal counts stay in the order of their file, so the ranking is the same in each run.
     popular_.resize(item_names_.size());
     std::iota(popular_.begin(), popular_.end(), 0);
     std::stable_sort(popular_.begin(), popular_.end(),

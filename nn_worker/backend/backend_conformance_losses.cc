@@ -103,6 +103,7 @@ TEST_P(LossConformance, PairwiseLogisticOfManyPairs) {
   }
 }
 
+// Equal logits, logits 400 apart, and a sample that the mask leaves out, with a label that is NaN.
 TEST_P(LossConformance, SoftmaxCrossEntropyByHand) {
   const Tensor z = Of({{0, 0, 0, 0}, {-200, 200, 0, 0}, {1, 2, 3, 4}});
   const Tensor dz = New(3, 4, 7), sums = New(1, 2, 0, DType::kF64);

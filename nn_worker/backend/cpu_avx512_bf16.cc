@@ -31,7 +31,7 @@ constexpr int64_t kBlockRows = 36;
 // Rows of a slice of y or dx: enough that the packed weights are read seldom, and few enough that
 // threads share a part of some thousand samples evenly.
 constexpr int64_t kSliceRows = 4 * kBlockRows;
-// How far ahead PairRows asks for rows, and the 16-bit values of a cache line.
+// How many rows ahead PairRows prefetches, and the 16-bit values of a cache line.
 constexpr int64_t kPrefetchRows = 24;
 constexpr int64_t kLineHalves = 32;
 
@@ -76,8 +76,8 @@ SATRAP_AVX512_BF16 inline __mmask16 FirstLanes(int64_t count) {
   return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kLanes)) - 1);
 }
 
-// As Bf16FromF32 (common/numeric/half.h), but for subnormal values, which become 0. None is left to
-// round where they are flushed, as in a ForkJoinPool.
+// As Bf16FromF32 (common/numeric/half.h), except that subnormal values become 0. A ForkJoinPool
+// flushes them anyway (common/numeric/denormals.h), so none gets here.
 SATRAP_AVX512_BF16 inline __m256i Rounded(__m512 values) {
   return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(values));
 }
@@ -190,8 +190,8 @@ void RunTile(int64_t vectors, const Left& left, const uint32_t* right, const Tar
 // out[c] = the pair (first[c], second[c]) for c in [0, cols), and 0 up to `padded`, a multiple
 // of 16. `second` may be null: zeros.
 //
-// Of each row some cache lines are read, and the next row's lie elsewhere, which the CPU's own
-// prefetcher does not foresee: the lines of later rows, `stride` apart, are asked for here.
+// Only a few cache lines of each row are read, and the next row's lie `stride` further on, which the
+// CPU's own prefetcher does not foresee. So the lines of later rows are prefetched.
 SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, int64_t stride,
                                  int64_t cols, int64_t padded, uint32_t* out) {
   const uint16_t* const later = first + kPrefetchRows * stride;

@@ -143,6 +143,7 @@ TEST_P(HalfConformance, LinearGradRoundsTheGradientBeforeTheActivationAndSumsInF
   }
 }
 
+// As in F32: predictions do not depend on how a batch was divided.
 TEST_P(HalfConformance, ARowDoesNotDependOnTheOthers) {
   for (const DType dtype : kHalves) {
     const Twin x = RandomTwin(dtype, 200, 40, 1);
@@ -184,6 +185,7 @@ TEST_P(HalfConformance, CopiesRoundToNearestAndKeepWhatIsNotFinite) {
   EXPECT_EQ(HalfValues(bf16), (std::vector<float>{1, 1, 999424, -kInf, 0x1p-25f}));
 }
 
+// A step whose gradients overflowed in F16 is found by this count.
 TEST_P(HalfConformance, NonFiniteValuesAreCounted) {
   for (const DType dtype : kHalves) {
     const Tensor x = New(40, 7, 9, dtype);
@@ -287,6 +289,7 @@ TEST_P(HalfConformance, SequencesAreTheReferences) {
   }
 }
 
+// The mask follows from the seed, the step, the sample and the column, whatever the dtype.
 TEST_P(HalfConformance, DropoutDropsTheSameValues) {
   for (const DType dtype : kHalves) {
     for (const bool add : {false, true}) {

@@ -1,7 +1,6 @@
 #include "nn_worker/collective/device_reduction_conformance.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <latch>
 #include <thread>
@@ -138,11 +137,13 @@ TEST_P(DeviceReductionConformance, AnAbortEndsASumUnderWayAndItsStatusStays) {
     ASSERT_TRUE(rank->Sum({1}).ok());
     if (rank->number() == 1) return;
     ASSERT_TRUE(rank->Start({1}).ok());
+    std::latch finishes(1);
     std::thread aborter([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      finishes.wait();
       rank->reduction()->Abort(absl::UnavailableError("the first reason"));
       rank->reduction()->Abort(absl::UnavailableError("the second reason"));
     });
+    finishes.count_down();
     EXPECT_EQ(rank->Finish().status().message(), "the first reason");
     aborter.join();
     EXPECT_EQ(rank->Sum({1}).status().message(), "the first reason");

@@ -13,8 +13,7 @@ constexpr int64_t kHidden = 400;
 constexpr int64_t kLength = 50;  // of a sequence
 constexpr int64_t kHeads = 2, kHeadDim = 32;
 
-// What a row reads or writes is listed tensor by tensor: the bytes of all are its share of the
-// ceiling.
+// All tensors that an operation reads, or writes: their bytes are counted.
 std::vector<Tensor> With(std::vector<Tensor> tensors, const std::vector<Tensor>& more) {
   tensors.insert(tensors.end(), more.begin(), more.end());
   return tensors;

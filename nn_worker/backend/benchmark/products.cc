@@ -188,6 +188,7 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, in
   const int64_t value_bytes = DTypeBytes(factors.dtype);
   factors.x_stride = PaddedStride(factors.dtype, in);
   factors.z_stride = PaddedStride(factors.dtype, out);
+  // Parameters have no gaps; products in 16 bits read copies, which are padded.
   factors.w_stride = f32 ? out : PaddedStride(factors.dtype, out);
   ASSIGN_OR_RETURN(factors.x, AllocateRandom(samples * factors.x_stride * value_bytes, f32));
   ASSIGN_OR_RETURN(factors.z, AllocateRandom(samples * factors.z_stride * value_bytes, f32));

@@ -21,6 +21,7 @@ LinearGradArgs LinearTensors(Workbench* on, int64_t in, int64_t out) {
   LinearGradArgs args;
   args.x = on->Values(in);
   args.w = on->Weights(in, out);
+  // One output is a logit: without an activation, and in F32 in every precision.
   args.activation = out == 1 ? Activation::kLinear : Activation::kRelu;
   args.y = out == 1 ? on->F32Values(1) : on->Values(out);
   args.dy = out == 1 ? on->F32Values(1) : on->Values(out);
@@ -58,6 +59,7 @@ BenchmarkWork ForwardOf(Workbench* on, int64_t in, int64_t out) {
           out == 1 ? 0 : Flops(on, in, out, 1)};
 }
 
+// The backward pass reads what a forward pass of the same layer has left.
 BenchmarkWork BackwardOf(Workbench* on, int64_t in, int64_t out) {
   const auto layer = std::make_shared<const Layer>(on, in, out);
   layer->Forward(on->backend());
