@@ -123,8 +123,8 @@ class Backend : public DeviceMemory,
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
   // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
-  // and their ids j with ids[j] == r, in this order, or, of values of 16 bits on the CPU, in this
-  // order within each block of some samples; zero in columns and rows that nothing reads.
+  // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
+  // With 16-bit values the CPU keeps this order within blocks of samples, one block after another.
   // The last feature may be the part's candidates, with a number of samples of its own, except on
   // devices. gradients: (num_rows, row_values) without gaps. A feature with one row a sample comes
   // alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
