@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {

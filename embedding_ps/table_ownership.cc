@@ -1,7 +1,7 @@
 #include "embedding_ps/table_ownership.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {

@@ -4,7 +4,7 @@
 
 #include "common/batch/transfer.h"
 #include "common/config/candidates.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {

@@ -42,8 +42,7 @@ absl::StatusOr<absl::optional<int>> TakeCardFlag(bool program_has_cards,
   }
   if (card.has_value() && !program_has_cards) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--card=", *card,
-        ": this program is for CPU and HOST; run nn_worker_cuda, or leave --card out"));
+        "--card=", *card, ": this program has no cards; run nn_worker_cuda, or leave --card out"));
   }
   *args = std::move(others);
   return card;

@@ -18,7 +18,7 @@ namespace satrap {
 
 // Removes `--card=N` or `--card N` from `*args` and returns N; nothing without it. INVALID_ARGUMENT
 // if it is no number from 0 on, given twice or without a value, or if the program has no cards
-// (ProgramHasCards, nn_worker/backend/device_factory.h).
+// (DeviceProgram, nn_worker/device_program.h).
 absl::StatusOr<absl::optional<int>> TakeCardFlag(bool program_has_cards,
                                                  std::vector<std::string>* args);
 

@@ -57,8 +57,8 @@ TEST(CardFlagTest, WhatIsNoCardIsNamed) {
 TEST(CardFlagTest, AProgramOrAJobWithoutCardsRefusesIt) {
   std::vector<std::string> args = {"--card", "1"};
   EXPECT_EQ(TakeCardFlag(/*program_has_cards=*/false, &args).status(),
-            absl::InvalidArgumentError("--card=1: this program is for CPU and HOST; run "
-                                       "nn_worker_cuda, or leave --card out"));
+            absl::InvalidArgumentError("--card=1: this program has no cards; run nn_worker_cuda, "
+                                       "or leave --card out"));
   std::vector<std::string> none = {"--coordinator=c"};
   EXPECT_TRUE(TakeCardFlag(/*program_has_cards=*/false, &none).ok());
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 
 namespace satrap {
 

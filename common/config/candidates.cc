@@ -1,105 +1,8 @@
 #include "common/config/candidates.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "absl/strings/str_cat.h"
-#include "common/config/job_config.h"
-#include "common/config/validate_job.h"
 
 namespace satrap {
-namespace {
-
-constexpr int kMostCandidates = 1 << 20;
-
-const std::string& OutputOf(const TaskConfig& task, const ModelConfig& model) {
-  return task.output().empty() ? model.output() : task.output();
-}
-
-const LayerConfig* LayerOf(const ModelConfig& model, const std::string& name) {
-  const auto at = std::find_if(model.layers().begin(), model.layers().end(),
-                               [&](const LayerConfig& layer) { return layer.name() == name; });
-  return at == model.layers().end() ? nullptr : &*at;
-}
-
-// The layer that a loss reads, and the loss that reads a layer.
-void ValidateHeads(const ModelConfig& model, Problems* problems) {
-  for (int i = 0; i < model.tasks_size(); ++i) {
-    const TaskConfig& task = model.tasks(i);
-    if (!IsCandidateLoss(task.loss())) continue;
-    const bool in_batch = task.loss() == TaskConfig::IN_BATCH_SOFTMAX;
-    const LayerConfig* const layer = LayerOf(model, OutputOf(task, model));
-    if (layer != nullptr &&
-        (in_batch ? layer->has_in_batch_logits() : layer->has_candidate_logits())) {
-      continue;
-    }
-    problems->Add(
-        absl::StrCat("model.tasks[", i, "].output"),
-        absl::StrCat("must be a layer ", in_batch ? "in_batch_logits" : "candidate_logits", " for ",
-                     TaskConfig::Loss_Name(task.loss()), ", got '", OutputOf(task, model), "'"));
-  }
-  for (int i = 0; i < model.layers_size(); ++i) {
-    const LayerConfig& layer = model.layers(i);
-    if (!layer.has_candidate_logits() && !layer.has_in_batch_logits()) continue;
-    const bool read =
-        std::any_of(model.tasks().begin(), model.tasks().end(), [&](const TaskConfig& task) {
-          return IsCandidateLoss(task.loss()) && OutputOf(task, model) == layer.name();
-        });
-    if (read) continue;
-    problems->Add(
-        absl::StrCat("model.layers[", i, "]"),
-        absl::StrCat("needs a task of model.tasks whose output it is, with loss ",
-                     layer.has_in_batch_logits() ? "IN_BATCH_SOFTMAX" : "SAMPLED_SOFTMAX or NCE"));
-  }
-}
-
-bool HasLoss(const ModelConfig& model, bool in_batch) {
-  return std::any_of(model.tasks().begin(), model.tasks().end(), [&](const TaskConfig& task) {
-    return IsCandidateLoss(task.loss()) &&
-           (task.loss() == TaskConfig::IN_BATCH_SOFTMAX) == in_batch;
-  });
-}
-
-bool ReadsIdColumn(const FeatureConfig& feature, const DataConfig& data) {
-  const std::vector<std::string> ids = ColumnsOf(data).ids;
-  return feature.cross_columns_size() == 0 &&
-         feature.from_numeric_case() == FeatureConfig::FROM_NUMERIC_NOT_SET &&
-         std::find(ids.begin(), ids.end(), ColumnOf(feature)) != ids.end();
-}
-
-void ValidateFeature(const JobConfig& job, Problems* problems) {
-  const std::string path = "model.candidates.feature";
-  const int index = CandidateFeatureOf(job);
-  if (index < 0) {
-    problems->Add(path, absl::StrCat("must be a feature of data.features, got '",
-                                     job.model().candidates().feature(), "'"));
-    return;
-  }
-  const FeatureConfig& feature = job.data().features(index);
-  const std::vector<std::string> lists = ColumnsOf(job.data()).lists;
-  const bool one_id = ReadsIdColumn(feature, job.data()) &&
-                      std::find(lists.begin(), lists.end(), ColumnOf(feature)) == lists.end() &&
-                      feature.missing() == FeatureConfig::AS_ID;
-  if (!one_id || feature.pooling() != FeatureConfig::SUM ||
-      feature.transfer() == FeatureConfig::POOLED) {
-    problems->Add(path,
-                  absl::StrCat("must have one id in every sample: an ID column, missing AS_ID, "
-                               "pooling SUM, transfer AUTO or ROWS; '",
-                               feature.name(), "' has not"));
-  }
-}
-
-void ValidateList(const JobConfig& job, Problems* problems) {
-  const CandidatesConfig& candidates = job.model().candidates();
-  if (!candidates.list().empty() || !NeedsCandidateList(job)) return;
-  if (job.data().has_kafka()) {
-    problems->Add("model.candidates.list",
-                  "must name a file, because the items of topics cannot be counted when the run "
-                  "begins");
-  }
-}
-
-}  // namespace
 
 bool IsCandidateLoss(TaskConfig::Loss loss) {
   switch (loss) {
@@ -137,33 +40,6 @@ bool NeedsCandidateList(const JobConfig& job) {
 
 std::string CandidateListPath(const JobConfig& job) {
   return absl::StrCat(job.run_dir(), "/candidates.bin");
-}
-
-void ValidateCandidates(const JobConfig& job, Problems* problems) {
-  const ModelConfig& model = job.model();
-  ValidateHeads(model, problems);
-  const bool drawn = HasLoss(model, /*in_batch=*/false);
-  const bool in_batch = HasLoss(model, /*in_batch=*/true);
-  if (!model.has_candidates()) {
-    if (drawn || in_batch) {
-      problems->Add("model.candidates",
-                    "must say of which feature the items are, for the losses SAMPLED_SOFTMAX, NCE "
-                    "and IN_BATCH_SOFTMAX");
-    }
-    return;
-  }
-  if (!drawn && !in_batch) {
-    problems->Add("model.candidates",
-                  "is for tasks with loss SAMPLED_SOFTMAX, NCE or IN_BATCH_SOFTMAX, of which there "
-                  "is none");
-    return;
-  }
-  const CandidatesConfig& candidates = model.candidates();
-  problems->Range("model.candidates.count", candidates.count(), drawn ? 1 : 0,
-                  drawn ? kMostCandidates : 0);
-  problems->Range("model.candidates.distortion", candidates.distortion(), 0.0, 10.0);
-  ValidateFeature(job, problems);
-  ValidateList(job, problems);
 }
 
 }  // namespace satrap

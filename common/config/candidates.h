@@ -7,7 +7,6 @@
 
 #include <string>
 
-#include "common/config/problems.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -26,10 +25,6 @@ bool RemovesHits(const CandidatesConfig& candidates, TaskConfig::Loss loss);
 bool NeedsCandidateList(const JobConfig& job);
 // Where a run keeps it (common/candidates/candidate_list.h).
 std::string CandidateListPath(const JobConfig& job);
-
-// Checks model.candidates, the losses and the layers that use it: a part of ValidateJob.
-// REQUIRES: defaults are filled in
-void ValidateCandidates(const JobConfig& job, Problems* problems);
 
 }  // namespace satrap
 

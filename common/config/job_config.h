@@ -45,20 +45,6 @@ std::string ResolvedJobText(const JobConfig& job);
 // settings, group_id, queue_bytes, broker_wait_seconds).
 uint64_t JobFingerprint(const JobConfig& job);
 
-// Positions and sizes that several roles need.
-
-// Index of the table that a feature reads. REQUIRES: a validated job
-int TableIndexOf(const FeatureConfig& feature, const JobConfig& job);
-// Number of values in a row: the sum of its segments' dims.
-int RowValues(const TableConfig& table);
-// The column that a feature or a numeric reads: its `column`, or its name.
-const std::string& ColumnOf(const FeatureConfig& feature);
-const std::string& ColumnOf(const NumericConfig& numeric);
-// The id space of a feature: its `id_space`, or its name.
-const std::string& IdSpaceOf(const FeatureConfig& feature);
-// Whether quotes have a meaning: its `quotes`, or whether the separator is not a tab.
-bool QuotesOf(const CsvFormat& csv);
-
 }  // namespace satrap
 
 #endif  // SATRAP_COMMON_CONFIG_JOB_CONFIG_H_

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/config/problems.h"
+#include "common/base/problems.h"
 #include "proto/job.pb.h"
 #include "proto/model.pb.h"
 #include "proto/schedule.pb.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/config/problems.h"
+#include "common/base/problems.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

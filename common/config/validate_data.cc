@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/config/data_streams.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/config/problems.h"
+#include "common/base/problems.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
@@ -23,6 +23,7 @@ absl::Status ValidateJob(const JobConfig& job);
 void ValidateData(const JobConfig& job, Problems* problems);
 void ValidateKafka(const JobConfig& job, Problems* problems);  // part of ValidateData
 void ValidateTables(const JobConfig& job, Problems* problems);
+void ValidateCandidates(const JobConfig& job, Problems* problems);
 
 // The names of the columns that the parser of `data` produces, those of messages (KafkaColumn) behind
 // them: the columns that a feature may read, with keys and headers as ids, and those that a numeric

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/config/problems.h"
+#include "common/base/problems.h"
 #include "proto/kafka.pb.h"
 
 namespace satrap {

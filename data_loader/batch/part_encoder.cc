@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/base/check.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "common/rpc/payload.h"
 #include "data_loader/batch/provenance.h"
 #include "data_loader/transform/feature_cross.h"

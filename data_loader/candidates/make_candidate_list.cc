@@ -14,7 +14,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/candidates.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "data_loader/batch/file_block_reader.h"
 #include "data_loader/batch/synthetic_block_reader.h"
 #include "data_loader/parser/string_id.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 
 namespace satrap {
 namespace {

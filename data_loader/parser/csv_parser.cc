@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "data_loader/parser/number.h"
 #include "data_loader/parser/string_id.h"
 #include "data_loader/source/quoting.h"

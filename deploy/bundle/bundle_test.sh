@@ -4,7 +4,8 @@
 set -euo pipefail
 programs=(deploy/satrap_cli deploy/coordinator/coordinator data_loader/data_loader
   embedding_worker/embedding_worker embedding_ps/embedding_ps nn_worker/nn_worker
-  nn_worker/device/cuda/card_check_test)
+  deploy/satrap_tools nn_worker/nn_worker_host
+  nn_worker/device/cuda/cuda_test)
 failures=0
 fail() { echo "bundle_test: $*"; failures=1; }
 
@@ -54,10 +55,10 @@ bring /lib64/ld-linux-x86-64.so.2
 for name in libc.so.6 libm.so.6; do bring "/lib/x86_64-linux-gnu/$name"; done
 if enter "$bare" /bin/sh -c 'exit 0' 2>/dev/null; then
   mv "$PWD" "$bare/satrap-bundle"
-  enter "$bare" /satrap-bundle/satrap exec nn_worker/device/cuda/card_check_test \
+  enter "$bare" /satrap-bundle/satrap exec nn_worker/device/cuda/cuda_test \
     >"$TEST_TMPDIR/output" 2>&1 ||
     { cat "$TEST_TMPDIR/output"; fail "the bundle needs more than glibc"; }
-  for program in "${programs[@]:0:6}"; do
+  for program in "${programs[@]:0:8}"; do
     status=0
     enter "$bare" /satrap-bundle/satrap exec "$program" --no_such_flag \
       >"$TEST_TMPDIR/output" 2>&1 || status=$?

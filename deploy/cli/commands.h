@@ -1,20 +1,22 @@
 // The commands of the command line, one function each. Each prints its result or error and returns
-// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted.
+// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has those
+// that it links: deploy/satrap_cli the first ones, deploy/satrap_tools all.
 //
 // REQUIRES for commands that run a job: the main thread; no gRPC has been used in this process yet
 
 #ifndef SATRAP_DEPLOY_CLI_COMMANDS_H_
 #define SATRAP_DEPLOY_CLI_COMMANDS_H_
 
+#include "absl/types/optional.h"
 #include "deploy/cli/command_line.h"
 
 namespace satrap {
 
+int HelpCommand(const CommandLine& line);
 int TrainCommand(const CommandLine& line);  // and demo
 int ValidateCommand(const CommandLine& line);
 int EvaluateCommand(const CommandLine& line);
 int PredictCommand(const CommandLine& line);
-int RetrieveCommand(const CommandLine& line);
 int StatusCommand(const CommandLine& line);
 int ResumeCommand(const CommandLine& line);
 int StopCommand(const CommandLine& line);
@@ -23,11 +25,16 @@ int CheckpointCommand(const CommandLine& line);  // takes a cut
 int ListCutsCommand(const CommandLine& line);
 int InspectCutCommand(const CommandLine& line);
 int VerifyCutCommand(const CommandLine& line);
+int ModelsCommand(const CommandLine& line);
+int ModelCommand(const CommandLine& line);
+
+// Runs one of these; nothing for a command of those below.
+absl::optional<int> RunCoreCommand(const CommandLine& line);
+
+int RetrieveCommand(const CommandLine& line);
 int ChaosCommand(const CommandLine& line);
 int BenchCommand(const CommandLine& line);
 int KafkaDemoCommand(const CommandLine& line);  // demo --kafka
-int ModelsCommand(const CommandLine& line);
-int ModelCommand(const CommandLine& line);
 int RunTopicsCommand(const CommandLine& line);  // topics, also without a run
 
 }  // namespace satrap

@@ -2,6 +2,7 @@
 
 #include "common/base/status_macros.h"
 #include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/device_rehearsal.h"
 
 namespace satrap {
 

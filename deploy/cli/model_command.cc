@@ -9,6 +9,7 @@
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 #include "common/config/job_file.h"
 #include "common/file/file_error.h"
 #include "deploy/cli/commands.h"

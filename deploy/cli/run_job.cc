@@ -17,6 +17,7 @@
 #include "common/thread/clock.h"
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/synthetic/bayes_auc.h"
+#include "deploy/cli/programs_dir.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
@@ -118,14 +119,6 @@ absl::Status CheckOutputsWritable(const CommandLine& line) {
     if (!file.empty()) RETURN_IF_ERROR(CheckWritable(file));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ProgramsDir() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return absl::InternalError(absl::StrCat("/proc/self/exe: ", error.message()));
-  // DIR/deploy/satrap_cli
-  return self.parent_path().parent_path().string();
 }
 
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch) {

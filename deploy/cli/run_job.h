@@ -36,9 +36,6 @@ struct JobRun {
 // Checks that --report and --output_file, where they are given, can be written. Errors as CheckWritable.
 absl::Status CheckOutputsWritable(const CommandLine& line);
 
-// The folder that holds the roles' programs, found from the path of this program.
-absl::StatusOr<std::string> ProgramsDir();
-
 // Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its
 // progress and a message for each restart on stderr. Writes report.json into the run folder and to line.report; if the run fails,
 // writes its cause to failure.txt in the run folder. `watch`, if given, sees each status; when it

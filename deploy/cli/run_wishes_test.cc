@@ -8,6 +8,7 @@
 #include "deploy/cli/fake_run.h"
 #include "gmock/gmock.h"
 #include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/device_rehearsal.h"
 
 namespace satrap {
 namespace {

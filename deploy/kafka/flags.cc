@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/near_match.h"
+#include "common/base/problems.h"
 #include "common/base/status_macros.h"
-#include "common/config/problems.h"
 #include "common/kafka/settings.h"
 
 namespace satrap {

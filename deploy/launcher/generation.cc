@@ -24,11 +24,24 @@ namespace {
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
 
-// Below the folder of programs. The kernels of a card are another build of the same program.
+// What follows the name of the NN worker's program that has the kernels of the job's device.
+const char* SuffixOf(NnWorkerConfig::Device device) {
+  switch (device) {
+    case NnWorkerConfig::CPU:
+      return "";
+    case NnWorkerConfig::HOST:
+      return "_host";
+    case NnWorkerConfig::CUDA:
+      return "_cuda";
+  }
+  return "";
+}
+
+// Below the folder of programs.
 std::string ProgramOf(Role role, const JobConfig& job) {
   const absl::string_view name = RoleName(role);
-  const bool cuda = role == NN_WORKER && job.nn_worker().device() == NnWorkerConfig::CUDA;
-  return absl::StrCat(role == COORDINATOR ? "deploy/" : "", name, "/", name, cuda ? "_cuda" : "");
+  return absl::StrCat(role == COORDINATOR ? "deploy/" : "", name, "/", name,
+                      role == NN_WORKER ? SuffixOf(job.nn_worker().device()) : "");
 }
 
 // "embedding_ps_0", as in names of logs and sockets.

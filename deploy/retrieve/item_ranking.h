@@ -11,7 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "nn_worker/backend/fork_join_pool.h"
+#include "common/thread/fork_join_pool.h"
 
 namespace satrap {
 

@@ -11,10 +11,10 @@
 #include "absl/types/span.h"
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
+#include "common/thread/fork_join_pool.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/retrieve/item_ranking.h"
 #include "deploy/retrieve/text_lines.h"
-#include "nn_worker/backend/fork_join_pool.h"
 
 namespace satrap {
 namespace {

@@ -3,27 +3,18 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/cpu_half_backend.h"
+#include "nn_worker/backend/cpu_job_backend.h"
 #include "nn_worker/backend/device_backend.h"
 #include "nn_worker/backend/device_factory.h"
 #include "nn_worker/device/metered_device.h"
 
 namespace satrap {
-namespace {
-
-bool HasHalfValues(NnWorkerConfig::Precision precision) {
-  return precision == NnWorkerConfig::BF16 || precision == NnWorkerConfig::F16;
-}
-
-}  // namespace
 
 absl::StatusOr<JobBackend> NewJobBackend(const NnWorkerConfig& config, int card,
                                          const DeviceNeed& need, ForkJoinPool* pool) {
   JobBackend made;
   if (config.device() == NnWorkerConfig::CPU) {
-    made.backend =
-        HasHalfValues(config.precision()) ? NewCpuHalfBackend(pool) : NewCpuBackend(pool);
+    made.backend = NewCpuJobBackend(config, pool);
     return made;
   }
   ASSIGN_OR_RETURN(JobDevice on, NewJobDevice(config, card));

@@ -3,25 +3,15 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_FACTORY_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_FACTORY_H_
 
-#include <memory>
-
 #include "absl/status/statusor.h"
-#include "nn_worker/backend/backend.h"
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/device_room.h"
-#include "nn_worker/backend/fork_join_pool.h"
+#include "nn_worker/backend/job_backend.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
-class DeviceMeter;  // nn_worker/device/metered_device.h
-
-struct JobBackend {
-  std::unique_ptr<Backend> backend;
-  std::shared_ptr<DeviceMeter> meter;  // null with device CPU
-};
-
-// With device CPU, CpuBackend or CpuHalfBackend as the precision asks, on `pool`, which must
-// outlive it. With HOST and CUDA a device's backend with the job's device_memory_bytes as its
+// With device CPU as NewCpuJobBackend (cpu_job_backend.h). With HOST and CUDA a device's backend with the job's device_memory_bytes as its
 // limit, and with the memory of operations that `need` says. `card` is that of NewJobDevice
 // (device_factory.h). Errors as NewJobDevice and CheckDeviceRoom (device_room.h), which come before
 // any memory is taken; and RESOURCE_EXHAUSTED. REQUIRES: a validated job

@@ -143,7 +143,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaNamesTheOneWithIt) {
   EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(made.status().message(),
             "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
-            "place of nn_worker; ./satrap builds it after ./setup cuda");
+            "place of nn_worker_host; ./satrap builds it after ./setup cuda");
 }
 
 TEST(BackendFactoryTest, AProgramWithoutCudaHasNoNccl) {

@@ -11,6 +11,10 @@
 #include "nn_worker/backend/cpu_matrix.h"
 #include "nn_worker/backend/host_tensor.h"
 
+// g++ 12 takes the values that its own intrinsics leave open on purpose for mistakes.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+
 // For the functions that use the instructions; they run only where IsSupported().
 #define SATRAP_AVX512_BF16 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"), optimize("O3")))

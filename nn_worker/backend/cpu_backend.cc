@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/thread/fork_join_pool.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/backend/cpu_interaction.h"
 #include "nn_worker/backend/cpu_kernels.h"
@@ -19,7 +20,6 @@
 #include "nn_worker/backend/cpu_row_exchange.h"
 #include "nn_worker/backend/cpu_sequence_pool.h"
 #include "nn_worker/backend/cpu_step.h"
-#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/backend/host_backend.h"
 #include "nn_worker/backend/host_tensor.h"
 

@@ -12,7 +12,7 @@
 
 #include <memory>
 
-#include "nn_worker/backend/fork_join_pool.h"
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {

@@ -19,8 +19,8 @@
 
 #include <memory>
 
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/backend/fork_join_pool.h"
 
 namespace satrap {
 

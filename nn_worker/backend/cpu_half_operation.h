@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/cpu_matrix.h"
-#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {

@@ -7,8 +7,8 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_INTERACTION_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_INTERACTION_H_
 
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/cpu_matrix.h"
-#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/backend/host_backend.h"
 
 namespace satrap {

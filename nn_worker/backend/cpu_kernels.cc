@@ -7,8 +7,8 @@
 
 #include "common/numeric/random.h"
 #include "common/numeric/vectorize.h"
-#include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/backend/host_tensor.h"
+#include "nn_worker/operation/dropout_mask.h"
 
 namespace satrap::cpu {
 namespace {

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/backend/fork_join_pool.h"
 
 namespace satrap {
 

@@ -8,8 +8,8 @@
 #include <array>
 #include <cstdint>
 
-#include "nn_worker/backend/optimizer_rule.h"
-#include "nn_worker/backend/step_control.h"
+#include "nn_worker/operation/optimizer_rule.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap::cpu {
 

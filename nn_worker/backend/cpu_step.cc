@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn_worker/rank/step_normalizer.h"
+#include "nn_worker/operation/step_normalizer.h"
 
 namespace satrap::cpu {
 

@@ -3,7 +3,7 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_STEP_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_STEP_H_
 
-#include "nn_worker/backend/step_control.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap::cpu {
 

@@ -7,7 +7,7 @@
 #include "nn_worker/backend/device_factory.h"
 #include "nn_worker/device/cuda/cublaslt_plan.h"
 #include "nn_worker/device/cuda/cuda_device.h"
-#include "nn_worker/device/library_products.h"
+#include "nn_worker/products/library_products.h"
 
 namespace satrap {
 
@@ -15,9 +15,9 @@ bool ProgramHasCards() { return true; }
 
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card) {
   if (config.device() != NnWorkerConfig::CUDA) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("nn_worker.device is ", NnWorkerConfig::Device_Name(config.device()),
-                     ", and this program is for CUDA: run nn_worker in place of nn_worker_cuda"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "nn_worker.device is ", NnWorkerConfig::Device_Name(config.device()),
+        ", and this program is for CUDA: run nn_worker_host in place of nn_worker_cuda"));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Device> device, NewCudaDevice(card));
   // A rank that did without the library would be many times slower than the others, which wait for

@@ -6,8 +6,8 @@
 #include "nn_worker/backend/device_backend.h"
 #include "nn_worker/device/cuda/cublaslt_plan.h"
 #include "nn_worker/device/cuda/cuda_device.h"
-#include "nn_worker/device/kernel_products.h"
-#include "nn_worker/device/library_products.h"
+#include "nn_worker/products/kernel_products.h"
+#include "nn_worker/products/library_products.h"
 
 namespace satrap {
 

@@ -16,7 +16,7 @@
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/device/device.h"
 #include "nn_worker/device/metered_device.h"
-#include "nn_worker/device/products.h"
+#include "nn_worker/products/products.h"
 
 namespace satrap {
 

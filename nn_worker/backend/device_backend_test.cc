@@ -7,7 +7,7 @@
 #include "nn_worker/backend/backend_conformance.h"
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {

@@ -10,8 +10,8 @@
 #include "nn_worker/backend/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/device/kernel_products.h"
 #include "nn_worker/device/metered_device.h"
+#include "nn_worker/products/kernel_products.h"
 
 namespace satrap {
 namespace {

@@ -15,7 +15,7 @@
 #include "common/role/rendezvous_store.h"
 #include "nn_worker/collective/nccl_collective.h"
 #include "nn_worker/device/device.h"
-#include "nn_worker/device/products.h"
+#include "nn_worker/products/products.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

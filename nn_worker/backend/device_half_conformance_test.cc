@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "nn_worker/backend/half_conformance.h"
 #include "nn_worker/backend/host_device_backend.h"
-#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {

@@ -14,7 +14,7 @@
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/device/kernel_products.h"
+#include "nn_worker/products/kernel_products.h"
 
 namespace satrap {
 namespace {

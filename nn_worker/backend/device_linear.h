@@ -1,5 +1,5 @@
 // The linear layers of a DeviceBackend. A product is made by a plan of a vendor's library, if the layer
-// was prepared and the library has one, or else by our own kernel (nn_worker/device/products.h). What a
+// was prepared and the library has one, or else by our own kernel (nn_worker/products/products.h). What a
 // plan does not take along is done by kernels around it: bias and activation, the activation's gradient,
 // the bias gradient.
 //
@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/device_transfers.h"
 #include "nn_worker/backend/linear_operations.h"
-#include "nn_worker/device/products.h"
+#include "nn_worker/products/products.h"
 
 namespace satrap {
 

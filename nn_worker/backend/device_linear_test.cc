@@ -20,8 +20,8 @@
 #include "nn_worker/backend/planned_host_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/device/delegating_device.h"
-#include "nn_worker/device/device_testing.h"
-#include "nn_worker/device/library_products.h"
+#include "nn_worker/device/testing/device_testing.h"
+#include "nn_worker/products/library_products.h"
 
 namespace satrap {
 namespace {

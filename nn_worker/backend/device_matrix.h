@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "common/base/check.h"
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
 #include "nn_worker/device/kernels/matrix.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap {
 

@@ -6,9 +6,9 @@
 #include "nn_worker/backend/device_backend.h"
 #include "nn_worker/device/dry_device.h"
 #include "nn_worker/device/dry_planner.h"
-#include "nn_worker/device/kernel_products.h"
-#include "nn_worker/device/library_products.h"
 #include "nn_worker/device/metered_device.h"
+#include "nn_worker/products/kernel_products.h"
+#include "nn_worker/products/library_products.h"
 
 namespace satrap {
 

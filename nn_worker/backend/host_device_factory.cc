@@ -3,7 +3,7 @@
 #include "common/base/check.h"
 #include "nn_worker/backend/device_factory.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/device/kernel_products.h"
+#include "nn_worker/products/kernel_products.h"
 
 namespace satrap {
 namespace {
@@ -20,8 +20,7 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
   if (config.device() == NnWorkerConfig::CUDA) {
     return absl::FailedPreconditionError(
         "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
-        "place "
-        "of nn_worker; ./satrap builds it after ./setup cuda");
+        "place of nn_worker_host; ./satrap builds it after ./setup cuda");
   }
   CHECK(config.device() == NnWorkerConfig::HOST) << NnWorkerConfig::Device_Name(config.device());
   HostDeviceOptions options;

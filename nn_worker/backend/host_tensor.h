@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "common/base/check.h"
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap {
 

@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/operation_args.h"
-#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 

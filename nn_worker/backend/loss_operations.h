@@ -9,8 +9,8 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_LOSS_OPERATIONS_H_
 #define SATRAP_NN_WORKER_BACKEND_LOSS_OPERATIONS_H_
 
-#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 

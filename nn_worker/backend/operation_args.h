@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "common/numeric/random.h"
-#include "nn_worker/backend/dropout_mask.h"
-#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/dropout_mask.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 

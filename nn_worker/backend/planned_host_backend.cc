@@ -4,7 +4,7 @@
 
 #include "common/base/check.h"
 #include "nn_worker/backend/device_backend.h"
-#include "nn_worker/device/library_products.h"
+#include "nn_worker/products/library_products.h"
 
 namespace satrap {
 

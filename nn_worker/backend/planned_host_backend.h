@@ -1,5 +1,5 @@
 // DeviceBackend on HostDevice with the plans of a library, which a kernel planner stands for
-// (nn_worker/device/kernel_planner.h): what a network on a card goes through, for tests on the CPU.
+// (nn_worker/products/kernel_planner.h): what a network on a card goes through, for tests on the CPU.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_PLANNED_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_PLANNED_HOST_BACKEND_H_
@@ -8,7 +8,7 @@
 
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/device/kernel_planner.h"
+#include "nn_worker/products/kernel_planner.h"
 
 namespace satrap {
 

@@ -10,13 +10,13 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "common/thread/mutex.h"
-#include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/backend/host_backend.h"
 #include "nn_worker/backend/host_tensor.h"
 #include "nn_worker/backend/reference_activation.h"
 #include "nn_worker/backend/reference_interaction.h"
 #include "nn_worker/backend/reference_losses.h"
 #include "nn_worker/backend/reference_optimizer.h"
+#include "nn_worker/operation/dropout_mask.h"
 
 namespace satrap {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "nn_worker/backend/optimizer_rule.h"
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/optimizer_rule.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap::reference {
 

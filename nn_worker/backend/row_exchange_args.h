@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/row_pooling.h"
 
 namespace satrap {
 

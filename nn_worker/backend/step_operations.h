@@ -6,9 +6,9 @@
 #define SATRAP_NN_WORKER_BACKEND_STEP_OPERATIONS_H_
 
 #include "absl/types/span.h"
-#include "nn_worker/backend/optimizer_rule.h"
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/operation/optimizer_rule.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap {
 

@@ -4,7 +4,7 @@
 #define SATRAP_NN_WORKER_GRAPH_GRADIENT_SQUARES_H_
 
 #include "absl/types/span.h"
-#include "nn_worker/backend/optimizer_rule.h"
+#include "nn_worker/operation/optimizer_rule.h"
 
 namespace satrap {
 

@@ -13,7 +13,7 @@
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/collective/local_reduction.h"
-#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/step_control.h"
+#include "nn_worker/operation/step_control.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
 

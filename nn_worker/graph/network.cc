@@ -18,8 +18,8 @@
 #include "nn_worker/graph/network_rep.h"
 #include "nn_worker/graph/output_model.h"
 #include "nn_worker/graph/parameter_ranges.h"
+#include "nn_worker/operation/step_normalizer.h"
 #include "nn_worker/optimizer/dense_optimizer_factory.h"
-#include "nn_worker/rank/step_normalizer.h"
 
 namespace satrap {
 namespace {

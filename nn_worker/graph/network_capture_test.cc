@@ -21,9 +21,9 @@
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/collective/local_reduction.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/device/kernel_products.h"
 #include "nn_worker/device/metered_device.h"
 #include "nn_worker/graph/network.h"
+#include "nn_worker/products/kernel_products.h"
 
 namespace satrap {
 namespace {

@@ -16,9 +16,9 @@
 #include "nn_worker/backend/planned_host_backend.h"
 #include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/device/kernel_products.h"
 #include "nn_worker/device/metered_device.h"
 #include "nn_worker/models/zoo.h"
+#include "nn_worker/products/kernel_products.h"
 
 namespace satrap {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "nn_worker/backend/optimizer_rule.h"
+#include "nn_worker/operation/optimizer_rule.h"
 
 namespace satrap {
 

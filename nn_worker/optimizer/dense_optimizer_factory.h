@@ -6,7 +6,7 @@
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_
 
 #include "absl/status/statusor.h"
-#include "nn_worker/backend/step_control.h"
+#include "nn_worker/operation/step_control.h"
 #include "nn_worker/optimizer/dense_optimizer.h"
 #include "proto/model.pb.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "nn_worker/operation/step_normalizer.h"
 #include "nn_worker/rank/fake_part.h"
-#include "nn_worker/rank/step_normalizer.h"
 
 namespace satrap {
 

@@ -1,15 +1,5 @@
 // What a job's rank takes of a device's memory, known before it has one.
-//
-// PlanDevice rehearses a rank on a device without memory (nn_worker/device/dry_device.h): it makes
-// the network, sets memory aside for the largest part (largest_part.h), trains a step of each size
-// of a full part if the job trains, and scores a part. What is then allocated is what a rank
-// allocates on a device, all of it before the first step. A job that only scores has nothing for
-// gradients and the optimizer. For a card, the library of matrix products is taken to make all that
-// it is asked for, which needs the most. Two things are not in the plan: what a part beyond the
-// expected number of ids adds when it comes, and what a card's driver and libraries take for
-// themselves.
-//
-// Links no kernels: a program that does gives those of its device (device_factory.h).
+// device_rehearsal.h makes the plan.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_
 #define SATRAP_NN_WORKER_TRAINER_DEVICE_PLAN_H_
@@ -18,7 +8,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "nn_worker/backend/device_room.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/trainer/part_layout.h"
@@ -36,9 +25,6 @@ struct DevicePlan {
   int64_t part_lists = 0;  // that the exchange with embedding rows reads
   int64_t total() const { return network + embeddings + scratch + lists + part_lists; }
 };
-
-// Errors as Network::Create. REQUIRES: a validated job
-absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job);
 
 // INVALID_ARGUMENT, naming the field, the need and what to do, if the plan is above the job's
 // nn_worker.device_memory_bytes.

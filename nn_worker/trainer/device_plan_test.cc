@@ -1,4 +1,5 @@
 #include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/device_rehearsal.h"
 
 #include <functional>
 #include <future>

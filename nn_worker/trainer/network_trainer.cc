@@ -19,7 +19,7 @@
 #include "nn_worker/graph/loss_scale.h"
 #include "nn_worker/metrics/task_metrics.h"
 #include "nn_worker/metrics/window_auc.h"
-#include "nn_worker/rank/step_normalizer.h"
+#include "nn_worker/operation/step_normalizer.h"
 #include "nn_worker/trainer/cut_watch.h"
 #include "nn_worker/trainer/embedding_exchange.h"
 #include "nn_worker/trainer/part_view.h"

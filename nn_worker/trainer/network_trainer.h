@@ -23,7 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nn_worker/backend/fork_join_pool.h"
+#include "common/thread/fork_join_pool.h"
 #include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/checkpoint/saved_model.h"
 #include "nn_worker/collective/collective.h"

@@ -5,7 +5,7 @@
 #include "common/base/check.h"
 #include "common/batch/transfer.h"
 #include "common/config/candidates.h"
-#include "common/config/job_config.h"
+#include "common/config/job_facts.h"
 
 namespace satrap {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/thread/fork_join_pool.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu_backend.h"
 #include "nn_worker/backend/cpu_half_backend.h"
 #include "nn_worker/backend/deferred_backend.h"
-#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/loss_scale.h"

@@ -25,10 +25,36 @@ check_format() {
     sed -n 's/^\([^ :]*:[0-9]*\):.*error: .*/\1: not formatted; run .\/satrap format/p'
 }
 
+# The folders of a role from the lowest to the highest: each includes only folders before it, and its own.
+# A folder that is not named counts as the one that it is in. Tests stand beside their source and may
+# include any folder of their role.
+folder_order='
+common: base log file numeric thread rpc metrics kafka testing config batch checkpoint role candidates
+data_loader: source transform testing engine parser synthetic batch candidates kafka .
+embedding_worker: candidates .
+embedding_ps: initializer optimizer table checkpoint .
+nn_worker: operation device device/cuda device/host device/kernels device/testing rank collective products
+nn_worker: metrics backend backend/benchmark optimizer layer report graph checkpoint models trainer .
+deploy: report kafka coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
+'
+
+# The libraries that only some folders may include: the beginning of a header, then the beginnings of
+# paths. A target holds a whole folder, so that one include would link a library into all its users.
+library_users='
+grpc common/rpc/ tests/
+gloo/ nn_worker/collective/gloo_collective.
+dnnl nn_worker/backend/cpu_ nn_worker/backend/product_benchmark. deploy/retrieve/
+oneapi/dnnl nn_worker/backend/cpu_ nn_worker/backend/product_benchmark. deploy/retrieve/
+librdkafka/ common/kafka/ tests/kafka/
+prometheus/ common/metrics/
+spdlog/ common/log/
+'
+
 # Layers: proto <- common <- roles <- deploy <- tests. Roles do not include each other, and only
 # service and client files include generated services. The values of a tensor are reached directly
 # by backends in host memory alone, so that everything else works on a device.
 check_layers() {
+  export folder_order library_users
   files '*.h' '*.cc' | scan '
     function may(from, to) {
       if (from == to || from == "tests") return 1
@@ -37,15 +63,45 @@ check_layers() {
       if (to == "common") return from != "proto"
       return from == "deploy" && to != "deploy"
     }
+    # The place of the folder of a path of a role; 0 if there is none.
+    function place(path,   role, folder) {
+      role = path; sub(/\/.*/, "", role)
+      folder = substr(path, length(role) + 2)
+      while (sub(/\/?[^\/]*$/, "", folder) && folder != "")
+        if ((role, folder) in order) return order[role, folder]
+      return order[role, "."]
+    }
     BEGIN {
       n = split("proto common data_loader embedding_worker embedding_ps nn_worker deploy tests", l, " ")
       for (i = 1; i <= n; i++) layer[l[i]] = 1
+      n = split(ENVIRON["folder_order"], l, "[ \n]+")
+      for (i = 1; i <= n; i++) {
+        if (l[i] ~ /:$/) { role = l[i]; sub(/:/, "", role); ordered[role] = 1 }
+        else if (l[i] != "") order[role, l[i]] = i
+      }
+      libraries = split(ENVIRON["library_users"], library, "\n")
     }
-    FNR == 1 { split(FILENAME, part, "/"); from = part[1] }
+    FNR == 1 { split(FILENAME, part, "/"); from = part[1]; test = FILENAME ~ /_test\.cc$/ }
+    /^#include [<"]/ {
+      header = substr($2, 2)
+      for (i = 1; i <= libraries; i++) {
+        n = split(library[i], user, " ")
+        if (n == 0 || index(header, user[1]) != 1) continue
+        allowed = 0
+        for (j = 2; j <= n; j++) if (index(FILENAME, user[j]) == 1) allowed = 1
+        if (!allowed) print FILENAME ":" FNR ": only these may include " user[1] ": " library[i]
+      }
+    }
     /^#include "/ {
       split($2, quoted, "\""); split(quoted[2], target, "/"); to = target[1]
       if (layer[to] && layer[from] && !may(from, to))
         print FILENAME ":" FNR ": " from " may not include " to
+      if (to == from && ordered[to] && !test) {
+        if (!place(FILENAME) || !place(quoted[2]))
+          print FILENAME ":" FNR ": folder_order does not name one of the folders"
+        else if (place(FILENAME) < place(quoted[2]))
+          print FILENAME ":" FNR ": includes a higher folder of " from " (folder_order in check.sh)"
+      }
       if (quoted[2] ~ /\.grpc\.pb\.h$/ && FILENAME !~ /(service|client)[a-z_]*\.(h|cc)$/ &&
           FILENAME !~ /_test\.cc$/)
         print FILENAME ":" FNR ": services are included by service and client files only"
@@ -147,8 +203,8 @@ check_fields() {
 # `./satrap test host-device` finds its tests by their tag.
 check_tags() {
   files '*BUILD' | scan '
-    /^ *[a-z]+_test\($/ { start = FNR; uses = tagged = manual = 0 }
-    start && /"[^"]*:(host_device|host_device_backend|host_device_factory|planned_host_backend|device_testing|layer_testing)"/ {
+    /^ *[a-z_]+_test\($/ { start = FNR; uses = tagged = manual = 0 }
+    start && /"[^"]*(:host_device|:host_device_backend|:host_device_factory|:planned_host_backend|device\/testing|:layer_testing)"/ {
       uses = 1
     }
     start && !/name = / && /"host_device"/ { tagged = 1 }
@@ -158,6 +214,17 @@ check_tags() {
         print FILENAME ":" start ": a test on the host\047s device needs the tag host_device"
       start = 0
     }'
+}
+
+# A source stands in the list of a BUILD file of its folder, or nobody compiles it.
+check_targets() {
+  files '*.cc' '*.h' | { grep -vE '^(third_party|bazel)/' || true; } | while read -r path; do
+    name="$(basename "${path%.*}")"
+    [[ "$path" != *_test.cc ]] || name="${name%_test}"
+    build="$(dirname "$path")/BUILD"
+    grep -qE "\"$name(\.cc|\.h)?\"" "$build" 2>/dev/null ||
+      echo "$path: no list of $build names \"$name\""
+  done
 }
 
 # Removes the violations that ALLOWED excepts, and adds the exceptions that are not needed.
@@ -183,7 +250,7 @@ apply_allowed() {
 }
 
 case "$rule" in
-  format | layers | conditionals | headers | sizes | tags | words) "check_$rule" | apply_allowed ;;
+  format | layers | conditionals | headers | sizes | tags | targets | words) "check_$rule" | apply_allowed ;;
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT

@@ -8,7 +8,8 @@ failures=0
 # Makes a checkout with one clean header, in which each case then plants its violation.
 new_checkout() {
   rm -rf "$TEST_TMPDIR/checkout"
-  mkdir -p "$TEST_TMPDIR/checkout"/{common,embedding_ps,nn_worker,proto,tests}
+  mkdir -p "$TEST_TMPDIR/checkout"/{common,embedding_ps,proto,tests} \
+    "$TEST_TMPDIR/checkout"/nn_worker/{backend/testing,device,rank}
   cd "$TEST_TMPDIR/checkout"
   cp "$format" .clang-format
   cat >common/a.h <<'EOF'
@@ -25,6 +26,7 @@ int Count(const std::string& of_what);
 
 #endif  // SATRAP_COMMON_A_H_
 EOF
+  echo 'satrap_library(name = "common", sources = ["a"])' >common/BUILD
 }
 
 # $1: rule; $2: file to plant, whose text comes on stdin; $3: part of the expected message.
@@ -52,17 +54,23 @@ expect_found layers common/b.cc 'may not include' <<<'#include "embedding_ps/tab
 expect_found layers nn_worker/b.cc 'may not include' <<<'#include "embedding_ps/table.h"'
 expect_found layers embedding_ps/b.cc 'may not include' <<<'#include "deploy/cli.h"'
 expect_found layers embedding_ps/b.cc 'service and client' <<<'#include "proto/hot.grpc.pb.h"'
+expect_found layers nn_worker/device/b.cc 'higher folder' <<<'#include "nn_worker/backend/c.h"'
+expect_found layers nn_worker/backend/testing/b.h 'higher folder' <<<'#include "nn_worker/graph/c.h"'
+expect_found layers nn_worker/rank/b.cc 'may include grpc' <<<'#include "grpcpp/channel.h"'
+expect_found layers nn_worker/rank/b.cc 'may include gloo' <<<'#include <gloo/context.h>'
+expect_found targets common/b.cc 'no list' <<<'int a;'
+expect_found targets common/a_c_test.cc 'no list' <<<'int a;'
 expect_found layers nn_worker/b.cc 'CUDA' <<<'#include <cuda_runtime.h>'
 expect_found layers nn_worker/b.h 'CUDA' <<<'#include <nccl.h>'
 expect_found layers nn_worker/b.cc 'backends in host memory' \
   <<<'#include "nn_worker/backend/host_tensor.h"'
 expect_found tags nn_worker/BUILD 'needs the tag host_device' <<'EOF'
-cc_test(
+satrap_test(
     name = "b_test",
     deps = ["//nn_worker/device/host:host_device"],
 )
 EOF
-expect_found layers common/BUILD 'private' \
+expect_found layers proto/BUILD 'private' \
   <<<'package(default_visibility = ["//visibility:public"])'
 expect_found conditionals common/b.cc 'conditional' <<<'#ifdef SATRAP_FAST'
 expect_found fields proto/job.proto 'no code reads' <<<'  optional int32 never_read = 1;'

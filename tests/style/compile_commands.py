@@ -11,8 +11,9 @@ import json
 import sys
 
 # What only g++ understands, and what names outputs that a tool must not write.
-DROPPED = {"-fno-canonical-system-headers", "-MD", "-c"}
-DROPPED_WITH_VALUE = {"-MF", "-o"}
+DROPPED = {"-fno-canonical-system-headers", "-MD", "-c", "-Winvalid-pch"}
+# The header that -include names is precompiled by g++, and each source includes what it uses.
+DROPPED_WITH_VALUE = {"-MF", "-o", "-include"}
 
 
 def entry(arguments, root):

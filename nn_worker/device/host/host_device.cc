@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/thread/fork_join_pool.h"
 #include "common/thread/mutex.h"
-#include "nn_worker/backend/fork_join_pool.h"
 #include "nn_worker/device/host/block_runner.h"
 #include "nn_worker/device/host/guarded_memory.h"
 

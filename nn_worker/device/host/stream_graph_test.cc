@@ -6,9 +6,9 @@
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {

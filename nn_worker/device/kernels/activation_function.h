@@ -3,8 +3,8 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_FUNCTION_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_FUNCTION_H_
 
-#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 

@@ -14,9 +14,9 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap {
 

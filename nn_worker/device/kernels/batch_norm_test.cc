@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -50,8 +50,6 @@ TEST_P(KernelTest, MomentsHaveTheSameBitsInEveryOrder) {
   TestDevice forward;
   EXPECT_EQ(Moments(&device_, x, 3000, 40, 40), Moments(&forward, x, 3000, 40, 40));
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -60,8 +60,6 @@ TEST_P(KernelTest, SixteenBitColumnsAreSummedInF32) {
   ColumnSum(device_.stream(), Matrix<const Half>{x, rows, 2, 2}, partials, sums);
   EXPECT_EQ(device_.Get(sums, 2), std::vector<float>(2, 4000));
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

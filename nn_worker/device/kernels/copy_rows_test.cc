@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -27,8 +27,6 @@ TEST_P(KernelTest, RowsOfBytesAreCopiedAndNothingElse) {
     }
   }
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// StepNormalizer of nn_worker/rank/step_normalizer.h, whose header is not for kernels. Conformance
+// StepNormalizer of nn_worker/operation/step_normalizer.h, whose header is not for kernels. Conformance
 // compares them.
 SATRAP_DEVICE float NormalizerOf(float weight, float samples, int64_t global_batch_size) {
   const double missing = static_cast<double>(global_batch_size) / samples;

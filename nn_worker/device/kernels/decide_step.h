@@ -3,8 +3,8 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
 
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/device/device_stream.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap {
 

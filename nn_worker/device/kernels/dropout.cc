@@ -1,9 +1,9 @@
 #include "nn_worker/device/kernels/dropout.h"
 
-#include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/value_access.h"
+#include "nn_worker/operation/dropout_mask.h"
 
 namespace satrap {
 namespace {

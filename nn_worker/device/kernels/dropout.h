@@ -1,13 +1,13 @@
-// Dropout with the mask of nn_worker/backend/dropout_mask.h, which is the same on every backend.
+// Dropout with the mask of nn_worker/operation/dropout_mask.h, which is the same on every backend.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_DROPOUT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_DROPOUT_H_
 
 #include <cstdint>
 
-#include "nn_worker/backend/dropout_mask.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/dropout_mask.h"
 
 namespace satrap {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -49,8 +49,6 @@ TEST_P(KernelTest, FillOfNothingIsLegal) {
   Fill(device_.stream(), MatrixOf(y, 4, 0), 1);
   for (const float value : device_.Get(y, 4)) EXPECT_TRUE(std::isnan(value));
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

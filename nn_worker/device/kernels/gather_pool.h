@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/row_pooling.h"
 
 namespace satrap {
 

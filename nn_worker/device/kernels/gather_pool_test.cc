@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -182,8 +182,6 @@ TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
   const auto got = device_.Get(static_cast<const float*>(target.out), kMany * 2);
   for (int64_t i = 0; i < kMany * 2; ++i) ASSERT_EQ(got[i], rows[i / 2 * 3 + 1 + i % 2]) << i;
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -11,10 +11,10 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/operation_kinds.h"
-#include "nn_worker/backend/step_control.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/operation/operation_kinds.h"
+#include "nn_worker/operation/step_control.h"
 
 namespace satrap {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -413,8 +413,6 @@ TEST_P(KernelTest, WithoutPairsGradientsAndSumsAreZero) {
   EXPECT_EQ(result.dlogits, std::vector<float>(5, 0));
   EXPECT_EQ(result.sums, std::vector<double>(2, 0));
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -11,9 +11,9 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 

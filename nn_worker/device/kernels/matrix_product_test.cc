@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -115,8 +115,6 @@ TEST_P(KernelTest, ProductsHaveTheSameBitsInEveryOrder) {
   EXPECT_EQ(Product(&device_, shape, true, false, true).got,
             Product(&forward, shape, true, false, true).got);
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -111,8 +111,6 @@ TEST_P(KernelTest, SixteenBitValuesMayBeMixed) {
   EXPECT_EQ(device_.Get(full, 6), std::vector<float>(6, 1 + 0x1p-6f + 0x1p-14f));
   for (const Half value : device_.Get(half, 6)) EXPECT_EQ(ToFloat(value), 1 + 0x1p-6f);
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

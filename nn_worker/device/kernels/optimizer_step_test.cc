@@ -7,9 +7,9 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/reference_optimizer.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/fill.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -153,8 +153,6 @@ TEST_P(KernelTest, AnAverageIsTheMeanOfItselfAndTheValuesUnlessTheFlagIsOff) {
     }
   }
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/operation/row_pooling.h"
 
 namespace satrap {
 

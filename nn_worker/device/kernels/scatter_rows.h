@@ -11,10 +11,10 @@
 
 #include <cstdint>
 
-#include "nn_worker/backend/row_pooling.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/row_pooling.h"
 
 namespace satrap {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/device/device_testing.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
 namespace {
@@ -194,8 +194,6 @@ TEST_P(KernelTest, ManyRowsAreAllWritten) {
               MatrixOf(out, kMany, 1));
   EXPECT_EQ(device_.Get(out, kMany), gradient);
 }
-
-IN_EVERY_ORDER(KernelTest);
 
 }  // namespace
 }  // namespace satrap

@@ -4,9 +4,9 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_SEQUENCE_POOL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SEQUENCE_POOL_H_
 
-#include "nn_worker/backend/operation_kinds.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 

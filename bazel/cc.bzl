@@ -1,0 +1,139 @@
+"""Libraries, programs and tests from lists of sources. A new source is one line in one list.
+
+A source is named without its ending: "clock" is clock.h and clock.cc, as far as they exist, for a
+library, and clock_test.cc for a test.
+
+Who may depend on a library follows from its folder, by the layers of the project
+(tests/style/check.sh): everybody on common and proto, a role's own folders, deploy and tests on a
+role's. All have Abseil.
+"""
+
+# g++ 12 takes copies of strings, which it inlines from its own library, for overflows. It keeps silent
+# about system headers, but does not know them as such in a precompiled one.
+_FALSE_WARNINGS = [
+    "-Wno-array-bounds",
+    "-Wno-restrict",
+    "-Wno-stringop-overflow",
+    "-Wno-stringop-overread",
+]
+
+# The headers that most sources include are read in a precompiled form (precompiled.bzl), but not by
+# clang and not without optimisation, which do not take it.
+def _precompiled(name):
+    return struct(
+        copts = select({
+            "//bazel:headers_as_text": [],
+            "//conditions:default": [
+                "-include",
+                "bazel/%s.h" % name,
+                "-Winvalid-pch",
+            ] + _FALSE_WARNINGS,
+        }),
+        deps = select({
+            "//bazel:headers_as_text": [],
+            "//conditions:default": ["//bazel:" + name],
+        }),
+    )
+
+def _files(sources, endings):
+    """The files of this package that the names stand for. A name without any is an error."""
+    files = []
+    for source in sources:
+        found = native.glob([source + ending for ending in endings])
+        if not found:
+            fail("%s has no %s" % (native.package_name(), " or ".join([source + e for e in endings])))
+        files += found
+    return files
+
+def _visibility():
+    top = native.package_name().split("/")[0]
+    if top in ("common", "proto"):
+        return ["//:__subpackages__"]
+    users = [top] + [folder for folder in ("deploy", "tests") if folder != top]
+    return ["//%s:__subpackages__" % folder for folder in users]
+
+def satrap_library(
+        name,
+        sources = [],
+        headers = [],
+        deps = [],
+        copts = [],
+        testonly = False,
+        precompiled = True,
+        **kwargs):
+    """A cc_library.
+
+    Args:
+      name: that of the folder, for most of its sources; another for those that link what the others
+        do without (gRPC, Gloo, oneDNN, librdkafka), and "testing" for what tests use.
+      sources: as above.
+      headers: those whose .cc another target has.
+      deps: as everywhere.
+      copts: as everywhere.
+      testonly: as everywhere.
+      precompiled: False for code that other compilers read, too.
+      **kwargs: for cc_library.
+    """
+    common = _precompiled("testing_headers" if testonly else "library_headers")
+    files = _files(sources, [".h", ".cc"]) + _files(headers, [".h"])
+    native.cc_library(
+        name = name,
+        srcs = [file for file in files if file.endswith(".cc")],
+        hdrs = [file for file in files if file.endswith(".h")],
+        copts = copts + (common.copts if precompiled else []),
+        testonly = testonly,
+        visibility = _visibility(),
+        deps = (
+            ["//third_party:absl"] +
+            deps +
+            (common.deps if precompiled else [])
+        ),
+        **kwargs
+    )
+
+def satrap_binary(name, sources = [], deps = [], visibility = None, **kwargs):
+    """A cc_binary, of which each source is a .cc without a header.
+
+    Args:
+      name: as everywhere.
+      sources: as above.
+      deps: as everywhere.
+      visibility: its folder's, if not given.
+      **kwargs: for cc_binary.
+    """
+    common = _precompiled("library_headers")
+    native.cc_binary(
+        name = name,
+        srcs = _files(sources, [".cc"]),
+        copts = common.copts,
+        visibility = visibility or _visibility(),
+        deps = ["//third_party:absl"] + deps + common.deps,
+        **kwargs
+    )
+
+def satrap_test(name, sources, srcs = [], deps = [], own_main = False, **kwargs):
+    """One program of the tests of several sources; `./satrap test FILE` runs those of one source.
+
+    Sources with other tags, other data, or what concerns the whole process (limits, signals, the
+    working folder, a main function of their own) are programs of their own.
+
+    Args:
+      name: as everywhere.
+      sources: as above.
+      srcs: other files that it is compiled of.
+      deps: as everywhere.
+      own_main: whether a source has a main function.
+      **kwargs: for cc_test.
+    """
+    common = _precompiled("test_headers")
+    native.cc_test(
+        name = name,
+        srcs = srcs + _files(sources, ["_test.cc"]),
+        copts = common.copts,
+        visibility = _visibility(),
+        deps = [
+            "//third_party:absl",
+            "//third_party:gtest_no_main" if own_main else "//third_party:gtest",
+        ] + deps + common.deps,
+        **kwargs
+    )

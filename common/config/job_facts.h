@@ -1,0 +1,29 @@
+// Positions, sizes and names that follow from a job and that several roles need. A role asks for them
+// here and not in job_config.h, because what loads and checks a job links librdkafka.
+//
+// Thread-safe: functions of their arguments. The references are into the arguments.
+
+#ifndef SATRAP_COMMON_CONFIG_JOB_FACTS_H_
+#define SATRAP_COMMON_CONFIG_JOB_FACTS_H_
+
+#include <string>
+
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Index of the table that a feature reads. REQUIRES: a validated job
+int TableIndexOf(const FeatureConfig& feature, const JobConfig& job);
+// Number of values in a row: the sum of its segments' dims.
+int RowValues(const TableConfig& table);
+// The column that a feature or a numeric reads: its `column`, or its name.
+const std::string& ColumnOf(const FeatureConfig& feature);
+const std::string& ColumnOf(const NumericConfig& numeric);
+// The id space of a feature: its `id_space`, or its name.
+const std::string& IdSpaceOf(const FeatureConfig& feature);
+// Whether quotes have a meaning: its `quotes`, or whether the separator is not a tab.
+bool QuotesOf(const CsvFormat& csv);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CONFIG_JOB_FACTS_H_

@@ -1,0 +1,209 @@
+// bench: runs a program of tests/benchmark, or `deepfm`, a training run that is measured; `recovery`
+// and `cuts` are in files of their own.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/cpu_name.h"
+#include "common/base/near_match.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_file.h"
+#include "common/file/file_error.h"
+#include "common/thread/clock.h"
+#include "deploy/cli/bench/bench_job.h"
+#include "deploy/cli/bench/bench_runs.h"
+#include "deploy/cli/bench/throughput_meter.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/job_preparation.h"
+#include "deploy/cli/programs_dir.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/report/json.h"
+
+namespace satrap {
+namespace {
+
+struct Program {
+  const char* name;
+  const char* path;  // below ProgramsDir()
+};
+constexpr Program kPrograms[] = {
+    {"table", "tests/benchmark/table_benchmark"}, {"rpc", "tests/benchmark/rpc_benchmark"},
+    {"parse", "tests/benchmark/parse_benchmark"}, {"kafka", "tests/kafka/topic_benchmark"},
+    {"graph", "tests/benchmark/graph_benchmark"}, {"plan", "tests/benchmark/plan_benchmark"},
+};
+
+std::vector<std::string> SetsOf(const DeepFmOptions& options, const CommandLine& line) {
+  std::vector<std::string> sets = {
+      absl::StrCat("embedding_worker.wire_dtype=", options.wire),
+      absl::StrCat("embedding_ps.wire_dtype=", options.wire),
+      absl::StrCat("nn_worker.precision=", options.precision),
+      absl::StrCat("model.layers[name=deep].mlp.units=", options.mlp),
+  };
+  if (!options.from_file.empty()) {
+    std::error_code error;
+    sets.push_back("data.criteo_tsv=");
+    sets.push_back(absl::StrCat("data.train_files=",
+                                std::filesystem::absolute(options.from_file, error).string()));
+    sets.push_back("epochs=1000000");
+  }
+  if (!options.from_topic.empty()) {
+    sets.push_back("data.criteo_tsv=");
+    sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
+    sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
+    // Again and again what the topic holds, as with a file.
+    sets.push_back("data.kafka.end.at=AT_START");
+    sets.push_back("epochs=1000000");
+  }
+  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
+  return sets;
+}
+
+// What the job's matrix products alone would allow; a line of
+// tests/benchmark/products_benchmark.cc.
+struct ProductRate {
+  int threads = 0;
+  double samples_per_second = 0;
+  double core_us_per_sample = 0;
+};
+
+// Runs products_benchmark on the job of the run that has just ended, so that both are measured on
+// the same machine within the same minute, and the cores are idle. It is a program of its own: this
+// one would start slower if it loaded oneDNN.
+absl::StatusOr<std::vector<ProductRate>> MeasureProducts(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
+  const auto quoted = [](const std::string& path) {
+    return absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
+  };
+  const std::string command = absl::StrCat(quoted(dir + "/tests/benchmark/products_benchmark"), " ",
+                                           quoted(run_dir + "/job.textproto"));
+  FILE* output = popen(command.c_str(), "re");
+  if (output == nullptr) return FileError("start", command);
+  std::vector<ProductRate> rates;
+  char line[1024];
+  while (std::fgets(line, sizeof(line), output) != nullptr) {
+    ProductRate rate;
+    if (std::sscanf(line,
+                    "{\"benchmark\":\"products\",\"threads\":%d,\"samples_per_second\":%lf,"
+                    "\"core_us_per_sample\":%lf",
+                    &rate.threads, &rate.samples_per_second, &rate.core_us_per_sample) == 3) {
+      rates.push_back(rate);
+    }
+  }
+  if (pclose(output) != 0 || rates.empty()) {
+    return absl::InternalError(absl::StrCat("the matrix products could not be measured: ", command,
+                                            " failed; its messages are above"));
+  }
+  return rates;
+}
+
+void PrintDeepFm(const DeepFmOptions& options, const ThroughputMeter& meter,
+                 const std::vector<ProductRate>& products, const std::string& run_dir) {
+  JsonWriter json;
+  json.BeginObject();
+  json.StringField("bench", "deepfm");
+  json.Field("samples_per_second", meter.MedianRate());
+  json.Field("mean_samples_per_second", meter.MeanRate());
+  json.Field("windows", static_cast<int64_t>(meter.num_windows()));
+  json.Field("seconds", meter.seconds());
+  json.Field("samples", meter.samples());
+  json.Field("first_loss", meter.first_loss());
+  json.Field("last_loss", meter.last_loss());
+  json.StringField("wire", options.wire);
+  json.StringField("precision", options.precision);
+  json.StringField("mlp", options.mlp);
+  json.StringField("from_file", options.from_file);
+  json.StringField("from_topic", options.from_topic);
+  json.Key("cpu_us_per_sample");
+  json.BeginObject();
+  for (const auto& [role, microseconds] : meter.CpuPerSampleUs()) json.Field(role, microseconds);
+  json.EndObject();
+  json.Field("products_only_samples_per_second",
+             products.empty() ? std::nan("") : products.back().samples_per_second);
+  json.Key("products_only");
+  json.BeginArray();
+  for (const ProductRate& rate : products) {
+    json.BeginObject();
+    json.Field("threads", static_cast<int64_t>(rate.threads));
+    json.Field("samples_per_second", rate.samples_per_second);
+    json.Field("core_us_per_sample", rate.core_us_per_sample);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.StringField("cpu", CpuName());
+  json.StringField("run_dir", run_dir);
+  json.EndObject();
+  printf("%s\n", json.text().c_str());
+}
+
+absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const DeepFmOptions options, ParseDeepFmFlags(line.bench_flags));
+  const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
+  const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(file, line.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, SetsOf(options, line), line.install_dir));
+  ThroughputMeter meter(options.warmup_seconds, options.seconds);
+  ASSIGN_OR_RETURN(const JobRun run,
+                   RunJob(job, line, [&meter](const StatusAnswer& status, Launcher*) {
+                     return meter.Add(status, MonotonicSeconds());
+                   }));
+  const int code = PrintEnd(run.end);
+  if (code != 0) return code;
+  if (meter.num_windows() == 0) return absl::AbortedError("the run ended during the warm-up");
+  const auto products = MeasureProducts(run.run_dir);
+  // The measured training is worth printing even without the figure to compare it with.
+  if (!products.ok()) PrintError(products.status());
+  PrintDeepFm(options, meter, products.ok() ? *products : std::vector<ProductRate>(), run.run_dir);
+  return 0;
+}
+
+constexpr std::pair<const char*, absl::StatusOr<int> (*)(const CommandLine&)> kRuns[] = {
+    {"deepfm", BenchDeepFm},
+    {"recovery", BenchRecovery},
+    {"cuts", BenchCuts},
+};
+
+// Replaces this process by the benchmark's program; returns only if that fails.
+absl::Status ExecBenchmark(const std::string& path, const std::vector<std::string>& flags) {
+  ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
+  std::vector<std::string> args = {absl::StrCat(dir, "/", path)};
+  args.insert(args.end(), flags.begin(), flags.end());
+  std::vector<char*> argv;
+  for (std::string& arg : args) argv.push_back(arg.data());
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  return FileError("start", args[0]);
+}
+
+}  // namespace
+
+int BenchCommand(const CommandLine& line) {
+  const std::string& name = line.arguments[0];
+  for (const auto& [run_name, bench] : kRuns) {
+    if (name != run_name) continue;
+    const absl::StatusOr<int> code = bench(line);
+    return code.ok() ? *code : PrintErrorOrStop(code.status());
+  }
+  std::vector<std::string> names;
+  for (const auto& [program, path] : kPrograms) {
+    if (name == program) return PrintError(ExecBenchmark(path, line.bench_flags));
+    names.push_back(program);
+  }
+  for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
+  return PrintError(
+      absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
+                                       absl::StrJoin(names, ", "), DidYouMean(name, names))));
+}
+
+}  // namespace satrap

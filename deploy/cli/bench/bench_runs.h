@@ -1,0 +1,23 @@
+// Benchmarks of whole runs that take cuts: how soon a run goes on after a death, and what cuts cost.
+// Each prints one JSON line and returns the exit code.
+//
+// REQUIRES: the main thread; no gRPC has been used in this process yet
+
+#ifndef SATRAP_DEPLOY_CLI_BENCH_BENCH_RUNS_H_
+#define SATRAP_DEPLOY_CLI_BENCH_BENCH_RUNS_H_
+
+#include "absl/status/statusor.h"
+#include "deploy/cli/command_line.h"
+
+namespace satrap {
+
+// Kills (or, with --stop=1, stops) one process after the other, each after a cut, and measures the
+// time to the next step that counts.
+absl::StatusOr<int> BenchRecovery(const CommandLine& line);
+
+// Trains without cuts and with them, in turn.
+absl::StatusOr<int> BenchCuts(const CommandLine& line);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_BENCH_BENCH_RUNS_H_

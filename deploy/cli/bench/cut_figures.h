@@ -1,0 +1,34 @@
+// What cuts cost a training, from the lines of its metrics.jsonl (docs/formats.md).
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_DEPLOY_CLI_BENCH_CUT_FIGURES_H_
+#define SATRAP_DEPLOY_CLI_BENCH_CUT_FIGURES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace satrap {
+
+struct CutFigures {
+  double seconds = 0;  // of training
+  double samples_per_second = 0;
+  // Of each cut that paused training meanwhile.
+  struct Pause {
+    double seconds = 0;        // the gap between the counted steps around it, less a usual step
+    double usual_seconds = 0;  // of a step
+  };
+  std::vector<Pause> pauses;
+  // Of each cut that ended meanwhile.
+  std::vector<double> writing_seconds;
+  std::vector<double> copied_bytes;
+  int abandoned = 0;
+};
+
+// The figures of `seconds` of training after `warmup_seconds` of it, or of as much as there is.
+CutFigures ReadCutFigures(const std::string& metrics, double warmup_seconds, double seconds);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_BENCH_CUT_FIGURES_H_

@@ -1,0 +1,172 @@
+// bench cuts: trains without cuts and with them, in turn, and compares.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/cpu_name.h"
+#include "common/base/status_macros.h"
+#include "common/file/file_error.h"
+#include "deploy/cli/bench/bench_job.h"
+#include "deploy/cli/bench/bench_runs.h"
+#include "deploy/cli/bench/cut_figures.h"
+#include "deploy/cli/chaos/child_run.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/report/json.h"
+
+namespace satrap {
+namespace {
+
+struct Options {
+  double rows = 20e6;
+  double pairs = 3;
+  double every_seconds = 30;
+  double warmup_seconds = 10;
+  double seconds = 90;
+};
+
+// Trains in this process until enough is measured. Returns the exit code, and the run's folder if
+// that is 0.
+absl::StatusOr<int> Train(const CommandLine& line, const Options& options, int64_t every_steps,
+                          std::string* run_dir) {
+  ASSIGN_OR_RETURN(const JobConfig job,
+                   JobOfTwos(line,
+                             {"checkpoint.every_seconds=0",
+                              absl::StrCat("checkpoint.every_steps=", every_steps)},
+                             static_cast<int64_t>(options.rows)));
+  std::string metrics;
+  ASSIGN_OR_RETURN(
+      const JobRun run, RunJob(job, line, [&](const StatusAnswer& /*status*/, Launcher* launcher) {
+        std::ostringstream text;
+        text << std::ifstream(launcher->run_dir() + "/metrics.jsonl").rdbuf();
+        metrics = text.str();
+        return ReadCutFigures(metrics, options.warmup_seconds, options.seconds).seconds <
+               options.seconds;
+      }));
+  // A run that somebody has stopped keeps its cuts: its last message says how to go on with them.
+  const int code = PrintEnd(run.end);
+  if (code != 0) return code;
+  if (run.end.kind != RunEnd::DISMISSED) {
+    return absl::AbortedError("the training ended before it was measured");
+  }
+  std::error_code error;
+  std::filesystem::remove_all(run.run_dir + "/checkpoints", error);
+  *run_dir = run.run_dir;
+  return 0;
+}
+
+// The same in a process of its own (child_run.h): this one must not use gRPC before it forks the
+// next.
+absl::StatusOr<CutFigures> Measure(const CommandLine& line, const Options& options,
+                                   int64_t every_steps) {
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) return FileError("make", "a pipe");
+  const absl::string_view name =
+      every_steps == 0 ? "the benchmark's run without cuts" : "the benchmark's run with cuts";
+  const absl::Status trained = RunInChild(name, [&] {
+    std::string run_dir;
+    const absl::StatusOr<int> code = Train(line, options, every_steps, &run_dir);
+    if (!code.ok()) return PrintError(code.status());
+    const auto size = static_cast<ssize_t>(run_dir.size());
+    if (write(report[1], run_dir.data(), run_dir.size()) == size) return *code;
+    return PrintError(FileError("write", "a pipe"));
+  });
+  close(report[1]);
+  // A path is shorter than what a pipe holds, so the child could write it and end.
+  std::string run_dir(4096, '\0');
+  const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
+  close(report[0]);
+  RETURN_IF_ERROR(trained);
+  if (size <= 0) return absl::AbortedError(absl::StrCat(name, " has not said where it is"));
+  run_dir.resize(static_cast<size_t>(size));
+  std::ostringstream text;
+  text << std::ifstream(run_dir + "/metrics.jsonl").rdbuf();
+  return ReadCutFigures(text.str(), options.warmup_seconds, options.seconds);
+}
+
+void AddNumbers(const char* key, const std::vector<double>& values, JsonWriter* json) {
+  json->Key(key);
+  json->BeginArray();
+  for (const double value : values) json->Number(value);
+  json->EndArray();
+}
+
+void AddPair(const CutFigures& without, const CutFigures& with, JsonWriter* json) {
+  json->BeginObject();
+  json->Field("without", without.samples_per_second);
+  json->Field("with", with.samples_per_second);
+  json->Field("cost_percent", 100 * (1 - with.samples_per_second / without.samples_per_second));
+  AddNumbers("writing_seconds", with.writing_seconds, json);
+  AddNumbers("copied_bytes", with.copied_bytes, json);
+  json->Field("abandoned", static_cast<int64_t>(with.abandoned));
+  json->EndObject();
+}
+
+void AddPauses(const std::vector<CutFigures>& runs, JsonWriter* json) {
+  std::vector<double> seconds, steps;
+  for (const CutFigures& run : runs) {
+    for (const CutFigures::Pause& pause : run.pauses) {
+      seconds.push_back(pause.seconds);
+      steps.push_back(pause.seconds / pause.usual_seconds);
+    }
+  }
+  json->Field("pauses", static_cast<int64_t>(seconds.size()));
+  json->Field("median_pause_seconds", MedianOf(seconds));
+  json->Field("median_pause_steps", MedianOf(steps));
+  if (seconds.empty()) return;
+  json->Field("max_pause_seconds", *std::max_element(seconds.begin(), seconds.end()));
+  json->Field("max_pause_steps", *std::max_element(steps.begin(), steps.end()));
+}
+
+}  // namespace
+
+absl::StatusOr<int> BenchCuts(const CommandLine& line) {
+  Options options;
+  RETURN_IF_ERROR(ParseNumberFlags("cuts", line.bench_flags,
+                                   {{"--rows", &options.rows},
+                                    {"--pairs", &options.pairs},
+                                    {"--every_seconds", &options.every_seconds},
+                                    {"--warmup_seconds", &options.warmup_seconds},
+                                    {"--seconds", &options.seconds}}));
+  if (!(options.seconds > 0 && options.every_seconds > 0)) {
+    return absl::InvalidArgumentError("--seconds and --every_seconds must be above 0");
+  }
+  ASSIGN_OR_RETURN(const JobConfig job, JobOfTwos(line, {}, static_cast<int64_t>(options.rows)));
+  JsonWriter json;
+  json.BeginObject();
+  json.StringField("bench", "cuts");
+  json.Field("rows", options.rows);
+  json.Field("every_seconds", options.every_seconds);
+  std::vector<CutFigures> with_cuts;
+  json.Key("samples_per_second");
+  json.BeginArray();
+  for (int pair = 0; pair < static_cast<int>(options.pairs); ++pair) {
+    ASSIGN_OR_RETURN(const CutFigures without, Measure(line, options, 0));
+    // By steps, because cuts by time stay away from each other for four times their writing.
+    const double step_seconds =
+        static_cast<double>(job.global_batch_size()) / without.samples_per_second;
+    const auto every_steps =
+        static_cast<int64_t>(std::max(1.0, std::round(options.every_seconds / step_seconds)));
+    ASSIGN_OR_RETURN(const CutFigures with, Measure(line, options, every_steps));
+    AddPair(without, with, &json);
+    with_cuts.push_back(with);
+  }
+  json.EndArray();
+  AddPauses(with_cuts, &json);
+  json.StringField("cpu", CpuName());
+  json.EndObject();
+  printf("%s\n", json.text().c_str());
+  return 0;
+}
+
+}  // namespace satrap

@@ -1,0 +1,51 @@
+// Where the time goes between the death of a process and the next step that counts: from the logs
+// of the processes that the next generation has.
+//
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_DEPLOY_CLI_BENCH_RECOVERY_TIMES_H_
+#define SATRAP_DEPLOY_CLI_BENCH_RECOVERY_TIMES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/launcher/launcher.h"
+
+namespace satrap {
+
+// What a recovery goes through, in this order.
+enum RecoveryPhase : size_t {
+  kSeen,        // the launcher sees that the generation is over
+  kEnded,       // all its processes are gone
+  kStarted,     // those of the next one are started
+  kClaimed,     // the coordinator has claimed the generation, and serves
+  kRegistered,  // all roles have registered
+  kLoaded,      // all embedding PSs have loaded their rows
+  kReady,       // all ranks know that every role is ready
+  kTraining,    // ranks are connected and have loaded the dense network
+  kFirstStep,   // the first step that counts
+  kNumRecoveryPhases,
+};
+
+// "death seen", "processes ended", ...: what the time of each phase was spent on.
+extern const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames;
+
+// Milliseconds of each phase, from the end of the one before; the first one from the death on. A
+// phase that had ended before the one before it did took 0. Their sum is the recovery.
+using RecoveryTimes = std::array<int64_t, kNumRecoveryPhases>;
+
+// `logs` are the logs of all processes, by role and file content; `generation` is the one after the
+// death at `death_unix_ms`, and `restart` what the launcher says of its beginning. NOT_FOUND names a
+// moment that the logs lack.
+absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
+    const std::vector<std::pair<Role, std::string>>& logs, uint64_t generation,
+    int64_t death_unix_ms, const RestartTimes& restart);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_BENCH_RECOVERY_TIMES_H_

@@ -1,0 +1,31 @@
+// What `satrap chaos` compares its run with: the same job, trained without a disturbance.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_DEPLOY_CLI_CHAOS_CHAOS_BASELINE_H_
+#define SATRAP_DEPLOY_CLI_CHAOS_CHAOS_BASELINE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/cli/command_line.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Trains the job of `line`, with its overrides, as `satrap train` into `run_dir`, in a process of
+// its own. Its output goes where this process's does. ABORTED if it does not finish, and errors as
+// RunInChild (child_run.h); then nothing of it is left running.
+absl::StatusOr<RunResult> TrainUndisturbed(const CommandLine& line, const std::string& run_dir);
+
+// A line that compares the test AUC of a run with those of undisturbed ones: their mean, and from
+// which to which they reach. For a reproducible job it compares the models instead: DATA_LOSS if a
+// digest is another. FAILED_PRECONDITION if there is nothing to compare.
+absl::StatusOr<std::string> CompareRuns(const JobConfig& job, const RunResult& disturbed,
+                                        const std::vector<RunResult>& undisturbed);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_CHAOS_CHAOS_BASELINE_H_

@@ -1,0 +1,269 @@
+// chaos: trains a job while it kills and stops its processes, and proves that nothing was lost and
+// nothing was done twice.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/file_system.h"
+#include "common/checkpoint/run_log.h"
+#include "common/config/job_file.h"
+#include "common/role/role_flags.h"
+#include "common/thread/clock.h"
+#include "deploy/cli/chaos/chaos_baseline.h"
+#include "deploy/cli/chaos/chaos_killer.h"
+#include "deploy/cli/chaos/chaos_plan.h"
+#include "deploy/cli/chaos/exactly_once.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/cut_files.h"
+#include "deploy/cli/job_preparation.h"
+#include "deploy/cli/run_job.h"
+#include "deploy/launcher/run_folder.h"
+#include "deploy/report/progress_line.h"
+
+namespace satrap {
+namespace {
+
+// How long after a long stop the next generation may take to run.
+constexpr double kRestartSeconds = 60;
+
+// On a terminal the progress line is still open.
+const char* LineEnd() { return isatty(STDERR_FILENO) == 1 ? "\n" : ""; }
+
+// Carries the events out while the run goes on.
+class Chaos {
+ public:
+  explicit Chaos(std::vector<ChaosEvent> events) : events_(std::move(events)) {}
+
+  // Looks at the run, and does what is due. Always returns true: the run goes on.
+  bool Watch(const StatusAnswer& status, Launcher* launcher) {
+    if (stopped_) {
+      WatchStopped(status, launcher);
+    } else if (next_ < events_.size() && IsDue(status)) {
+      Begin(status, launcher);
+    }
+    return true;
+  }
+
+  // Whether everything was done to the run.
+  bool IsDone() const { return next_ == events_.size() && !stopped_; }
+  // What did not happen as it must have; empty if all did.
+  const std::string& problems() const { return problems_; }
+  int kills() const { return kills_; }
+  // How many times the newest cut was verified after a kill.
+  int verified_cuts() const { return verified_cuts_; }
+
+ private:
+  const ChaosEvent& Current() const { return events_[next_ - 1]; }
+
+  // Each event meets a generation that trains, so that each costs one restart.
+  bool IsDue(const StatusAnswer& status) const {
+    return status.state() == RUNNING && status.generation() != ended_generation_ &&
+           ProgressFraction(status) >= events_[next_].fraction;
+  }
+
+  void Begin(const StatusAnswer& status, Launcher* launcher) {
+    const ChaosEvent& event = events_[next_];
+    const bool is_kill = event.stop_seconds == 0;
+    // The process may have ended by itself a moment ago: then it is another one's turn.
+    if (!launcher->Signal(event.role, event.index, is_kill ? SIGKILL : SIGSTOP).ok()) return;
+    ++next_;
+    fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n", LineEnd(),
+            ProgressFraction(status) * 100, static_cast<unsigned long long>(status.generation()),
+            ChaosText(event).c_str());
+    if (is_kill) {
+      ++kills_;
+      ended_generation_ = status.generation();
+      VerifyNewestCut(launcher->run_dir());
+      return;
+    }
+    stopped_ = true;
+    continued_ = false;
+    stopped_generation_ = status.generation();
+    stopped_s_ = MonotonicSeconds();
+  }
+
+  void WatchStopped(const StatusAnswer& status, Launcher* launcher) {
+    const ChaosEvent& event = Current();
+    const double seconds = MonotonicSeconds() - stopped_s_;
+    const bool must_restart = event.stop_seconds == kLongStopSeconds;
+    const bool restarted = status.generation() > stopped_generation_;
+    if (restarted && !must_restart) {
+      Problem(absl::StrCat("the run was restarted because ", MemberName(event.role, event.index),
+                           " stood still for ", event.stop_seconds, " s"));
+    }
+    if (restarted) {
+      stopped_ = false;
+      return;
+    }
+    if (!continued_ && seconds >= event.stop_seconds) {
+      continued_ = true;
+      // A process that was killed meanwhile needs none.
+      launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
+    }
+    // Two heartbeats later a process that was waited for has been heard again.
+    if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
+    if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
+      Problem(absl::StrCat("the run was not restarted although ",
+                           MemberName(event.role, event.index), " stood still for ",
+                           event.stop_seconds, " s"));
+      stopped_ = false;
+    }
+  }
+
+  // What the next generation begins from must be whole, at whatever moment the kill came. The newest
+  // cut outlives the next commit (checkpoint.keep), so nobody removes it meanwhile.
+  void VerifyNewestCut(const std::string& run_dir) {
+    const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
+    if (!log.ok()) return Problem(std::string(log.status().message()));
+    if (log->next_start().empty()) return;
+    const absl::StatusOr<std::string> found =
+        VerifyCut(FolderOfCut(run_dir, log->next_start()), DiskFileSystem(), &*log);
+    if (!found.ok()) return Problem(std::string(found.status().message()));
+    ++verified_cuts_;
+  }
+
+  void Problem(const std::string& problem) { absl::StrAppend(&problems_, "\n  ", problem); }
+
+  const std::vector<ChaosEvent> events_;
+  size_t next_ = 0;
+  int kills_ = 0;
+  int verified_cuts_ = 0;
+  uint64_t ended_generation_ = 0;  // the one that the last kill has ended
+  bool stopped_ = false;           // the last event is a stop that is not over
+  bool continued_ = false;
+  uint64_t stopped_generation_ = 0;
+  double stopped_s_ = 0;
+  std::string problems_;
+};
+
+// Prints what a check found. Returns whether it passed; one that does not apply passes.
+bool PrintCheck(const absl::StatusOr<std::string>& found) {
+  const bool applies = !absl::IsFailedPrecondition(found.status());
+  fprintf(stderr, "satrap: chaos: %s%s\n", found.ok() || !applies ? "" : "WRONG: ",
+          found.ok() ? found->c_str() : std::string(found.status().message()).c_str());
+  return found.ok() || !applies;
+}
+
+// What was done to a run, and what was wrong with it.
+struct Disturbance {
+  int kills = 0;
+  int verified_cuts = 0;
+  std::string problems;
+};
+
+constexpr char kRunWasTooShort[] =
+    "\n  the run ended before everything was done to it: give it more samples";
+
+absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const CommandLine& line,
+                                            Disturbance* done) {
+  Chaos chaos(PlanChaos(job, line.kills, line.seed));
+  absl::StatusOr<JobRun> run =
+      RunJob(job, line, [&chaos](const StatusAnswer& status, Launcher* launcher) {
+        return chaos.Watch(status, launcher);
+      });
+  *done = {chaos.kills(), chaos.verified_cuts(), chaos.problems()};
+  if (!chaos.IsDone()) done->problems += kRunWasTooShort;
+  return run;
+}
+
+absl::StatusOr<JobRun> RunWithRandomKills(JobConfig job, const CommandLine& line,
+                                          Disturbance* done) {
+  // Several kills may come before the next cut, and each of them is a restart.
+  job.set_max_restarts(std::max(job.max_restarts(), line.kills));
+  ChaosKiller::Options options;
+  options.kills = PlanRandomKills(job, line.kills, line.every_seconds, line.seed);
+  options.verify = [](const std::string& cut_folder) {
+    return VerifyCut(cut_folder, DiskFileSystem()).status();
+  };
+  options.tell = [](const std::string& kill) {
+    fprintf(stderr, "%ssatrap: chaos: %s\n", LineEnd(), kill.c_str());
+  };
+  std::unique_ptr<ChaosKiller> killer;
+  absl::StatusOr<JobRun> run = RunJob(job, line, [&](const StatusAnswer&, Launcher* launcher) {
+    options.run_dir = launcher->run_dir();
+    if (killer == nullptr) killer = std::make_unique<ChaosKiller>(options);
+    return true;
+  });
+  if (killer == nullptr) return run;
+  killer->Stop();
+  *done = {killer->kills(), killer->verified_cuts(), killer->problems()};
+  if (done->kills < line.kills) done->problems += kRunWasTooShort;
+  return run;
+}
+
+// Where the undisturbed runs go.
+std::vector<std::string> UndisturbedDirs(const JobConfig& job, const CommandLine& line) {
+  std::string base = line.run_dir;
+  if (base.empty()) {
+    const time_t now = time(nullptr);
+    tm local;
+    localtime_r(&now, &local);
+    char text[32];
+    strftime(text, sizeof(text), "-%Y%m%d-%H%M%S", &local);
+    base = absl::StrCat(kRunsDir, "/", job.name(), text);
+  }
+  std::vector<std::string> dirs;
+  for (int i = 1; i <= line.undisturbed; ++i) {
+    dirs.push_back(absl::StrCat(base, "-undisturbed-", i));
+  }
+  return dirs;
+}
+
+// Checks all that is written when hours of training are over.
+absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
+                             const CommandLine& line, std::vector<std::string> run_dirs) {
+  RETURN_IF_ERROR(CheckOutputs(job, job_path, {line.report}));
+  RETURN_IF_ERROR(CheckOutputsWritable(line));
+  if (!line.run_dir.empty()) run_dirs.push_back(line.run_dir);
+  for (const std::string& dir : run_dirs) RETURN_IF_ERROR(RunFolder::CheckFree(dir));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunChaos(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(line.arguments[0], line.install_dir));
+  ASSIGN_OR_RETURN(const JobConfig job, PrepareJob(path, line.sets, line.install_dir));
+  const std::vector<std::string> undisturbed_dirs = UndisturbedDirs(job, line);
+  RETURN_IF_ERROR(CheckAllOutputs(job, path, line, undisturbed_dirs));
+  std::vector<RunResult> undisturbed;
+  for (const std::string& dir : undisturbed_dirs) {
+    ASSIGN_OR_RETURN(undisturbed.emplace_back(), TrainUndisturbed(line, dir));
+  }
+  Disturbance done;
+  const absl::StatusOr<JobRun> run = line.every_seconds > 0
+                                         ? RunWithRandomKills(job, line, &done)
+                                         : RunWithPlannedEvents(job, line, &done);
+  const int code = ReportRun(run);
+  if (code != 0) return code;
+  bool good = PrintCheck(CheckLedger(run->run_dir));
+  good = PrintCheck(CheckTally(run->run_dir)) && good;
+  if (line.undisturbed > 0) {
+    good = PrintCheck(CompareRuns(job, run->report->result, undisturbed)) && good;
+  }
+  fprintf(stderr,
+          "satrap: chaos: %d kills with seed %llu, %zu restarts; %d times the newest cut was "
+          "verified%s\n",
+          done.kills, static_cast<unsigned long long>(line.seed), run->report->restarts.size(),
+          done.verified_cuts, done.problems.c_str());
+  return good && done.problems.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int ChaosCommand(const CommandLine& line) {
+  const absl::StatusOr<int> code = RunChaos(line);
+  return code.ok() ? *code : PrintErrorOrStop(code.status());
+}
+
+}  // namespace satrap

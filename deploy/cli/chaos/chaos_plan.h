@@ -1,0 +1,46 @@
+// What `satrap chaos` does to a run: which process it kills or stops, and when, drawn from a seed.
+// "When" is a point of the training's progress, or a moment in time.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_DEPLOY_CLI_CHAOS_CHAOS_PLAN_H_
+#define SATRAP_DEPLOY_CLI_CHAOS_CHAOS_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct ChaosEvent {
+  double fraction = 0;  // PlanChaos: of the training, at which it is due
+  // PlanRandomKills: from the start of the processes after the kill before this one.
+  double wait_seconds = 0;
+  Role role = COORDINATOR;
+  int index = 0;
+  double stop_seconds = 0;  // SIGSTOP, and SIGCONT after this long; 0: SIGKILL
+};
+
+// A process that stands still for so long is waited for; for so long, it is lost.
+inline constexpr double kShortStopSeconds = 5;
+inline constexpr double kLongStopSeconds = 20;
+
+// `kills` kills, a short stop and a long one, in an order and over processes that `seed` draws, at
+// ascending fractions below 0.9. Every process of the job may be hit by a kill, the coordinator as
+// often as any other role; stops hit the other roles. Equal arguments give equal events.
+std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed);
+
+// `kills` kills whose waits have an exponential distribution of the mean `every_seconds`: every moment
+// of a life is equally likely, the first ones included. Processes and determinism as above.
+std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double every_seconds,
+                                        uint64_t seed);
+
+// "kills embedding_ps 1", "stops nn_worker 0 for 20 s".
+std::string ChaosText(const ChaosEvent& event);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_CHAOS_CHAOS_PLAN_H_

@@ -1,0 +1,65 @@
+// The Kafka broker of `satrap demo --kafka` and the process that writes its topic: both are programs
+// beside the run, in its folder, and end with this object, or with this process.
+//
+//   RUN/kafka                        the broker's data and log; a broker started there again
+//                                    (tests/kafka/broker RUN/kafka) has the same address
+//   RUN/logs/kafka_broker.log, kafka_tools.log, kafka_producer.log
+//
+// Not thread-safe: for the main thread.
+
+#ifndef SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_BROKER_H_
+#define SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_BROKER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "deploy/launcher/child_process.h"
+#include "deploy/launcher/run_folder.h"
+
+namespace satrap {
+
+class KafkaDemoBroker {
+ public:
+  // Starts the broker and waits until it has chosen its address. `properties` ("NAME=VALUE") override
+  // its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if it ends; CANCELLED,
+  // "stopped by Interrupt", if a signal asks to stop. `folder` must outlive it.
+  // REQUIRES: the main thread, and no other one
+  static absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> Start(
+      const RunFolder& folder, const std::string& install_dir,
+      const std::vector<std::string>& properties);
+  // Ends producer and broker, and waits for them.
+  ~KafkaDemoBroker();
+
+  const std::string& address() const { return address_; }  // HOST:PORT
+
+  // Makes a topic. Tries again while the broker is starting, for a minute. Errors as Start, and as
+  // `satrap topics` tells them.
+  absl::Status MakeTopic(const std::string& topic, int partitions);
+  // Runs `satrap produce ARGS --brokers ...`, until it ends; or in the background. Errors as Start.
+  absl::Status Produce(const std::vector<std::string>& args);
+  absl::Status StartProducing(const std::vector<std::string>& args);
+
+  // Why the run cannot go on: the broker has ended, or the producer has failed; empty if it can.
+  std::string Problem();
+  pid_t pid() const { return broker_.pid(); }
+
+ private:
+  KafkaDemoBroker(const RunFolder& folder, std::string install_dir, ChildProcess broker);
+  std::vector<std::string> Command(const std::vector<std::string>& args) const;
+  // Runs this program with `args` to its end.
+  absl::Status Run(const std::vector<std::string>& args, int64_t deadline_ms);
+
+  const RunFolder& folder_;
+  const std::string install_dir_;
+  ChildProcess broker_;
+  absl::optional<ChildProcess> producer_;
+  std::string address_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_BROKER_H_

@@ -1,0 +1,26 @@
+// Fits the job of `satrap demo --kafka` to its broker, and to what is written to its topic.
+//
+// Thread-safe: a function of its arguments.
+
+#ifndef SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_JOB_H_
+#define SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_JOB_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+inline constexpr int kDemoPartitions = 4;  // of the train topic
+
+// Lets all streams read from the broker at `address`, and the train stream end behind `records`
+// records that `satrap produce --synthetic` writes to kDemoPartitions partitions, also if they are
+// not written yet; 0: never. INVALID_ARGUMENT if the job does not train from one topic, or if that
+// makes it invalid.
+absl::Status SetDemoTopics(const std::string& address, uint64_t records, JobConfig* job);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_JOB_H_

@@ -1,0 +1,53 @@
+// What `satrap demo --kafka` measures while it trains: lag and memory over time, and whether they
+// stay as they are.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_SERIES_H_
+#define SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_SERIES_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+
+namespace satrap {
+
+struct ProcessMemory {
+  uint64_t resident = 0;              // bytes
+  absl::optional<uint64_t> rows = 0;  // those of them that hold embedding rows; absent: not known
+};
+
+struct KafkaDemoLook {
+  double seconds = 0;  // since training began
+  uint64_t samples = 0;
+  absl::optional<uint64_t> lag_messages;        // absent: not known
+  std::map<std::string, ProcessMemory> memory;  // of each process, by name
+};
+
+class KafkaDemoSeries {
+ public:
+  // REQUIRES: seconds ascend
+  void Add(KafkaDemoLook look) { looks_.push_back(std::move(look)); }
+
+  // Compares the two halves of the time behind the warm-up, which is the first third: the rate, the
+  // mean lag, and the mean memory of each process that was there in all looks. One line each, for
+  // people. Tables grow with the ids that are seen, so embedding rows have a line of their own and
+  // are taken out of their process's; looks that do not know them are left out of both lines.
+  // A line that says so if the series is too short.
+  std::string Text() const;
+
+ private:
+  std::vector<KafkaDemoLook> looks_;
+};
+
+// The resident memory of a process; absent if it does not run.
+absl::optional<uint64_t> ResidentBytes(pid_t pid);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_SERIES_H_

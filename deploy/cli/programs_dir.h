@@ -1,0 +1,18 @@
+// Where the programs of this build are.
+
+#ifndef SATRAP_DEPLOY_CLI_PROGRAMS_DIR_H_
+#define SATRAP_DEPLOY_CLI_PROGRAMS_DIR_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace satrap {
+
+// DIR of DIR/deploy/satrap_cli, which is this program, or of one beside it: DIR has the roles'
+// programs, too, as DIR/nn_worker/nn_worker. INTERNAL if the kernel does not tell.
+absl::StatusOr<std::string> ProgramsDir();
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_CLI_PROGRAMS_DIR_H_

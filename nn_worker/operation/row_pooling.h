@@ -1,0 +1,15 @@
+// How the rows of a sample's ids become its values; row_exchange_args.h has the formulas. Kernels
+// include this, so it includes nothing of a backend.
+
+#ifndef SATRAP_NN_WORKER_OPERATION_ROW_POOLING_H_
+#define SATRAP_NN_WORKER_OPERATION_ROW_POOLING_H_
+
+#include <cstdint>
+
+namespace satrap {
+
+enum class RowPooling : int32_t { kSum, kMean, kSqrtN, kNone };
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_OPERATION_ROW_POOLING_H_

@@ -1,0 +1,40 @@
+#include "nn_worker/products/kernel_products.h"
+
+#include "nn_worker/device/kernels/matrix_product.h"
+
+namespace satrap {
+namespace {
+
+class KernelProducts final : public Products {
+ public:
+  void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
+              Activation activation, Values y) override {
+    MatrixProduct product = {FactorOf(x), FactorOf(w), y, x.cols};
+    product.bias = bias;
+    product.activation = activation;
+    Multiply(stream, product);
+  }
+  void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
+                     bool add) override {
+    MatrixProduct product = {FactorOf(dz), Transposed(w), dx, dz.cols};
+    product.add = add;
+    Multiply(stream, product);
+  }
+  // The sums are over all samples, and c is small: only pieces of them fill a card.
+  void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
+                      void* workspace) override {
+    MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},
+                     static_cast<float*>(workspace));
+  }
+  int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const override {
+    return ProductPartials(in, out, n) * static_cast<int64_t>(sizeof(float));
+  }
+  absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec&) override { return nullptr; }
+  int64_t PlanWorkspaceBytes() const override { return 0; }
+};
+
+}  // namespace
+
+std::unique_ptr<Products> NewKernelProducts() { return std::make_unique<KernelProducts>(); }
+
+}  // namespace satrap

@@ -1,0 +1,16 @@
+// Matrix products by the kernel of kernels/matrix_product.h, on any device. There are no plans.
+
+#ifndef SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_
+#define SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_
+
+#include <memory>
+
+#include "nn_worker/products/products.h"
+
+namespace satrap {
+
+std::unique_ptr<Products> NewKernelProducts();
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_

@@ -1,0 +1,55 @@
+// The matrix products of linear layers on a device, apart from Device, because a vendor's library does
+// most of them on a card. Ours (kernel_products.h) do any product on every device; a library's
+// (library_products.h) are planned, before the first sample, for layers that are known by then.
+//
+// What they give and their limits are those of Linear and LinearGrad in
+// nn_worker/backend/linear_operations.h: a row of a result depends on the same row of the inputs
+// alone, zero rows and zero inputs are legal, and the same arguments give the same bits. Operations are
+// enqueued on the stream.
+//
+// Values of samples and their gradients, and `w`, may have 16 bits, whichever of them. Products are
+// summed in f32 and rounded once; weight gradients are f32.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_PRODUCTS_PRODUCTS_H_
+#define SATRAP_NN_WORKER_PRODUCTS_PRODUCTS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/device/device_stream.h"
+#include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/values.h"
+#include "nn_worker/device/product_plan.h"
+#include "nn_worker/operation/operation_kinds.h"
+
+namespace satrap {
+
+class Products {
+ public:
+  virtual ~Products() = default;
+
+  // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], null: none   y: (n, out)
+  virtual void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
+                      Activation activation, Values y) = 0;
+  // dx = dz w^T, or dx += with `add`.   dz: (n, out)  dx: (n, in)
+  virtual void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
+                             bool add) = 0;
+  // dw = x^T dz.   dw: (in, out) without gaps
+  //   workspace: WeightGradientWorkspace bytes of device memory, aligned to 64, overwritten
+  virtual void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
+                              void* workspace) = 0;
+  virtual int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const = 0;
+
+  // The library's plan of a product; null if there is no library, it does not take the product, or the
+  // product is not for one (ForLibrary): the operations above are, then. Destroyed before this object.
+  // INTERNAL if the library fails.
+  virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec& spec) = 0;
+  virtual int64_t PlanWorkspaceBytes() const = 0;  // of ProductPlan::Run
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_PRODUCTS_PRODUCTS_H_

@@ -1,0 +1,470 @@
+#include "nn_worker/rank_process.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/run_log.h"
+#include "common/config/score_on_cpu.h"
+#include "common/metrics/refresh.h"
+#include "common/role/role_runtime.h"
+#include "common/thread/fork_join_pool.h"
+#include "common/thread/serial_executor.h"
+#include "common/thread/thread_pool_executor.h"
+#include "nn_worker/backend/cpu_half_backend.h"
+#include "nn_worker/backend/cpu_job_backend.h"
+#include "nn_worker/backend/device_room.h"
+#include "nn_worker/backend/job_backend.h"
+#include "nn_worker/card_flag.h"
+#include "nn_worker/checkpoint/cut_engine.h"
+#include "nn_worker/checkpoint/saved_model.h"
+#include "nn_worker/collective/gloo_collective.h"
+#include "nn_worker/collective/job_reduction.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/graph/network.h"
+#include "nn_worker/graph/precision.h"
+#include "nn_worker/metrics/score_windows.h"
+#include "nn_worker/rank/rank_engine.h"
+#include "nn_worker/rank/rank_options.h"
+#include "nn_worker/report/device_metrics.h"
+#include "nn_worker/report/metrics_file.h"
+#include "nn_worker/report/progress.h"
+#include "nn_worker/report/rank_metrics.h"
+#include "nn_worker/report/score_report.h"
+#include "nn_worker/report/step_times.h"
+#include "nn_worker/trainer/device_plan.h"
+#include "nn_worker/trainer/largest_part.h"
+#include "nn_worker/trainer/network_trainer.h"
+#include "nn_worker/trainer/part_layout.h"
+#include "nn_worker/trainer/predictions.h"
+#include "nn_worker/trainer/warm_start.h"
+
+namespace satrap {
+namespace {
+
+// Of the keys by which the ranks of a generation find one another.
+std::string CollectivePrefix(const RoleRuntime& runtime) {
+  return absl::StrCat("collective/", runtime.envelope().generation());
+}
+
+absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime) {
+  const int size = runtime.job().nn_worker().replicas();
+  if (size == 1) return std::move(NewLocalCollectives(1)[0]);
+  GlooOptions options;
+  options.rank = runtime.index();
+  options.size = size;
+  if (!runtime.flags().advertise.empty()) options.host = runtime.flags().advertise;
+  options.prefix = CollectivePrefix(runtime);
+  return NewGlooCollective(options, runtime.coordinator());
+}
+
+// What this rank does together with the others.
+struct Ranks {
+  std::unique_ptr<Collective> collective;
+  std::unique_ptr<DeviceReduction> reduction;  // null: the collective adds up the gradients
+};
+
+// Waits until all ranks have connected their cards, if the job adds up gradients on them.
+absl::Status ConnectCards(RoleRuntime& runtime, const DeviceProgram* devices, int card,
+                          Ranks* ranks) {
+  if (!SumsOnDevices(runtime.job())) return absl::OkStatus();
+  // MakeBackend has refused a job that needs a device.
+  CHECK(devices != nullptr);
+  NcclOptions options;
+  options.rank = runtime.index();
+  options.size = runtime.job().nn_worker().replicas();
+  options.card = card;
+  options.prefix = CollectivePrefix(runtime);
+  auto made = devices->NewReduction(options, runtime.coordinator(),
+                                    [&] { return !ranks->collective->status().ok(); });
+  if (!made.ok()) return OrSumByGloo(made.status());
+  ranks->reduction = *std::move(made);
+  runtime.logger().Info("adds up gradients by NCCL", {{"ranks", options.size}, {"card", card}});
+  return absl::OkStatus();
+}
+
+std::vector<rpc::Channel*> ChannelsTo(Role role, RoleRuntime& runtime,
+                                      const std::shared_ptr<BufferAllocator>& allocator = nullptr) {
+  std::vector<rpc::Channel*> channels;
+  for (int i = 0; i < ReplicasOf(role, runtime.job()); ++i) {
+    channels.push_back(runtime.ChannelTo(role, i, allocator));
+  }
+  return channels;
+}
+
+// The samples of the whole run, if the job alone determines them; 0 if not.
+uint64_t ExpectedSamples(const JobConfig& job) {
+  uint64_t samples = 0;
+  if (job.data().has_synthetic()) {
+    samples = static_cast<uint64_t>(job.epochs()) * job.data().synthetic().train_samples();
+  }
+  const uint64_t of_max_steps =
+      static_cast<uint64_t>(job.max_steps()) * static_cast<uint64_t>(job.global_batch_size());
+  if (of_max_steps == 0) return samples;
+  return samples == 0 ? of_max_steps : std::min(samples, of_max_steps);
+}
+
+bool IsEndless(const JobConfig& job) {
+  return job.data().has_kafka() && job.data().kafka().end().at() == KafkaEnd::NEVER;
+}
+
+absl::StatusOr<std::vector<TableStats>> StatsOf(PsControlClient* embedding_ps) {
+  std::promise<absl::StatusOr<std::vector<TableStats>>> stats;
+  embedding_ps->TableStats([&stats](auto result) { stats.set_value(std::move(result)); });
+  return stats.get_future().get();
+}
+
+// Runs on rank 0 when its engine has finished: completes the result and ends the run.
+// `prediction_values`: of a record's prediction.
+absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration::Value& tail,
+                    size_t prediction_values, RunResult result) {
+  const JobConfig& job = runtime.job();
+  if (std::isfinite(tail.calibration)) {
+    result.set_tail_calibration(tail.calibration);
+    result.set_tail_calibration_samples(tail.samples);
+  }
+  if (job.action() == JobConfig::TRAIN && result.samples() == 0) {
+    return absl::FailedPreconditionError(
+        "no training samples: the training data has no records, or none of them is good");
+  }
+  if (job.action() == JobConfig::PREDICT) {
+    RETURN_IF_ERROR(WritePredictionsText(job.run_dir(), job.nn_worker().replicas(),
+                                         job.data_loader().replicas(),
+                                         runtime.envelope().generation(), prediction_values));
+  }
+  if (job.action() == JobConfig::TRAIN) {
+    const Ledger::Totals consumed = cuts->consumed();
+    result.set_bad_records(consumed.bad_records);
+    result.set_empty_lines(consumed.empty_lines);
+    // A generation that only had the test pass to make has no cut of its own.
+    result.set_model_dir(result.model_dir().empty() ? runtime.cut_folder()
+                                                    : absl::StrCat(CheckpointsDir(job.run_dir()),
+                                                                   "/", result.model_dir()));
+  }
+  if (!result.model_dir().empty()) {
+    ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(result.model_dir()));
+    result.set_model_digest(ModelDigest(manifest));
+  }
+  ASSIGN_OR_RETURN(const std::vector<TableStats> tables, StatsOf(cuts->embedding_ps()));
+  for (const TableStats& table : tables) *result.add_tables() = table;
+  return runtime.Finish(result);
+}
+
+CutEngine::Options MakeCutOptions(RoleRuntime& runtime, Executor* executor,
+                                  Executor* disk_executor) {
+  CutEngine::Options options;
+  options.job = runtime.job();
+  options.envelope = runtime.envelope();
+  options.order_fingerprint = runtime.order_fingerprint();
+  options.ledger = runtime.ledger();
+  options.executor = executor;
+  options.disk_executor = disk_executor;
+  options.kill_points = runtime.kill_points();
+  options.embedding_ps = ChannelsTo(EMBEDDING_PS, runtime);
+  options.coordinator = runtime.coordinator_channel();
+  return options;
+}
+
+// How values of 16 bits are multiplied, which decides whether they are faster.
+void TellOfProducts(const RoleRuntime& runtime) {
+  const NnWorkerConfig& config = runtime.job().nn_worker();
+  if (config.device() != NnWorkerConfig::CPU || DTypeOf(config.precision()) == DType::kF32) return;
+  const HalfProducts products =
+      config.precision() == NnWorkerConfig::BF16 ? FastestHalfProducts() : HalfProducts::kF32;
+  switch (products) {
+    case HalfProducts::kOneDnnBf16:
+      return runtime.logger().Info("multiplies BF16 values with AMX");
+    case HalfProducts::kAvx512Bf16:
+      return runtime.logger().Info("multiplies BF16 values with AVX512_BF16");
+    case HalfProducts::kF32:
+      return runtime.logger().Info(
+          "rounds values to 16 bits and multiplies them in f32, which is slower than precision F32",
+          {{"precision", NnWorkerConfig::Precision_Name(config.precision())}});
+  }
+}
+
+// What this rank takes of its device.
+absl::StatusOr<DeviceNeed> PlannedNeed(const RoleRuntime& runtime, const DeviceProgram& devices) {
+  const JobConfig& job = runtime.job();
+  ASSIGN_OR_RETURN(const DevicePlan plan, devices.Plan(job));
+  RETURN_IF_ERROR(CheckDevicePlan(plan, job.nn_worker()));
+  runtime.logger().Info("trains on a device",
+                        {{"device", NnWorkerConfig::Device_Name(job.nn_worker().device())},
+                         {"memory", DevicePlanText(plan)}});
+  return NeedOf(plan);
+}
+
+absl::StatusOr<JobBackend> MakeDeviceBackend(const RoleRuntime& runtime,
+                                             const DeviceProgram* devices, int card) {
+  const NnWorkerConfig& config = runtime.job().nn_worker();
+  if (devices == nullptr) {
+    const std::string device = NnWorkerConfig::Device_Name(config.device());
+    return absl::FailedPreconditionError(
+        absl::StrCat("nn_worker.device is ", device, ", and this program is for CPU alone: run ",
+                     config.device() == NnWorkerConfig::CUDA ? "nn_worker_cuda" : "nn_worker_host",
+                     " in place of nn_worker"));
+  }
+  ASSIGN_OR_RETURN(const DeviceNeed need, PlannedNeed(runtime, *devices));
+  return devices->NewBackend(config, card, need);
+}
+
+// Before this rank is ready: a card that cannot be used or is too small, a library that is missing,
+// and a plan above the job's limit are found before anybody trains a step.
+absl::StatusOr<JobBackend> MakeBackend(const RoleRuntime& runtime, const DeviceProgram* devices,
+                                       int card, ForkJoinPool* pool) {
+  const JobConfig& job = runtime.job();
+  JobBackend on_cpu;
+  if (job.nn_worker().device() == NnWorkerConfig::CPU) {
+    on_cpu.backend = NewCpuJobBackend(job.nn_worker(), pool);
+    return on_cpu;
+  }
+  absl::StatusOr<JobBackend> made = MakeDeviceBackend(runtime, devices, card);
+  if (!made.ok()) return OrScoreOnCpu(made.status(), job);
+  if (SumsOnDevices(job)) {
+    const absl::Status sums = devices->CheckReduction();
+    if (!sums.ok()) return OrSumByGloo(sums);
+  }
+  return made;
+}
+
+// Before the first step of a run that starts from a model, or scores with it.
+absl::Status BeginFromModel(RoleRuntime& runtime, const StartModel& model, Network* network,
+                            Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
+  const JobConfig& job = runtime.job();
+  // Scores are those of the whole model or of none.
+  if (job.action() != JobConfig::TRAIN) return trainer->StartFromModel(model);
+  const bool leads = runtime.index() == 0;
+  ASSIGN_OR_RETURN(const WarmStartReport report, WarmStart(model, job, network, collective,
+                                                           leads ? cuts->embedding_ps() : nullptr));
+  if (!leads) return absl::OkStatus();
+  runtime.logger().Info("begins with a model", {{"model", model.directory},
+                                                {"taken", report.taken.size()},
+                                                {"dense_optimizer_state", report.has_state}});
+  if (!report.fresh.empty()) {
+    runtime.logger().Info("the model has not all of the job, and the rest begins anew",
+                          {{"names", absl::StrJoin(report.fresh, " ")}});
+  }
+  if (!report.ignored.empty()) {
+    runtime.logger().Info("ignores what the model has and the job has not",
+                          {{"names", absl::StrJoin(report.ignored, " ")}});
+  }
+  return absl::OkStatus();
+}
+
+// A value for each task, or all values of the outputs that are wanted instead.
+size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Network& network) {
+  if (job.predict_outputs().empty()) return layout.tasks.size();
+  int64_t values = 0;
+  for (int output = 0; output < network.num_tasks(); ++output) {
+    values += network.num_outputs(output);
+  }
+  return static_cast<size_t>(values);
+}
+
+// What progress goes on from: a job that was changed shows no figures of what it no longer does.
+RunPosition ShownPosition(const JobConfig& job, RunPosition position) {
+  if (job.gradient_clip_norm() == 0) position.clear_gradient_norms();
+  if (!job.evaluation().has_reduce_on_plateau()) position.clear_plateau();
+  return position;
+}
+
+void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
+  progress->SetExpectedSamples(ExpectedSamples(runtime.job()));
+  if (IsEndless(runtime.job())) progress->SetEndless();
+  if (!leads) return;
+  progress->SetReductionSink([&runtime](const EvaluationEvent& event) {
+    runtime.logger().Info("lowers the learning rates: validation did not improve",
+                          {{"step", event.steps}, {"factor", *event.learning_rate_factor}});
+  });
+}
+
+// Exports the metrics of a device; returns what takes its steps. Null on the CPU.
+std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<DeviceMeter> meter) {
+  if (meter == nullptr) return nullptr;
+  const auto metrics = std::make_shared<DeviceMetrics>(runtime.metrics(), std::move(meter));
+  RefreshEachSecond(runtime.executor(), [metrics] { metrics->Refresh(); });
+  return [metrics](double seconds) { metrics->ObserveStep(seconds); };
+}
+
+// Whether steps cost the host launches of graphs, or one for each kernel.
+void TellOfGraphs(const RoleRuntime& runtime, const Network& network) {
+  const JobConfig& job = runtime.job();
+  if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
+  const std::string why_not = network.WhyNoGraphs();
+  if (why_not.empty()) {
+    runtime.logger().Info("runs full training passes from captured graphs");
+  } else {
+    runtime.logger().Info("enqueues each kernel of training passes", {{"no_graphs", why_not}});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
+                                                     const PartLayout& layout, const Ranks& ranks,
+                                                     const JobBackend& made) {
+  NetworkOptions options = NetworkOptionsOf(runtime.job(), layout, runtime.position());
+  options.on_graph_refusal = [&logger = runtime.logger()](const absl::Status& error) {
+    logger.Warning(error.message());
+  };
+  options.backend = made.backend.get();
+  options.collective = ranks.collective.get();
+  options.reduction = ranks.reduction.get();
+  ASSIGN_OR_RETURN(std::unique_ptr<Network> network, Network::Create(options));
+  TellOfGraphs(runtime, *network);
+  return network;
+}
+
+absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks& ranks,
+                     ForkJoinPool* pool, const JobBackend& made) {
+  const JobConfig& job = runtime.job();
+  const bool leads = runtime.index() == 0;
+
+  const PartLayout layout = MakePartLayout(job);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Network> network,
+                   MakeNetwork(runtime, layout, ranks, made));
+
+  SerialExecutor cut_executor(runtime.executor());
+  ThreadPoolExecutor disk_executor(1);
+  ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts,
+                   CutEngine::Create(MakeCutOptions(runtime, &cut_executor, &disk_executor)));
+  // Its tasks use the engine.
+  const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
+  const size_t prediction_values = PredictionValues(job, layout, *network);
+  std::unique_ptr<PredictionWriter> predictions;
+  if (job.action() == JobConfig::PREDICT) {
+    ASSIGN_OR_RETURN(predictions,
+                     PredictionWriter::Create(job.run_dir(), runtime.index(), prediction_values));
+  }
+  std::unique_ptr<MetricsFile> metrics_file;
+  if (leads) {
+    ASSIGN_OR_RETURN(metrics_file, MetricsFile::Create(job.run_dir()));
+  }
+  const auto write_line = [&metrics_file](const std::string& line) {
+    if (metrics_file != nullptr) metrics_file->Append(line);
+  };
+  ScoreReport score_report(runtime.metrics(), runtime.envelope().generation(), write_line);
+  ScoreWindows scores(job.evaluation(), runtime.position().samples(),
+                      [&score_report](const ScoreWindow& window) { score_report.Report(window); });
+  NetworkTrainerOptions trainer_options;
+  trainer_options.layout = &layout;
+  trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
+  trainer_options.global_batch_size = job.global_batch_size();
+  trainer_options.trains = job.action() == JobConfig::TRAIN;
+  trainer_options.ordered = job.mode() == JobConfig::SYNC;
+  trainer_options.gradient_clip_norm = job.gradient_clip_norm();
+  trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
+  trainer_options.network = network.get();
+  trainer_options.collective = ranks.collective.get();
+  trainer_options.pool = pool;
+  trainer_options.cuts = leads ? cuts.get() : nullptr;
+  trainer_options.run_dir = job.run_dir();
+  trainer_options.scores = &scores;
+  trainer_options.predictions = predictions.get();
+  trainer_options.writes_outputs = job.predict_outputs_size() > 0;
+  trainer_options.on_device_step = StepSinkOf(runtime, made.meter);
+  NetworkTrainer trainer(trainer_options);
+  if (made.meter != nullptr) {
+    RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
+  }
+  // A run begins from another model once; later generations begin from its own cuts.
+  if (!runtime.cut_folder().empty()) {
+    RETURN_IF_ERROR(trainer.StartFromCut(start));
+  } else if (!job.init_from().empty()) {
+    RETURN_IF_ERROR(BeginFromModel(runtime, start, network.get(), trainer_options.collective,
+                                   cuts.get(), &trainer));
+  }
+
+  Progress progress(
+      runtime.executor(), [&trainer] { return trainer.RecentAuc(); }, write_line,
+      runtime.envelope().generation(), ShownPosition(job, runtime.position()));
+  DescribeJobTo(runtime, leads, &progress);
+  StepTimes step_times(
+      runtime.executor(), runtime.envelope().generation(),
+      [&runtime](uint64_t step) {
+        runtime.logger().Info("has made the first step of the generation", {{"step", step}});
+      },
+      write_line, &progress);
+  RankMetrics metrics(runtime.metrics(), runtime.executor(), &step_times);
+  const auto registration =
+      runtime.SetProgressSource([&progress, &metrics, leads](HeartbeatRequest* heartbeat) {
+        if (!leads) return;
+        metrics.UpdateAges();
+        *heartbeat->mutable_train() = progress.Snapshot();
+        *heartbeat->mutable_cuts() = progress.Cuts();
+      });
+
+  SerialExecutor executor(runtime.executor());
+  std::promise<RunResult> finished;
+  RankEngine engine(
+      MakeRankOptions(job, runtime.index(), runtime.envelope(), runtime.position()), &executor,
+      ChannelsTo(EMBEDDING_WORKER, runtime, made.backend->PinnedBuffers()), &trainer, &metrics,
+      runtime.failure_sink(), [&finished](const RunResult& result) { finished.set_value(result); },
+      runtime.kill_points());
+  if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
+  // The engine goes before the runtime.
+  const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
+  runtime.logger().Info("begins to train");
+  engine.Start();
+  // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
+  // says so.
+  if (leads) {
+    const RunResult result = finished.get_future().get();
+    RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result));
+  }
+  runtime.WaitForFinish();
+  return absl::OkStatus();
+}
+
+absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
+                         absl::optional<int> card_flag) {
+  // Before this rank is ready: nobody trains a step in a generation that cannot begin. The others
+  // get the network from rank 0, because they may not see its disk, and that takes all of them.
+  StartModel start;
+  if (runtime.index() == 0) {
+    ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));
+  }
+  const NnWorkerConfig& config = runtime.job().nn_worker();
+  ASSIGN_OR_RETURN(const int card, CardOfRank(card_flag, config));
+  ForkJoinPool pool(config.compute_threads());
+  ASSIGN_OR_RETURN(const JobBackend made, MakeBackend(runtime, devices, card, &pool));
+  TellOfProducts(runtime);
+  RETURN_IF_ERROR(runtime.Join());
+  Ranks ranks;
+  ASSIGN_OR_RETURN(ranks.collective, MakeCollective(runtime));
+  // If this rank returned its error, its collective would be destroyed first, and the other ranks
+  // would report a broken connection before this one reports the cause.
+  runtime.ExitUnlessOk(ConnectCards(runtime, devices, card, &ranks));
+  runtime.ExitUnlessOk(RunRank(runtime, start, ranks, &pool, made));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunRankProcess(int argc, char** argv, const DeviceProgram* devices) {
+  std::vector<std::string> args(argv + 1, argv + argc);
+  const auto card = TakeCardFlag(devices != nullptr && devices->has_cards(), &args);
+  if (!card.ok()) {
+    fprintf(stderr, "error: nn_worker: %s\n", std::string(card.status().message()).c_str());
+    return 1;
+  }
+  std::vector<char*> others = {argv[0]};
+  for (std::string& arg : args) others.push_back(arg.data());
+  return RunRole(NN_WORKER, static_cast<int>(others.size()), others.data(),
+                 [devices, card = *card](RoleRuntime& runtime) {
+                   return RunNnWorker(runtime, devices, card);
+                 });
+}
+
+}  // namespace satrap

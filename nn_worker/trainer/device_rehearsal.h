@@ -1,0 +1,28 @@
+// Finds a job's device plan (device_plan.h) without a device.
+//
+// PlanDevice rehearses a rank on a device without memory (nn_worker/device/dry_device.h): it makes
+// the network, sets memory aside for the largest part (largest_part.h), trains a step of each size
+// of a full part if the job trains, and scores a part. What is then allocated is what a rank
+// allocates on a device, all of it before the first step. A job that only scores has nothing for
+// gradients and the optimizer. For a card, the library of matrix products is taken to make all that
+// it is asked for, which needs the most. Two things are not in the plan: what a part beyond the
+// expected number of ids adds when it comes, and what a card's driver and libraries take for
+// themselves.
+//
+// Links no kernels: a program that does gives those of its device (device_factory.h).
+
+#ifndef SATRAP_NN_WORKER_TRAINER_DEVICE_REHEARSAL_H_
+#define SATRAP_NN_WORKER_TRAINER_DEVICE_REHEARSAL_H_
+
+#include "absl/status/statusor.h"
+#include "nn_worker/trainer/device_plan.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// Errors as Network::Create. REQUIRES: a validated job
+absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_TRAINER_DEVICE_REHEARSAL_H_

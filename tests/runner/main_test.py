@@ -1,0 +1,167 @@
+"""Tests of main.py, with a stand-in for Bazel."""
+
+import contextlib
+import io
+import os
+import tempfile
+import unittest
+from unittest import mock
+
+import main
+
+
+class FakeBazel:
+    """Answers as Bazel would in a checkout with two programs: common/a_test of two sources, and b_test."""
+
+    def __init__(self, root, said):
+        self.root = root
+        self.said = said  # by the tag filter of a test
+        self.calls = []
+
+    def query(self, expression):
+        if "labels(srcs" in expression:
+            return ["//common:x_test.cc", "//common:y_test.cc"]
+        if "x_test.cc" in expression or "y_test.cc" in expression:
+            return ["//common:a_test"]
+        if "host_device" in expression:
+            return ["//common:a_test"]
+        if "script_test.sh" in expression:
+            return ["//common:script_test"]
+        return []
+
+    def info(self, key, options):
+        return os.path.join(self.root, key)
+
+    def run(self, arguments):
+        self.calls.append(arguments)
+        if arguments[0] == "build":
+            return 0, ""
+        for tag_filter, answer in self.said.items():
+            if any(argument == tag_filter for argument in arguments):
+                return answer
+        return 0, self.said.get("", (0, ""))[1]
+
+
+class MainTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        os.makedirs(self.root + "/common")
+        for name, text in (("x", "TEST(X, One) {\n"), ("y", "TEST(Y, One) {\n"), ("none", "int a;\n")):
+            with open(f"{self.root}/common/{name}_test.cc", "w", encoding="utf-8") as file:
+                file.write(text)
+        with open(f"{self.root}/common/script_test.sh", "w", encoding="utf-8") as file:
+            file.write("exit 0\n")
+        self.write_xml("a_test", 2)
+
+    def write_xml(self, program, cases):
+        folder = f"{self.root}/bazel-testlogs/common/{program}"
+        os.makedirs(folder, exist_ok=True)
+        with open(folder + "/test.xml", "w", encoding="utf-8") as file:
+            file.write('<testsuites name="AllTests">')
+            file.writelines(f'<testcase name="c{i}" status="run"/>' for i in range(cases))
+            file.write("</testsuites>")
+
+    def run_main(self, *arguments, said=None):
+        """(exit status, lines printed). said: what `bazel test` says, by its tag filter."""
+        if said is None:
+            said = {
+                "--test_tag_filters=-whole_run": (0, "//common:a_test PASSED in 1.0s\n"),
+                "--test_tag_filters=whole_run": (4, ""),
+            }
+        self.bazel = FakeBazel(self.root, said)
+        out = io.StringIO()
+        with mock.patch.object(main, "Bazel", lambda root: self.bazel), contextlib.redirect_stdout(out):
+            status = main.main([self.root, self.root, *arguments])
+        return status, out.getvalue().splitlines()
+
+    def bazel_tests(self):
+        return [call for call in self.bazel.calls if call[0] == "test"]
+
+    def test_builds_then_tests_then_runs_whole_runs_two_at_a_time(self):
+        self.write_xml("b_test", 3)
+        status, lines = self.run_main("test", said={
+            "--test_tag_filters=-whole_run": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=whole_run": (0, "//common:b_test PASSED in 9.0s\n"),
+        })
+        self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
+        self.assertEqual([call[0] for call in self.bazel.calls], ["build", "test", "test"])
+        self.assertIn("--local_test_jobs=2", self.bazel_tests()[1])
+        self.assertNotIn("--local_test_jobs=2", self.bazel_tests()[0])
+        self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
+        self.assertIn("      9.0 s  //common:b_test", lines)
+
+    def test_a_source_runs_its_suites_alone(self):
+        status, lines = self.run_main("test", "common/x_test.cc")
+        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
+        call = self.bazel_tests()[0]
+        chosen = [argument for argument in call if argument.startswith("--test_filter=")]
+        self.assertEqual(len(chosen), 1)
+        self.assertIn("X.*", chosen[0])
+        self.assertNotIn("Y.*", chosen[0])
+        self.assertEqual(call[-1], "//common:a_test")
+
+    def test_sources_of_one_program_run_at_once(self):
+        self.run_main("test", "common/x_test.cc", "./common/y_test.cc")
+        chosen = [argument for argument in self.bazel_tests()[0] if argument.startswith("--test_filter=")]
+        self.assertIn("X.*", chosen[0])
+        self.assertIn("Y.*", chosen[0])
+        self.assertEqual(self.bazel_tests()[0].count("//common:a_test"), 1)
+
+    def test_a_filter_of_the_users_own_is_taken_for_that_of_the_source(self):
+        self.run_main("test", "common/x_test.cc", "--test_filter=X.One")
+        chosen = [argument for argument in self.bazel_tests()[0] if argument.startswith("--test_filter=")]
+        self.assertEqual(chosen, ["--test_filter=X.One"])
+
+    def test_a_folder_and_a_source_are_run_apart(self):
+        self.run_main("test", "common", "common/x_test.cc")
+        filters = [
+            [argument for argument in call if argument.startswith("--test_filter=")]
+            for call in self.bazel_tests()
+        ]
+        self.assertEqual([len(chosen) for chosen in filters], [0, 0, 1, 1])
+        self.assertEqual(self.bazel_tests()[0][-1], "//common/...")
+
+    def test_nothing_that_ran_is_no_success(self):
+        self.write_xml("a_test", 0)
+        status, lines = self.run_main("test", "common/x_test.cc", "--test_filter=Nothing")
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[-2:], ["no test ran", "0 passed, 0 failed"])
+
+    def test_refuses_what_is_no_test(self):
+        for typed, message in (
+            ("common/missing_test.cc", "there is no folder, test file or label"),
+            ("common/none_test.cc", "is no source of a test"),
+        ):
+            with self.assertRaisesRegex(main.Refused, message):
+                self.run_main("test", typed)
+
+    def test_a_script_is_run_by_its_label(self):
+        self.run_main("test", "common/script_test.sh")
+        self.assertEqual(self.bazel_tests()[0][-1], "//common:script_test")
+
+    def test_bazels_own_failure_is_a_failure(self):
+        status, lines = self.run_main("test", said={
+            "--test_tag_filters=-whole_run": (1, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=whole_run": (4, ""),
+        })
+        self.assertEqual((status, lines[-1]), (1, "2 passed, 1 failed"))
+
+    def test_check_counts_what_was_checked_before(self):
+        status, lines = self.run_main("check", "30", "0", "clang-tidy=12")
+        self.assertEqual((status, lines[-1]), (0, "32 passed, 0 failed"))
+        self.assertTrue(any(line.startswith("seconds: clang-tidy 12, build") for line in lines))
+        status, lines = self.run_main("check", "30", "1")
+        self.assertEqual((status, lines[-1]), (1, "32 passed, 1 failed"))
+
+    def test_thread_sanitizer_runs_grpcs_tests_apart(self):
+        status, lines = self.run_main("test", "tsan", "common", said={
+            "--test_tag_filters=-no_sanitizer,-grpc": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=-no_sanitizer,grpc": (4, ""),
+        })
+        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
+        self.assertTrue(all("--config=tsan" in call for call in self.bazel_tests()))
+        self.assertEqual(len(self.bazel_tests()), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,68 @@
+"""Tests of tidy.py, with stand-ins for clang-tidy and g++."""
+
+import os
+import tempfile
+import unittest
+from unittest import mock
+
+import tidy
+
+
+class UnitsTest(unittest.TestCase):
+    def test_a_unit_has_sources_of_one_folder_and_tests_apart(self):
+        files = ["a/x.cc", "b/x.cc", "a/y.cc", "a/x_test.cc"] + [f"c/{i}.cc" for i in range(9)]
+        units = tidy.units_of(files, most=8)
+        self.assertIn(["a/x.cc", "a/y.cc"], units)
+        self.assertIn(["a/x_test.cc"], units)
+        self.assertIn(["b/x.cc"], units)
+        self.assertEqual(sorted(len(unit) for unit in units if unit[0].startswith("c/")), [1, 8])
+        self.assertEqual(sorted(file for unit in units for file in unit), sorted(files))
+
+
+class TidyTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        self.calls = []
+
+    def check(self, unit, answers):
+        """Runs clang-tidy's stand-in, which answers with answers[i] to the i-th call."""
+
+        def run(command, **_):
+            source = command[command.index("--") - 1]
+            with open(source, encoding="utf-8") if os.path.isabs(source) else open(os.devnull) as file:
+                self.calls.append((source, file.read()))
+            said = answers[len(self.calls) - 1]
+            return mock.Mock(stdout=said, returncode=1 if said else 0)
+
+        with mock.patch.object(tidy.subprocess, "run", run):
+            return tidy.Tidy(self.root, self.root, []).check(unit)
+
+    def test_reads_several_sources_at_once(self):
+        said, paths = self.check(["a/x.cc", "a/y.cc"], [""])
+        self.assertEqual((said, paths), ("", set()))
+        self.assertEqual(self.calls[0][1], '#include "a/x.cc"\n#include "a/y.cc"\n')
+
+    def test_names_the_source_of_a_finding(self):
+        finding = f"{self.root}/./a/y.cc:3:4: error: Division by zero [clang-analyzer-core.DivideZero]\n"
+        _, paths = self.check(["a/x.cc", "a/y.cc"], [finding])
+        self.assertEqual(paths, {"a/y.cc"})
+        self.assertEqual(len(self.calls), 1)
+
+    def test_reads_each_by_itself_where_they_do_not_compile_together(self):
+        error = "a/y.cc:3:4: error: redefinition of 'kBlock' [clang-diagnostic-error]\n"
+        finding = "a/y.cc:9:1: error: bad [bugprone-bad,-warnings-as-errors]\n"
+        _, paths = self.check(["a/x.cc", "a/y.cc"], [error, "", finding])
+        self.assertEqual([call[0] for call in self.calls[1:]], ["a/x.cc", "a/y.cc"])
+        self.assertEqual(paths, {"a/y.cc"})
+
+    def test_a_clang_tidy_that_fails_without_a_word_is_a_finding(self):
+        def run(_, **__):
+            return mock.Mock(stdout="", returncode=1)
+
+        with mock.patch.object(tidy.subprocess, "run", run):
+            _, paths = tidy.Tidy(self.root, self.root, []).check(["a/x.cc"])
+        self.assertEqual(paths, {"a/x.cc"})
+
+
+if __name__ == "__main__":
+    unittest.main()
