@@ -46,7 +46,7 @@ TEST_F(CutTest, AnOlderCutCanBeResumedFrom) {
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
   const std::string older = fs::path(NewestCut()).filename();
   ASSERT_TRUE(WaitForCuts(3)) << ReadFile(run.err_path);
-  kill(run.pid, SIGKILL);
+  SendSignal(run.pid, SIGKILL);
   EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume({"--from", older}), kRecords);

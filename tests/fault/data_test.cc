@@ -151,7 +151,7 @@ class PoisonTest : public DataTest {
     const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});
     EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
     const uint64_t most = MostDataBytes();
-    kill(run.pid, SIGKILL);
+    SendSignal(run.pid, SIGKILL);
     EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
     EXPECT_TRUE(NobodyIsLeft());
     std::filesystem::remove_all(RunDir());

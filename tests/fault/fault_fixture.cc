@@ -120,7 +120,7 @@ CommandEnd FaultFixture::Resume(const std::vector<std::string>& args) {
 void FaultFixture::LeaveAKilledRun(const std::string& job, const std::vector<std::string>& args) {
   const Command run = StartRun(job, args);
   ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
-  kill(run.pid, SIGKILL);
+  SendSignal(run.pid, SIGKILL);
   // The launcher alone is killed; its processes must die by themselves.
   EXPECT_EQ(WaitFor(run, 10).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
@@ -134,7 +134,7 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
     if (pid == 0) WaitUntil([&] { return RoleProcess(RunDir(), role, index) != 0; }, 0.05);
   }
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
-  kill(pid, signal);
+  SendSignal(pid, signal);
   if (signal != SIGSTOP) return;
   // On a busy machine some of its threads go on for a while.
   for (int attempt = 0; attempt < 1000 && !IsStopped(pid); ++attempt) {

@@ -83,7 +83,7 @@ TEST_F(StopTest, CtrlCTakesALastCutToo) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
   const int cuts = Cuts();
-  kill(run.pid, SIGINT);
+  SendSignal(run.pid, SIGINT);
   const CommandEnd stopped = WaitFor(run, 30);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_GT(Cuts(), cuts);
@@ -95,11 +95,11 @@ TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
   // A rank that stands still keeps the last cut from being taken.
   Signal("nn_worker", 1, SIGSTOP);
-  kill(run.pid, SIGINT);
+  SendSignal(run.pid, SIGINT);
   EXPECT_TRUE(WaitForLastCut(run));
   // A program that repeats a signal within a second means the same one.
   WaitUntil([] { return false; }, 2);
-  kill(run.pid, SIGINT);
+  SendSignal(run.pid, SIGINT);
   const CommandEnd stopped = WaitFor(run, 5);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_TRUE(NobodyIsLeft());
@@ -176,7 +176,7 @@ TEST_F(StopTest, ABenchmarkOfCutsTellsThatItsTrainingWasKilled) {
   ASSERT_TRUE(WaitUntilTraining(Path("runs/latest"))) << ReadFile(bench.err_path);
   const std::string run_dir = fs::canonical(Path("runs/latest")).string();
   for (const pid_t pid : ProcessesWith(Path("install"))) {
-    if (ParentOf(pid) == bench.pid) kill(pid, SIGKILL);
+    if (ParentOf(pid) == bench.pid) SendSignal(pid, SIGKILL);
   }
   const CommandEnd end = WaitFor(bench, 40);
   EXPECT_EQ(end.exit_code, 1) << end.err;
@@ -192,7 +192,7 @@ TEST_F(StopTest, AStoppedChaosLeavesNoUndisturbedRunBehind) {
     const Command chaos = StartSatrap(
         {"chaos", job, "--run_dir", RunDir(), "--undisturbed=1", "--set", "epochs=100"});
     ASSERT_TRUE(WaitUntilTraining(undisturbed)) << ReadFile(chaos.err_path);
-    kill(chaos.pid, signal);
+    SendSignal(chaos.pid, signal);
     const CommandEnd end = WaitFor(chaos, 40);
     EXPECT_TRUE(WaitUntilOver(undisturbed, 20));
     EXPECT_TRUE(WaitUntilGone("--run_dir=" + undisturbed, 5));
@@ -252,9 +252,9 @@ TEST_F(StopTest, AProcessThatStandsStillForFiveSecondsIsWaitedFor) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
   const pid_t pid = RoleProcess(RunDir(), "embedding_ps", 1);
-  kill(pid, SIGSTOP);
+  SendSignal(pid, SIGSTOP);
   WaitUntil([] { return false; }, 5);
-  kill(pid, SIGCONT);
+  SendSignal(pid, SIGCONT);
   ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
   EXPECT_EQ(Generations(), 1);
 }

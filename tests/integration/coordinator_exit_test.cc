@@ -74,7 +74,7 @@ class CoordinatorExitTest : public RunFixture {
 
 TEST_F(CoordinatorExitTest, ItDoesNotWaitForAFileOperationThatDoesNotReturn) {
   ASSERT_NO_FATAL_FAILURE(StartWithAFileThatHangs());
-  kill(coordinator_.pid, SIGINT);
+  SendSignal(coordinator_.pid, SIGINT);
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, HasSubstr("still under way"));
@@ -82,7 +82,7 @@ TEST_F(CoordinatorExitTest, ItDoesNotWaitForAFileOperationThatDoesNotReturn) {
 
 TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
   ASSERT_NO_FATAL_FAILURE(StartWithAFileThatHangs());
-  kill(coordinator_.pid, SIGINT);
+  SendSignal(coordinator_.pid, SIGINT);
   ASSERT_TRUE(WaitUntil(
       [this] {
         return absl::StrContains(ReadFile(coordinator_.err_path), "waiting for file work");

@@ -94,7 +94,7 @@ TEST_P(KillTest, EndsTheJobWithinTenSecondsAndNamesTheDead) {
   const Command command = StartEndlessRun();
   const pid_t pid = ProcessOf(role, index);
   ASSERT_GT(pid, 0);
-  kill(pid, SIGKILL);
+  SendSignal(pid, SIGKILL);
   const CommandEnd end = WaitFor(command, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
   const std::string name = role == "coordinator" ? role : absl::StrCat(role, " ", index);
@@ -118,7 +118,7 @@ TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
   const Command command = StartEndlessRun();
   const pid_t pid = ProcessOf(role, 0);
   ASSERT_GT(pid, 0);
-  kill(pid, SIGTERM);
+  SendSignal(pid, SIGTERM);
   const CommandEnd end = WaitFor(command, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, AllOf(HasSubstr("satrap: stopped on request\n"),
@@ -132,7 +132,7 @@ TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
 
 TEST_F(FailureTest, TheStatusOfAFailedRunIsItsCause) {
   const Command command = StartEndlessRun();
-  kill(ProcessOf("nn_worker", 0), SIGKILL);
+  SendSignal(ProcessOf("nn_worker", 0), SIGKILL);
   EXPECT_EQ(WaitFor(command, kSecondsToEnd).exit_code, 1);
   EXPECT_THAT(ReadFile(Path("run/failure.txt")), HasSubstr("nn_worker 0"));
   EXPECT_THAT(Satrap({"status", Path("run")}).out,
@@ -149,7 +149,7 @@ TEST_F(FailureTest, ASilentCoordinatorIsNamed) {
   const Command command = StartEndlessRun();
   const pid_t pid = ProcessOf("coordinator", 0);
   ASSERT_GT(pid, 0);
-  kill(pid, SIGSTOP);
+  SendSignal(pid, SIGSTOP);
   const CommandEnd end = WaitFor(command, 2 * kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, AllOf(HasSubstr("the job failed: coordinator (process "),
@@ -178,7 +178,7 @@ TEST_F(FailureTest, AValueThatIsNoneIsOneMessage) {
 
 TEST_F(FailureTest, NobodyOutlivesAKilledLauncher) {
   const Command command = StartEndlessRun();
-  kill(command.pid, SIGKILL);
+  SendSignal(command.pid, SIGKILL);
   EXPECT_EQ(WaitFor(command, kSecondsToEnd).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
 }
@@ -186,7 +186,7 @@ TEST_F(FailureTest, NobodyOutlivesAKilledLauncher) {
 TEST_F(FailureTest, TheNextRunRemovesTheSocketsOfAKilledLauncher) {
   const Command command = StartEndlessRun();
   const std::string sockets = fs::read_symlink(Path("run/sockets")).string();
-  kill(command.pid, SIGKILL);
+  SendSignal(command.pid, SIGKILL);
   EXPECT_EQ(WaitFor(command, kSecondsToEnd).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
   ASSERT_TRUE(fs::is_directory(sockets)) << "who is killed removes nothing";
@@ -254,7 +254,7 @@ TEST_F(FailureTest, TooManyBadRecordsAreToldOnceWithTheirNumbersAndPlaces) {
 
 TEST_F(FailureTest, TerminationStopsEverything) {
   const Command command = StartEndlessRun();
-  kill(command.pid, SIGTERM);
+  SendSignal(command.pid, SIGTERM);
   const CommandEnd end = WaitFor(command, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 130);
   EXPECT_THAT(end.err, HasSubstr("stopped by Terminated"));
@@ -264,7 +264,7 @@ TEST_F(FailureTest, TerminationStopsEverything) {
 TEST_F(FailureTest, AHangupStopsEverythingAndRemovesTheSockets) {
   const Command command = StartEndlessRun();
   const std::string sockets = fs::read_symlink(Path("run/sockets")).string();
-  kill(command.pid, SIGHUP);
+  SendSignal(command.pid, SIGHUP);
   const CommandEnd end = WaitFor(command, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 130);
   EXPECT_THAT(end.err, HasSubstr("stopped by Hangup; no process is left"));
@@ -433,7 +433,7 @@ TEST_F(LooseCoordinatorTest, ASocketOrPortInUseIsRefused) {
         WaitFor(StartCoordinator(ResolvedJob(absl::StrCat("run", runs++)), taken), 10);
     EXPECT_EQ(second.exit_code, 1) << taken;
     EXPECT_THAT(second.err, HasSubstr(taken.substr(taken.find(':') + 1)));
-    kill(first.pid, SIGINT);
+    SendSignal(first.pid, SIGINT);
     WaitFor(first, 10);
   }
 }

@@ -107,7 +107,7 @@ class RestartTest : public RunFixture {
   void KillRunExcept(const std::string& survivor) {
     for (const auto& [name, command] : run_) {
       if (name == survivor) continue;
-      kill(command.pid, SIGKILL);
+      SendSignal(command.pid, SIGKILL);
       WaitFor(command, kSecondsToEnd);
     }
   }
@@ -120,7 +120,7 @@ class RestartTest : public RunFixture {
       EXPECT_EQ(end.exit_code, 0) << name << ": " << end.err;
     }
     const Command& coordinator = run_.at("coordinator");
-    kill(coordinator.pid, SIGTERM);
+    SendSignal(coordinator.pid, SIGTERM);
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
@@ -170,7 +170,7 @@ class RestartedPsTest : public RestartTest {
     const Command first = run_.at("embedding_ps_1");
     const pid_t ps = ProcessOfProgram(ProcessesWith(Address("embedding_ps_1")), "embedding_ps");
     ASSERT_GT(ps, 0);
-    kill(ps, SIGKILL);
+    SendSignal(ps, SIGKILL);
     WaitFor(first, kSecondsToEnd);
     StartRole("embedding_ps", 1, wrapper);
   }
@@ -218,7 +218,7 @@ TEST_F(RestartTest, AfterTheDeathOfAPsTheNextGenerationMakesTheUndisturbedModel)
   const uint64_t undisturbed = DigestOfModel();
   StartRun();
   ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
-  kill(run_.at("embedding_ps_1").pid, SIGKILL);
+  SendSignal(run_.at("embedding_ps_1").pid, SIGKILL);
   WaitFor(run_.at("embedding_ps_1"), kSecondsToEnd);
   run_.erase("embedding_ps_1");
   ExpectStartAgain();
@@ -245,14 +245,14 @@ TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
     StartRun();
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
     const Command stopped = run_.at(zombie);
-    kill(stopped.pid, SIGSTOP);
+    SendSignal(stopped.pid, SIGSTOP);
     KillRunExcept(zombie);
     // A stopped server still holds its socket. Only the coordinator tells where members listen.
     listen_[zombie] = Address(zombie + "_again");
     fs::remove(Path("run/metrics.jsonl"));  // that WaitUntilTraining waits for the next lines
     StartGeneration();
     ASSERT_TRUE(WaitUntilTraining(Path("run"))) << AllLogs();
-    kill(stopped.pid, SIGCONT);
+    SendSignal(stopped.pid, SIGCONT);
     const CommandEnd end = WaitFor(stopped, kSecondsToEnd);
     EXPECT_EQ(end.exit_code, kExitStartAgain) << end.err;
     EXPECT_THAT(end.err, HasSubstr(zombie == "coordinator" ? "another coordinator" : "another run"))

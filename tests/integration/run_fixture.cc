@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
+#include "common/base/check.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
@@ -151,6 +152,11 @@ std::vector<pid_t> ProcessesWritingTo(const std::function<bool(const std::string
 
 }  // namespace
 
+int SendSignal(pid_t pid, int signal) {
+  CHECK(pid > 0) << pid;
+  return kill(pid, signal);
+}
+
 void RunFixture::SetUp() {
   // Short, because a socket's path must not exceed 107 bytes.
   dir_ = (fs::temp_directory_path() / "satrap_run.XXXXXX").string();
@@ -158,7 +164,9 @@ void RunFixture::SetUp() {
 }
 
 void RunFixture::TearDown() {
-  for (const pid_t pid : ProcessesWith(dir_)) kill(pid, SIGKILL);
+  // A test that was skipped before SetUp has no folder.
+  if (dir_.empty()) return;
+  for (const pid_t pid : ProcessesWith(dir_)) SendSignal(pid, SIGKILL);
   std::error_code error;
   fs::remove_all(dir_, error);
 }
@@ -214,7 +222,7 @@ CommandEnd RunFixture::WaitFor(const Command& command, double timeout_s) {
   const double start_s = MonotonicSeconds();
   CommandEnd end;
   if (!WaitForProcess(command.pid, DeadlineMs(timeout_s))) {
-    kill(command.pid, SIGKILL);
+    SendSignal(command.pid, SIGKILL);
     ADD_FAILURE() << "still running after " << timeout_s << " s";
   }
   int status = 0;
@@ -231,6 +239,8 @@ CommandEnd RunFixture::Satrap(const std::vector<std::string>& args) {
 }
 
 std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
+  // All processes of the machine have the empty text, and callers kill what they get.
+  CHECK(!text.empty());
   std::vector<pid_t> pids;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {

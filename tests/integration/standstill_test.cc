@@ -30,7 +30,7 @@ class StandstillTest : public RunFixture {
     return {pids.begin(), pids.end()};
   }
   void SignalAll(const std::vector<pid_t>& pids, int signal) {
-    for (const pid_t pid : pids) EXPECT_EQ(kill(pid, signal), 0) << pid;
+    for (const pid_t pid : pids) EXPECT_EQ(SendSignal(pid, signal), 0) << pid;
   }
 };
 

@@ -162,7 +162,7 @@ TEST_F(TrainTest, AModelSavedBeforeAKillIsWhole) {
   const std::string job = WriteJob(20000, "epochs: 100000");
   const Command command = StartSatrap({"train", job, "--run_dir", Path("run")});
   ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("run/checkpoints/best")); }, 60));
-  kill(command.pid, SIGKILL);
+  SendSignal(command.pid, SIGKILL);
   WaitFor(command, 10);
   const CommandEnd evaluated = Satrap(
       {"evaluate", Path("run"), "--run_dir", Path("evaluation"), "--report", Path("e.json")});
@@ -370,7 +370,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(running.out, HasSubstr("cuts: "));
   EXPECT_THAT(running.out, HasSubstr("nn_worker 1"));
   EXPECT_THAT(running.out, HasSubstr("metrics at http://127.0.0.1:"));
-  kill(command.pid, SIGINT);
+  SendSignal(command.pid, SIGINT);
   const CommandEnd stopped = WaitFor(command, 10);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
