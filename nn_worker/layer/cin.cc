@@ -50,7 +50,7 @@ class CinLayer final : public Layer {
     backend_ = binding.backend;
     const int64_t n = binding.max_samples;
     const int64_t dim = fields_.dim;
-    int64_t widest = 0;
+    int64_t widest = 1;  // each layer has a pair
     steps_.resize(layers() + 1);
     size_t parameter = 0;
     for (int k = 0; k <= layers(); ++k) {

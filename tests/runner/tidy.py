@@ -3,8 +3,8 @@
     tidy.py ROOT CACHE COUNTS [--alone] FILE...
 
 Sources of a folder are read together, because most of the time goes into the headers they share: a
-unit includes several, and clang's analyzer looks into included sources as into the main file. Where
-that does not compile (two sources have a constant of the same name), each is read by itself.
+unit is their text, one after another, since clang's analyzer does not look into what is included.
+Where that does not compile (two sources have a constant of the same name), each is read by itself.
 
 Together, and with a precompiled header, a source could do without an #include that it needs. So each
 is also compiled by itself, by g++ without output. --alone does only that.
@@ -20,8 +20,6 @@ import subprocess
 import sys
 
 MOST_IN_UNIT = 8
-# Sources are included on purpose.
-CHECKS = "--checks=-bugprone-suspicious-include"
 # Thread-safety analysis is clang's; and g++'s omp.h gives an attribute arguments that clang does not know.
 CLANG_FLAGS = ["-Wthread-safety", "-Wthread-safety-beta", "-D__malloc__(...)="]
 _FINDING = re.compile(r"^(\S+?):\d+:\d+: (?:warning|error): .*\[([\w.,-]+)\]$")
@@ -57,27 +55,45 @@ class Tidy:
             check=False,
         )
 
-    def _paths(self, said):
-        """The sources of ours that findings are in, and whether one says that the code is no C++."""
+    def _write(self, unit):
+        """The file with the text of the unit's sources, and [(its line before a source's first, source)]."""
+        name = os.path.join(self.folder, re.sub(r"\W", "_", unit[0]) + ".cc")
+        starts, lines = [], 0
+        with open(name, "w", encoding="utf-8") as file:
+            for path in unit:
+                with open(os.path.join(self.root, path), encoding="utf-8") as text:
+                    source = text.read()
+                starts.append((lines, path))
+                file.write(source + "\n")
+                lines += source.count("\n") + 1
+        return name, starts
+
+    def _as_in_sources(self, said, name, starts):
+        """What clang-tidy said of a unit's file, with the places of its sources. It ignores #line."""
+
+        def place(match):
+            line = int(match.group(1))
+            start, path = [each for each in starts if each[0] < line][-1]
+            return f"{path}:{line - start}:"
+
+        return re.sub(re.escape(name) + r":(\d+):", place, said)
+
+    def _findings(self, said):
+        """The files of ours that findings are in, and whether one says that the code is no C++."""
         paths, broken = set(), False
         for line in said.splitlines():
             match = _FINDING.match(line)
             if match:
-                path = os.path.relpath(os.path.join(self.root, match.group(1)), self.root)
-                paths.add(path)
+                paths.add(os.path.relpath(os.path.join(self.root, match.group(1)), self.root))
                 broken = broken or "clang-diagnostic-error" in match.group(2)
         return paths, broken
 
     def check(self, unit):
         """(what clang-tidy said of the unit, the paths with findings)."""
-        if len(unit) == 1:
-            source = unit[0]
-        else:
-            source = os.path.join(self.folder, re.sub(r"\W", "_", unit[0]) + ".cc")
-            with open(source, "w", encoding="utf-8") as file:
-                file.writelines(f'#include "{path}"\n' for path in unit)
-        done = self._run(["clang-tidy-14", "--quiet", CHECKS, source, "--", *self.flags])
-        paths, broken = self._paths(done.stdout)
+        name, starts = self._write(unit) if len(unit) > 1 else (unit[0], [])
+        done = self._run(["clang-tidy-14", "--quiet", name, "--", *self.flags])
+        said = self._as_in_sources(done.stdout, name, starts) if starts else done.stdout
+        paths, broken = self._findings(said)
         if len(unit) > 1 and (broken or (done.returncode != 0 and not paths)):
             said, paths = "", set()
             for path in unit:
@@ -87,7 +103,7 @@ class Tidy:
             return said, paths
         if done.returncode != 0 and not paths:
             paths = {unit[0]}
-        return done.stdout, paths
+        return said, paths
 
     def compile_alone(self, path):
         """What g++ says of a source without a precompiled header; empty if it compiles."""

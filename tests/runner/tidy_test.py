@@ -23,6 +23,10 @@ class TidyTest(unittest.TestCase):
     def setUp(self):
         self.root = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         self.calls = []
+        os.makedirs(self.root + "/a")
+        for name in ("x", "y"):
+            with open(f"{self.root}/a/{name}.cc", "w", encoding="utf-8") as file:
+                file.write(f"int {name};\n")
 
     def check(self, unit, answers):
         """Runs clang-tidy's stand-in, which answers with answers[i] to the i-th call."""
@@ -40,16 +44,18 @@ class TidyTest(unittest.TestCase):
     def test_reads_several_sources_at_once(self):
         said, paths = self.check(["a/x.cc", "a/y.cc"], [""])
         self.assertEqual((said, paths), ("", set()))
-        self.assertEqual(self.calls[0][1], '#include "a/x.cc"\n#include "a/y.cc"\n')
+        self.assertEqual(self.calls[0][1], "int x;\n\nint y;\n\n")
 
     def test_names_the_source_of_a_finding(self):
-        finding = f"{self.root}/./a/y.cc:3:4: error: Division by zero [clang-analyzer-core.DivideZero]\n"
-        _, paths = self.check(["a/x.cc", "a/y.cc"], [finding])
+        # The unit's third line is the first of its second source.
+        finding = f"{self.root}/tidy/a_x_cc.cc:3:4: error: by zero [clang-analyzer-core.DivideZero]\n"
+        said, paths = self.check(["a/x.cc", "a/y.cc"], [finding])
         self.assertEqual(paths, {"a/y.cc"})
+        self.assertIn("a/y.cc:1:4: error: by zero", said)
         self.assertEqual(len(self.calls), 1)
 
     def test_reads_each_by_itself_where_they_do_not_compile_together(self):
-        error = "a/y.cc:3:4: error: redefinition of 'kBlock' [clang-diagnostic-error]\n"
+        error = f"{self.root}/tidy/a_x_cc.cc:3:4: error: redefinition of 'kBlock' [clang-diagnostic-error]\n"
         finding = "a/y.cc:9:1: error: bad [bugprone-bad,-warnings-as-errors]\n"
         _, paths = self.check(["a/x.cc", "a/y.cc"], [error, "", finding])
         self.assertEqual([call[0] for call in self.calls[1:]], ["a/x.cc", "a/y.cc"])
