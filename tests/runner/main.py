@@ -142,16 +142,24 @@ class Run:
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
         self.bazel_run("build", "build", ["--build_tests_only", *arguments])
-        # The others are not built anew, so the seconds are those of tests.
-        for phase, flags in (
-            ("tests", [f"--test_tag_filters=-{WHOLE_RUN}"]),
-            (
-                "whole runs",
-                [f"--test_tag_filters={WHOLE_RUN}", f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"],
-            ),
-        ):
-            said = self.bazel_run(phase, "test", [*flags, *arguments], may_be_none=True)
+        whole_runs, others = self.whole_runs_of(targets)
+        # Nothing is built any more, so the seconds are those of tests.
+        if others or not whole_runs:
+            flags = [f"--test_tag_filters=-{WHOLE_RUN}"] if whole_runs else []
+            said = self.bazel_run("tests", "test", [*flags, *arguments])
             self.count(said, config_options, test_filter)
+        if whole_runs:
+            flags = [f"--test_tag_filters={WHOLE_RUN}", f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"]
+            said = self.bazel_run("whole runs", "test", [*flags, *arguments])
+            self.count(said, config_options, test_filter)
+
+    def whole_runs_of(self, targets):
+        """(the labels of the whole runs, those of the other tests) among Bazel patterns."""
+        patterns = [pattern for pattern in targets if not pattern.startswith("-")]
+        left_out = [pattern[1:] for pattern in targets if pattern.startswith("-")]
+        tests = "tests(" + " + ".join(patterns) + "".join(" - " + pattern for pattern in left_out) + ")"
+        whole_runs = self.bazel.query(f"attr(tags, '\\b{WHOLE_RUN}\\b', {tests})")
+        return whole_runs, sorted(set(self.bazel.query(tests)) - set(whole_runs))
 
     def test_sanitized(self, config, options, config_options, targets, test_filter=""):
         filtered = [f"--test_filter={test_filter}"] if test_filter else []

@@ -26,11 +26,10 @@ cat >"$TEST_TMPDIR/bin/bazel" <<'END'
 #!/bin/bash
 echo "$*" >>"$CALLS"
 case "$1" in
-  query) cat "$TAGGED" ;;
+  # None is a whole run.
+  query) [[ "$*" == *whole_run* ]] || cat "$TAGGED" ;;
   info) echo "$LOGS" ;;
   test)
-    # None is a whole run.
-    [[ "$*" != *--test_tag_filters=whole_run* ]] || exit 4
     for label in "$@"; do [[ "$label" != //* ]] || echo "$label PASSED in 0.1s"; done
     ;;
 esac
