@@ -1,7 +1,7 @@
 #include "nn_worker/device_program.h"
 
-#include "nn_worker/backend/backend_factory.h"
-#include "nn_worker/backend/device_factory.h"
+#include "nn_worker/backend/device/backend_factory.h"
+#include "nn_worker/backend/device/device_factory.h"
 #include "nn_worker/trainer/device_rehearsal.h"
 
 namespace satrap {
@@ -13,7 +13,7 @@ class LinkedDeviceProgram : public DeviceProgram {
   absl::StatusOr<DevicePlan> Plan(const JobConfig& job) const override { return PlanDevice(job); }
   absl::StatusOr<JobBackend> NewBackend(const NnWorkerConfig& config, int card,
                                         const DeviceNeed& need) const override {
-    return NewJobBackend(config, card, need, /*pool=*/nullptr);
+    return NewDeviceJobBackend(config, card, need);
   }
   absl::Status CheckReduction() const override { return CheckDeviceReduction(); }
   absl::StatusOr<std::unique_ptr<DeviceReduction>> NewReduction(

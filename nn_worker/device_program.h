@@ -1,6 +1,6 @@
-// What a program of an NN worker that has the kernels of a device does on it. There are three programs:
-// nn_worker computes on the CPU alone and has none, nn_worker_host has the kernels of the host's device,
-// nn_worker_cuda those of cards.
+// What a program of an NN worker that has the kernels of a device does on it. There are three
+// programs: nn_worker computes on the CPU alone and has none, nn_worker_host has the kernels of the
+// host's device, nn_worker_cuda those of cards.
 //
 // Thread-safe: const and without state.
 
@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/role/rendezvous_store.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/backend/device_room.h"
+#include "nn_worker/backend/device/device_room.h"
 #include "nn_worker/backend/job_backend.h"
 #include "nn_worker/collective/device_reduction.h"
 #include "nn_worker/collective/nccl_collective.h"
@@ -30,10 +30,11 @@ class DeviceProgram {
   virtual bool has_cards() const = 0;
   // As PlanDevice (nn_worker/trainer/device_rehearsal.h).
   virtual absl::StatusOr<DevicePlan> Plan(const JobConfig& job) const = 0;
-  // As NewJobBackend (nn_worker/backend/backend_factory.h). REQUIRES: the job's device is not CPU
+  // As NewDeviceJobBackend (nn_worker/backend/device/backend_factory.h). REQUIRES: the job's device
+  // is not CPU
   virtual absl::StatusOr<JobBackend> NewBackend(const NnWorkerConfig& config, int card,
                                                 const DeviceNeed& need) const = 0;
-  // As in nn_worker/backend/device_factory.h.
+  // As in nn_worker/backend/device/device_factory.h.
   virtual absl::Status CheckReduction() const = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceReduction>> NewReduction(
       const NcclOptions& options, RendezvousStore* store,

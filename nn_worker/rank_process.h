@@ -7,9 +7,9 @@
 
 namespace satrap {
 
-// The main function of a program: takes the command line (card_flag.h, common/role/role_flags.h), runs
-// the rank until its run or generation ends, and returns the exit code. `devices` is null for a program
-// without kernels, which refuses jobs whose nn_worker.device is not CPU.
+// The main function of a program: takes the command line (card_flag.h, common/role/role_flags.h),
+// runs the rank until its run or generation ends, and returns the exit code. `devices` is null for
+// a program without kernels, which refuses jobs whose nn_worker.device is not CPU.
 int RunRankProcess(int argc, char** argv, const DeviceProgram* devices);
 
 }  // namespace satrap

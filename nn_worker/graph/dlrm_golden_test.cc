@@ -10,7 +10,7 @@
 #include "common/base/check.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"

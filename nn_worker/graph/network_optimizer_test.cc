@@ -11,9 +11,9 @@
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_half_backend.h"
-#include "nn_worker/backend/deferred_backend.h"
+#include "nn_worker/backend/cpu/cpu_half_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/deferred_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 

@@ -8,7 +8,7 @@
 #include "common/base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/host_device_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/collective/local_reduction.h"

@@ -15,11 +15,11 @@
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/deferred_backend.h"
-#include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/tensor_testing.h"
+#include "nn_worker/backend/testing/deferred_backend.h"
+#include "nn_worker/backend/testing/reference_backend.h"
+#include "nn_worker/backend/testing/tensor_testing.h"
 #include "nn_worker/collective/local_collective.h"
 
 namespace satrap {

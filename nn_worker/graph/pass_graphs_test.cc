@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/fake_device_memory.h"
+#include "nn_worker/backend/testing/fake_device_memory.h"
 
 namespace satrap {
 namespace {

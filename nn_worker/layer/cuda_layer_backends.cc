@@ -1,6 +1,6 @@
 // The backends of layers' tests on a card.
 
-#include "nn_worker/backend/cuda_test_backend.h"
+#include "nn_worker/backend/testing/cuda_test_backend.h"
 #include "nn_worker/layer/layer_testing.h"
 
 namespace satrap {

@@ -1,10 +1,10 @@
 // The backends of layers' tests that need no card.
 
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/deferred_backend.h"
-#include "nn_worker/backend/host_device_backend.h"
-#include "nn_worker/backend/planned_host_backend.h"
-#include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/testing/deferred_backend.h"
+#include "nn_worker/backend/testing/planned_host_backend.h"
+#include "nn_worker/backend/testing/reference_backend.h"
 #include "nn_worker/layer/layer_testing.h"
 
 namespace satrap {

@@ -10,7 +10,7 @@
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/tensor_testing.h"
+#include "nn_worker/backend/testing/tensor_testing.h"
 #include "nn_worker/layer/layer_factory.h"
 #include "nn_worker/layer/shape.h"
 

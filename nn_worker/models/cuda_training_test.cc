@@ -2,7 +2,7 @@
 // Without a card it is skipped, with what is missing.
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cuda_test_backend.h"
+#include "nn_worker/backend/testing/cuda_test_backend.h"
 #include "nn_worker/models/device_training.h"
 
 namespace satrap {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/device_backend.h"
-#include "nn_worker/backend/host_device_backend.h"
-#include "nn_worker/backend/planned_host_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
+#include "nn_worker/backend/device/device_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/testing/planned_host_backend.h"
 #include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/metered_device.h"

@@ -10,8 +10,8 @@
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/host_device_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
+#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 
 namespace satrap {

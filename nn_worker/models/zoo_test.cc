@@ -9,9 +9,9 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/backend/tensor_testing.h"
+#include "nn_worker/backend/testing/tensor_testing.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 

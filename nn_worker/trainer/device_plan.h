@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "nn_worker/backend/device_room.h"
+#include "nn_worker/backend/device/device_room.h"
 #include "nn_worker/graph/network_options.h"
 #include "nn_worker/trainer/part_layout.h"
 #include "proto/job.pb.h"

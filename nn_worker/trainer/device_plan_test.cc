@@ -13,7 +13,7 @@
 #include "common/batch/transfer.h"
 #include "common/config/text_format.h"
 #include "gmock/gmock.h"
-#include "nn_worker/backend/backend_factory.h"
+#include "nn_worker/backend/device/backend_factory.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/device/metered_device.h"
 #include "nn_worker/device/product_plan.h"
@@ -55,7 +55,7 @@ class HostRank {
  public:
   HostRank(const JobConfig& job, const DevicePlan& plan)
       : job_(job), layout_(MakePartLayout(job_)), tables_(&layout_), pool_(1) {
-    auto made = NewJobBackend(job_.nn_worker(), /*card=*/0, NeedOf(plan), &pool_);
+    auto made = NewDeviceJobBackend(job_.nn_worker(), /*card=*/0, NeedOf(plan));
     CHECK_OK(made.status());
     made_ = *std::move(made);
     NetworkOptions network_options = NetworkOptionsOf(job_, layout_, RunPosition());

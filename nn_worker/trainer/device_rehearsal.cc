@@ -6,7 +6,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/config/batch_scaling.h"
-#include "nn_worker/backend/dry_backend.h"
+#include "nn_worker/backend/device/dry_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/trainer/largest_part.h"

@@ -9,7 +9,7 @@
 // expected number of ids adds when it comes, and what a card's driver and libraries take for
 // themselves.
 //
-// Links no kernels: a program that does gives those of its device (device_factory.h).
+// It links no kernels; the program links those of its device (device_factory.h).
 
 #ifndef SATRAP_NN_WORKER_TRAINER_DEVICE_REHEARSAL_H_
 #define SATRAP_NN_WORKER_TRAINER_DEVICE_REHEARSAL_H_

@@ -13,10 +13,10 @@
 #include "common/numeric/random.h"
 #include "common/rpc/payload.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/cpu_backend.h"
-#include "nn_worker/backend/deferred_backend.h"
-#include "nn_worker/backend/reference_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/deferred_backend.h"
+#include "nn_worker/backend/testing/reference_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/trainer/fake_tables.h"
 

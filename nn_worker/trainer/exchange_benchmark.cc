@@ -14,7 +14,7 @@
 #include "common/base/check.h"
 #include "common/numeric/random.h"
 #include "common/thread/fork_join_pool.h"
-#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 #include "nn_worker/trainer/embedding_exchange.h"

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/deferred_backend.h"
-#include "nn_worker/backend/fake_device_memory.h"
-#include "nn_worker/backend/reference_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/deferred_backend.h"
+#include "nn_worker/backend/testing/fake_device_memory.h"
+#include "nn_worker/backend/testing/reference_backend.h"
 
 namespace satrap {
 namespace {

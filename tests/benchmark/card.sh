@@ -100,7 +100,7 @@ train_job() {
 
 sanitize() {
   local tool test
-  for test in nn_worker/device/cuda/cuda_device_test nn_worker/backend/cuda_conformance_test; do
+  for test in nn_worker/device/cuda/cuda_device_test nn_worker/backend/testing/cuda_conformance_test; do
     for tool in memcheck racecheck; do
       part "${tool}_${test##*/}" 60 compute-sanitizer "--tool=$tool" --error-exitcode=1 \
         ./satrap exec "$test"
@@ -142,13 +142,13 @@ run_test nn_worker/device/cuda/cuda_device_test 60
 compile_peer &
 compiling=$!
 run_test nn_worker/device/cuda/cublaslt_plan_test 60
-run_test nn_worker/backend/cuda_conformance_test 150
+run_test nn_worker/backend/testing/cuda_conformance_test 150
 run_test nn_worker/models/cuda_training_test 90
 run_test nn_worker/layer/cuda_layer_test 90
 run_test nn_worker/collective/nccl_collective_test 60
 wait "$compiling"
 measure_steps
-part kernels 90 ./satrap exec nn_worker/backend/kernel_benchmark_cuda
+part kernels 90 ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda
 train_job bf16
 train_job f32
 sanitize

@@ -13,9 +13,9 @@ fake() {
   chmod 755 "$bundle/$1"
 }
 tests=(nn_worker/device/cuda/cuda_device_test nn_worker/device/cuda/cublaslt_plan_test
-  nn_worker/backend/cuda_conformance_test nn_worker/models/cuda_training_test
+  nn_worker/backend/testing/cuda_conformance_test nn_worker/models/cuda_training_test
   nn_worker/layer/cuda_layer_test nn_worker/collective/nccl_collective_test)
-for program in "${tests[@]}" nn_worker/backend/kernel_benchmark_cuda; do
+for program in "${tests[@]}" nn_worker/backend/benchmark/kernel_benchmark_cuda; do
   fake "$program" <<<'echo "[  PASSED  ] 3 tests."; echo "[  SKIPPED ] 2 tests, listed below:"'
 done
 fake deploy/satrap_cli <<<'echo "runs: $*"'

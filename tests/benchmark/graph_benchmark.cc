@@ -23,7 +23,7 @@
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/numeric/random.h"
-#include "nn_worker/backend/cpu_backend.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 

@@ -1,7 +1,9 @@
 """Builds and runs tests, and counts their cases: what `./satrap test` and `./satrap check` do.
 
-    main.py ROOT CACHE test [asan|ubsan|tsan|sanitizers|cuda-build] [TARGET|--OPTION]...
-    main.py ROOT CACHE check [tidy's counts: PASSED FAILED]
+    main.py ROOT CACHE test [asan|ubsan|tsan|sanitizers|cuda-build] [host-device|TARGET|--OPTION]...
+    main.py ROOT CACHE check PASSED FAILED [PHASE=SECONDS]...
+
+check's numbers are clang-tidy's counts, and what the phases before took.
 
 The last line is "N passed, N failed". The exit status is 0 if all passed and at least one ran.
 """
@@ -12,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from bazel import Bazel, environment
+from bazel import Bazel
 from report import Counts, count_target, slowest, targets_of, too_long
 from suites import filter_of
 
@@ -20,10 +22,14 @@ from suites import filter_of
 # tests would take their processor.
 WHOLE_RUN = "whole_run"
 WHOLE_RUNS_AT_A_TIME = 2
+# The filter of tests that run under sanitizers.
+UNSANITIZED = "-no_sanitizer"
 # Of the seconds of all tests. A program that takes more makes a run with two processors wait for it.
 MOST_SHARE = 0.10
 # Bazel's exit status if no test matches the filters.
 NO_TESTS = 4
+# Its exit status for an option that the command does not have.
+BAD_OPTION = 2
 
 
 class Refused(Exception):
@@ -55,11 +61,16 @@ class Request:
                 self.targets += self._host_device()
             else:
                 self._add(argument)
+        # These are merged with the runner's own.
+        self.test_filter = self.take("test_filter")
+        self.tag_filters = self.take("test_tag_filters")
 
-    def own_filter(self):
-        """The user's own --test_filter, or ""."""
-        own = [option for option in self.options if option.startswith("--test_filter=")]
-        return own[-1].split("=", 1)[1] if own else ""
+    def take(self, name):
+        """Removes the options --NAME=VALUE and returns the last value, or ""."""
+        prefix = f"--{name}="
+        own = [option[len(prefix) :] for option in self.options if option.startswith(prefix)]
+        self.options = [option for option in self.options if not option.startswith(prefix)]
+        return own[-1] if own else ""
 
     def _host_device(self):
         # They are tagged so (tests/style/check.sh tags).
@@ -84,16 +95,19 @@ class Request:
     def _add_file(self, path):
         folder, name = os.path.split(path)
         label = f"//{folder}:{name}"
-        programs = self.bazel.query(
-            f"kind('_test rule', attr(srcs, '{label}', //{folder}:all))"
-            f" except attr(tags, '\\bmanual\\b', //{folder}:all)"
-        )
+        # A script may run a file that it gets as an argument.
+        tests = f"kind('_test rule', //{folder}:all)"
+        compiled = f"attr(srcs, '{label}', {tests}) + attr(args, '/{name}\\b', {tests})"
+        manual = set(self.bazel.query(f"attr(tags, '\\bmanual\\b', {compiled})"))
+        programs = self.bazel.query(compiled)
+        # What is tagged manual needs a toolkit or a card; a source may be in such a program alone.
+        programs = [program for program in programs if program not in manual] or programs
         if not programs:
             raise Refused(f"{path} is no source of a test in {folder}/BUILD")
-        program = programs[0]
         if not name.endswith(".cc"):
-            self.targets.append(program)
+            self.targets += programs
             return
+        program = programs[0]
         sources = self.bazel.query(f"labels(srcs, {program})")
         others = [self._read(source) for source in sources if source != label]
         cases = filter_of(self._read(label), others)
@@ -109,23 +123,37 @@ class Request:
 class Run:
     """Runs tests under one configuration, and counts them."""
 
-    def __init__(self, bazel, cache, seconds):
+    def __init__(self, bazel, cache, seconds, tag_filters=""):
         self.bazel = bazel
+        self.tag_filters = tag_filters  # the user's own
         self.cache = cache
         self.seconds = seconds  # by phase, in order
         self.counts = Counts()
         self.targets = []
         self.status = 0
 
-    def bazel_run(self, phase, command, arguments, may_be_none=False):
+    def bazel_run(self, phase, command, config_options, tag_filters, arguments, may_be_none=False):
+        """Runs Bazel and returns what it said. Of options that are given twice the last one counts, and
+        a configuration has some of its own, so configurations come first."""
         begun = time.monotonic()
-        status, said = self.bazel.run(
-            [command, "--keep_going", "--noshow_progress", "--color=no", "--curses=no", *arguments]
-        )
+        filters = ",".join(each for each in (tag_filters, self.tag_filters) if each)
+        status, said = self.bazel.run([
+            command,
+            "--keep_going",
+            "--noshow_progress",
+            "--color=no",
+            "--curses=no",
+            *config_options,
+            *([f"--test_tag_filters={filters}"] if filters else []),
+            *arguments,
+        ])
         self.seconds[phase] = self.seconds.get(phase, 0) + time.monotonic() - begun
         with open(os.path.join(self.cache, "test_summary.log"), "a", encoding="utf-8") as log:
             log.write(said)
-        if status != 0 and not (may_be_none and status == NO_TESTS):
+        none = may_be_none and status == NO_TESTS
+        # `bazel build` does not know all options of `bazel test`, which builds, too.
+        unknown = command == "build" and status == BAD_OPTION
+        if status != 0 and not none and not unknown:
             self.status = status
         return said
 
@@ -141,17 +169,18 @@ class Run:
         """One `bazel test` of targets, those that are whole runs after the others."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
-        self.bazel_run("build", "build", ["--build_tests_only", *arguments])
         whole_runs, others = self.whole_runs_of(targets)
-        # Nothing is built any more, so the seconds are those of tests.
-        if others or not whole_runs:
-            flags = [f"--test_tag_filters=-{WHOLE_RUN}"] if whole_runs else []
-            said = self.bazel_run("tests", "test", [*flags, *arguments])
-            self.count(said, config_options, test_filter)
-        if whole_runs:
-            flags = [f"--test_tag_filters={WHOLE_RUN}", f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"]
-            said = self.bazel_run("whole runs", "test", [*flags, *arguments])
-            self.count(said, config_options, test_filter)
+        # Then nothing is built any more, so the seconds of the other phases are those of tests.
+        self.bazel_run("build", "build", config_options, "", ["--build_tests_only", *arguments])
+        for phase, asked, tags, flags in (
+            ("tests", others or not whole_runs, f"-{WHOLE_RUN}" if whole_runs else "", []),
+            ("whole runs", whole_runs, WHOLE_RUN, [f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"]),
+        ):
+            if asked:
+                said = self.bazel_run(
+                    phase, "test", config_options, tags, [*flags, *arguments], bool(self.tag_filters)
+                )
+                self.count(said, config_options, test_filter)
 
     def whole_runs_of(self, targets):
         """(the labels of the whole runs, those of the other tests) among Bazel patterns."""
@@ -161,29 +190,38 @@ class Run:
         whole_runs = self.bazel.query(f"attr(tags, '\\b{WHOLE_RUN}\\b', {tests})")
         return whole_runs, sorted(set(self.bazel.query(tests)) - set(whole_runs))
 
-    def test_sanitized(self, config, options, config_options, targets, test_filter=""):
+    def test_sanitized(self, options, config_options, targets, test_filter=""):
+        """The same under a sanitizer: tests without the tag no_sanitizer, and none is a whole run."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
-        if config != "tsan":
-            said = self.bazel_run("tests", "test", arguments)
+        passes = [(UNSANITIZED, [])]
+        if "--config=tsan" in config_options:
+            # ThreadSanitizer cannot place its shadow memory where the kernel randomises addresses widely.
+            if can_fix_addresses():
+                arguments.insert(0, "--run_under=setarch -R")
+            suppressions = os.path.join(self.bazel.root, "tests/sanitizers/tsan.supp")
+            passes = [
+                (UNSANITIZED + ",-grpc", []),
+                (
+                    UNSANITIZED + ",grpc",
+                    [
+                        "--test_env=TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions="
+                        + suppressions
+                    ],
+                ),
+            ]
+        for tags, flags in passes:
+            said = self.bazel_run(
+                "tests", "test", config_options, tags, [*flags, *arguments], may_be_none=True
+            )
             self.count(said, config_options, test_filter)
-            return
-        # ThreadSanitizer cannot place its shadow memory where the kernel randomises addresses widely.
-        if shutil.which("setarch") and subprocess.call(
-            ["setarch", "-R", "true"], stderr=subprocess.DEVNULL
-        ) == 0:
-            arguments.insert(0, "--run_under=setarch -R")
-        suppressions = os.path.join(self.bazel.root, "tests/sanitizers/tsan.supp")
-        for flags in (
-            ["--test_tag_filters=-no_sanitizer,-grpc"],
-            [
-                "--test_tag_filters=-no_sanitizer,grpc",
-                "--test_env=TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions="
-                + suppressions,
-            ],
-        ):
-            said = self.bazel_run("tests", "test", [*flags, *arguments], may_be_none=True)
-            self.count(said, config_options, test_filter)
+
+
+def can_fix_addresses():
+    """Whether `setarch -R` works here."""
+    return bool(shutil.which("setarch")) and subprocess.call(
+        ["setarch", "-R", "true"], stderr=subprocess.DEVNULL
+    ) == 0
 
 
 def cuda_tests():
@@ -194,8 +232,8 @@ def cuda_tests():
         "//nn_worker/device/cuda:cublaslt_plan_test",
         "//nn_worker/collective:nccl_collective_test",
         "//nn_worker:nn_worker_cuda_test",
-        "//nn_worker/backend:cuda_conformance_test",
-        "//nn_worker/backend:kernel_benchmark_cuda_test",
+        "//nn_worker/backend/testing:cuda_conformance_test",
+        "//nn_worker/backend/benchmark:kernel_benchmark_cuda_test",
         "//nn_worker/layer:cuda_layer_test",
         "//nn_worker/models:cuda_training_test",
         "//nn_worker/models:step_benchmark_cuda_test",
@@ -205,10 +243,10 @@ def cuda_tests():
 def kafka_options(cache):
     """Options that name the broker's jars, so that what was skipped without them runs once they are there."""
     options = []
-    if environment("SATRAP_REQUIRE_KAFKA"):
+    if os.environ.get("SATRAP_REQUIRE_KAFKA"):
         # Tests that find no broker then fail instead of skipping.
         options.append("--test_env=SATRAP_REQUIRE_KAFKA=1")
-    jars = environment("SATRAP_KAFKA_JARS") or os.path.join(cache, "kafka/jars")
+    jars = os.environ.get("SATRAP_KAFKA_JARS") or os.path.join(cache, "kafka/jars")
     if os.path.isdir(jars) and shutil.which("java"):
         options.append(f"--test_env=SATRAP_KAFKA_JARS={jars}")
     else:
@@ -227,9 +265,8 @@ def cuda_options(cache):
 def run_config(request, config, options, run):
     """Runs what was asked for under one configuration."""
     config_options = [option for option in options if option.startswith("--config=")]
-    targets = list(request.targets)
-    if request.cuda:
-        targets += cuda_tests()
+    options = [option for option in options if option not in config_options]
+    targets = list(request.targets) + (cuda_tests() if request.cuda else [])
     if not targets and not request.files:
         # Under a sanitizer, the unit tests: those of tests/ start many processes and take hours.
         targets = ["//..."] if config == "plain" else ["//...", "-//tests/..."]
@@ -237,29 +274,20 @@ def run_config(request, config, options, run):
         test = run.test
     else:
         print(f"satrap: tests under {config}")
-        options = [f"--config={config}", *options]
         config_options.insert(0, f"--config={config}")
-
-        def test(*arguments):
-            run.test_sanitized(config, *arguments)
-
+        test = run.test_sanitized
     if targets:
-        test(options, config_options, targets)
-    if request.files:
-        own = request.own_filter()
-        cases = own or ":".join(file[2] for file in request.files)
-        before = len(run.targets)
-        test(
-            [option for option in options if not option.startswith("--test_filter=")],
-            config_options,
-            sorted({file[1] for file in request.files}),
-            cases,
-        )
-        for path, program, _ in request.files:
-            ran = [target for target in run.targets[before:] if target.label == program]
-            if not ran:
-                run.counts.failed += 1
-                run.counts.messages.append(f"no test of {path} ran")
+        test(options, config_options, targets, request.test_filter)
+    # A program at a time, since a filter is for all programs of a call.
+    for program in sorted({program for _, program, _ in request.files}):
+        of_program = [file for file in request.files if file[1] == program]
+        cases = request.test_filter or ":".join(cases for _, _, cases in of_program)
+        before = run.counts.passed + run.counts.failed
+        test(options, config_options, [program], cases)
+        if run.counts.passed + run.counts.failed == before:
+            paths = ", ".join(path for path, _, _ in of_program)
+            run.counts.failed += 1
+            run.counts.messages.append(f"no test of {paths} ran")
 
 
 def print_report(runs, seconds, whole):
@@ -271,7 +299,7 @@ def print_report(runs, seconds, whole):
             run.counts.messages.append(f"Bazel's exit status is {run.status}")
         total.add(run.counts)
     targets = [target for run in runs for target in run.targets]
-    if whole:
+    if whole and not any(target.cached for target in targets):
         for message in too_long(targets, MOST_SHARE):
             total.failed += 1
             total.messages.append(message)
@@ -302,18 +330,17 @@ def main(arguments):
     open(os.path.join(cache, "test_summary.log"), "w", encoding="utf-8").close()
     runs = []
     for config in request.configs:
-        run = Run(bazel, cache, seconds)
+        run = Run(bazel, cache, seconds, request.tag_filters)
         runs.append(run)
         run_config(request, config, options, run)
-    total = print_report(runs, seconds, whole=command == "check" or not (request.targets or request.files))
-    if total.passed + total.failed == 0:
+    whole = request.configs == ["plain"] and not (request.targets or request.files or request.cuda)
+    total = print_report(runs, seconds, whole)
+    ran = total.passed + total.failed > 0
+    if not ran:
         print("no test ran")
-        total.failed = 0
-        print("0 passed, 0 failed")
-        return 1
     total.add(before)
     print(f"{total.passed} passed, {total.failed} failed")
-    return 0 if total.failed == 0 else 1
+    return 0 if ran and total.failed == 0 else 1
 
 
 if __name__ == "__main__":
@@ -321,5 +348,7 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1:]))
     except Refused as refused:
         sys.exit(f"satrap: {refused}")
+    except KeyboardInterrupt:
+        sys.exit(130)
     except subprocess.CalledProcessError as error:
         sys.exit(f"satrap: {error.cmd} failed")

@@ -34,7 +34,7 @@ data_loader: source transform testing engine parser synthetic batch candidates k
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint .
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank collective products
-nn_worker: metrics backend backend/benchmark optimizer layer report graph checkpoint models trainer .
+nn_worker: metrics backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph checkpoint models trainer .
 deploy: report kafka coordinator launcher retrieve cli cli/chaos cli/bench cli/kafka_demo cli/tools
 '
 
@@ -43,8 +43,8 @@ deploy: report kafka coordinator launcher retrieve cli cli/chaos cli/bench cli/k
 library_users='
 grpc common/rpc/ tests/
 gloo/ nn_worker/collective/gloo_collective.
-dnnl nn_worker/backend/cpu_ nn_worker/backend/product_benchmark. deploy/retrieve/
-oneapi/dnnl nn_worker/backend/cpu_ nn_worker/backend/product_benchmark. deploy/retrieve/
+dnnl nn_worker/backend/cpu/ nn_worker/backend/benchmark/product_benchmark. deploy/retrieve/
+oneapi/dnnl nn_worker/backend/cpu/ nn_worker/backend/benchmark/product_benchmark. deploy/retrieve/
 librdkafka/ common/kafka/ tests/kafka/
 prometheus/ common/metrics/
 spdlog/ common/log/
@@ -106,8 +106,8 @@ check_layers() {
           FILENAME !~ /_test\.cc$/)
         print FILENAME ":" FNR ": services are included by service and client files only"
     }
-    $2 == "\"nn_worker/backend/host_tensor.h\"" &&
-        FILENAME !~ /^nn_worker\/backend\/((cpu|reference)_[a-z0-9_]*|product_benchmark)\.cc$/ {
+    $2 == "\"nn_worker/backend/cpu/host_tensor.h\"" &&
+        FILENAME !~ /^nn_worker\/backend\/(cpu\/cpu|testing\/reference|benchmark\/product)_[a-z0-9_]*\.cc$/ {
       print FILENAME ":" FNR ": only backends in host memory reach the values of a tensor"
     }
     /^#include [<"](cuda|cublas|nccl)/ &&
@@ -216,15 +216,36 @@ check_tags() {
     }'
 }
 
-# A source stands in the list of a BUILD file of its folder, or nobody compiles it.
+# A source stands in a list of the BUILD file of its folder, a test in one of a test, or nobody compiles
+# it. Lists that have a name of their own may be either.
 check_targets() {
-  files '*.cc' '*.h' | { grep -vE '^(third_party|bazel)/' || true; } | while read -r path; do
-    name="$(basename "${path%.*}")"
-    [[ "$path" != *_test.cc ]] || name="${name%_test}"
-    build="$(dirname "$path")/BUILD"
-    grep -qE "\"$name(\.cc|\.h)?\"" "$build" 2>/dev/null ||
-      echo "$path: no list of $build names \"$name\""
-  done
+  { files '*BUILD'; echo =; files '*.cc' '*.h' | { grep -vE '^(third_party|bazel)/' || true; }; } | awk '
+    function folder_of(path) { return sub(/\/[^\/]*$/, "", path) ? path : "." }
+    $0 == "=" { sources = 1; next }
+    !sources {
+      folder = folder_of($0); kind = ""
+      while ((getline line < $0) > 0) {
+        if (line ~ /^[a-z_]+\($/) kind = line ~ /_test\($/ ? "test" : "library"
+        else if (line ~ /^[a-z_]+\(.+\)$/) kind = "library"
+        else if (line ~ /^_[A-Z_]+ = /) kind = "either"
+        if (line ~ /^ *name = /) continue
+        while (match(line, /"[^"]*"/)) {
+          listed[folder, kind, substr(line, RSTART + 1, RLENGTH - 2)] = 1
+          line = substr(line, RSTART + RLENGTH)
+        }
+      }
+      close($0)
+      next
+    }
+    {
+      folder = folder_of($0); file = $0; sub(/.*\//, "", file)
+      name = file; sub(/\.[a-z]*$/, "", name)
+      kind = sub(/_test$/, "", name) && file ~ /\.cc$/ ? "test" : "library"
+      if (kind == "library") { name = file; sub(/\.[a-z]*$/, "", name) }
+      if (!((folder, kind, name) in listed) && !((folder, "either", name) in listed) &&
+          !((folder, kind, file) in listed) && !((folder, "test", file) in listed))
+        print $0 ": no list of a " kind " in " folder "/BUILD names \"" name "\""
+    }'
 }
 
 # Removes the violations that ALLOWED excepts, and adds the exceptions that are not needed.

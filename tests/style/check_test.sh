@@ -59,11 +59,11 @@ expect_found layers nn_worker/backend/testing/b.h 'higher folder' <<<'#include "
 expect_found layers nn_worker/rank/b.cc 'may include grpc' <<<'#include "grpcpp/channel.h"'
 expect_found layers nn_worker/rank/b.cc 'may include gloo' <<<'#include <gloo/context.h>'
 expect_found targets common/b.cc 'no list' <<<'int a;'
-expect_found targets common/a_c_test.cc 'no list' <<<'int a;'
+expect_found targets common/a_test.cc 'no list of a test' <<<'int a;'
 expect_found layers nn_worker/b.cc 'CUDA' <<<'#include <cuda_runtime.h>'
 expect_found layers nn_worker/b.h 'CUDA' <<<'#include <nccl.h>'
 expect_found layers nn_worker/b.cc 'backends in host memory' \
-  <<<'#include "nn_worker/backend/host_tensor.h"'
+  <<<'#include "nn_worker/backend/cpu/host_tensor.h"'
 expect_found tags nn_worker/BUILD 'needs the tag host_device' <<'EOF'
 satrap_test(
     name = "b_test",

@@ -11,8 +11,8 @@
 #include "nn_worker/backend/benchmark/operation.h"
 #include "nn_worker/backend/benchmark/products.h"
 #include "nn_worker/backend/benchmark/workbench.h"
-#include "nn_worker/backend/device_backend.h"
-#include "nn_worker/backend/device_factory.h"
+#include "nn_worker/backend/device/device_backend.h"
+#include "nn_worker/backend/device/device_factory.h"
 
 namespace satrap {
 namespace {

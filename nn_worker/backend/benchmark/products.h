@@ -19,7 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "nn_worker/backend/benchmark/report.h"
-#include "nn_worker/backend/device_factory.h"
+#include "nn_worker/backend/device/device_factory.h"
 
 namespace satrap {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/reference_optimizer.h"
+#include "nn_worker/backend/testing/reference_optimizer.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/fill.h"
 #include "nn_worker/device/testing/device_testing.h"

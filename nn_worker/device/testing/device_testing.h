@@ -5,8 +5,8 @@
 //   Launch<FillKernel>(device.stream(), {1}, {32}, 0, y, 5.0f, 3);
 //   EXPECT_EQ(device.Get(y, 3), std::vector<float>(3, 5));
 //
-// KernelTest runs a test in every execution order: TEST_P(KernelTest, ...), and once in each program
-// IN_EVERY_ORDER(KernelTest).
+// KernelTest runs a test in every execution order: TEST_P(KernelTest, ...), and once in each
+// program IN_EVERY_ORDER(KernelTest).
 
 #ifndef SATRAP_NN_WORKER_DEVICE_TESTING_DEVICE_TESTING_H_
 #define SATRAP_NN_WORKER_DEVICE_TESTING_DEVICE_TESTING_H_

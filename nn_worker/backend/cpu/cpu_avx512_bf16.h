@@ -1,0 +1,59 @@
+// Products of BF16 matrices with sums in f32, by the instruction vdpbf16ps of AVX512_BF16, which
+// multiplies two pairs of values and adds both products to a sum: twice the rate of f32. What
+// follows a product (bias, ReLU, an addition, the rounding to BF16) is done while the sums are in
+// registers.
+//
+// A product is made of tiles of up to 12 rows and 64 columns. The right matrix is packed first, so
+// that a tile reads it in order. The left one is read where it lies, except by WeightGradient,
+// whose sums run down its columns.
+//
+// Slices over a ForkJoinPool are whole rows of the result, and a row's sums run in one order
+// whatever rows are beside it: a row has the same bits however many rows and threads there are. The
+// sums of WeightGradient run over kSumSamples samples, and such sums are added up in order. Kinds
+// of CPU may differ in the last bits. The instruction takes subnormal values for 0, as the other
+// loops of the CPU do.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_AVX512_BF16_H_
+#define SATRAP_NN_WORKER_BACKEND_CPU_CPU_AVX512_BF16_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "common/thread/fork_join_pool.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+class CpuAvx512Bf16 {
+ public:
+  // Samples that WeightGradient adds up before it adds their sum to the result.
+  static constexpr int64_t kSumSamples = 1024;
+
+  // Whether the CPU has the instruction, and the operating system keeps its registers.
+  static bool IsSupported();
+
+  // `pool` is not owned. REQUIRES: IsSupported()
+  explicit CpuAvx512Bf16(ForkJoinPool* pool);
+  ~CpuAvx512Bf16();
+
+  // Of all: x, w and dz are BF16, y and dx are BF16 or F32, all of any stride; dw and db are F32
+  // without gaps. Any size may be 0.
+  //
+  // y = x w + bias, and what is under 0 becomes 0 with `relu`.
+  // x: (n, in)   w: (in, out)   bias: F32 (1, out), or empty   y: (n, out)
+  void Product(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, const Tensor& y);
+  // dx = dz w^T, or dx += that.   dz: (n, out)   dx: (n, in), wanted
+  void InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx);
+  // dw = x^T dz, and db = the sums of the columns of dz.   db: (1, out), or empty
+  void WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw, const Tensor& db);
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_CPU_CPU_AVX512_BF16_H_

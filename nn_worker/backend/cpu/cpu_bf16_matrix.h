@@ -1,0 +1,49 @@
+// Products of BF16 matrices with sums in f32: oneDNN's inner product, with the weights in the blocked
+// layout that it asks for, called with one thread a call in slices over a ForkJoinPool.
+//
+// As in cpu_matrix.h, slices have a fixed size whatever the number of threads, never cut a sum, and
+// the last one is padded: a row has the same bits however many rows there are. The bits differ
+// between kinds of CPU.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_BF16_MATRIX_H_
+#define SATRAP_NN_WORKER_BACKEND_CPU_CPU_BF16_MATRIX_H_
+
+#include <memory>
+
+#include "common/thread/fork_join_pool.h"
+#include "nn_worker/backend/tensor.h"
+
+namespace satrap {
+
+class CpuBf16Matrix {
+ public:
+  // Whether oneDNN has these products on this CPU at all, at whatever speed: with AVX-512.
+  static bool IsSupported();
+  // Whether they are faster than those of f32: with AMX. (Without it, AVX512_BF16 or not, oneDNN's
+  // product of BF16 is slower than its product of f32.) Follows CPUID and the operating system.
+  static bool IsFast();
+
+  // `pool` is not owned. REQUIRES: IsSupported()
+  explicit CpuBf16Matrix(ForkJoinPool* pool);
+  ~CpuBf16Matrix();
+
+  // Of all: x, w and dz are BF16 with any stride, results are F32 without gaps. All sizes but n, the
+  // rows of x, dz and y, are at least 1.
+  //
+  // y = x w.        x: (n, in)   w: (in, out)   y: (n, out)
+  void Product(const Tensor& x, const Tensor& w, const Tensor& y);
+  // dx = dz w^T.    dz: (n, out)   dx: (n, in)
+  void InputGradient(const Tensor& dz, const Tensor& w, const Tensor& dx);
+  // dw = x^T dz.
+  void WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw);
+
+ private:
+  struct Rep;
+  const std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_CPU_CPU_BF16_MATRIX_H_

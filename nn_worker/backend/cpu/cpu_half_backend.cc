@@ -1,0 +1,470 @@
+#include "nn_worker/backend/cpu/cpu_half_backend.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/numeric/vectorize.h"
+#include "nn_worker/backend/cpu/cpu_avx512_bf16.h"
+#include "nn_worker/backend/cpu/cpu_backend.h"
+#include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
+#include "nn_worker/backend/cpu/cpu_half_exchange.h"
+#include "nn_worker/backend/cpu/cpu_half_operation.h"
+#include "nn_worker/backend/cpu/cpu_kernels.h"
+#include "nn_worker/backend/cpu/cpu_row_exchange.h"
+#include "nn_worker/backend/cpu/host_backend.h"
+#include "nn_worker/backend/cpu/host_tensor.h"
+
+namespace satrap {
+namespace {
+
+// Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the
+// second cache of a core.
+constexpr int64_t kBlockRows = 64;
+// dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
+// bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
+SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* dy,
+                                            uint16_t infinity, int64_t cols, uint16_t* dx) {
+  for (int64_t c = 0; c < cols; ++c) {
+    dx[c] = static_cast<uint16_t>(y[c] - 1) < infinity ? dy[c] : 0;
+  }
+}
+
+class CpuHalfBackend final : public HostBackend {
+ public:
+  // `owned` may be null.
+  CpuHalfBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool, HalfProducts products)
+      : owned_pool_(std::move(owned)),
+        pool_(*pool),
+        inner_(NewCpuBackend(pool)),
+        memory_{pool, {}} {
+    for (int i = 0; i < pool->num_threads(); ++i) workers_.push_back(std::make_unique<Worker>());
+    if (products == HalfProducts::kAvx512Bf16) avx512_ = std::make_unique<CpuAvx512Bf16>(pool);
+    if (products == HalfProducts::kOneDnnBf16) onednn_ = std::make_unique<CpuBf16Matrix>(pool);
+  }
+
+  absl::StatusOr<void*> Allocate(int64_t bytes) override { return inner_->Allocate(bytes); }
+  void CopyIn(absl::Span<const uint8_t> host, Tensor device) override {
+    inner_->CopyIn(host, device);
+  }
+  void CopyOut(Tensor device, absl::Span<uint8_t> host) override { inner_->CopyOut(device, host); }
+
+  void Fill(Tensor y, float value) override {
+    if (y.dtype == DType::kF64) return inner_->Fill(y, value);
+    HalfOperation operation(&memory_);
+    inner_->Fill(operation.Write(y), value);
+  }
+  void Copy(Tensor x, Tensor y, bool add) override {
+    if (x.data == y.data && !add) return;
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Copy(operation.Read(x), operation.Output(y, add), add);
+    });
+  }
+  void ToF32(Tensor x, Tensor y) override { inner_->ToF32(x, y); }
+
+  void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override;
+  void LinearGrad(const LinearGradArgs& args) override;
+
+  void AddBias(Tensor x, Tensor bias, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.AddBias(operation.Read(x), bias, operation.Write(y));
+    });
+  }
+  void ColumnSum(Tensor x, Tensor sums) override {
+    HalfOperation operation(&memory_);
+    inner_->ColumnSum(operation.Read(x), sums);
+  }
+  void Activate(Activation activation, Tensor x, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Activate(activation, operation.Read(x), operation.Write(y));
+    });
+  }
+  void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
+    if (activation == Activation::kRelu && Is16Bit(y) && dy.dtype == y.dtype &&
+        dx.tensor.dtype == y.dtype && !dx.add) {
+      return HalfReluGrad(y, dy, dx.tensor);
+    }
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.ActivateGrad(activation, operation.Read(y), operation.Read(dy), operation.Target(dx));
+    });
+  }
+
+  void RowSum(absl::Span<const Tensor> xs, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.RowSum(operation.ReadAll(xs), operation.Write(y));
+    });
+  }
+  void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.RowSumGrad(operation.Read(dy), operation.Targets(dxs));
+    });
+  }
+  void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Fm(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
+    });
+  }
+  void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
+              absl::Span<const GradientTarget> dxs) override {
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.FmGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
+                   operation.Targets(dxs));
+    });
+  }
+  void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.SequencePool(pooling, operation.Read(x), operation.Read(lengths), operation.Write(y));
+    });
+  }
+  void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
+                        GradientTarget dx) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths), operation.Read(y),
+                             operation.Read(dy), operation.Target(dx));
+    });
+  }
+  void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
+    HalfOperation operation(&memory_);
+    inner_->Dropout(operation.Read(x), mask, rate, operation.Output(y, add), add);
+  }
+
+  void Moments(Tensor x, Tensor sums) override {
+    HalfOperation operation(&memory_);
+    inner_->Moments(operation.Read(x), sums);
+  }
+  void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
+                 Tensor y) override {
+    HalfOperation operation(&memory_);
+    inner_->BatchNorm(operation.Read(x), sums, epsilon, gamma, beta, stats, operation.Write(y));
+  }
+  void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
+                      Tensor beta, Tensor y) override {
+    HalfOperation operation(&memory_);
+    inner_->BatchNormFixed(operation.Read(x), mean, variance, epsilon, gamma, beta,
+                           operation.Write(y));
+  }
+  void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) override {
+    HalfOperation operation(&memory_);
+    inner_->BatchNormGradSums(operation.Read(x), stats, operation.Read(dy), grad_sums);
+  }
+  void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
+                     GradientTarget dx) override {
+    HalfOperation operation(&memory_);
+    inner_->BatchNormGrad(operation.Read(x), stats, gamma, operation.Read(dy), sums, grad_sums,
+                          operation.Target(dx));
+  }
+  void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
+                        Tensor variance) override {
+    inner_->BatchNormRunning(control, sums, momentum, mean, variance);
+  }
+
+  void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
+                     Tensor dlogits, Tensor sums) override {
+    inner_->BceWithLogits(control, logits, labels, weights, mask, dlogits, sums);
+  }
+
+  // Losses read outputs and write gradients that are always F32.
+  void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
+                    Tensor doutputs, Tensor sums) override {
+    inner_->SquaredError(control, outputs, labels, weights, mask, doutputs, sums);
+  }
+  void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights, Tensor dscores,
+                        Tensor sums) override {
+    inner_->PairwiseLogistic(control, scores, pairs, weights, dscores, sums);
+  }
+  void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
+                           Tensor mask, Tensor dlogits, Tensor sums) override {
+    inner_->SoftmaxCrossEntropy(control, logits, labels, weights, mask, dlogits, sums);
+  }
+  void CandidateLoss(Tensor control, const CandidateLossArgs& args) override {
+    inner_->CandidateLoss(control, args);
+  }
+
+  void Scale(float factor, Tensor x, Tensor y, bool add) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Scale(factor, operation.Read(x), operation.Output(y, add), add);
+    });
+  }
+  void Multiply(Tensor a, Tensor b, Tensor y, bool add) override {
+    HalfOperation operation(&memory_);
+    inner_->Multiply(operation.Read(a), operation.Read(b), operation.Output(y, add), add);
+  }
+  void Transpose(Tensor x, int64_t width, Tensor y, bool add) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Transpose(operation.Read(x), width, operation.Output(y, add), add);
+    });
+  }
+  void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count, float scale,
+                      const SampleMatrices& y, bool add) override {
+    HalfOperation operation(&memory_);
+    SampleMatrices wide_a = a, wide_b = b, wide_y = y;
+    wide_a.tensor = operation.Read(a.tensor);
+    wide_b.tensor = operation.Read(b.tensor);
+    // The matrices may be a part of the tensor, whose other values stay.
+    wide_y.tensor = operation.Update(y.tensor);
+    inner_->BatchedProduct(wide_a, wide_b, count, scale, wide_y, add);
+  }
+  void PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
+                Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.PairDots(operation.ReadAll(xs), terms, dim, operation.Write(y));
+    });
+  }
+  void PairDotsGrad(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
+                    Tensor dy, absl::Span<const GradientTarget> dxs) override {
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.PairDotsGrad(operation.ReadAll(xs), terms, dim, operation.Read(dy),
+                         operation.Targets(dxs));
+    });
+  }
+  void BiInteraction(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.BiInteraction(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
+    });
+  }
+  void BiInteractionGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
+                         absl::Span<const GradientTarget> dxs) override {
+    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.BiInteractionGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
+                              operation.Targets(dxs));
+    });
+  }
+  void Softmax(Tensor x, int64_t width, Tensor y) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Softmax(operation.Read(x), width, operation.Write(y));
+    });
+  }
+  void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.SoftmaxGrad(operation.Read(y), operation.Read(dy), width, operation.Target(dx));
+    });
+  }
+  void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
+                 Tensor inverse) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.Normalize(kind, operation.Read(x), width, epsilon, operation.Write(y),
+                      operation.Write(inverse));
+    });
+  }
+  void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
+                     GradientTarget dx) override {
+    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
+      inner.NormalizeGrad(kind, operation.Read(y), operation.Read(inverse), operation.Read(dy),
+                          width, operation.Target(dx));
+    });
+  }
+
+  void GatherRows(absl::Span<const FeatureExchange> features) override {
+    if (features.empty()) return;
+    InBlocks(
+        features[0].samples,
+        [&](HalfOperation& operation, Backend&) { cpu::GatherHalves(features, &operation); },
+        cpu::kExchangeSamples);
+  }
+  void ScatterGradients(absl::Span<const FeatureExchange> features, const RowInverse& inverse,
+                        Tensor gradients) override;
+  bool ScattersByRow() const override { return inner_->ScattersByRow(); }
+
+  void CountNonFinite(Tensor x, Tensor count) override {
+    HalfOperation operation(&memory_);
+    inner_->CountNonFinite(operation.Read(x), count);
+  }
+
+  void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
+    inner_->DecideStep(plan, sums, control);
+  }
+  void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
+                     absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
+    inner_->OptimizerStep(control, rule, gradient, w, slots, {});
+    for (const WeightCopy& copy : copies) {
+      const Tensor& half = copy.values;
+      Narrow(&pool_, w.Columns(copy.begin, half.size()).Reshaped(half.rows, half.cols), half);
+    }
+  }
+  void AverageStep(Tensor control, float decay, Tensor w, Tensor average) override {
+    inner_->AverageStep(control, decay, w, average);
+  }
+
+ private:
+  void LinearGradOneDnn(const LinearGradArgs& args);
+  void LinearGradOfOneUnit(const LinearGradArgs& args);
+  void HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx);
+  static bool AreBf16(const Tensor& x, const Tensor& w) {
+    return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
+  }
+  // `result` may be empty.
+  bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
+    return avx512_ != nullptr && AreBf16(x, w) && result.dtype != DType::kF16;
+  }
+  // Whether oneDNN makes a product with `w`: not with one output, which plain loops make.
+  bool OneDnnMultiplies(const Tensor& x, const Tensor& w) const {
+    return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
+  }
+
+  // What a thread of the pool computes a block with.
+  struct Worker {
+    ForkJoinPool pool{1};
+    const std::unique_ptr<Backend> inner = NewCpuBackend(&pool);
+    HalfMemory memory{&pool, {}};
+  };
+
+  // Calls body(operation, inner) for blocks of rows, each in one thread: of operations that give a
+  // row the same bits whatever rows are beside it. A thread converts, computes and rounds its block
+  // while that is in its cache, and threads wait for one another once.
+  template <typename Body>
+  void InBlocks(int64_t rows, Body body, int64_t block = kBlockRows) {
+    pool_.Run(std::max<int64_t>(1, (rows + block - 1) / block), [&](int64_t part, int thread) {
+      Worker& worker = *workers_[thread];
+      const int64_t begin = part * block;
+      HalfOperation operation(&worker.memory, begin, std::min(block, rows - begin));
+      body(operation, *worker.inner);
+    });
+  }
+
+  const std::unique_ptr<ForkJoinPool> owned_pool_;
+  ForkJoinPool& pool_;
+  const std::unique_ptr<Backend> inner_;
+  // At most one; neither: all products are of f32.
+  std::unique_ptr<CpuAvx512Bf16> avx512_;
+  std::unique_ptr<CpuBf16Matrix> onednn_;
+  HalfMemory memory_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // by thread of the pool
+};
+
+void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  const uint16_t infinity = y.dtype == DType::kF16 ? 0x7c00 : 0x7f80;
+  pool_.Run((y.rows + kBlockRows - 1) / kBlockRows, [&](int64_t part, int) {
+    const int64_t end = std::min(y.rows, (part + 1) * kBlockRows);
+    for (int64_t i = part * kBlockRows; i < end; ++i) {
+      ReluGradRow(HalvesOf(y, i, y.cols).data(), HalvesOf(dy, i, y.cols).data(), infinity, y.cols,
+                  HalvesOf(dx, i, y.cols).data());
+    }
+  });
+}
+
+void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
+  HalfOperation operation(&memory_);
+  if (Avx512Multiplies(x, w, y)) {
+    const bool relu = activation == Activation::kRelu;
+    if (relu || activation == Activation::kLinear) return avx512_->Product(x, w, bias, relu, y);
+    const Tensor product = operation.Scratch(y.rows, y.cols);
+    avx512_->Product(x, w, bias, /*relu=*/false, product);
+    inner_->Activate(activation, product, operation.Write(y));
+  } else if (OneDnnMultiplies(x, w)) {
+    const Tensor product = operation.Scratch(y.rows, y.cols);
+    onednn_->Product(x, w, product);
+    if (!bias.empty()) inner_->AddBias(product, bias, product);
+    inner_->Activate(activation, product, operation.Write(y));
+  } else {
+    inner_->Linear(operation.Read(x), operation.Read(w), bias, activation, operation.Write(y));
+  }
+}
+
+// The gradient before the activation is rounded before it is multiplied, as hardware that stores it
+// in 16 bits would have it: so it is made by an operation of its own.
+void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
+  const bool rounds = Is16Bit(args.dy);
+  if (rounds && args.activation != Activation::kLinear) {
+    ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
+  }
+  if (args.dy.dtype == DType::kBF16) {
+    if (Avx512Multiplies(args.x, args.w, args.dx.tensor)) {
+      if (args.dx.wanted()) avx512_->InputGradient(args.dy, args.w, args.dx);
+      return avx512_->WeightGradient(args.x, args.dy, args.dw, args.db);
+    }
+    if (OneDnnMultiplies(args.x, args.w)) return LinearGradOneDnn(args);
+  }
+  if (args.w.cols == 1 && args.w.rows > 0 && Is16Bit(args.x) && Is16Bit(args.w) &&
+      args.dy.dtype == DType::kF32 && args.y.dtype == DType::kF32) {
+    return LinearGradOfOneUnit(args);
+  }
+  HalfOperation operation(&memory_);
+  LinearGradArgs wide = args;
+  wide.x = operation.Read(args.x);
+  wide.w = operation.Read(args.w);
+  wide.dy = operation.Read(args.dy);
+  wide.dx = operation.Target(args.dx);
+  wide.y = rounds ? wide.dy : operation.Read(args.y);
+  if (rounds) wide.activation = Activation::kLinear;
+  inner_->LinearGrad(wide);
+}
+
+// Of a layer that gives logits, which are F32, and so is their gradient. In f32 its input and the
+// input's gradient do not fit into a cache, so both are converted block by block. Sums over the
+// samples are made of the sums of blocks, in order.
+void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
+  const int64_t in = args.w.rows, samples = args.x.rows;
+  CHECK(samples == args.dy.rows && args.x.cols == in && args.dy.cols == 1);
+  CHECK(args.dw.stride == args.dw.cols);
+  HalfOperation whole(&memory_);
+  const float* const w = FloatsOf(whole.Read(args.w));
+  const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
+  // A row for each block: of dw, and the value of db.
+  const Tensor sums = whole.Scratch(blocks, in + 1);
+  InBlocks(samples, [&](HalfOperation& operation, Backend&) {
+    const int64_t rows = operation.rows();
+    const Tensor x = operation.Read(args.x), dy = operation.Rows(args.dy);
+    cpu::ActivateGradRows(args.activation, operation.Rows(args.y), dy, {dy, false}, 0, rows);
+    if (args.dx.wanted()) cpu::OuterRows(dy, w, operation.Target(args.dx), 0, rows);
+    float* const sum = FloatsOf(sums, operation.begin() / kBlockRows);
+    cpu::WeightedColumnSums(x, dy, 0, rows, sum);
+    cpu::WeightedColumnSums(dy, Tensor(), 0, rows, sum + in);
+  });
+  std::fill_n(FloatsOf(args.dw), in, 0.0f);
+  if (!args.db.empty()) *FloatsOf(args.db) = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    cpu::AddPartials(FloatsOf(sums, block), 1, in, FloatsOf(args.dw));
+    if (!args.db.empty()) *FloatsOf(args.db) += FloatsOf(sums, block)[in];
+  }
+}
+
+void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features,
+                                      const RowInverse& inverse, Tensor gradients) {
+  if (!cpu::Have16BitValues(features)) {
+    return inner_->ScatterGradients(features, inverse, gradients);
+  }
+  if (!cpu::AssignsEveryValue(features, gradients)) inner_->Fill(gradients, 0);
+  if (features.size() == 1 && features[0].one_row_a_sample) {
+    return InBlocks(
+        features[0].samples,
+        [&](HalfOperation& operation, Backend&) {
+          cpu::AssignGradients(features[0], gradients, &operation);
+        },
+        cpu::kExchangeSamples);
+  }
+  // In one thread, as CpuBackend's: samples add to the same rows.
+  cpu::AddGradients(features, gradients, &workers_[0]->memory);
+}
+
+// From the gradient before the activation, which args.dy holds.
+void CpuHalfBackend::LinearGradOneDnn(const LinearGradArgs& args) {
+  HalfOperation operation(&memory_);
+  if (args.dx.wanted()) {
+    const Tensor product = operation.Scratch(args.x.rows, args.x.cols);
+    onednn_->InputGradient(args.dy, args.w, product);
+    const GradientTarget dx = operation.Target(args.dx);
+    inner_->Copy(product, dx.tensor, dx.add);
+  }
+  if (!args.db.empty()) inner_->ColumnSum(operation.Read(args.dy), args.db);
+  onednn_->WeightGradient(args.x, args.dy, args.dw);
+}
+
+}  // namespace
+
+HalfProducts FastestHalfProducts() {
+  if (CpuBf16Matrix::IsFast()) return HalfProducts::kOneDnnBf16;
+  return CpuAvx512Bf16::IsSupported() ? HalfProducts::kAvx512Bf16 : HalfProducts::kF32;
+}
+
+std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads, HalfProducts products) {
+  auto pool = std::make_unique<ForkJoinPool>(compute_threads);
+  ForkJoinPool* const borrowed = pool.get();
+  return std::make_unique<CpuHalfBackend>(std::move(pool), borrowed, products);
+}
+
+std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool, HalfProducts products) {
+  return std::make_unique<CpuHalfBackend>(nullptr, pool, products);
+}
+
+}  // namespace satrap

@@ -1,0 +1,14 @@
+#include "nn_worker/backend/cpu/cpu_job_backend.h"
+
+#include "nn_worker/backend/cpu/cpu_backend.h"
+#include "nn_worker/backend/cpu/cpu_half_backend.h"
+
+namespace satrap {
+
+std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool) {
+  const bool has_half_values =
+      config.precision() == NnWorkerConfig::BF16 || config.precision() == NnWorkerConfig::F16;
+  return has_half_values ? NewCpuHalfBackend(pool) : NewCpuBackend(pool);
+}
+
+}  // namespace satrap

@@ -1,0 +1,20 @@
+// Makes the backend that a job's NN workers compute on if the job's device is the CPU.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_JOB_BACKEND_H_
+#define SATRAP_NN_WORKER_BACKEND_CPU_CPU_JOB_BACKEND_H_
+
+#include <memory>
+
+#include "common/thread/fork_join_pool.h"
+#include "nn_worker/backend/backend.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+// CpuBackend or CpuHalfBackend, as the precision asks. `pool` must outlive it. REQUIRES: the config
+// of a validated job with device CPU
+std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_CPU_CPU_JOB_BACKEND_H_

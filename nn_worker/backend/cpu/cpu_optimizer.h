@@ -1,0 +1,32 @@
+// The loops of CpuBackend's optimizers (StepOperations), as those of cpu_kernels.h.
+//
+// Thread-safe: they write only the given ranges.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_OPTIMIZER_H_
+#define SATRAP_NN_WORKER_BACKEND_CPU_CPU_OPTIMIZER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "nn_worker/operation/optimizer_rule.h"
+#include "nn_worker/operation/step_control.h"
+
+namespace satrap::cpu {
+
+// `count` values. REQUIRES: the control applies
+struct OptimizerArrays {
+  const float* gradient = nullptr;
+  float* w = nullptr;
+  std::array<float*, kMaxOptimizerSlots> slots = {};  // the first NumSlots(rule)
+  int64_t count = 0;
+};
+void OptimizerRange(const StepControl& step, const OptimizerRule& rule,
+                    const OptimizerArrays& arrays);
+
+// REQUIRES: the control applies
+void AverageRange(const StepControl& step, float decay, const float* w, float* average,
+                  int64_t count);
+
+}  // namespace satrap::cpu
+
+#endif  // SATRAP_NN_WORKER_BACKEND_CPU_CPU_OPTIMIZER_H_

@@ -1,0 +1,141 @@
+#include "nn_worker/backend/device/device_backend.h"
+
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/device/testing/device_testing.h"
+
+namespace satrap {
+namespace {
+
+std::vector<BackendFactory> InEveryOrder() {
+  std::vector<BackendFactory> factories;
+  for (const HostDeviceOptions& options : EveryOrder()) {
+    factories.emplace_back([options] { return NewHostDeviceBackend(options); });
+  }
+  return factories;
+}
+
+// With the blocks, warps and lanes of kernels, and the lanes of the backend, in every order.
+INSTANTIATE_TEST_SUITE_P(HostDevice, BackendConformance, testing::ValuesIn(InEveryOrder()),
+                         [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
+
+Tensor Row(Backend* backend, int64_t cols) {
+  return AllocateTensor(backend, DType::kF32, 1, cols).value();
+}
+
+TEST(DeviceBackendTest, OperationsRunLater) {
+  const auto backend = NewHostDeviceBackend({});
+  const Tensor x = Row(backend.get(), 3);
+  std::vector<float> out(3, 7);
+  backend->Fill(x, 2);
+  CopyOut(backend.get(), x, absl::MakeSpan(out));
+  EXPECT_EQ(out, std::vector<float>(3, 7));
+  backend->Sync();
+  EXPECT_EQ(out, std::vector<float>(3, 2));
+  EXPECT_EQ(backend->HostView(x.data), nullptr);
+  EXPECT_EQ(backend->DeviceView(out.data()), nullptr);
+}
+
+// Copies that nobody waits for, more of them than the first ring of pinned memory holds, some
+// larger than it: values that were overwritten too early would differ.
+TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
+  const auto backend = NewHostDeviceBackend({});
+  constexpr int64_t kSizes[] = {1, 100000, 17, 700000, 3, 250000, 250000, 60000};
+  std::vector<Tensor> tensors;
+  std::vector<std::vector<float>> outs;
+  float salt = 0;
+  for (const int64_t size : kSizes) {
+    tensors.push_back(Row(backend.get(), size));
+    CopyIn(backend.get(), std::vector<float>(size, ++salt), tensors.back());
+  }
+  for (const Tensor& tensor : tensors) outs.emplace_back(tensor.cols);
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      CopyOut(backend.get(), tensors[i], absl::MakeSpan(outs[i]));
+      backend->Copy(tensors[i], tensors[i], /*add=*/true);
+    }
+  }
+  backend->Sync();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    // The last of the three was copied out after two doublings.
+    EXPECT_EQ(outs[i], std::vector<float>(kSizes[i], 4 * static_cast<float>(i + 1))) << i;
+  }
+}
+
+// More lists of tensors than the memory for lists holds: each operation must find its own.
+TEST(DeviceBackendTest, ListsOfTensorsMayBeManyAndLong) {
+  const auto backend = NewHostDeviceBackend({});
+  constexpr int64_t kCols = 3000;
+  const Tensor x = Row(backend.get(), 2 * kCols), y = Row(backend.get(), 1);
+  std::vector<float> values;
+  for (int64_t i = 0; i < 2 * kCols; ++i) values.push_back(static_cast<float>(i % 7));
+  CopyIn(backend.get(), values, x);
+  for (int64_t count = 1; count < kCols; count = 3 * count + 1) {
+    // Every second value, so that neighbours are not taken as one.
+    std::vector<Tensor> xs;
+    float sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      xs.push_back(x.Columns(2 * i, 1));
+      sum += values[2 * i];
+    }
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      backend->RowSum(xs, y);
+      EXPECT_EQ(ReadFloats(backend.get(), y)[0], sum) << count;
+    }
+  }
+}
+
+TEST(DeviceBackendTest, BuffersInPinnedMemoryMayOutliveTheBackend) {
+  auto backend = NewHostDeviceBackend({});
+  Buffer first(5000, backend->PinnedBuffers());
+  const uint8_t* const place = first.data();
+  first = Buffer();
+  Buffer again(4500, backend->PinnedBuffers());
+  EXPECT_EQ(again.data(), place) << "what was given back is used again";
+  EXPECT_FALSE(backend->IsPinned(&backend, 1));
+  EXPECT_FALSE(backend->IsPinned(place, 1 << 20));
+  backend.reset();
+  again.mutable_data()[4499] = 1;
+}
+
+// The thread that copies the next part in allocates and polls while another trains.
+TEST(DeviceBackendTest, AnotherThreadAllocatesAndPolls) {
+  const auto backend = NewHostDeviceBackend({});
+  const Tensor x = Row(backend.get(), 1000);
+  std::thread other([&backend] {
+    for (int i = 0; i < 40; ++i) {
+      const Tensor mine = Row(backend.get(), 10);
+      const auto pinned = backend->AllocatePinned(40);
+      const auto event = backend->NewEvent();
+      backend->StartCopyIn({static_cast<uint8_t*>(*pinned), 40}, mine);
+      backend->Record(Lane::kCopiesIn, event->get());
+      EXPECT_TRUE(AwaitEvent(backend.get(), event->get(), 60000, [] { return false; }).ok());
+    }
+  });
+  std::vector<float> out(1000);
+  for (int i = 0; i < 40; ++i) {
+    CopyIn(backend.get(), std::vector<float>(1000, static_cast<float>(i)), x);
+    backend->Copy(x, x, /*add=*/true);
+    CopyOut(backend.get(), x, absl::MakeSpan(out));
+    if (i % 10 == 0) backend->Sync();
+  }
+  other.join();
+  backend->Sync();
+  EXPECT_EQ(out, std::vector<float>(1000, 78));
+}
+
+TEST(DeviceBackendTest, TooMuchMemoryIsAStatus) {
+  HostDeviceOptions options;
+  options.memory_bytes = 1 << 20;
+  const auto backend = NewHostDeviceBackend(options);
+  EXPECT_EQ(backend->Allocate(1 << 21).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(backend->AllocatePinned(1 << 21).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,48 @@
+// The device that a program's kernels run on, and what adds up on several of them. A program links
+// one of the two sources: with host_device_factory.cc come the kernels of the host's compiler, with
+// cuda_device_factory.cc those of nvcc, and both kinds define the same functions.
+//
+// Thread-safe: a function of its arguments and of the machine.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_FACTORY_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_FACTORY_H_
+
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/role/rendezvous_store.h"
+#include "nn_worker/collective/nccl_collective.h"
+#include "nn_worker/device/device.h"
+#include "nn_worker/products/products.h"
+#include "proto/job.pb.h"
+
+namespace satrap {
+
+struct JobDevice {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Products> products;
+};
+
+// Whether NewJobDevice makes cards; otherwise it makes the host's device.
+bool ProgramHasCards();
+
+// `card`: of this machine, from 0; HOST has no use for it. Errors of CUDA are NewCudaDevice's
+// (nn_worker/device/cuda/cuda_device.h) and NewCublasLtPlanner's (cublaslt_plan.h).
+// FAILED_PRECONDITION if this program has the kernels of the other kind. REQUIRES: config.device is
+// HOST or CUDA
+absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card);
+
+// Whether NewDeviceReduction has the library that it needs, before the ranks wait for one another.
+// Errors as CheckNccl (nccl_collective.h).
+absl::Status CheckDeviceReduction();
+
+// Connects this rank's device with those of the other ranks. Errors as NewNcclReduction
+// (nccl_collective.h); UNIMPLEMENTED if this program has the kernels of the host's compiler.
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
+    const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_FACTORY_H_

@@ -1,0 +1,27 @@
+// The interactions and losses of DeviceBackend on the host's device, in every order.
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/device/testing/device_testing.h"
+
+namespace satrap {
+namespace {
+
+std::vector<BackendFactory> InEveryOrder() {
+  std::vector<BackendFactory> factories;
+  for (const HostDeviceOptions& options : EveryOrder()) {
+    factories.emplace_back([options] { return NewHostDeviceBackend(options); });
+  }
+  return factories;
+}
+
+INSTANTIATE_TEST_SUITE_P(HostDevice, InteractionConformance, testing::ValuesIn(InEveryOrder()),
+                         [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
+INSTANTIATE_TEST_SUITE_P(HostDevice, LossConformance, testing::ValuesIn(InEveryOrder()),
+                         [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,71 @@
+// The linear layers of a DeviceBackend. A product is made by a plan of a vendor's library, if the layer
+// was prepared and the library has one, or else by our own kernel (nn_worker/products/products.h). What a
+// plan does not take along is done by kernels around it: bias and activation, the activation's gradient,
+// the bias gradient.
+//
+//   forward           asks for bias and ReLU within the product; in 16 bits without them, sums go to f32
+//                     scratch memory, so that the result is rounded once
+//   input gradient    asks for the ReLU of the layer before, if that layer's product gives the mask
+//   weight gradient   asks for the bias gradient
+//
+// Each is asked for by itself. A plan serves all numbers of samples; our kernel takes none at all.
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_LINEAR_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_LINEAR_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/backend/device/device_transfers.h"
+#include "nn_worker/backend/linear_operations.h"
+#include "nn_worker/products/products.h"
+
+namespace satrap {
+
+class PlannedLinear;
+
+class DeviceLinear {
+ public:
+  // `transfers` outlives it. Destroyed when nothing is enqueued.
+  DeviceLinear(std::unique_ptr<Products> products, DeviceTransfers* transfers)
+      : products_(std::move(products)), transfers_(*transfers) {}
+
+  // As in linear_operations.h.
+  void Linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
+              const Tensor& y);
+  void LinearGrad(const LinearGradArgs& args);
+  absl::StatusOr<std::unique_ptr<PreparedLinear>> Prepare(const LinearSpec& spec);
+  void Forward(PreparedLinear* layer, const Tensor& x, const Tensor& w, const Tensor& bias,
+               const Tensor& y);
+  void Backward(PreparedLinear* layer, const LinearGradArgs& args);
+
+ private:
+  absl::Status PlanForward(PlannedLinear* layer);
+  absl::Status PlanInputGradient(PlannedLinear* layer, PlannedLinear* input_relu);
+  absl::Status PlanWeightGradient(PlannedLinear* layer);
+  // Lets the forward product of a layer write the mask of its ReLU. False if no plan does that.
+  absl::StatusOr<bool> PlanMask(PlannedLinear* layer);
+  absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(ProductSpec product, ProductEpilogue epilogue);
+  absl::Status ReserveScratch(const LinearSpec& spec);
+
+  void Run(ProductPlan* plan, int64_t samples, const ProductBuffers& buffers) {
+    plan->Run(transfers_.stream(), samples, buffers, workspace_);
+  }
+  void ColumnSum(const Tensor& x, const Tensor& sums);
+  void InputGradient(const LinearGradArgs& args);
+  void WeightGradient(const LinearGradArgs& args);
+
+  const std::unique_ptr<Products> products_;
+  DeviceTransfers& transfers_;
+  void* workspace_ =
+      nullptr;  // of all plans, which run one after another; allocated with the first
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_LINEAR_H_

@@ -1,0 +1,33 @@
+// Whether a device has room for what a rank will take of it, decided before it takes any.
+//
+// Thread-safe: a function of its arguments.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROOM_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROOM_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "nn_worker/device/device.h"
+
+namespace satrap {
+
+// Device memory of a rank, as its plan says (nn_worker/trainer/device_plan.h).
+struct DeviceNeed {
+  int64_t bytes = 0;
+  std::string text;  // `bytes` in words, for messages
+  // Of `bytes`, what a backend takes at its start (DeviceBackendOptions).
+  int64_t scratch_bytes = 0;
+  int64_t list_bytes = 0;
+  int64_t part_list_bytes = 0;
+};
+
+// With the need, what the device has, and what to do: FAILED_PRECONDITION, for which no run begins
+// again, if the device is too small even when nobody else uses it; RESOURCE_EXHAUSTED if too little
+// of it is free.
+absl::Status CheckDeviceRoom(const DeviceNeed& need, const DeviceRoom& room);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROOM_H_

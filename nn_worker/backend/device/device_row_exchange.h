@@ -1,0 +1,26 @@
+// GatherRows and ScatterGradients of DeviceBackend: their tensors as lists for the kernels
+// (nn_worker/device/kernels/gather_pool.h, scatter_rows.h).
+//
+// Thread-compatible.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROW_EXCHANGE_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROW_EXCHANGE_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "nn_worker/backend/device/device_transfers.h"
+#include "nn_worker/backend/row_exchange_args.h"
+
+namespace satrap {
+
+// Backend::ReserveScatter.
+absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids);
+void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features);
+// REQUIRES: not a feature with one row a sample, which is a plain copy
+void ScatterGradientsOnDevice(DeviceTransfers* transfers,
+                              absl::Span<const FeatureExchange> features, const RowInverse& inverse,
+                              const Tensor& gradients);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROW_EXCHANGE_H_

@@ -1,0 +1,95 @@
+// Tables: small arrays of the host (lists of tensors, mostly) that an operation's kernels read from
+// device memory. The same bytes are copied once and then found again, so a step that repeats copies
+// none.
+//
+// Lists of the network come again in every step: where they fill their memory, more is taken, up to
+// kMostBytes, and those that are there stay. Only then, where no more is to be had, and with lists
+// of parts, which do not come again, the memory is written over from its beginning.
+//
+// Running out of memory fails a CHECK, since operations return no error: what a job's lists need is
+// reserved before. Thread-compatible: for the thread of the operations.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn_worker/device/metered_device.h"
+
+namespace satrap {
+
+class DeviceTables {
+ public:
+  // Of the network's lists together.
+  static constexpr int64_t kMostBytes = 16 << 20;
+
+  // `allocate` gives device memory that outlives this object. `copy` enqueues a copy into it, in
+  // order with what reads the tables, of memory that the host may change at once.
+  using Allocate = std::function<absl::StatusOr<void*>(int64_t bytes)>;
+  using Copy = std::function<void(const void* host, void* device, int64_t bytes)>;
+  DeviceTables(ListKind kind, Allocate allocate, Copy copy, DeviceMeter* meter)
+      : kind_(kind), allocate_(std::move(allocate)), copy_(std::move(copy)), meter_(meter) {}
+
+  // Makes the memory at least so large. RESOURCE_EXHAUSTED. REQUIRES: before the first table
+  absl::Status Reserve(int64_t bytes);
+
+  // A copy of `values` in device memory, for what is enqueued before the next call of Table, and
+  // beyond that as long as the epoch stays. Bytes between the fields of T should be 0, or the table
+  // is not found again.
+  template <typename T>
+  const T* Table(const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return static_cast<const T*>(TableBytes(reinterpret_cast<const char*>(values.data()),
+                                            static_cast<int64_t>(values.size() * sizeof(T))));
+  }
+
+  template <typename... T>  // several lists at once, since another call may write over the first
+  std::tuple<const T*...> Tables(const std::vector<T>&... lists) {
+    static_assert(((std::is_trivially_copyable_v<T> && alignof(T) <= 8) && ...));
+    std::vector<int64_t> words;
+    (AppendWords(reinterpret_cast<const char*>(lists.data()), lists.size() * sizeof(T), &words),
+     ...);
+    const int64_t* next = Table(words);
+    return {Advance<T>(&next, lists.size())...};
+  }
+
+  // Changes when tables are written over. As long as it stays, all that were returned stay as they
+  // are.
+  int64_t epoch() const { return epoch_; }
+
+ private:
+  static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
+  template <typename T>  // the list at *next, which moves behind it
+  static const T* Advance(const int64_t** next, size_t count) {
+    const auto* const list = reinterpret_cast<const T*>(*next);
+    *next += (count * sizeof(T) + 7) / 8;
+    return list;
+  }
+  const void* TableBytes(const char* data, int64_t bytes);
+  void MakeRoom(int64_t bytes);
+  absl::Status Grow(int64_t bytes);
+
+  const ListKind kind_;
+  const Allocate allocate_;
+  const Copy copy_;
+  DeviceMeter* const meter_;
+  char* memory_ = nullptr;              // where the next table goes
+  int64_t bytes_ = 0, used_bytes_ = 0;  // of `memory_`
+  int64_t held_bytes_ = 0;              // that tables lie in, `memory_` among them
+  bool refused_ = false;                // there is no more memory
+  int64_t epoch_ = 0;
+  std::unordered_map<std::string, const void*> tables_;  // by their bytes
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_

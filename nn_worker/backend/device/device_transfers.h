@@ -1,0 +1,145 @@
+// The memory of a DeviceBackend, its lanes, and what moves between it and the host:
+//
+//   - the streams of the three lanes (device_memory.h);
+//   - copies of the operations' lane, which go through a ring of pinned memory, so that the host's
+//     memory may be any. Bytes that come out are handed over when somebody polls an event;
+//   - scratch memory of an operation;
+//   - tables that kernels read (device_tables.h);
+//   - a stream beside the lanes.
+//
+// Running out of scratch, table or ring memory fails a CHECK, since operations return no error: who
+// knows what they will need reserves it before.
+// Threads: as device_memory.h says.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TRANSFERS_H_
+#define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TRANSFERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/thread/mutex.h"
+#include "nn_worker/backend/device/device_tables.h"
+#include "nn_worker/backend/device_memory.h"
+#include "nn_worker/backend/device_pinned_memory.h"
+#include "nn_worker/backend/tensor.h"
+#include "nn_worker/device/metered_device.h"
+
+namespace satrap {
+
+class DeviceTransfers {
+ public:
+  // Copies are counted in `meter`. INTERNAL if the device refuses.
+  static absl::StatusOr<std::unique_ptr<DeviceTransfers>> Create(
+      std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
+  // Waits for everything enqueued.
+  ~DeviceTransfers();
+
+  // For the thread that uses the lane.
+  DeviceStream* stream(Lane lane = Lane::kOperations) {
+    // What is captured uses memory that operations have used before, and so have waited for.
+    if (lane == Lane::kOperations && capturing_) return streams_[0].get();
+    if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(lane)]) {
+      AwaitZeroing(lane);
+    }
+    return streams_[static_cast<int>(lane)].get();
+  }
+
+  // As in device_memory.h.
+  absl::StatusOr<void*> Allocate(int64_t bytes);
+  const std::shared_ptr<DevicePinnedMemory>& pinned() const { return pinned_; }
+  DeviceMeter* meter() const { return meter_.get(); }
+  void CopyIn(absl::Span<const uint8_t> host, const Tensor& device);
+  void CopyOut(const Tensor& device, absl::Span<uint8_t> host);
+  absl::StatusOr<std::unique_ptr<BackendEvent>> NewEvent();
+  void Record(Lane lane, BackendEvent* event);
+  void WaitFor(Lane lane, BackendEvent* event);
+  absl::StatusOr<bool> Poll(BackendEvent* event);
+  void Sync();
+
+  // Makes the scratch memory at least so large. Any thread may call it. RESOURCE_EXHAUSTED.
+  absl::Status ReserveScratch(int64_t bytes);
+  // The same for what differs from part to part: if it grows, at least twofold where there is room.
+  absl::Status GrowScratch(int64_t bytes);
+  // Before the first operation: what the tables need. RESOURCE_EXHAUSTED.
+  absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
+  // Device memory of `count` values, aligned to 64, which the next call of this or of a copy may
+  // hand out again: what is enqueued before that call may use it.
+  template <typename T>
+  T* Scratch(int64_t count) {
+    return static_cast<T*>(ScratchBytes(count * static_cast<int64_t>(sizeof(T))));
+  }
+  // Of the network's operations, whose lists are the same in every step.
+  DeviceTables* tables() { return &tables_; }
+  // Of the exchange with embedding rows, whose lists differ from part to part and would push those
+  // of the network out.
+  DeviceTables* part_tables() { return &part_tables_; }
+
+  // As in device_memory.h.
+  absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
+                             BackendEvent* done);
+  absl::StatusOr<std::unique_ptr<OperationGraph>> Capture(
+      absl::FunctionRef<absl::Status()> enqueue);
+  void Enqueue(OperationGraph* graph);
+
+ private:
+  // A copy that uses bytes [begin, end) of the ring until `done`.
+  struct RingCopy {
+    std::unique_ptr<Event> done;
+    int64_t begin, end;
+    absl::Span<uint8_t> host;  // gets the bytes; empty for a copy in
+  };
+
+  DeviceTransfers(std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
+  DeviceTables NewTables(ListKind kind);
+  void* ScratchBytes(int64_t bytes);
+  absl::Status TakeScratch(int64_t bytes) REQUIRES(scratch_mutex_);
+  absl::StatusOr<void*> AllocateDevice(int64_t bytes);
+  void AwaitZeroing(Lane lane);
+  void CopyToDevice(const void* host, void* device, int64_t bytes);
+  // Room for a copy in the ring; waits until there is some.
+  int64_t ReserveRing(int64_t bytes) REQUIRES(mutex_);
+  bool FitsRing(int64_t bytes, int64_t* begin) const REQUIRES(mutex_);
+  // Marks the end of a copy that was enqueued just now.
+  void AddRingCopy(int64_t begin, int64_t bytes, absl::Span<uint8_t> host) REQUIRES(mutex_);
+  // Hands over what has come out.
+  void Deliver() REQUIRES(mutex_);
+
+  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<DeviceMeter> meter_;
+  const std::shared_ptr<DevicePinnedMemory> pinned_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Memory>> memory_ GUARDED_BY(mutex_);
+  std::unique_ptr<DeviceStream> streams_[3];
+  std::unique_ptr<Event> ends_[3];  // of the lanes, for Sync
+  // Zeroes what is allocated, beside the lanes, since other threads use those. A lane waits for it
+  // once it is used again.
+  Mutex zeroing_mutex_;
+  std::unique_ptr<DeviceStream> zeroing_ GUARDED_BY(zeroing_mutex_);
+  std::unique_ptr<Event> zeroed_ GUARDED_BY(zeroing_mutex_);
+  std::atomic<int64_t> zeroings_{0};
+  int64_t awaited_[3] = {0, 0, 0};  // of the thread of each lane
+
+  uint8_t* ring_ GUARDED_BY(mutex_) = nullptr;
+  int64_t ring_bytes_ GUARDED_BY(mutex_) = 0;
+  std::deque<RingCopy> ring_copies_ GUARDED_BY(mutex_);  // in order
+  std::vector<std::unique_ptr<Event>> idle_events_ GUARDED_BY(mutex_);
+  Mutex scratch_mutex_;
+  void* scratch_ GUARDED_BY(scratch_mutex_) = nullptr;
+  int64_t scratch_bytes_ GUARDED_BY(scratch_mutex_) = 0;
+  // Of the thread of the operations.
+  bool capturing_ = false;  // true only in the thread of the operations
+  DeviceTables tables_, part_tables_;
+  std::unique_ptr<DeviceStream> beside_;
+  std::unique_ptr<Event> operations_so_far_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TRANSFERS_H_

@@ -1,0 +1,44 @@
+// What device_factory.h promises, of a program with the kernels of the host's compiler.
+
+#include "common/base/check.h"
+#include "nn_worker/backend/device/device_factory.h"
+#include "nn_worker/device/host/host_device.h"
+#include "nn_worker/products/kernel_products.h"
+
+namespace satrap {
+namespace {
+
+// The limit of a job is the meter's. This one only has to be within the device's range of
+// addresses.
+constexpr int64_t kMemoryBytes = int64_t{1} << 36;
+
+}  // namespace
+
+bool ProgramHasCards() { return false; }
+
+absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*/) {
+  if (config.device() == NnWorkerConfig::CUDA) {
+    return absl::FailedPreconditionError(
+        "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
+        "place of nn_worker_host; ./satrap builds it after ./setup cuda");
+  }
+  CHECK(config.device() == NnWorkerConfig::HOST) << NnWorkerConfig::Device_Name(config.device());
+  HostDeviceOptions options;
+  // No kernel adds by atomics, so threads change no bits.
+  options.threads = config.compute_threads();
+  options.memory_bytes = kMemoryBytes;
+  return JobDevice{NewHostDevice(options), NewKernelProducts()};
+}
+
+absl::Status CheckDeviceReduction() {
+  return absl::UnimplementedError(
+      "NCCL adds up on cards, and this program is for CPU and HOST: run nn_worker_cuda");
+}
+
+absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
+    const NcclOptions& /*options*/, RendezvousStore* /*store*/,
+    absl::FunctionRef<bool()> /*aborted*/) {
+  return CheckDeviceReduction();
+}
+
+}  // namespace satrap

@@ -1,0 +1,474 @@
+#include "nn_worker/backend/testing/backend_conformance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "common/base/check.h"
+#include "common/numeric/random.h"
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/reference_backend.h"
+#include "nn_worker/backend/testing/tensor_testing.h"
+
+namespace satrap {
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendConformance);
+
+BackendConformance::BackendConformance()
+    : made_(GetParam()()),
+      backend_(made_.ok() ? *std::move(made_) : nullptr),
+      reference_(NewReferenceBackend()) {}
+
+Tensor BackendConformance::Random(int64_t rows, int64_t cols, int salt, int64_t stride) {
+  const Tensor x = New(rows, cols, stride);
+  std::vector<float> values;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < cols; ++c) {
+      values.push_back(static_cast<float>(2 * UniformDouble(RandomBits(salt, i, c)) - 1));
+    }
+  }
+  CopyIn(backend_.get(), values, x);
+  return x;
+}
+
+Tensor BackendConformance::Of(const std::vector<std::vector<float>>& rows) {
+  const Tensor x = New(rows.size(), rows[0].size());
+  for (size_t i = 0; i < rows.size(); ++i) CopyIn(backend_.get(), rows[i], x.Rows(i, 1));
+  return x;
+}
+
+std::vector<float> BackendConformance::Values(Tensor x) { return ReadFloats(backend_.get(), x); }
+std::vector<double> BackendConformance::Doubles(Tensor x) { return ReadDoubles(backend_.get(), x); }
+
+Tensor BackendConformance::NewReference(int64_t rows, int64_t cols, DType dtype) {
+  const auto tensor = AllocateTensor(reference_.get(), dtype, rows, cols);
+  CHECK_OK(tensor.status());
+  return *tensor;
+}
+
+Tensor BackendConformance::Reference(Tensor x) {
+  if (x.empty()) return x;
+  const Tensor copy = NewReference(x.rows, x.cols, x.dtype);
+  std::vector<uint8_t> bytes(x.size_bytes());
+  backend_->CopyOut(x, absl::MakeSpan(bytes));
+  backend_->Sync();
+  reference_->CopyIn(bytes, copy);
+  return copy;
+}
+
+LinearGradArgs BackendConformance::Reference(const LinearGradArgs& args) {
+  return {Reference(args.x),  Reference(args.w),  args.activation,
+          Reference(args.y),  Reference(args.dy), {Reference(args.dx.tensor), args.dx.add},
+          Reference(args.dw), Reference(args.db)};
+}
+
+std::vector<Tensor> BackendConformance::References(const std::vector<Tensor>& xs) {
+  std::vector<Tensor> copies;
+  for (const Tensor& x : xs) copies.push_back(Reference(x));
+  return copies;
+}
+
+void BackendConformance::ExpectNear(Tensor got, Tensor want, double tolerance) {
+  const std::vector<float> a = Values(got);
+  const std::vector<float> b = ReadFloats(reference_.get(), want);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_NEAR(a[i], b[i], tolerance)
+        << "value " << i << " of (" << got.rows << ", " << got.cols << ")";
+  }
+}
+
+namespace {
+
+constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, Activation::kSigmoid,
+                                       Activation::kTanh};
+
+struct LinearShape {
+  int64_t n, in, out;
+};
+// No rows; no inputs, where only the bias is left; one output, as the last layer of a tower; sizes
+// just above those at which kernels cut rows and columns; 429 inputs, the width of a Criteo batch.
+constexpr LinearShape kLinearShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
+                                         {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
+
+TEST_P(BackendConformance, LinearIsTheReferences) {
+  for (const auto& [n, in, out] : kLinearShapes) {
+    for (const Activation activation : kActivations) {
+      const Tensor x = Random(n, in, 1, in + 3);
+      const Tensor w = Random(in, out, 2);
+      const Tensor bias = Random(1, out, 3);
+      const Tensor y = New(n, out, out + 5);
+      const Tensor want = NewReference(n, out);
+      backend_->Linear(x, w, bias, activation, y);
+      reference_->Linear(Reference(x), Reference(w), Reference(bias), activation, want);
+      ExpectNear(y, want, 2e-5);
+    }
+  }
+}
+
+TEST_P(BackendConformance, LinearByHand) {
+  const Tensor x = Of({{1, 2}, {-1, 0}});
+  const Tensor w = Of({{1, 0, -1}, {2, 1, 0}});
+  const Tensor bias = Of({{0, 1, 0}});
+  const Tensor y = New(2, 3);
+  backend_->Linear(x, w, bias, Activation::kRelu, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{5, 3, 0, 0, 1, 1}));
+  backend_->Linear(x, w, Tensor(), Activation::kLinear, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{5, 2, -1, -1, 0, 1}));
+}
+
+TEST_P(BackendConformance, LinearGradIsTheReferences) {
+  for (const auto& [n, in, out] : kLinearShapes) {
+    for (const bool add : {false, true}) {
+      for (const Activation activation : kActivations) {
+        LinearGradArgs args;
+        args.x = Random(n, in, 1, in + 3);
+        args.w = Random(in, out, 2);
+        args.activation = activation;
+        args.y = New(n, out, out + 5);
+        backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
+        args.dy = Random(n, out, 4, out + 1);
+        // All outputs hold something else before: dw and db are overwritten, dx only if it is not
+        // added to.
+        args.dx = {Random(n, in, 5, in + 2), add};
+        args.dw = Random(in, out, 6);
+        args.db = Random(1, out, 7);
+        const LinearGradArgs want = Reference(args);
+        backend_->LinearGrad(args);
+        reference_->LinearGrad(want);
+        ExpectNear(args.dx.tensor, want.dx.tensor, 5e-5);
+        ExpectNear(args.dw, want.dw, 5e-5);
+        ExpectNear(args.db, want.db, 5e-5);
+      }
+    }
+  }
+}
+
+TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
+  LinearGradArgs args;
+  args.x = Random(9, 6, 1);
+  args.w = Random(6, 4, 2);
+  args.y = New(9, 4);
+  args.dy = Random(9, 4, 3);
+  args.dw = New(6, 4);
+  const LinearGradArgs want = Reference(args);
+  backend_->LinearGrad(args);
+  reference_->LinearGrad(want);
+  ExpectNear(args.dw, want.dw, 1e-5);
+}
+
+// Another number of ranks gives a rank another number of rows. Its samples must get the same bits
+// all the same: predictions do not depend on how a batch was divided.
+TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
+  constexpr int64_t kRows = 1000;
+  for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
+    const Tensor x = Random(kRows, in, 1);
+    const Tensor w = Random(in, out, 2);
+    const Tensor bias = Random(1, out, 3);
+    const Tensor all = New(kRows, out);
+    backend_->Linear(x, w, bias, Activation::kRelu, all);
+    for (const int64_t part : {1, 7, 64, 128}) {
+      const Tensor parts = New(kRows, out);
+      // Each launch costs the host's device whole tiles of the product, however few its rows, so
+      // small parts are tried here and there: 31 has no divisor in common with the size of a tile.
+      const int64_t step = std::max<int64_t>(part, 31);
+      for (int64_t begin = 0; begin < kRows; begin += step) {
+        const int64_t rows = std::min(part, kRows - begin);
+        backend_->Linear(x.Rows(begin, rows), w, bias, Activation::kRelu, parts.Rows(begin, rows));
+      }
+      const std::vector<float> a = Values(all), b = Values(parts);
+      for (int64_t begin = 0; begin < kRows; begin += step) {
+        const int64_t rows = std::min(part, kRows - begin);
+        EXPECT_EQ(std::memcmp(&a[begin * out], &b[begin * out], rows * out * sizeof(float)), 0)
+            << in << " x " << out << " in parts of " << part << ", from row " << begin;
+      }
+    }
+  }
+}
+
+TEST_P(BackendConformance, ActivationsAreTheReferences) {
+  for (const Activation activation : kActivations) {
+    for (const bool add : {false, true}) {
+      const Tensor x = Random(133, 19, 1, 32);
+      const Tensor y = New(133, 19, 24);
+      const Tensor want = NewReference(133, 19);
+      backend_->Activate(activation, x, y);
+      reference_->Activate(activation, Reference(x), want);
+      ExpectNear(y, want, 1e-6);
+      // Both gradients are made from one y, or the difference of the forward results would count
+      // twice.
+      const Tensor dy = Random(133, 19, 2);
+      const GradientTarget dx = {Random(133, 19, 3), add};
+      const GradientTarget want_dx = {Reference(dx.tensor), add};
+      backend_->ActivateGrad(activation, y, dy, dx);
+      reference_->ActivateGrad(activation, Reference(y), Reference(dy), want_dx);
+      ExpectNear(dx.tensor, want_dx.tensor, 1e-6);
+    }
+  }
+}
+
+TEST_P(BackendConformance, NanReachesTheOutput) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const Activation activation : kActivations) {
+    const Tensor x = Of({{nan, 1}});
+    const Tensor y = New(1, 2);
+    backend_->Activate(activation, x, y);
+    EXPECT_TRUE(std::isnan(Values(y)[0]));
+    EXPECT_FALSE(std::isnan(Values(y)[1]));
+  }
+}
+
+TEST_P(BackendConformance, BiasAndColumnSum) {
+  const Tensor x = Of({{1, 2}, {3, 4}, {5, 6}});
+  const Tensor y = New(3, 2);
+  backend_->AddBias(x, Of({{10, 20}}), y);
+  EXPECT_EQ(Values(y), (std::vector<float>{11, 22, 13, 24, 15, 26}));
+  const Tensor sums = Of({{7, 7}});
+  backend_->ColumnSum(x, sums);
+  EXPECT_EQ(Values(sums), (std::vector<float>{9, 12}));
+  backend_->ColumnSum(New(0, 2), sums);
+  EXPECT_EQ(Values(sums), (std::vector<float>{0, 0}));
+}
+
+TEST_P(BackendConformance, RowSumOfManyInputs) {
+  const Tensor block = Random(150, 10, 1, 16);
+  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them);
+  // here are some that may be joined, one behind a gap, and one of other memory.
+  const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
+                                  Random(150, 2, 2)};
+  const Tensor y = New(150, 1), want = NewReference(150, 1);
+  backend_->RowSum(xs, y);
+  reference_->RowSum(References(xs), want);
+  ExpectNear(y, want, 1e-6);
+  const Tensor dx = Random(150, 10, 3, 16);
+  const Tensor want_dx = Reference(dx);
+  const Tensor dy = Random(150, 1, 4);
+  backend_->RowSumGrad(
+      dy, {{dx.Columns(0, 1), false}, {dx.Columns(1, 1), false}, {dx.Columns(2, 2), true}, {}});
+  reference_->RowSumGrad(Reference(dy),
+                         {{want_dx.Columns(0, 2), false}, {want_dx.Columns(2, 2), true}});
+  ExpectNear(dx, want_dx, 1e-6);
+}
+
+TEST_P(BackendConformance, FmByHand) {
+  const std::vector<Tensor> xs = {Of({{1, 2}}), Of({{3, -1}}), Of({{0, 4}})};
+  const Tensor s = New(1, 2), y = New(1, 1);
+  backend_->Fm(xs, s, y);
+  // Pairs: (1*3 - 2*1) + (0 + 8) + (0 - 4).
+  EXPECT_EQ(Values(y), (std::vector<float>{5}));
+  EXPECT_EQ(Values(s), (std::vector<float>{4, 5}));
+  // dx_f = dy (s - x_f), so 2 ((4, 5) - (1, 2)) and, added to 100, 2 ((4, 5) - (0, 4)). The input
+  // between them wants no gradient.
+  const Tensor dx = Of({{100, 100}}), added = Of({{100, 100}});
+  backend_->FmGrad(xs, s, Of({{2}}), {{dx, false}, {}, {added, true}});
+  EXPECT_EQ(Values(dx), (std::vector<float>{6, 6}));
+  EXPECT_EQ(Values(added), (std::vector<float>{108, 102}));
+}
+
+TEST_P(BackendConformance, FmIsTheReferences) {
+  for (const int64_t dim : {1, 10, 16, 37}) {
+    const std::vector<Tensor> xs = {Random(260, dim, 1, dim + 7), Random(260, dim, 2),
+                                    Random(260, dim, 3)};
+    const Tensor s = New(260, dim), y = New(260, 1);
+    const Tensor want_s = NewReference(260, dim), want = NewReference(260, 1);
+    backend_->Fm(xs, s, y);
+    reference_->Fm(References(xs), want_s, want);
+    ExpectNear(y, want, 1e-5);
+    ExpectNear(s, want_s, 1e-6);
+  }
+}
+
+TEST_P(BackendConformance, SequencePoolByHand) {
+  // Two positions of two columns; what lies behind the length is not read.
+  const Tensor x = Of({{1, 5, 3, 2}, {1, 2, 99, 99}, {99, 99, 99, 99}, {4, 4, 4, 1}});
+  // The last one is longer than a row and counts as 2.
+  const Tensor lengths = Of({{2}, {1}, {0}, {7}});
+  struct Case {
+    SequencePooling pooling;
+    std::vector<float> y, dx;
+  };
+  const std::vector<Case> cases = {
+      {SequencePooling::kSum,
+       {4, 7, 1, 2, 0, 0, 8, 5},
+       {2, 4, 2, 4, 2, 4, 0, 0, 0, 0, 0, 0, 2, 4, 2, 4}},
+      {SequencePooling::kMean,
+       {2, 3.5, 1, 2, 0, 0, 4, 2.5},
+       {1, 2, 1, 2, 2, 4, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2}},
+      // Of equal ones the first gets the gradient.
+      {SequencePooling::kMax,
+       {3, 5, 1, 2, 0, 0, 4, 4},
+       {0, 4, 2, 0, 2, 4, 0, 0, 0, 0, 0, 0, 2, 4, 0, 0}},
+  };
+  for (const Case& c : cases) {
+    const Tensor y = New(4, 2), dx = New(4, 4);
+    backend_->Fill(dx, 50);
+    backend_->SequencePool(c.pooling, x, lengths, y);
+    EXPECT_EQ(Values(y), c.y);
+    backend_->SequencePoolGrad(c.pooling, x, lengths, y, Of({{2, 4}, {2, 4}, {2, 4}, {2, 4}}),
+                               {dx, false});
+    EXPECT_EQ(Values(dx), c.dx);
+  }
+}
+
+TEST_P(BackendConformance, SequencePoolIsTheReferences) {
+  const int64_t n = 261, length = 9, d = 37;
+  const Tensor x = Random(n, length * d, 1, length * d + 5), lengths = New(n, 1, 3);
+  std::vector<float> counts;
+  for (int64_t i = 0; i < n; ++i) counts.push_back(static_cast<float>(i % (length + 1)));
+  CopyIn(backend_.get(), counts, lengths);
+  const Tensor want_x = Reference(x), want_lengths = Reference(lengths);
+  for (const auto pooling :
+       {SequencePooling::kMean, SequencePooling::kSum, SequencePooling::kMax}) {
+    for (const bool add : {false, true}) {
+      const Tensor y = New(n, d, d + 3), want = NewReference(n, d), dy = Random(n, d, 2);
+      backend_->SequencePool(pooling, x, lengths, y);
+      reference_->SequencePool(pooling, want_x, want_lengths, want);
+      ExpectNear(y, want, 1e-6);
+      const GradientTarget dx = {Random(n, length * d, 3, length * d + 1), add};
+      const GradientTarget want_dx = {Reference(dx.tensor), add};
+      reference_->SequencePoolGrad(pooling, want_x, want_lengths, Reference(y), Reference(dy),
+                                   want_dx);
+      backend_->SequencePoolGrad(pooling, x, lengths, y, dy, dx);
+      ExpectNear(dx.tensor, want_dx.tensor, 1e-6);
+    }
+  }
+}
+
+// Every comparison with NaN is false, so a plain maximum drops it, and the step would pass for
+// finite.
+TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Of({{1, nan, 2}, {nan, 1, 2}, {1, 2, nan}}), y = New(3, 1);
+  backend_->SequencePool(SequencePooling::kMax, x, Of({{3}, {3}, {3}}), y);
+  for (const float value : Values(y)) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
+  const Tensor x = Random(257, 30, 1);
+  const Tensor y = New(257, 30), want = NewReference(257, 30), tail = New(57, 30);
+  const DropoutMask mask = NewDropoutMask(backend_.get(), 99, {3, 1000});
+  backend_->Dropout(x, mask, 0.3f, y, /*add=*/false);
+  reference_->Dropout(Reference(x), mask, 0.3f, want, /*add=*/false);
+  ExpectNear(y, want, 0);
+  // The samples from 1200 on, as another rank may have them: the same mask as in the whole batch.
+  backend_->Dropout(x.Rows(200, 57), NewDropoutMask(backend_.get(), 99, {3, 1200}), 0.3f, tail,
+                    /*add=*/false);
+  EXPECT_EQ(Values(tail), Values(y.Rows(200, 57)));
+}
+
+TEST_P(BackendConformance, DropoutKeepsTheShareAndTheMean) {
+  const Tensor x = New(2000, 50);
+  backend_->Fill(x, 1);
+  const Tensor y = New(2000, 50);
+  backend_->Dropout(x, NewDropoutMask(backend_.get(), 7, {}), 0.25f, y, /*add=*/false);
+  double sum = 0;
+  int64_t zeros = 0;
+  for (const float value : Values(y)) {
+    sum += value;
+    zeros += value == 0;
+  }
+  EXPECT_NEAR(zeros / 1e5, 0.25, 0.006);  // four standard deviations
+  EXPECT_NEAR(sum / 1e5, 1.0, 0.008);
+}
+
+TEST_P(BackendConformance, BatchNormIsTheReferences) {
+  const int64_t n = 301, cols = 23;
+  struct Run {
+    // Each backend goes on with its own results, as a layer does.
+    Tensor x, dy, gamma, beta, sums, stats, y, grad_sums, dx, mean, variance, fixed;
+  };
+  const auto run = [&](Backend* backend, const Run& r) {
+    backend->Fill(r.variance, 1);
+    backend->Moments(r.x, r.sums);
+    backend->BatchNorm(r.x, r.sums, 1e-5f, r.gamma, r.beta, r.stats, r.y);
+    backend->BatchNormGradSums(r.x, r.stats, r.dy, r.grad_sums);
+    backend->BatchNormGrad(r.x, r.stats, r.gamma, r.dy, r.sums, r.grad_sums, {r.dx, true});
+    backend->BatchNormRunning(ControlThatApplies(backend), r.sums, 0.9f, r.mean, r.variance);
+    backend->BatchNormFixed(r.x, r.mean, r.variance, 1e-5f, r.gamma, r.beta, r.fixed);
+  };
+  const Run got{Random(n, cols, 1, 32),
+                Random(n, cols, 2),
+                Random(1, cols, 3),
+                Random(1, cols, 4),
+                New(1, 2 * cols + 1, 0, DType::kF64),
+                New(2, cols),
+                New(n, cols),
+                New(1, 2 * cols, 0, DType::kF64),
+                Random(n, cols, 5),
+                Random(1, cols, 6),
+                New(1, cols),
+                New(n, cols)};
+  const Run want{Reference(got.x),    Reference(got.dy),        Reference(got.gamma),
+                 Reference(got.beta), Reference(got.sums),      Reference(got.stats),
+                 Reference(got.y),    Reference(got.grad_sums), Reference(got.dx),
+                 Reference(got.mean), Reference(got.variance),  Reference(got.fixed)};
+  run(backend_.get(), got);
+  run(reference_.get(), want);
+  const std::vector<double> sums = Doubles(got.sums), grad_sums = Doubles(got.grad_sums);
+  const std::vector<double> want_sums = ReadDoubles(reference_.get(), want.sums);
+  const std::vector<double> want_grad_sums = ReadDoubles(reference_.get(), want.grad_sums);
+  EXPECT_EQ(sums[2 * cols], n);
+  for (int64_t c = 0; c < 2 * cols; ++c) {
+    EXPECT_NEAR(sums[c], want_sums[c], 1e-9);
+    EXPECT_NEAR(grad_sums[c], want_grad_sums[c], 1e-3);
+  }
+  ExpectNear(got.stats, want.stats, 1e-5);
+  ExpectNear(got.y, want.y, 1e-5);
+  ExpectNear(got.dx, want.dx, 1e-5);
+  ExpectNear(got.mean, want.mean, 1e-6);
+  ExpectNear(got.variance, want.variance, 1e-6);
+  ExpectNear(got.fixed, want.fixed, 1e-5);
+}
+
+TEST_P(BackendConformance, MomentsOfNothingChangeNoStatistics) {
+  const Tensor sums = New(1, 5, 0, DType::kF64), mean = Of({{1, 2}}), variance = Of({{3, 4}});
+  backend_->Moments(New(0, 2), sums);
+  backend_->BatchNormRunning(ControlThatApplies(backend_.get()), sums, 0.9f, mean, variance);
+  EXPECT_EQ(Values(mean), (std::vector<float>{1, 2}));
+  EXPECT_EQ(Values(variance), (std::vector<float>{3, 4}));
+}
+
+TEST_P(BackendConformance, BceByHand) {
+  // exp(200) is infinite in f32: a loss that is computed as written in textbooks would be NaN.
+  const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
+  const Tensor dz = New(4, 1), sums = New(1, 2, 0, DType::kF64);
+  backend_->BceWithLogits(ControlThatApplies(backend_.get()), z, y, Of({{1}, {3}, {1}, {1}}),
+                          Tensor(), dz, sums);
+  const double at_two = 2 + std::log1p(std::exp(-2.0));
+  EXPECT_NEAR(Doubles(sums)[0], std::log(2.0) + 3 * at_two, 1e-6);
+  EXPECT_EQ(Doubles(sums)[1], 6);
+  EXPECT_NEAR(Values(dz)[0], -0.5, 1e-7);
+  EXPECT_NEAR(Values(dz)[1], 3 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_EQ(Values(dz)[2], 0);
+  EXPECT_EQ(Values(dz)[3], 0);
+}
+
+TEST_P(BackendConformance, AMaskedSampleAddsNothingWhateverItsLabel) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor dz = New(2, 1), sums = New(1, 2, 0, DType::kF64);
+  backend_->BceWithLogits(ControlThatApplies(backend_.get()), Of({{0}, {1}}), Of({{1}, {nan}}),
+                          Tensor(), Of({{1}, {0}}), dz, sums);
+  EXPECT_EQ(Values(dz)[1], 0);
+  EXPECT_EQ(Doubles(sums)[1], 1);
+  EXPECT_NEAR(Doubles(sums)[0], std::log(2.0), 1e-7);
+}
+
+TEST_P(BackendConformance, CountsWhatIsNotFinite) {
+  const Tensor x = Random(300, 37, 1, 48);
+  const auto set = [&](int64_t row, int64_t col, float value) {
+    SetValueAt(backend_.get(), x, row, col, value);
+  };
+  set(3, 36, std::numeric_limits<float>::infinity());
+  set(299, 0, std::numeric_limits<float>::quiet_NaN());
+  set(128, 17, -std::numeric_limits<float>::infinity());
+  set(6, 1, std::numeric_limits<float>::max());
+  const Tensor count = New(1, 1, 0, DType::kF64);
+  // Twice, because the count is added to what is there: a step counts over several tensors.
+  backend_->CountNonFinite(x, count);
+  backend_->CountNonFinite(x, count);
+  EXPECT_EQ(Doubles(count)[0], 6);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,92 @@
+// What every Backend must do: a suite of tests over a factory, which each backend's own test
+// instantiates:
+//
+//   INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
+//                            testing::Values([] { return NewCpuBackend(2); }));
+//
+// Random values are compared with ReferenceBackend's results, small cases with numbers worked out
+// by hand. The host need not be able to reach the backend's memory. If the factory has no backend, as
+// without a card, the tests are skipped with its message.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_
+#define SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "nn_worker/backend/backend.h"
+
+namespace satrap {
+
+using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>()>;
+
+// The ids of a feature; without offsets, one id a sample.
+struct HostIds {
+  std::vector<uint32_t> rows, offsets;
+  std::vector<float> weights;
+};
+
+class BackendConformance : public testing::TestWithParam<BackendFactory> {
+ protected:
+  BackendConformance();
+  void SetUp() override {
+    if (backend_ == nullptr) GTEST_SKIP() << made_.status().message();
+  }
+  // Checks that nothing was written between the rows of what New has made.
+  void TearDown() override;
+
+  // Memory of the backend under test. A `stride` of 0 stands for `cols`.
+  Tensor New(int64_t rows, int64_t cols, int64_t stride = 0, DType dtype = DType::kF32);
+  // Values in [-1, 1), the same for the same salt.
+  Tensor Random(int64_t rows, int64_t cols, int salt, int64_t stride = 0);
+  Tensor Of(const std::vector<std::vector<float>>& rows);
+  std::vector<float> Values(Tensor x);
+  std::vector<double> Doubles(Tensor x);
+
+  // Memory of the reference backend: zeros, and a copy of what `x` of the backend under test holds
+  // now. `x` may be empty.
+  Tensor NewReference(int64_t rows, int64_t cols, DType dtype = DType::kF32);
+  Tensor Reference(Tensor x);
+  LinearGradArgs Reference(const LinearGradArgs& args);
+  std::vector<Tensor> References(const std::vector<Tensor>& xs);
+
+  // Of a step of one sample of weight 1, with learning rate 1 and nothing else. On either backend.
+  static Tensor ControlThatApplies(Backend* backend);
+
+  // Of the exchange of rows (backend_conformance_rows.cc).
+  Tensor Uints(const std::vector<uint32_t>& values);
+  // Without segments.
+  FeatureExchange Feature(RowPooling pooling, int64_t samples, const HostIds& ids, Tensor rows);
+  RowInverse Inverse(const std::vector<HostIds>& ids_of_features, size_t num_rows);
+  FeatureExchange Reference(FeatureExchange feature);
+
+  // Compares with a tensor of the reference backend.
+  void ExpectNear(Tensor got, Tensor want, double tolerance);
+
+  // Of LinearConformance (backend_conformance_linear.cc): memory for a layer.
+  LinearSpec NewLinear(int64_t n, int64_t in, int64_t out, Activation activation);
+
+ private:
+  absl::StatusOr<std::unique_ptr<Backend>> made_;
+
+ protected:
+  const std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<Backend> reference_;
+
+ private:
+  std::vector<Tensor> gaps_;
+};
+
+// The same for layers that are prepared (linear_operations.h), for the operations of
+// interaction_operations.h and of loss_operations.h. Apart, so that a test of a slow backend can be
+// divided.
+class LinearConformance : public BackendConformance {};
+class InteractionConformance : public BackendConformance {};
+class LossConformance : public BackendConformance {};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_

@@ -1,0 +1,274 @@
+// The part of the suite for interaction_operations.h.
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/backend_conformance.h"
+
+namespace satrap {
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(InteractionConformance);
+
+namespace {
+
+// Sizes around those at which loops are cut: no rows, one, a part of a piece, several pieces.
+constexpr int64_t kRows[] = {0, 1, 19, 133};
+
+// All pairs of `fields` vectors of `dim`, and one of a vector with a later part of itself.
+std::vector<PairTerm> AllPairs(int fields, int dim) {
+  std::vector<PairTerm> terms;
+  for (int i = 0; i < fields; ++i) {
+    for (int j = i + 1; j < fields; ++j) terms.push_back({i, 0, j, dim});
+  }
+  terms.push_back({0, 0, 0, dim});
+  return terms;
+}
+
+TEST_P(InteractionConformance, ScaleAndMultiplyAreTheReferences) {
+  for (const int64_t n : kRows) {
+    for (const bool add : {false, true}) {
+      const Tensor x = Random(n, 24, 1, 27), y = Random(n, 24, 2, 25);
+      const Tensor want = Reference(y);
+      backend_->Scale(-1.5f, x, y, add);
+      reference_->Scale(-1.5f, Reference(x), want, add);
+      ExpectNear(y, want, 1e-6);
+      for (const Tensor& b : {Random(n, 24, 3, 32), Random(n, 1, 4, 3), Random(1, 8, 5)}) {
+        backend_->Multiply(x, b, y, add);
+        reference_->Multiply(Reference(x), Reference(b), want, add);
+        ExpectNear(y, want, 2e-6);
+      }
+    }
+  }
+}
+
+TEST_P(InteractionConformance, MultiplyByHand) {
+  const Tensor a = Of({{1, 2, 3, 4}, {5, 6, 7, 8}}), y = New(2, 4);
+  backend_->Multiply(a, Of({{1, 0, 2, -1}, {1, 1, 1, 1}}), y, /*add=*/false);
+  EXPECT_EQ(Values(y), (std::vector<float>{1, 0, 6, -4, 5, 6, 7, 8}));
+  backend_->Multiply(a, Of({{10}, {100}}), y, /*add=*/false);
+  EXPECT_EQ(Values(y), (std::vector<float>{10, 20, 30, 40, 500, 600, 700, 800}));
+  backend_->Multiply(a, Of({{1, 2}}), y, /*add=*/true);
+  EXPECT_EQ(Values(y), (std::vector<float>{11, 24, 33, 48, 505, 612, 707, 816}));
+}
+
+TEST_P(InteractionConformance, TransposeByHand) {
+  const Tensor x = Of({{1, 2, 3, 4, 5, 6}}), y = Of({{9, 9, 9, 9, 9, 9}});
+  backend_->Transpose(x, 3, y, /*add=*/false);
+  EXPECT_EQ(Values(y), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+  // With the other width it is undone.
+  const Tensor back = Of({{1, 1, 1, 1, 1, 1}});
+  backend_->Transpose(y, 2, back, /*add=*/true);
+  EXPECT_EQ(Values(back), (std::vector<float>{2, 3, 4, 5, 6, 7}));
+}
+
+TEST_P(InteractionConformance, TransposeIsTheReferences) {
+  for (const int64_t n : kRows) {
+    const Tensor x = Random(n, 5 * 37, 1, 190), y = Random(n, 5 * 37, 2, 186);
+    const Tensor want = Reference(y);
+    backend_->Transpose(x, 37, y, /*add=*/true);
+    reference_->Transpose(Reference(x), 37, want, /*add=*/true);
+    ExpectNear(y, want, 1e-6);
+  }
+}
+
+TEST_P(InteractionConformance, BatchedProductByHand) {
+  // Two matrices a sample side by side, as heads of attention are: [1 2; 3 4] and [5 6; 7 8].
+  const Tensor a = Of({{1, 2, 5, 6, 3, 4, 7, 8}}), b = Of({{1, 10, 100, 1000}}), y = New(1, 4);
+  const SampleMatrices pair = {a, 2, 2, 4, 2};
+  const SampleMatrices columns = {b, 2, 1, 1, 2};
+  backend_->BatchedProduct(pair, columns, 2, 2, {y, 2, 1, 1, 2}, /*add=*/false);
+  EXPECT_EQ(Values(y), (std::vector<float>{42, 86, 2 * 6500, 2 * 8700}));
+  SampleMatrices transposed = pair;
+  transposed.transposed = true;
+  backend_->BatchedProduct(transposed, columns, 2, 1, {y, 2, 1, 1, 2}, /*add=*/true);
+  EXPECT_EQ(Values(y), (std::vector<float>{42 + 31, 86 + 42, 13000 + 7500, 17400 + 8600}));
+}
+
+TEST_P(InteractionConformance, BatchedProductIsTheReferences) {
+  struct Shape {
+    int64_t m, n, k;
+  };
+  for (const auto& [m, n, k] :
+       {Shape{1, 1, 1}, {10, 10, 32}, {7, 39, 1}, {3, 1, 20}, {5, 17, 33}}) {
+    for (const int transposed : {0, 1, 2, 3}) {
+      for (const int64_t rows : kRows) {
+        constexpr int64_t kCount = 2;
+        const bool ta = transposed % 2 == 1, tb = transposed / 2 == 1;
+        // Of y the matrices lie side by side, of a and b one after another, with gaps.
+        const Tensor a = Random(rows, kCount * (m * k + m + k), 1, kCount * (m * k + m + k) + 3);
+        const Tensor b = Random(rows, kCount * (n * k + n + k), 2);
+        const Tensor y = Random(rows, kCount * m * n, 3);
+        const Tensor want = Reference(y);
+        SampleMatrices of_a = {a, ta ? k : m, ta ? m : k, (ta ? m : k) + 1, m * k + m + k, ta};
+        SampleMatrices of_b = {b, tb ? n : k, tb ? k : n, (tb ? k : n) + 1, n * k + n + k, tb};
+        const SampleMatrices of_y = {y, m, n, kCount * n, n};
+        for (const bool add : {false, true}) {
+          backend_->BatchedProduct(of_a, of_b, kCount, 0.5f, of_y, add);
+        }
+        of_a.tensor = Reference(a);
+        of_b.tensor = Reference(b);
+        for (const bool add : {false, true}) {
+          reference_->BatchedProduct(of_a, of_b, kCount, 0.5f, {want, m, n, kCount * n, n}, add);
+        }
+        ExpectNear(y, want, 1e-5);
+      }
+    }
+  }
+}
+
+TEST_P(InteractionConformance, PairDotsByHand) {
+  const std::vector<Tensor> xs = {Of({{1, 2, 3, 4}}), Of({{5, 6}})};
+  const std::vector<PairTerm> terms = {{0, 0, 1, 0}, {0, 2, 1, 0}, {0, 0, 0, 2}};
+  const Tensor y = New(1, 3);
+  backend_->PairDots(xs, terms, 2, y);
+  EXPECT_EQ(Values(y), (std::vector<float>{17, 39, 11}));
+  const Tensor da = Of({{7, 7, 7, 7}}), db = Of({{7, 7}});
+  backend_->PairDotsGrad(xs, terms, 2, Of({{1, 10, 100}}), {{da, false}, {db, true}});
+  EXPECT_EQ(Values(da), (std::vector<float>{5 + 300, 6 + 400, 50 + 100, 60 + 200}));
+  EXPECT_EQ(Values(db), (std::vector<float>{7 + 1 + 30, 7 + 2 + 40}));
+}
+
+TEST_P(InteractionConformance, PairDotsAreTheReferences) {
+  for (const int dim : {1, 10, 16, 21}) {
+    for (const int64_t n : kRows) {
+      std::vector<Tensor> xs;
+      std::vector<GradientTarget> dxs, want_dxs;
+      for (int f = 0; f < 5; ++f) {
+        xs.push_back(Random(n, 2 * dim + 1, f, 2 * dim + 3));
+        const Tensor dx = Random(n, 2 * dim + 1, 10 + f, 2 * dim + 2);
+        dxs.push_back({dx, f % 2 == 1});
+        want_dxs.push_back({Reference(dx), f % 2 == 1});
+      }
+      dxs[3] = {};
+      want_dxs[3] = {};
+      const std::vector<PairTerm> terms = AllPairs(5, dim);
+      const int64_t count = static_cast<int64_t>(terms.size());
+      const Tensor y = New(n, count, count + 1), want = NewReference(n, count);
+      backend_->PairDots(xs, terms, dim, y);
+      reference_->PairDots(References(xs), terms, dim, want);
+      ExpectNear(y, want, 1e-5);
+      const Tensor dy = Random(n, count, 20);
+      backend_->PairDotsGrad(xs, terms, dim, dy, dxs);
+      reference_->PairDotsGrad(References(xs), terms, dim, Reference(dy), want_dxs);
+      for (const int f : {0, 1, 2, 4}) ExpectNear(dxs[f].tensor, want_dxs[f].tensor, 1e-5);
+    }
+  }
+}
+
+// Vectors that overlap, and a tensor that stands for two inputs, as where a layer reads one twice.
+TEST_P(InteractionConformance, GradientsOfVectorsThatOverlapAreSummed) {
+  const std::vector<PairTerm> terms = {{0, 0, 1, 4}, {0, 3, 0, 5}, {1, 1, 0, 2}, {2, 0, 1, 6}};
+  for (const bool add : {false, true}) {
+    const Tensor x = Random(19, 11, 1, 12), other = Random(19, 11, 2), dy = Random(19, 4, 3);
+    const Tensor dx = Random(19, 11, 4), dother = Random(19, 11, 5, 14);
+    const Tensor want_dx = Reference(dx), want_dother = Reference(dother);
+    backend_->PairDotsGrad({x, x, other}, terms, 5, dy, {{dx, add}, {dx, true}, {dother, add}});
+    reference_->PairDotsGrad({Reference(x), Reference(x), Reference(other)}, terms, 5,
+                             Reference(dy), {{want_dx, add}, {want_dx, true}, {want_dother, add}});
+    ExpectNear(dx, want_dx, 1e-5);
+    ExpectNear(dother, want_dother, 1e-5);
+  }
+}
+
+// Another number of ranks must not change a sample's scores.
+TEST_P(InteractionConformance, PairDotsOfARowDoNotDependOnTheOthers) {
+  const std::vector<Tensor> xs = {Random(50, 42, 1), Random(50, 42, 2)};
+  const std::vector<PairTerm> terms = AllPairs(2, 21);
+  const Tensor all = New(50, 2), parts = New(50, 2);
+  backend_->PairDots(xs, terms, 21, all);
+  for (int64_t begin = 0; begin < 50; begin += 5) {
+    backend_->PairDots({xs[0].Rows(begin, 5), xs[1].Rows(begin, 5)}, terms, 21,
+                       parts.Rows(begin, 5));
+  }
+  EXPECT_EQ(Values(all), Values(parts));
+}
+
+TEST_P(InteractionConformance, BiInteractionIsTheReferences) {
+  for (const int64_t n : kRows) {
+    const std::vector<Tensor> xs = {Random(n, 21, 1, 25), Random(n, 21, 2), Random(n, 21, 3)};
+    const Tensor s = New(n, 21), y = New(n, 21, 23), dy = Random(n, 21, 4);
+    const Tensor want_s = NewReference(n, 21), want = NewReference(n, 21);
+    backend_->BiInteraction(xs, s, y);
+    reference_->BiInteraction(References(xs), want_s, want);
+    ExpectNear(y, want, 1e-6);
+    ExpectNear(s, want_s, 1e-6);
+    const Tensor dx = Random(n, 21, 5, 22), added = Random(n, 21, 6);
+    const Tensor want_dx = Reference(dx), want_added = Reference(added);
+    backend_->BiInteractionGrad(xs, s, dy, {{dx, false}, {}, {added, true}});
+    reference_->BiInteractionGrad(References(xs), Reference(s), Reference(dy),
+                                  {{want_dx, false}, {}, {want_added, true}});
+    ExpectNear(dx, want_dx, 1e-6);
+    ExpectNear(added, want_added, 1e-6);
+  }
+}
+
+TEST_P(InteractionConformance, SoftmaxByHand) {
+  // Values that overflow exp; and the NaN of one group, which the other must not see.
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Of({{1000, 1000, -1000, -1000}, {0, nan, 0, 0}}), y = New(2, 4);
+  backend_->Softmax(x, 2, y);
+  const std::vector<float> got = Values(y);
+  EXPECT_EQ((std::vector<float>{got.begin(), got.begin() + 4}),
+            (std::vector<float>{.5f, .5f, .5f, .5f}));
+  EXPECT_TRUE(std::isnan(got[4]) && std::isnan(got[5]));
+  EXPECT_EQ(got[6], .5f);
+}
+
+TEST_P(InteractionConformance, SoftmaxIsTheReferences) {
+  for (const int64_t width : {1, 10, 35}) {
+    for (const int64_t n : kRows) {
+      const int64_t cols = 3 * width;
+      const Tensor x = Random(n, cols, 1, cols + 1), y = New(n, cols, cols + 2);
+      const Tensor want = NewReference(n, cols), dy = Random(n, cols, 2);
+      backend_->Softmax(x, width, y);
+      reference_->Softmax(Reference(x), width, want);
+      ExpectNear(y, want, 1e-6);
+      for (const bool add : {false, true}) {
+        const GradientTarget dx = {Random(n, cols, 3), add};
+        const GradientTarget want_dx = {Reference(dx.tensor), add};
+        backend_->SoftmaxGrad(y, dy, width, dx);
+        reference_->SoftmaxGrad(Reference(y), Reference(dy), width, want_dx);
+        ExpectNear(dx.tensor, want_dx.tensor, 1e-6);
+      }
+    }
+  }
+}
+
+TEST_P(InteractionConformance, NormalizeIsTheReferences) {
+  for (const Normalization kind : {Normalization::kLayer, Normalization::kL2}) {
+    for (const int64_t width : {2, 16, 35}) {
+      for (const int64_t n : kRows) {
+        const int64_t cols = 2 * width;
+        const Tensor x = Random(n, cols, 1, cols + 1), y = New(n, cols, cols + 2);
+        const Tensor inverse = New(n, 2), dy = Random(n, cols, 2);
+        const Tensor want = NewReference(n, cols), want_inverse = NewReference(n, 2);
+        backend_->Normalize(kind, x, width, 1e-5f, y, inverse);
+        reference_->Normalize(kind, Reference(x), width, 1e-5f, want, want_inverse);
+        ExpectNear(y, want, 1e-5);
+        for (const bool add : {false, true}) {
+          const GradientTarget dx = {Random(n, cols, 3), add};
+          const GradientTarget want_dx = {Reference(dx.tensor), add};
+          backend_->NormalizeGrad(kind, y, inverse, dy, width, dx);
+          reference_->NormalizeGrad(kind, Reference(y), Reference(inverse), Reference(dy), width,
+                                    want_dx);
+          ExpectNear(dx.tensor, want_dx.tensor, 1e-3);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(InteractionConformance, NormalizeByHand) {
+  const Tensor x = Of({{3, 4, 0, 0}}), y = New(1, 4), inverse = New(1, 2);
+  backend_->Normalize(Normalization::kL2, x, 2, 1e-12f, y, inverse);
+  EXPECT_EQ(Values(y), (std::vector<float>{.6f, .8f, 0, 0}));
+  EXPECT_EQ(Values(inverse)[0], .2f);
+  backend_->Normalize(Normalization::kLayer, x, 4, 0.1875f, y, New(1, 1));
+  // Mean 1.75, variance 3.1875: the root of 3.375 divides.
+  EXPECT_NEAR(Values(y)[0], 1.25 / std::sqrt(3.375), 1e-6);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,21 @@
+// DeviceBackend on the first card with the plans of cuBLASLt, for tests that are skipped where there is
+// none.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_
+#define SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "nn_worker/backend/backend.h"
+
+namespace satrap {
+
+// The error of NewCudaDevice or of NewCublasLtPlanner says what is missing.
+absl::StatusOr<std::unique_ptr<Backend>> NewCudaTestBackend();
+// The same with the products of our own kernel.
+absl::StatusOr<std::unique_ptr<Backend>> NewCudaKernelTestBackend();
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_

@@ -1,0 +1,44 @@
+// What a backend of 16 bits must do besides backend_conformance.h:
+//
+//   INSTANTIATE_TEST_SUITE_P(CpuHalf, HalfConformance,
+//                            testing::Values([] { return NewCpuHalfBackend(2); }));
+//
+// Each operation gets random values that F16 or BF16 holds exactly. ReferenceBackend gets the same
+// as F32 and sums in double. A 16-bit result may differ from its by half a unit in the last place
+// (2^-11 of an F16, 2^-8 of a BF16) and what backend_conformance.h allows a result of f32.
+
+#ifndef SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_
+#define SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "nn_worker/backend/testing/backend_conformance.h"
+
+namespace satrap {
+
+class HalfConformance : public BackendConformance {
+ protected:
+  // The same values in memory of the backend under test, of `dtype`, and of the reference.
+  struct Twin {
+    Tensor half, want;
+    GradientTarget HalfTarget(bool add) const { return {half, add}; }
+    GradientTarget WantTarget(bool add) const { return {want, add}; }
+  };
+
+  // Values in [-1, 1) that `dtype` holds, the same for the same salt.
+  Twin RandomTwin(DType dtype, int64_t rows, int64_t cols, int salt, int64_t stride = 0);
+  // The reference's gets what the tensor of the backend under test holds.
+  Twin TwinOf(Tensor half);
+  std::vector<float> HalfValues(Tensor x);
+  void ExpectTwins(const Twin& twin);
+  static std::vector<Tensor> Halves(const std::vector<Twin>& twins);
+  static std::vector<Tensor> Wants(const std::vector<Twin>& twins);
+};
+
+// The same for prepared linear layers, apart, so that a test of a slow backend can be divided.
+class HalfLinearConformance : public HalfConformance {};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_BACKEND_TESTING_HALF_CONFORMANCE_H_
