@@ -8,8 +8,8 @@ Who may depend on a library follows from its folder, by the layers of the projec
 role's. All have Abseil.
 """
 
-# g++ 12 takes copies of strings, which it inlines from its own library, for overflows. It keeps silent
-# about system headers, but does not know them as such in a precompiled one.
+# g++ 12 warns falsely of overflows in std::string's inlined copies. It does not warn in system headers, but
+# a precompiled header loses that mark. `./satrap includes` compiles with these warnings.
 _FALSE_WARNINGS = [
     "-Wno-array-bounds",
     "-Wno-restrict",
@@ -68,9 +68,9 @@ def satrap_library(
         do without (gRPC, Gloo, oneDNN, librdkafka), and "testing" for what tests use.
       sources: as above.
       headers: those whose .cc another target has.
-      deps: as everywhere.
-      copts: as everywhere.
-      testonly: as everywhere.
+      deps: as in cc_library, as the next two.
+      copts: of all sources.
+      testonly: whether only tests may depend on it.
       precompiled: False for code that other compilers read, too.
       **kwargs: for cc_library.
     """

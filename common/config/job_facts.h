@@ -1,5 +1,5 @@
-// Positions, sizes and names that follow from a job and that several roles need. A role asks for them
-// here and not in job_config.h, because what loads and checks a job links librdkafka.
+// Positions, sizes and names that follow from a job and that several roles need. A role asks for
+// them here and not in job_config.h, because what loads and checks a job links librdkafka.
 //
 // Thread-safe: functions of their arguments. The references are into the arguments.
 

@@ -31,8 +31,8 @@ struct CommandEnd {
   double seconds = 0;  // that WaitFor took
 };
 
-// kill() of one process. REQUIRES: pid > 0, because 0 and -1 stand for groups and for all processes, and
-// a search that finds nothing may return them
+// kill() of one process. REQUIRES: pid > 0, because 0 and -1 stand for groups and for all
+// processes, and a search that finds nothing may return them
 int SendSignal(pid_t pid, int signal);
 
 class RunFixture : public ::testing::Test {
@@ -57,7 +57,8 @@ class RunFixture : public ::testing::Test {
   CommandEnd Satrap(const std::vector<std::string>& args);
   Command StartSatrap(const std::vector<std::string>& args);
 
-  // The processes, other than this one, whose command line contains `text`. REQUIRES: text is not empty
+  // The processes, other than this one, whose command line contains `text`. REQUIRES: text is not
+  // empty
   static std::vector<pid_t> ProcessesWith(const std::string& text);
   // Waits until none of them is left; false after `timeout_s`.
   static bool WaitUntilGone(const std::string& text, double timeout_s);

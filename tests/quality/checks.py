@@ -24,12 +24,12 @@ def check(about, *tiers, data=None, name=None):
 
 @check("DLRM's own example, by losses and weights", FAST, FULL)
 def dlrm_golden(lab, _):
-    lab.bazel_test("dlrm_golden_test passes", "//nn_worker/graph:dlrm_golden_test")
+    lab.bazel_test("DlrmGoldenTest passes", "//nn_worker/graph:graph_test", "DlrmGoldenTest.*")
 
 
 @check("parameters of the zoo, against published counts", FAST, FULL)
 def parameters(lab, _):
-    lab.bazel_test("zoo_test passes", "//nn_worker/models:zoo_test")
+    lab.bazel_test("zoo_test passes", "//nn_worker/models:zoo_test", "*")
 
 
 # The demo: a synthetic log whose Bayes AUC is known.

@@ -98,9 +98,16 @@ class Lab:
             raise Failed(f"exit code {done.returncode}: " + " / ".join(lines[-3:]))
         return done.stdout
 
-    def bazel_test(self, what, target):
-        """A test that holds the figures itself: 1 if it passes."""
-        self.run(["bazel", "test", "--ui_event_filters=-info", "--noshow_progress", target])
+    def bazel_test(self, what, target, cases):
+        """Cases of a test program that hold the figures themselves: 1 if they pass."""
+        self.run([
+            "bazel",
+            "test",
+            "--ui_event_filters=-info",
+            "--noshow_progress",
+            f"--test_filter={cases}",
+            target,
+        ])
         self.judge(what, 1, at_least(1))
 
     def judge(self, what, value, gate):

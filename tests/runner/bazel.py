@@ -1,6 +1,5 @@
 """Runs Bazel in a checkout."""
 
-import os
 import subprocess
 import sys
 
@@ -42,8 +41,3 @@ class Bazel:
             sys.stdout.flush()
             said.append(line)
         return process.wait(), "".join(said)
-
-
-def environment(name):
-    """An environment variable of the user's, or ""."""
-    return os.environ.get(name, "")

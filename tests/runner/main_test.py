@@ -17,6 +17,8 @@ class FakeBazel:
         self.root = root
         self.said = said  # by the tag filter of a test
         self.calls = []
+        self.of_build = (0, "")
+        self.manual = []
         self.whole_runs = ["//common:b_test"] if "--test_tag_filters=whole_run" in said else []
 
     def query(self, expression):
@@ -24,6 +26,8 @@ class FakeBazel:
             return ["//common:a_test"] + self.whole_runs
         if "whole_run" in expression:
             return self.whole_runs
+        if "manual" in expression:
+            return self.manual
         if "labels(srcs" in expression:
             return ["//common:x_test.cc", "//common:y_test.cc"]
         if "x_test.cc" in expression or "y_test.cc" in expression:
@@ -40,7 +44,7 @@ class FakeBazel:
     def run(self, arguments):
         self.calls.append(arguments)
         if arguments[0] == "build":
-            return 0, ""
+            return self.of_build
         for tag_filter, answer in self.said.items():
             if any(argument == tag_filter for argument in arguments):
                 return answer
@@ -57,6 +61,8 @@ class MainTest(unittest.TestCase):
         with open(f"{self.root}/common/script_test.sh", "w", encoding="utf-8") as file:
             file.write("exit 0\n")
         self.write_xml("a_test", 2)
+        self.said_of_build = (0, "")
+        self.manual = []
 
     def write_xml(self, program, cases):
         folder = f"{self.root}/bazel-testlogs/common/{program}"
@@ -71,6 +77,8 @@ class MainTest(unittest.TestCase):
         if said is None:
             said = {"": (0, "//common:a_test PASSED in 1.0s\n")}
         self.bazel = FakeBazel(self.root, said)
+        self.bazel.of_build = self.said_of_build
+        self.bazel.manual = self.manual
         out = io.StringIO()
         with mock.patch.object(main, "Bazel", lambda root: self.bazel), contextlib.redirect_stdout(out):
             status = main.main([self.root, self.root, *arguments])
@@ -127,6 +135,9 @@ class MainTest(unittest.TestCase):
         self.write_xml("a_test", 0)
         status, lines = self.run_main("test", "common/x_test.cc", "--test_filter=Nothing")
         self.assertEqual(status, 1)
+        self.assertEqual(lines[-2:], ["no test of common/x_test.cc ran", "0 passed, 1 failed"])
+        status, lines = self.run_main("test", "common", "--test_filter=Nothing")
+        self.assertEqual(status, 1)
         self.assertEqual(lines[-2:], ["no test ran", "0 passed, 0 failed"])
 
     def test_refuses_what_is_no_test(self):
@@ -158,8 +169,32 @@ class MainTest(unittest.TestCase):
             "--test_tag_filters=-no_sanitizer,grpc": (4, ""),
         })
         self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
-        self.assertTrue(all("--config=tsan" in call for call in self.bazel_tests()))
         self.assertEqual(len(self.bazel_tests()), 2)
+        for call in self.bazel_tests():
+            tags = [argument for argument in call if argument.startswith("--test_tag_filters=")]
+            # The configuration has a filter of its own, and of two the last one counts.
+            self.assertLess(call.index("--config=tsan"), call.index(tags[0]))
+            self.assertEqual(len(tags), 1)
+
+    def test_the_users_own_tag_filter_is_added_to_those_of_the_phases(self):
+        self.write_xml("b_test", 1)
+        self.run_main("test", "--test_tag_filters=kafka", said={
+            "--test_tag_filters=-whole_run,kafka": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=whole_run,kafka": (4, ""),
+            "--test_tag_filters=whole_run": (0, ""),
+        })
+        self.assertIn("--test_tag_filters=-whole_run,kafka", self.bazel_tests()[0])
+        self.assertIn("--test_tag_filters=whole_run,kafka", self.bazel_tests()[1])
+
+    def test_an_option_that_only_tests_have_does_not_fail_the_build(self):
+        self.said_of_build = (2, "ERROR: Unrecognized option")
+        status, lines = self.run_main("test", "common")
+        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
+
+    def test_a_source_of_manual_programs_alone_is_run_by_its_own(self):
+        self.manual = ["//common:a_test"]
+        self.run_main("test", "common/x_test.cc")
+        self.assertEqual(self.bazel_tests()[0][-1], "//common:a_test")
 
 
 if __name__ == "__main__":

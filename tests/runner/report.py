@@ -37,6 +37,7 @@ class Target:
         match = _SECONDS.search(line)
         self.seconds = float(match.group(1)) if match else 0.0
         self.cached = "(cached)" in line
+        self.sharded = False
 
     @property
     def passed(self):
@@ -57,6 +58,7 @@ def targets_of(summary):
             continue
         match = _MAX.match(line)
         if match and targets:
+            targets[-1].sharded = True
             targets[-1].seconds = max(targets[-1].seconds, float(match.group(1)))
     return targets
 
@@ -145,7 +147,10 @@ def count_target(target, testlogs, bin_folder, test_filter):
     counts = Counts()
     path = target.label[2:].replace(":", "/")
     if target.ran:
-        for xml in sorted(glob.glob(f"{testlogs}/{path}/**/test.xml", recursive=True)):
+        # Where both are, one is of an earlier run, in which the program had shards or had none.
+        plain = f"{testlogs}/{path}/test.xml"
+        shards = sorted(glob.glob(f"{testlogs}/{path}/shard_*/test.xml"))
+        for xml in shards if target.sharded or not os.path.exists(plain) else [plain]:
             try:
                 root = ET.parse(xml).getroot()
             except ET.ParseError:

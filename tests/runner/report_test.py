@@ -107,6 +107,13 @@ class CountTest(unittest.TestCase):
     def test_an_account_that_is_no_xml_is_that_of_a_script(self):
         self.assertEqual(self.target("PASSED in 1.0s", "<testsuites><a").passed, 1)
 
+    def test_what_an_earlier_run_without_shards_left_does_not_count(self):
+        self.target("PASSED in 1.0s", XML)
+        counts = self.target("PASSED in 1.0s\n  Stats over 2 runs: max = 1.0s, min = 1.0s", XML, shard="shard_1_of_2")
+        self.assertEqual((counts.passed, counts.failed), (1, 1))
+        counts = self.target("PASSED in 1.0s", XML)
+        self.assertEqual((counts.passed, counts.failed), (1, 1))
+
     def test_one_that_was_not_built_is_one_failure(self):
         counts = self.target("FAILED TO BUILD", None)
         self.assertEqual((counts.passed, counts.failed), (0, 1))

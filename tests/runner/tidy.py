@@ -6,8 +6,9 @@ Sources of a folder are read together, because most of the time goes into the he
 unit is their text, one after another, since clang's analyzer does not look into what is included.
 Where that does not compile (two sources have a constant of the same name), each is read by itself.
 
-Together, and with a precompiled header, a source could do without an #include that it needs. So each
-is also compiled by itself, by g++ without output. --alone does only that.
+Together, and with a precompiled header, a source could do without an #include that it needs, and g++
+keeps some warnings to itself (bazel/cc.bzl). So each is also compiled by itself, by g++ with its full
+optimisation and without output. --alone does only that.
 
 Prints findings and "tidy: N files, N with findings", and writes "PASSED FAILED" to the file COUNTS.
 """
@@ -109,7 +110,7 @@ class Tidy:
         """What g++ says of a source without a precompiled header; empty if it compiles."""
         flags = [flag for flag in self.flags if flag not in CLANG_FLAGS]
         done = subprocess.run(
-            ["g++", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *flags, path],
+            ["g++", "-c", "-Wall", "-Wextra", "-Werror", *flags, path, "-o", "/dev/null"],
             cwd=self.root,
             capture_output=True,
             text=True,

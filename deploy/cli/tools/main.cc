@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/base/check.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
@@ -34,8 +35,10 @@ int RunTool(const CommandLine& line) {
     case Command::kTopics:
       return RunTopicsCommand(line);
     default:
-      return 1;  // RunCoreCommand has them
+      break;
   }
+  CHECK(false) << "RunCoreCommand has " << line.command_name;
+  return 1;
 }
 
 }  // namespace
