@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/old_phrases.h"
 
 namespace satrap {
 namespace {
@@ -115,6 +116,7 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     if (const absl::Status added = AddTopics(entry.topics(), &log.topics_); !added.ok()) {
       return absl::DataLossError(absl::StrCat(path, " ", added.message()));
     }
+    if (entry.has_generation()) ReadOldCause(entry.mutable_generation());
     log.entries_.push_back(std::move(entry));
   }
   return log;
@@ -207,12 +209,8 @@ int RunLog::restarts_without_cut() const {
   int restarts = 0;
   for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {
     if (!entries_[i - 1].has_generation()) continue;
-    const std::string& cause = entries_[i - 1].generation().cause();
     // Whoever starts or resumes a run, or changes its size, gives it all its restarts again.
-    if (cause == kCauseStart || cause == kCauseResume || cause == kCauseScale ||
-        cause == kCauseScaled) {
-      break;
-    }
+    if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
     // The generation before left with its cut, as it had been asked to.
     if (i >= 2 && entries_[i - 2].cut().leave()) break;
     ++restarts;
@@ -244,6 +242,22 @@ absl::optional<CutId> ParseCutName(absl::string_view name) {
   // Other spellings of the same numbers are other folders.
   if (CutName(id.generation, id.number) != name) return absl::nullopt;
   return id;
+}
+
+std::string CauseText(const GenerationEntry& entry) {
+  switch (entry.began()) {
+    case BEGAN_START:
+      return "start";
+    case BEGAN_RESUME:
+      return "resume";
+    case BEGAN_SCALE_ANNOUNCED:
+      return "scale";
+    case BEGAN_SCALED:
+      return "scaled";
+    case BEGAN_RESTART:
+      break;
+  }
+  return entry.ended().text();
 }
 
 std::string CheckpointsDir(const std::string& run_dir) { return run_dir + "/checkpoints"; }

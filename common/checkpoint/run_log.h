@@ -46,10 +46,10 @@ namespace satrap {
 class RunLog {
  public:
   // Reads the log of the run in `run_dir`; one without a log folder has no entries. DATA_LOSS,
-  // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a partition
-  // again or another cluster than an earlier one. `writer` is random and names
-  // the drafts of Append, so that no other process has the same; readers may leave it 0.
-  // `file_system` is not owned.
+  // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a
+  // partition again or another cluster than an earlier one. Entries of older builds are as those of
+  // this one (old_phrases.h). `writer` is random and names the drafts of Append, so that no other
+  // process has the same; readers may leave it 0. `file_system` is not owned.
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
@@ -118,13 +118,8 @@ std::string CheckpointsDir(const std::string& run_dir);
 // RUN/checkpoints/NAME; empty for the cut "", which is the beginning.
 std::string FolderOfCut(const std::string& run_dir, const std::string& cut);
 
-// Causes of generations that began because somebody asked for them (GenerationEntry.cause).
-inline constexpr char kCauseStart[] = "start";    // the first of a run
-inline constexpr char kCauseResume[] = "resume";  // `satrap resume`
-// The old size's coordinator announces the new job; the next one to claim a generation takes it
-// over, as kCauseScaled.
-inline constexpr char kCauseScale[] = "scale";
-inline constexpr char kCauseScaled[] = "scaled";
+// For people: why a generation began, as "resume", or how the one before it ended.
+std::string CauseText(const GenerationEntry& entry);
 
 }  // namespace satrap
 

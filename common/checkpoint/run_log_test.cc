@@ -14,11 +14,18 @@ using ::testing::Not;
 
 constexpr char kRun[] = "/runs/a";
 
-RunLogEntry Generation(uint64_t generation, const std::string& cause, const std::string& cut = "") {
+RunLogEntry Generation(uint64_t generation, Began began, const std::string& cut = "") {
   RunLogEntry entry;
   entry.mutable_generation()->set_generation(generation);
-  entry.mutable_generation()->set_cause(cause);
+  entry.mutable_generation()->set_began(began);
   entry.mutable_generation()->set_cut(cut);
+  return entry;
+}
+
+// One that follows a loss.
+RunLogEntry Generation(uint64_t generation, const std::string& text, const std::string& cut = "") {
+  RunLogEntry entry = Generation(generation, BEGAN_RESTART, cut);
+  entry.mutable_generation()->mutable_ended()->set_text(text);
   return entry;
 }
 
@@ -86,7 +93,7 @@ TEST_F(RunLogTest, ARunWithoutALogHasNoEntries) {
 
 TEST_F(RunLogTest, EntriesAreReadBackInTheirOrder) {
   RunLog log = Open();
-  for (const RunLogEntry& entry : {Generation(1, "start"), Cut(1, 1), Cut(1, 2),
+  for (const RunLogEntry& entry : {Generation(1, BEGAN_START), Cut(1, 1), Cut(1, 2),
                                    Generation(2, "x", "cut_0001_000002"), End()}) {
     ASSERT_TRUE(log.Append(entry).ok());
   }
@@ -101,7 +108,7 @@ TEST_F(RunLogTest, EntriesAreReadBackInTheirOrder) {
 TEST_F(RunLogTest, ADraftIsSyncedBeforeItIsLinkedAndTheFolderBeforeAppendReturns) {
   RunLog log = Open(/*writer=*/0xab);
   disk_.TakeOperations();
-  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   const std::string draft = "/runs/a/log/00000001.00000000000000ab.partial";
   EXPECT_THAT(
       disk_.TakeOperations(),
@@ -113,13 +120,13 @@ TEST_F(RunLogTest, ADraftIsSyncedBeforeItIsLinkedAndTheFolderBeforeAppendReturns
 
 TEST_F(RunLogTest, TheNamesOnTheWayToTheLogAreSyncedBeforeTheFirstEntryAsFarAsTheyCanBe) {
   Break("sync_folder /runs");
-  EXPECT_FALSE(Open().Append(Generation(1, "start")).ok());
+  EXPECT_FALSE(Open().Append(Generation(1, BEGAN_START)).ok());
   EXPECT_TRUE(Open().entries().empty());
   disk_.SetHook([](const std::string& operation) {
     return operation == "sync_folder /runs" ? absl::PermissionDeniedError("no") : absl::OkStatus();
   });
   disk_.TakeOperations();
-  EXPECT_TRUE(Open().Append(Generation(1, "start")).ok()) << "it is older than the run";
+  EXPECT_TRUE(Open().Append(Generation(1, BEGAN_START)).ok()) << "it is older than the run";
   RunLog log = Open();
   disk_.TakeOperations();
   EXPECT_TRUE(log.Append(Cut(1, 1)).ok());
@@ -128,12 +135,12 @@ TEST_F(RunLogTest, TheNamesOnTheWayToTheLogAreSyncedBeforeTheFirstEntryAsFarAsTh
     return operation == "sync_folder /" ? absl::DataLossError("no such thing") : absl::OkStatus();
   });
   ASSERT_TRUE(disk_.Remove("/runs/a/log").ok());
-  EXPECT_TRUE(Open().Append(Generation(1, "start")).ok());
+  EXPECT_TRUE(Open().Append(Generation(1, BEGAN_START)).ok());
 }
 
 TEST_F(RunLogTest, WhatAnotherProcessHasLinkedIsSyncedBeforeAnythingFollowsIt) {
   RunLog dead = Open(1);
-  ASSERT_TRUE(dead.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(dead.Append(Generation(1, BEGAN_START)).ok());
   RunLog next = Open(2);
   disk_.TakeOperations();
   ASSERT_TRUE(next.Append(Generation(2, "x")).ok());
@@ -145,9 +152,9 @@ TEST_F(RunLogTest, WhatAnotherProcessHasLinkedIsSyncedBeforeAnythingFollowsIt) {
 TEST_F(RunLogTest, OfTwoWritersOneGetsTheNumber) {
   RunLog first = Open(1);
   RunLog second = Open(2);
-  ASSERT_TRUE(first.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(first.Append(Generation(1, BEGAN_START)).ok());
   EXPECT_EQ(second.Append(Generation(1, "other")).code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(Open().last_generation()->cause(), "start");
+  EXPECT_EQ(Open().last_generation()->began(), BEGAN_START);
   ASSERT_TRUE(first.Append(Cut(1, 1)).ok()) << "the first goes on";
   EXPECT_EQ(second.Append(Cut(1, 7)).code(), absl::StatusCode::kAlreadyExists) << "for good";
 }
@@ -165,12 +172,12 @@ TEST_F(RunLogTest, AWriterThatIsOvertakenBetweenDraftAndLinkGetsNothing) {
     return absl::OkStatus();
   });
   EXPECT_EQ(slow.Append(Generation(1, "slow")).code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(Open().last_generation()->cause(), "fast");
+  EXPECT_EQ(Open().last_generation()->ended().text(), "fast");
 }
 
 TEST_F(RunLogTest, SeesThatAnotherWriterHasAppended) {
   RunLog first = Open(1);
-  ASSERT_TRUE(first.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(first.Append(Generation(1, BEGAN_START)).ok());
   RunLog second = Open(2);
   EXPECT_FALSE(*first.HasForeignEntry());
   ASSERT_TRUE(second.Append(Generation(2, "x")).ok());
@@ -180,7 +187,7 @@ TEST_F(RunLogTest, SeesThatAnotherWriterHasAppended) {
 
 TEST_F(RunLogTest, DraftsOfTheDeadAreNoEntriesAndAreRemovedUnlessTheirNumberIsFree) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   disk_.Put("/runs/a/log/00000001.000000000000beef.partial", "half");
   disk_.Put("/runs/a/log/00000002.000000000000beef.partial", "half");
   EXPECT_EQ(Open().entries().size(), 1u);
@@ -192,7 +199,7 @@ TEST_F(RunLogTest, DraftsOfTheDeadAreNoEntriesAndAreRemovedUnlessTheirNumberIsFr
 
 TEST_F(RunLogTest, ADamagedEntryIsNamed) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   ASSERT_TRUE(log.Append(Cut(1, 1)).ok());
   std::string text = disk_.ContentOf("/runs/a/log/00000001");
   text[3] ^= 4;
@@ -212,7 +219,7 @@ TEST_F(RunLogTest, AMissingEntryIsNamed) {
 TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
   RunLog log = Open();
   Break("sync /runs/a/log");
-  EXPECT_EQ(log.Append(Generation(1, "start")).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(log.Append(Generation(1, BEGAN_START)).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(Open().entries().empty());
   EXPECT_TRUE(disk_.List("/runs/a/log")->empty()) << "no draft is left";
 }
@@ -220,7 +227,7 @@ TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
 // What a coordinator relies on that lets training go on after a full disk.
 TEST_F(RunLogTest, AfterAnAppendThatIsCertainlyNotInTheLogTheNextOneTakesItsNumber) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   for (const std::string operation : {"create", "append", "sync /runs/a/log", "hard_link"}) {
     Break(operation);
     EXPECT_EQ(log.Append(Cut(1, 1)).code(), absl::StatusCode::kResourceExhausted) << operation;
@@ -234,7 +241,7 @@ TEST_F(RunLogTest, AfterAnAppendThatIsCertainlyNotInTheLogTheNextOneTakesItsNumb
 
 TEST_F(RunLogTest, AnEntryWhoseFolderIsNotSyncedIsAnErrorThoughOthersMaySeeIt) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   Break("sync_folder /runs/a/log");
   EXPECT_EQ(log.Append(Cut(1, 1)).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(log.entries().size(), 1u) << "the writer must not act on it";
@@ -246,12 +253,12 @@ TEST_F(RunLogTest, AnEntryWhoseFolderIsNotSyncedIsAnErrorThoughOthersMaySeeIt) {
 
 TEST_F(RunLogTest, AGenerationBeginsFromTheNewestCutOfTheOneBeforeOrFromItsStart) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, "start")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   EXPECT_EQ(log.next_start(), "");
   ASSERT_TRUE(log.Append(Cut(1, 1)).ok());
   ASSERT_TRUE(log.Append(Cut(1, 2)).ok());
   EXPECT_EQ(log.next_start(), "cut_0001_000002");
-  ASSERT_TRUE(log.Append(Generation(2, "resume", "cut_0001_000001")).ok());
+  ASSERT_TRUE(log.Append(Generation(2, BEGAN_RESUME, "cut_0001_000001")).ok());
   EXPECT_EQ(log.next_start(), "cut_0001_000001") << "it was taken back";
   ASSERT_TRUE(log.Append(Generation(3, "x", "cut_0001_000001")).ok());
   EXPECT_EQ(log.next_start(), "cut_0001_000001");
@@ -261,7 +268,7 @@ TEST_F(RunLogTest, AGenerationBeginsFromTheNewestCutOfTheOneBeforeOrFromItsStart
 
 TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, kCauseStart)).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   EXPECT_EQ(log.restarts_without_cut(), 0);
   ASSERT_TRUE(log.Append(Generation(2, "a PS died")).ok());
   ASSERT_TRUE(log.Append(Generation(3, "a PS died")).ok());
@@ -271,17 +278,49 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   EXPECT_EQ(log.restarts_without_cut(), 0);
   ASSERT_TRUE(log.Append(Generation(4, "a PS died")).ok());
   EXPECT_EQ(log.restarts_without_cut(), 1);
-  ASSERT_TRUE(log.Append(Generation(5, kCauseScale)).ok());
-  ASSERT_TRUE(log.Append(Generation(6, kCauseScaled)).ok());
+  ASSERT_TRUE(log.Append(Generation(5, BEGAN_SCALE_ANNOUNCED)).ok());
+  ASSERT_TRUE(log.Append(Generation(6, BEGAN_SCALED)).ok());
   EXPECT_EQ(log.restarts_without_cut(), 0);
   ASSERT_TRUE(log.Append(Generation(7, "a PS died")).ok());
   EXPECT_EQ(log.restarts_without_cut(), 1);
 }
 
+// Builds that knew no `began` wrote a cause, which was a word or a sentence.
+TEST_F(RunLogTest, ALogOfAnOlderBuildCountsAndTellsTheSame) {
+  RunLog old = Open();
+  uint64_t number = 0;
+  for (const char* cause : {"start", "a PS died", "resume", "a PS died", "scale", "scaled", "x"}) {
+    RunLogEntry entry;
+    entry.mutable_generation()->set_generation(++number);
+    entry.mutable_generation()->set_cause(cause);
+    ASSERT_TRUE(old.Append(entry).ok());
+  }
+  const RunLog log = Open();
+  const Began began[] = {BEGAN_START,           BEGAN_RESTART, BEGAN_RESUME, BEGAN_RESTART,
+                         BEGAN_SCALE_ANNOUNCED, BEGAN_SCALED,  BEGAN_RESTART};
+  for (size_t i = 0; i < log.entries().size(); ++i) {
+    const GenerationEntry& entry = log.entries()[i].generation();
+    EXPECT_EQ(entry.began(), began[i]) << i;
+    EXPECT_EQ(CauseText(entry), old.entries()[i].generation().cause());
+  }
+  EXPECT_EQ(log.restarts_without_cut(), 1);
+  EXPECT_EQ(log.generations_without_cut(), 7);
+}
+
+TEST_F(RunLogTest, WordsOfAnEndingDoNotGiveARunItsRestartsAgain) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
+  for (const char* word : {"start", "resume", "scale", "scaled"}) {
+    ASSERT_TRUE(log.Append(Generation(log.last_generation()->generation() + 1, word)).ok());
+  }
+  EXPECT_EQ(log.restarts_without_cut(), 4);
+  EXPECT_EQ(Open().restarts_without_cut(), 4);
+}
+
 TEST_F(RunLogTest, AGenerationThatFollowsACutToLeaveIsNoRestartOfOneThatFailed) {
   RunLog log = Open();
   EXPECT_FALSE(log.has_left());
-  ASSERT_TRUE(log.Append(Generation(1, kCauseStart)).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START)).ok());
   RunLogEntry cut = Cut(1, 1);
   cut.mutable_cut()->set_leave(true);
   ASSERT_TRUE(log.Append(cut).ok());
@@ -295,7 +334,7 @@ TEST_F(RunLogTest, AGenerationThatFollowsACutToLeaveIsNoRestartOfOneThatFailed) 
 
 TEST_F(RunLogTest, FindsACutByItsName) {
   RunLog log = Open();
-  ASSERT_TRUE(log.Append(Generation(1, "start", "cut_0001_000001")).ok());
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START, "cut_0001_000001")).ok());
   ASSERT_TRUE(log.Append(Cut(1, 2)).ok());
   ASSERT_TRUE(log.Append(Cut(1, 3)).ok());
   ASSERT_NE(log.FindCut("cut_0001_000002"), nullptr);
@@ -331,8 +370,8 @@ TEST_F(RunLogTest, PartitionsAreThoseOfAllEntriesInTheirOrder) {
   RunLogEntry first = Topics(0, "K", {Partition("clicks", 0, 5), Partition("clicks", 2, 7)});
   *first.mutable_topics()->add_topics() =
       Topics(1, "V", {Partition("clicks", 0, 1)}).topics().topics(0);
-  for (const RunLogEntry& entry :
-       {Generation(1, "start"), first, Cut(1, 1), Topics(0, "K", {Partition("clicks", 1, 0)})}) {
+  for (const RunLogEntry& entry : {Generation(1, BEGAN_START), first, Cut(1, 1),
+                                   Topics(0, "K", {Partition("clicks", 1, 0)})}) {
     ASSERT_TRUE(log.Append(entry).ok());
   }
   for (const RunLog& each : {log, Open()}) {
@@ -349,7 +388,7 @@ TEST_F(RunLogTest, PartitionsAreThoseOfAllEntriesInTheirOrder) {
 TEST_F(RunLogTest, TopicsDisturbNoOtherEntry) {
   RunLog log = Open();
   for (const RunLogEntry& entry :
-       {Generation(1, "start"), Cut(1, 1), Generation(2, "x", "cut_0001_000001"),
+       {Generation(1, BEGAN_START), Cut(1, 1), Generation(2, "x", "cut_0001_000001"),
         Topics(0, "K", {Partition("clicks", 0, 5)}), Generation(3, "y", "cut_0001_000001"),
         Topics(0, "K", {Partition("clicks", 1, 0)})}) {
     ASSERT_TRUE(log.Append(entry).ok());

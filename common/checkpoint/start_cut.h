@@ -6,18 +6,32 @@
 #define SATRAP_COMMON_CHECKPOINT_START_CUT_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
 namespace satrap {
+
+// The type of the payload that marks such an error.
+inline constexpr char kAboutStartCut[] = "satrap/about_start_cut";
 
 // What to do about it. No older cut is taken silently: work would be lost without a word.
 inline constexpr char kChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 
-// `status` with kChooseAnotherCut behind its message if files of the cut are damaged or missing.
+// `status` with kChooseAnotherCut behind its message, and marked, if files of the cut are damaged
+// or missing.
 inline absl::Status AboutStartCut(const absl::Status& status) {
   if (!absl::IsDataLoss(status)) return status;
-  return absl::DataLossError(absl::StrCat(status.message(), "; ", kChooseAnotherCut));
+  absl::Status marked =
+      absl::DataLossError(absl::StrCat(status.message(), "; ", kChooseAnotherCut));
+  marked.SetPayload(kAboutStartCut, absl::Cord());
+  return marked;
+}
+
+// Whether AboutStartCut has marked `status`, whatever its message says. A status that is made anew
+// of its code and its message loses the mark.
+inline bool IsAboutStartCut(const absl::Status& status) {
+  return status.GetPayload(kAboutStartCut).has_value();
 }
 
 }  // namespace satrap

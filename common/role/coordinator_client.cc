@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
+#include "common/role/ending.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 
@@ -127,7 +128,7 @@ absl::StatusOr<FailAnswer> CoordinatorClient::Fail(Role role, int index,
   *request.mutable_envelope() = envelope_;
   request.set_role(role);
   request.set_index(index);
-  request.set_reason(std::string(error.message()));
+  *request.mutable_ending() = FailureOf(role, index, error);
   request.set_code(static_cast<int>(error.code()));
   FailAnswer answer;
   RETURN_IF_ERROR(Call(kFail, request, &answer));

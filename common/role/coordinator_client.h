@@ -60,7 +60,7 @@ class CoordinatorClient final : public RendezvousStore {
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
   // Tells that this role must end because of `error`. The answer says how the run or the generation
-  // ends, and why, "ROLE I: ...": by this error, unless something else came first.
+  // ends, and how: by this error, unless something else came first.
   absl::StatusOr<FailAnswer> Fail(Role role, int index, const absl::Status& error);
 
   absl::Status Set(const std::string& key, const std::string& value) override;

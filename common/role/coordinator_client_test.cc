@@ -141,7 +141,7 @@ TEST_F(CoordinatorClientTest, EachCallCarriesWhatItWasGiven) {
   const auto fail = coordinator_.LastOf<FailRequest>(kFail);
   EXPECT_EQ(fail.role(), DATA_LOADER);
   EXPECT_EQ(fail.index(), 3u);
-  EXPECT_EQ(fail.reason(), "no such file");
+  EXPECT_EQ(fail.ending().text(), "no such file");
   EXPECT_TRUE(client.Set("rank 0", "127.0.0.1").ok());
   const auto set = coordinator_.LastOf<StoreSetRequest>(kStoreSet);
   EXPECT_EQ(set.key(), "rank 0");

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -52,13 +51,18 @@ RoleRuntime::Rep::~Rep() {
   if (wake_fd >= 0) close(wake_fd);
 }
 
-void RoleRuntime::Rep::ExitNow(int code, absl::string_view message) {
+void RoleRuntime::Rep::ExitNow(int code, absl::string_view message, const Ending& ending) {
   if (code == 0) {
     logger.Info(message);
   } else {
     logger.Error(message);
   }
+  LeaveEnding(flags.ending, ending);
   _exit(code);
+}
+
+void RoleRuntime::Rep::ExitNow(int code, Ending::Why why, absl::string_view message) {
+  ExitNow(code, message, EndingOf(why, role, flags.role_index, message));
 }
 
 absl::Status RoleRuntime::Rep::Register() {
@@ -183,7 +187,7 @@ void RoleRuntime::Rep::HandleSignal() {
     in_run = registered && state != FINISHED;
   }
   if (!in_run || info.ssi_signo != SIGTERM || stop_deadline_ms > 0) {
-    ExitNow(0, absl::StrCat("stopped by ", signal));
+    ExitNow(0, Ending::ASKED, absl::StrCat("stopped by ", signal));
   }
   const auto stop_ms = static_cast<int64_t>(registration.job().stop_seconds() * 1000);
   stop_deadline_ms = MonotonicMs() + stop_ms + kStopGraceMs;
@@ -225,7 +229,8 @@ void RoleRuntime::Rep::HandleStopWish() {
   }
   const int64_t now_ms = MonotonicMs();
   if (now_ms > stop_deadline_ms) {
-    ExitNow(kExitStartAgain, "the run did not stop within stop_seconds; exiting without waiting");
+    ExitNow(kExitStartAgain, Ending::ASKED,
+            "the run did not stop within stop_seconds; exiting without waiting");
   }
   // A lost wish goes out again with the next heartbeat.
   if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
@@ -242,32 +247,41 @@ void RoleRuntime::Rep::HandleFailure() {
   if (status.ok()) return;
   // A peer of a later generation: this process is what is left of one that is over, and its failure
   // must not reach that peer's coordinator.
-  if (rpc::IsOfAnotherRun(status)) ExitNow(kExitStartAgain, status.message());
+  if (rpc::IsOfAnotherRun(status)) {
+    ExitNow(kExitStartAgain, Ending::SUPERSEDED, status.message());
+  }
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
-  // A role that never registered is not part of the run: whoever started it sees its exit.
-  if (!tell) _exit(1);
+  const Ending own = FailureOf(role, flags.role_index, status);
+  if (!tell) {
+    // A role that never registered is not part of the run: whoever started it sees its exit.
+    LeaveEnding(flags.ending, own);
+    _exit(kExitFailed);
+  }
   CoordinatorClient client(coordinator_channel.get(), envelope, kFailTimeoutMs);
   const absl::StatusOr<FailAnswer> answer = client.Fail(role, flags.role_index, status);
-  if (!answer.ok()) ExitNow(kExitStartAgain, answer.status().message());
-  ExitAfterFailure(*answer);
+  if (!answer.ok()) ExitNow(kExitStartAgain, answer.status().message(), own);
+  ExitAfterFailure(*answer, own);
 }
 
-// The coordinator was told of this role's failure.
-void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer) {
-  const std::string& cause = answer.stop_reason();
-  // A peer that fails first breaks its connections, and this failure may be no more than that.
-  const bool echo = !cause.empty() && !absl::StartsWith(cause, absl::StrCat(name, ":"));
+// The coordinator was told of this role's failure, `own`. A peer that fails first breaks its
+// connections, and this failure may be no more than that: the coordinator knows.
+void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& own) {
+  const Ending& told = answer.has_ending() ? answer.ending() : own;
+  const int code = ExitCodeOf(answer.state(), told, role, flags.role_index);
   switch (answer.state()) {
-    case FAILED:
-      if (echo) logger.Error(absl::StrCat(kRunHasFailed, cause));
-      _exit(1);
     case FINISHED:
     case STOPPED:
-      ExitNow(0, absl::StrCat("the run had ended before: ", cause));
+      ExitNow(code, absl::StrCat("the run had ended before: ", told.text()), told);
+    case FAILED:
+      if (code == kExitFailed) break;
+      ExitNow(code, absl::StrCat("the run has failed: ", told.text()), told);
     default:
-      if (echo) logger.Error(absl::StrCat(kGenerationIsOver, cause));
-      _exit(kExitStartAgain);
+      if (code == kExitStartAgain) break;
+      ExitNow(code, absl::StrCat("this generation is over: ", told.text()), told);
   }
+  // Its own, which is logged already.
+  LeaveEnding(flags.ending, told);
+  _exit(code);
 }
 
 void RoleRuntime::Rep::SendHeartbeat() {
@@ -308,13 +322,15 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
     return;  // CheckSilence decides how long that may go on
   }
   if (!message.ok()) {
-    const int code = absl::IsFailedPrecondition(message.status()) ? kExitStartAgain : 1;
-    ExitNow(code, absl::StrCat("the coordinator at ", flags.coordinator, " refuses ", name, ": ",
-                               message.status().message()));
+    const bool again = absl::IsFailedPrecondition(message.status());
+    ExitNow(again ? kExitStartAgain : kExitFailed,
+            again ? Ending::SUPERSEDED : Ending::MEMBER_FAILED,
+            absl::StrCat("the coordinator at ", flags.coordinator, " refuses ", name, ": ",
+                         message.status().message()));
   }
   HeartbeatAnswer answer;
   if (!answer.ParseFromString(message->header)) {
-    ExitNow(1, "the coordinator's heartbeat answer is malformed");
+    ExitNow(kExitFailed, Ending::MEMBER_FAILED, "the coordinator's heartbeat answer is malformed");
   }
   last_answer_ms = MonotonicMs();
   ExitIfOver(answer);
@@ -334,13 +350,15 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
 }
 
 void RoleRuntime::Rep::ExitIfOver(const HeartbeatAnswer& answer) {
+  const Ending& ending = answer.ending();
+  const int code = ExitCodeOf(answer.state(), ending, role, flags.role_index);
   switch (answer.state()) {
     case FAILED:
-      ExitNow(1, absl::StrCat(kRunHasFailed, answer.stop_reason()));
+      ExitNow(code, absl::StrCat("the run has failed: ", ending.text()), ending);
     case RESTARTING:
-      ExitNow(kExitStartAgain, absl::StrCat(kGenerationIsOver, answer.stop_reason()));
+      ExitNow(code, absl::StrCat("this generation is over: ", ending.text()), ending);
     case STOPPED:
-      ExitNow(0, absl::StrCat("the run has stopped: ", answer.stop_reason()));
+      ExitNow(code, absl::StrCat("the run has stopped: ", ending.text()), ending);
     default:
       break;
   }
@@ -348,12 +366,14 @@ void RoleRuntime::Rep::ExitIfOver(const HeartbeatAnswer& answer) {
 
 void RoleRuntime::Rep::CheckSilence(int64_t now_ms) {
   if (now_ms - last_answer_ms > kHeartbeatTimeoutMs) {
-    ExitNow(kExitStartAgain, absl::StrCat("the coordinator at ", flags.coordinator,
-                                          kCoordinatorIsSilent, kHeartbeatTimeoutMs / 1000, " s"));
+    ExitNow(kExitStartAgain, Ending::COORDINATOR_SILENT,
+            absl::StrCat("the coordinator at ", flags.coordinator, " has not answered for ",
+                         kHeartbeatTimeoutMs / 1000, " s"));
   }
   MutexLock lock(&mutex);
   if (state == FINISHED && !waiting_for_finish && now_ms - finished_ms > kFinishGraceMs) {
-    ExitNow(0, "the run has finished; exiting without waiting for work that still runs here");
+    ExitNow(0, Ending::OTHER,
+            "the run has finished; exiting without waiting for work that still runs here");
   }
 }
 

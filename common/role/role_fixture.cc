@@ -65,7 +65,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     if (state_ == STARTING && starts_when_ready_ && call.ready()) state_ = RUNNING;
     changed_.NotifyAll();
     beat.set_state(state_);
-    beat.set_stop_reason("somebody else broke");
+    *beat.mutable_ending() = EndingOf(Ending::OTHER, "somebody else broke");
     beat.set_order_fingerprint(99);
     *beat.add_members() = member_;
     for (const uint32_t split : dealt_) {
@@ -79,10 +79,10 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     FailRequest call;
     call.ParseFromString(request.header);
     if (call.envelope().run_id() != kRunId) abort();
-    fprintf(stderr, "coordinator was told: %s\n", call.reason().c_str());
+    fprintf(stderr, "coordinator was told: %s\n", call.ending().text().c_str());
     FailAnswer told;
     MutexLock lock(&mutex_);
-    told.set_stop_reason(first_cause_.empty() ? "nn_worker 0: " + call.reason() : first_cause_);
+    *told.mutable_ending() = first_cause_.value_or(call.ending());
     const bool cured = static_cast<absl::StatusCode>(call.code()) == absl::StatusCode::kUnavailable;
     told.set_state(cured ? RESTARTING : FAILED);
     answer.header = told.SerializeAsString();
@@ -96,6 +96,11 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     answer.header = WishAnswer().SerializeAsString();
   }
   respond(std::move(answer));
+}
+
+std::string EndingPathOfTest() {
+  return ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+         ".ending";
 }
 
 void RunCase(const Body& body, const Prepare& prepare) {
@@ -119,8 +124,8 @@ void RunCase(const Body& body, const Prepare& prepare) {
   auto server = rpc::GrpcServer::Start(address, rpc::EndpointOptions(),
                                        {rpc::GrpcServer::Service{methods, &coordinator}});
   if (!server.ok()) abort();
-  std::vector<std::string> args = {"nn_worker", "--coordinator=" + address,
-                                   "--advertise=127.0.0.1"};
+  std::vector<std::string> args = {"nn_worker", "--coordinator=" + address, "--advertise=127.0.0.1",
+                                   "--ending=" + EndingPathOfTest()};
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   const int code = RunRole(NN_WORKER, static_cast<int>(argv.size()), argv.data(),

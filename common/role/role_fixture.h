@@ -4,11 +4,13 @@
 #ifndef SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
 #define SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
 
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/role/ending.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/mutex.h"
@@ -26,7 +28,8 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     state_ = state;
   }
-  void SetFirstCause(const std::string& cause) {
+  // A failure that came before the role's.
+  void SetFirstCause(const Ending& cause) {
     MutexLock lock(&mutex_);
     first_cause_ = cause;
   }
@@ -90,12 +93,15 @@ class FakeCoordinator final : public rpc::Handler {
   std::vector<uint32_t> dealt_ GUARDED_BY(mutex_);
   uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
-  std::string first_cause_ GUARDED_BY(mutex_);
+  absl::optional<Ending> first_cause_ GUARDED_BY(mutex_);
   Member member_ GUARDED_BY(mutex_);
 };
 
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 using Prepare = std::function<void(FakeCoordinator&)>;
+
+// Where the role of the test that runs leaves its Ending. The same in the process of its case.
+std::string EndingPathOfTest();
 
 // Runs a coordinator, which `prepare` may change first, and a role with `body` in the process of the
 // test case. Exits with the role's code.
@@ -104,6 +110,9 @@ using Prepare = std::function<void(FakeCoordinator&)>;
 class RoleRuntimeTest : public ::testing::Test {
  protected:
   RoleRuntimeTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+  ~RoleRuntimeTest() override { std::remove(EndingPathOfTest().c_str()); }
+  // What the role of the last case has left; an empty one if it has left none.
+  static Ending Left() { return ReadEnding(EndingPathOfTest()).value_or(Ending()); }
 };
 
 }  // namespace satrap

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/text_format.h"
 
 namespace satrap {
 namespace {
@@ -61,7 +62,8 @@ absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args) {
   RETURN_IF_ERROR(TakeFlags(args, {{"role_index", &role_index},
                                    {"coordinator", &flags.coordinator},
                                    {"listen", &flags.listen},
-                                   {"advertise", &flags.advertise}}));
+                                   {"advertise", &flags.advertise},
+                                   {"ending", &flags.ending}}));
   if (flags.coordinator.empty()) return Missing("coordinator");
   if (!role_index.empty() &&
       (!absl::SimpleAtoi(role_index, &flags.role_index) || flags.role_index < 0)) {
@@ -76,17 +78,23 @@ absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::st
   CoordinatorFlags flags;
   std::vector<std::string> with_values = args;
   std::string role_index;  // there is one coordinator; launchers give every process its index
+  std::string ended;
+  std::string cause;
   flags.next_job = std::erase(with_values, "--next_job") > 0;
   RETURN_IF_ERROR(TakeFlags(with_values, {{"config", &flags.config},
                                           {"role_index", &role_index},
                                           {"listen", &flags.listen},
                                           {"from", &flags.from},
-                                          {"cause", &flags.cause}}));
+                                          {"ended", &ended},
+                                          {"cause", &cause},
+                                          {"ending", &flags.ending}}));
   if (flags.config.empty()) return Missing("config");
   if (flags.listen.empty()) return Missing("listen");
   if (!flags.from.empty() && !flags.next_job) {
     return absl::InvalidArgumentError("--from needs --next_job");
   }
+  RETURN_IF_ERROR(ParseText(ended, "--ended", &flags.ended));
+  if (!cause.empty()) flags.ended.set_text(cause);
   return flags;
 }
 

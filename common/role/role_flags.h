@@ -1,5 +1,4 @@
-// The command lines of the roles and of the coordinator, their exit codes, and the names of the
-// roles.
+// The command lines of the roles and of the coordinator, and the names of the roles.
 //
 //   embedding_ps --role_index=0 --coordinator=unix:/.../coordinator
 //                --listen=unix:/.../embedding_ps_0 --advertise=unix:/.../embedding_ps_0
@@ -20,20 +19,6 @@
 
 namespace satrap {
 
-// Phrases in the last error of a role's log. The launcher knows by them that the role ended because
-// of a failure elsewhere, and looks for the cause there.
-inline constexpr char kRunHasFailed[] = "the run has failed: ";
-inline constexpr char kGenerationIsOver[] = "this generation is over: ";
-inline constexpr char kCoordinatorIsSilent[] = " has not answered for ";
-
-// In the reason of a run that was stopped: its newest cut holds all that was trained. Nothing else
-// tells this, because the last report of the training may be a second old.
-inline constexpr char kNothingIsLost[] = "nothing is lost";
-
-// How a process of a run exits, besides with 0 (the run has finished or stopped) and 1 (it has
-// failed): its generation is over, and it is to be started again.
-inline constexpr int kExitStartAgain = 75;
-
 struct RoleFlags {
   int role_index = 0;       // 0 .. replicas - 1
   std::string coordinator;  // an address that gRPC takes; required
@@ -41,6 +26,7 @@ struct RoleFlags {
   // Where peers reach this role. Default: `listen`. For the NN worker, which serves nothing, the
   // host name or IP address that collectives bind to.
   std::string advertise;
+  std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
 };
 
 // Takes `--name=value` and `--name value`. INVALID_ARGUMENT names a flag that is unknown, missing,
@@ -55,8 +41,11 @@ struct CoordinatorFlags {
   // The run is resumed: --config is the job of the next generation, which begins from the cut
   // `from` (a name in RUN/checkpoints or a path to one; empty: the newest).
   bool next_job = false;
-  std::string from;   // only with next_job
-  std::string cause;  // why the generation before ended
+  std::string from;  // only with next_job
+  // How the generation before ended: --ended is the message without its text, as protobuf text in one
+  // line, and --cause is the text. Both may be missing.
+  Ending ended;
+  std::string ending;  // as in RoleFlags
 };
 
 // Errors as ParseRoleFlags. --next_job takes no value.

@@ -19,13 +19,14 @@ std::string CoordinatorErrorOf(const std::vector<std::string>& args) {
 }
 
 TEST(ParseRoleFlags, TakesBothSpellings) {
-  const auto flags = ParseRoleFlags(
-      {"--role_index", "3", "--coordinator=unix:/c", "--listen", "unix:/p", "--advertise=host:1"});
+  const auto flags = ParseRoleFlags({"--role_index", "3", "--coordinator=unix:/c", "--listen",
+                                     "unix:/p", "--advertise=host:1", "--ending=/r/e"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->role_index, 3);
   EXPECT_EQ(flags->coordinator, "unix:/c");
   EXPECT_EQ(flags->listen, "unix:/p");
   EXPECT_EQ(flags->advertise, "host:1");
+  EXPECT_EQ(flags->ending, "/r/e");
 }
 
 TEST(ParseRoleFlags, AdvertisesWhereItListensUnlessTold) {
@@ -46,13 +47,26 @@ TEST(ParseRoleFlags, NamesTheFlagThatIsWrong) {
 }
 
 TEST(ParseCoordinatorFlags, TakesAJobAndWhereToListen) {
-  const auto flags = ParseCoordinatorFlags(
-      {"--config=a", "--listen", "unix:/c", "--role_index=0", "--cause=a PS was killed"});
+  const auto flags = ParseCoordinatorFlags({"--config=a", "--listen", "unix:/c", "--role_index=0",
+                                            "--cause=a PS was killed", "--ending=/r/e"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->config, "a");
   EXPECT_EQ(flags->listen, "unix:/c");
-  EXPECT_EQ(flags->cause, "a PS was killed");
+  EXPECT_EQ(flags->ended.text(), "a PS was killed");
+  EXPECT_EQ(flags->ending, "/r/e");
   EXPECT_FALSE(flags->next_job);
+}
+
+TEST(ParseCoordinatorFlags, TakesHowTheGenerationBeforeEnded) {
+  const auto flags =
+      ParseCoordinatorFlags({"--config=a", "--listen=b", "--cause=a PS was killed",
+                             "--ended=why: MEMBER_LOST origin { role: EMBEDDING_PS index: 1 }"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->ended.why(), Ending::MEMBER_LOST);
+  EXPECT_EQ(flags->ended.origin().index(), 1u);
+  EXPECT_EQ(flags->ended.text(), "a PS was killed");
+  EXPECT_THAT(CoordinatorErrorOf({"--config=a", "--listen=b", "--ended=whi: 1"}),
+              HasSubstr("--ended:1:"));
 }
 
 TEST(ParseCoordinatorFlags, TakesTheNextJobAndTheCutItBeginsFrom) {

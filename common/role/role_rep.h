@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/role/ending.h"
 #include "common/role/random_id.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/endpoints.h"
@@ -32,8 +33,11 @@ struct RoleRuntime::Rep {
   ~Rep();
 
   absl::Status Register();
-  // Ends the process without destructors, because other threads may be using anything.
-  [[noreturn]] void ExitNow(int code, absl::string_view message);
+  // Ends the process without destructors, because other threads may be using anything. `message`
+  // goes to the log, and `ending` is left for whoever has started the process.
+  [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);
+  // As that, with an ending of this process whose text is `message`.
+  [[noreturn]] void ExitNow(int code, Ending::Why why, absl::string_view message);
   // Returns false and does nothing if the run has finished: peers then go away, and calls to them
   // fail, in any order.
   bool ReportFailure(absl::Status status);
@@ -44,7 +48,7 @@ struct RoleRuntime::Rep {
   int64_t WaitMs(int64_t now_ms);
   void HandleSignal();
   void HandleFailure();
-  void ExitAfterFailure(const FailAnswer& answer);
+  void ExitAfterFailure(const FailAnswer& answer, const Ending& own);
   void SendStopWish();
   void HandleStopWish();
   void SendHeartbeat();

@@ -88,7 +88,10 @@ std::function<void(absl::Status)> RoleRuntime::failure_sink() {
 
 void RoleRuntime::ExitUnlessOk(const absl::Status& status) {
   if (status.ok()) return;
-  if (!rep_->ReportFailure(status)) rep_->ExitNow(1, status.message());
+  if (!rep_->ReportFailure(status)) {
+    const Ending failure = FailureOf(rep_->role, rep_->flags.role_index, status);
+    rep_->ExitNow(kExitFailed, status.message(), failure);
+  }
   // The control thread tells the coordinator and ends the process.
   while (true) pause();
 }
@@ -122,7 +125,7 @@ absl::Status RoleRuntime::Join() {
     over = rep_->state == FINISHED;
   }
   // The coordinator was started again, or this role, after the end.
-  if (over) rep_->ExitNow(0, "the run has finished already");
+  if (over) rep_->ExitNow(0, Ending::OTHER, "the run has finished already");
   rep_->logger.Info("every role is ready");
   return absl::OkStatus();
 }
@@ -182,13 +185,14 @@ int RunRole(Role role, int argc, char** argv,
   SetFlushToZero();  // the main thread makes model values too: rows, initial weights
   const auto flags = ParseRoleFlags(std::vector<std::string>(argv + 1, argv + argc));
   // To stderr, because Start may fail before there is a log.
-  const auto start_failed = [role](const absl::Status& status) {
+  const auto start_failed = [role, &flags](const absl::Status& status) {
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
+    if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
     // There is no coordinator, or it is another generation's: the next one may be right.
     const bool again = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
                        absl::IsFailedPrecondition(status);
-    return again ? kExitStartAgain : 1;
+    return again ? kExitStartAgain : kExitFailed;
   };
   if (!flags.ok()) return start_failed(flags.status());
   auto runtime = RoleRuntime::Start(role, *flags);

@@ -20,14 +20,14 @@
 // peers that come in between find no server and are repeated.
 //
 // Endings. FINISHED at the coordinator lets WaitForFinish return, and the process exits with 0.
-// Every other ending logs its reason and exits the process from the runtime's control thread,
-// whatever other threads are doing, without destructors: write a file that must not be left half
-// written under another name, and rename it. Exit codes:
-//   0   STOPPED at the coordinator; a run that has finished before this process joined it.
-//   1   FAILED at the coordinator, which is told of a failure given to failure_sink first and says
-//       what that ends; a process built from other sources than the coordinator.
-//   75  (kExitStartAgain) RESTARTING there; 8 s without an answer from there; a coordinator or a
-//       peer of another run or generation, or a coordinator that does not know this process.
+// Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
+// runtime's control thread, whatever other threads are doing, without destructors: write a file
+// that must not be left half written under another name, and rename it. Exit codes:
+//   0       STOPPED at the coordinator; a run that has finished before this process joined it.
+//   1, 77   FAILED at the coordinator, which is told of a failure given to failure_sink first and
+//           says what that ends; 1: by this process. 1: one built from other sources.
+//   75, 76  RESTARTING there; 75: by this process. 75: 8 s without an answer from there; another
+//           run's or generation's coordinator or peer; a coordinator that does not know this process.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process serves on until
 // that has its last cut, or stop_seconds and a little have passed (75). A second one, and a SIGINT,

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <string>
 
+#include "common/checkpoint/start_cut.h"
 #include "common/role/role_fixture.h"
 #include "common/rpc/header.h"
 #include "common/testing/denormal_probe.h"
@@ -85,6 +86,7 @@ TEST_F(RoleRuntimeTest, ARoleThatTheGenerationHasNoPlaceForIsToBeStartedAgain) {
                         coordinator.RefuseRegister(absl::FailedPreconditionError("has no place"));
                       }),
               ::testing::ExitedWithCode(kExitStartAgain), "error: nn_worker: .*has no place");
+  EXPECT_EQ(Left().text(), "coordinator: has no place");
 }
 
 TEST_F(RoleRuntimeTest, ARoleOfAnotherBuildExits1) {
@@ -106,15 +108,17 @@ TEST_F(RoleRuntimeTest, ARoleThatComesAfterTheEndExits0) {
               ::testing::ExitedWithCode(0), "the run has finished already");
 }
 
-TEST_F(RoleRuntimeTest, TheEndOfTheGenerationExits75WhateverTheProcessIsDoing) {
+TEST_F(RoleRuntimeTest, TheEndOfTheGenerationExits76WhateverTheProcessIsDoing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();
                 if (!joined.ok()) return joined;
                 coordinator.SetState(RESTARTING);
                 while (true) pause();
               }),
-              ::testing::ExitedWithCode(kExitStartAgain),
+              ::testing::ExitedWithCode(kExitEchoStartAgain),
               "this generation is over: somebody else broke");
+  EXPECT_EQ(Left().text(), "somebody else broke")
+      << "what others have heard, without an introduction";
 }
 
 TEST_F(RoleRuntimeTest, AStoppedRunExits0) {
@@ -136,6 +140,9 @@ TEST_F(RoleRuntimeTest, AFailureThatARestartMayCureExits75) {
                 return absl::OkStatus();
               }),
               ::testing::ExitedWithCode(kExitStartAgain), "coordinator was told: the peer is away");
+  EXPECT_EQ(Left().why(), Ending::MEMBER_FAILED);
+  EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
+  EXPECT_EQ(Left().text(), "the peer is away");
 }
 
 TEST_F(RoleRuntimeTest, ARefusalByAPeerOfAnotherGenerationExits75AndIsNotTold) {
@@ -143,7 +150,7 @@ TEST_F(RoleRuntimeTest, ARefusalByAPeerOfAnotherGenerationExits75AndIsNotTold) {
       RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
         const absl::Status joined = runtime.Join();
         if (!joined.ok()) return joined;
-        coordinator.SetFirstCause("nobody asked");
+        coordinator.SetFirstCause(EndingOf(Ending::OTHER, "nobody asked"));
         Envelope other = runtime.envelope();
         other.set_generation(4);
         runtime.failure_sink()(rpc::CheckEnvelope(runtime.envelope(), other, "embedding_ps 0"));
@@ -151,6 +158,7 @@ TEST_F(RoleRuntimeTest, ARefusalByAPeerOfAnotherGenerationExits75AndIsNotTold) {
         return absl::OkStatus();
       }),
       ::testing::ExitedWithCode(kExitStartAgain), "^[^$]*belongs to another run[^\n]*\n$");
+  EXPECT_EQ(Left().why(), Ending::SUPERSEDED);
 }
 
 TEST_F(RoleRuntimeTest, ARoleThatIsRefusedAsOfAnotherRunExits75) {
@@ -190,11 +198,42 @@ TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 const absl::Status joined = runtime.Join();
                 if (!joined.ok()) return joined;
-                coordinator.SetFirstCause("nn_worker 1: the model is damaged");
+                coordinator.SetFirstCause(EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 1,
+                                                   "nn_worker 1: the model is damaged"));
                 return absl::DataLossError("a row is damaged");
               }),
-              ::testing::ExitedWithCode(1),
+              ::testing::ExitedWithCode(kExitEchoFailed),
               "a row is damaged.*\n.*the run has failed: nn_worker 1: the model is damaged");
+  EXPECT_TRUE(IsOf(Left(), NN_WORKER, 1));
+  EXPECT_EQ(Left().text(), "nn_worker 1: the model is damaged");
+}
+
+// Whose failure it is stands in the origin alone.
+TEST_F(RoleRuntimeTest, WordsInTheTextOfAnEndingMakeNoEchoAndNoFailureOfOnesOwn) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetFirstCause(EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 1,
+                                                   "nn_worker 0: this names the wrong one"));
+                return absl::DataLossError("a row is damaged");
+              }),
+              ::testing::ExitedWithCode(kExitEchoFailed), "");
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                coordinator.SetFirstCause(EndingOf(Ending::MEMBER_FAILED, NN_WORKER, 0,
+                                                   "nn_worker 1: the run has failed: not so"));
+                return absl::DataLossError("a row is damaged");
+              }),
+              ::testing::ExitedWithCode(kExitFailed), "");
+}
+
+TEST_F(RoleRuntimeTest, AFailureOfTheStartCutIsToldAndLeftWithItsAdvice) {
+  EXPECT_EXIT(RunCase([](RoleRuntime&, FakeCoordinator&) {
+                return AboutStartCut(absl::DataLossError("a.rows is damaged"));
+              }),
+              ::testing::ExitedWithCode(kExitFailed), "a.rows is damaged; go on from another cut");
+  EXPECT_EQ(Left().advice(), Ending::RESUME_FROM_ANOTHER_CUT);
 }
 
 TEST_F(RoleRuntimeTest, AnErrorIsToldBeforeAnythingOfTheBodyGoes) {
@@ -321,7 +360,7 @@ TEST_F(RoleRuntimeTest, AFailedRunEndsWhateverTheProcessIsDoing) {
                 coordinator.SetState(FAILED);
                 while (true) pause();
               }),
-              ::testing::ExitedWithCode(1), "somebody else broke");
+              ::testing::ExitedWithCode(kExitEchoFailed), "somebody else broke");
 }
 
 TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
@@ -332,6 +371,8 @@ TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
                 while (true) pause();
               }),
               ::testing::ExitedWithCode(kExitStartAgain), "has not answered for 8 s");
+  EXPECT_EQ(Left().why(), Ending::COORDINATOR_SILENT);
+  EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
 // A process whose command line names no coordinator.

@@ -53,7 +53,6 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
   RETURN_IF_ERROR(DeviceNeedOf(job).status());
   LaunchOptions options;
   options.next_job = true;
-  options.cause = kCauseResume;
   std::string beginning = BeginningText(progress);
   if (!line.from_cut.empty()) {
     ASSIGN_OR_RETURN(const CutEntry cut, FindCutOfRun(folder->path(), line.from_cut));

@@ -56,7 +56,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
       if (generation != 0 && fulfilled(*status, generation, number)) return status;
       switch (status->state()) {
         case FAILED:
-          return absl::AbortedError(absl::StrCat("the run has failed: ", status->stop_reason()));
+          return absl::AbortedError(absl::StrCat("the run has failed: ", status->ending().text()));
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:

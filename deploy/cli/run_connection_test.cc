@@ -114,7 +114,7 @@ TEST_F(RunConnectionTest, WhoeverGetsNoAnswerAsksAgain) {
 }
 
 TEST_F(RunConnectionTest, TheEndOfTheRunEndsTheWait) {
-  Script({"state: FAILED stop_reason: 'out of luck'"});
+  Script({"state: FAILED ending { text: 'out of luck' }"});
   EXPECT_EQ(Fulfil(WishRequest::CUT).status(),
             absl::AbortedError("the run has failed: out of luck"));
   Script({"state: FINISHED"});

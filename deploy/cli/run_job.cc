@@ -14,6 +14,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/batch_scaling.h"
+#include "common/role/ending.h"
 #include "common/thread/clock.h"
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/synthetic/bayes_auc.h"
@@ -142,7 +143,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                    Launcher::Start(job, folder, programs_dir, options));
   // What an earlier life failed of is not the state of this one, also if this one is killed.
   const std::string failure = job.run_dir() + "/failure.txt";
-  unlink(failure.c_str());
+  const std::string ending = job.run_dir() + kEndingOfRun;
+  for (const std::string& file : {failure, ending}) unlink(file.c_str());
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   AbandonedCuts abandoned;
   JobRun run;
@@ -168,6 +170,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
     // A full disk may be the cause; then it must at least be printed.
     const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");
     if (!written.ok()) run.end.warnings.emplace_back(written.message());
+    LeaveEnding(ending, run.end.ending);
   }
   if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {
     const absl::Status merged = MergeBadRecords(job, run.run_dir);

@@ -37,10 +37,11 @@ struct JobRun {
 absl::Status CheckOutputsWritable(const CommandLine& line);
 
 // Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its
-// progress and a message for each restart on stderr. Writes report.json into the run folder and to line.report; if the run fails,
-// writes its cause to failure.txt in the run folder. `watch`, if given, sees each status; when it
-// returns false the run ends as DISMISSED, without a report. An error says why the run could not
-// begin; line.report and line.output_file are checked first.
+// progress and a message for each restart on stderr. Writes report.json into the run folder and to
+// line.report; if the run fails, writes its cause to failure.txt and ending.textproto in the run
+// folder. `watch`, if given, sees each status; when it returns false the run ends as DISMISSED,
+// without a report. An error says why the run could not begin; line.report and line.output_file are
+// checked first.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const CommandLine& line, RunWatch watch = nullptr);
 
 // The same in a folder that is made or reopened already. `job.run_dir` is its path.

@@ -2,13 +2,14 @@
 
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/file_system.h"
-#include "common/checkpoint/start_cut.h"
+#include "common/checkpoint/old_phrases.h"
+#include "common/role/ending.h"
 #include "common/role/role_flags.h"
+#include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_report.h"
@@ -90,7 +91,7 @@ std::string RestartsText(const Restarts& restarts) {
   std::string wishes;
   int failed = 0;
   for (const Restart& restart : restarts) {
-    const bool failure = FollowsFailure(restart.cause());
+    const bool failure = restart.began() == BEGAN_RESTART;
     failed += failure ? 1 : 0;
     absl::StrAppend(failure ? &failures : &wishes, "  generation ", restart.generation(),
                     " from step ", CountText(restart.from_step()), ": ", restart.cause(), "\n");
@@ -109,6 +110,12 @@ std::string ResultText(const RunResult& result) {
   return text + "\n";
 }
 
+// What to do about a run that has failed. Runs of older builds have only the text.
+Ending::Advice AdviceOf(const std::string& run_dir, const std::string& failure) {
+  const absl::optional<Ending> ending = ReadEnding(run_dir + kEndingOfRun);
+  return ending.has_value() ? ending->advice() : AdviceOfOldFailure(failure);
+}
+
 }  // namespace
 
 std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status) {
@@ -117,7 +124,7 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
                    status.generation(), ", for ", DurationText(status.seconds()), ": ",
                    RunState_Name(status.state()), "\n", ProgressText(status), "\n");
   absl::StrAppend(&text, TopicsText(status), CutsText(status), RestartsText(status.restarts()));
-  if (!status.stop_reason().empty()) absl::StrAppend(&text, status.stop_reason(), "\n");
+  if (status.ending().has_text()) absl::StrAppend(&text, status.ending().text(), "\n");
   for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
   return text;
 }
@@ -144,7 +151,7 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
                 " does not run: it was stopped, interrupted or killed before its end, or failed "
                 "where failure.txt could not be written\n");
   absl::StrAppend(&text, history);
-  if (failure.ok() && absl::StrContains(*failure, kChooseAnotherCut)) {
+  if (failure.ok() && AdviceOf(run_dir, *failure) == Ending::RESUME_FROM_ANOTHER_CUT) {
     absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");
   } else if (is_training) {
     absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");

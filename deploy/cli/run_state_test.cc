@@ -67,6 +67,22 @@ TEST_F(RunStateTest, AFailedRunSaysWhy) {
 
 TEST_F(RunStateTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   MakeRun();
+  std::ofstream(dir_ + "/failure.txt") << "a.rows is damaged\n";
+  std::ofstream(dir_ + "/ending.textproto") << "advice: RESUME_FROM_ANOTHER_CUT\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
+                            Not(HasSubstr("` goes on from step"))));
+}
+
+TEST_F(RunStateTest, WordsOfAFailureAreNoAdvice) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt")
+      << "a log says: go on from another cut with `satrap resume RUN --from CUT`\n";
+  std::ofstream(dir_ + "/ending.textproto") << "why: MEMBER_FAILED\n";
+  EXPECT_THAT(Text(), HasSubstr("` goes on from step 800"));
+}
+
+TEST_F(RunStateTest, AnOldRunThatFailedOfItsCutIsKnownByItsText) {
+  MakeRun();
   std::ofstream(dir_ + "/failure.txt")
       << "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`\n";
   EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
@@ -113,8 +129,8 @@ TEST_F(RunStateTest, ARunInProgressShowsItsCutsAndWhyGenerationsBegan) {
   ASSERT_TRUE(ParseText(R"(job_name: 'demo' generation: 3 state: RUNNING seconds: 2
       train { epoch: 0 step: 900 phase: 'training' }
       last_cut { cut: 'cut_0001_000001' step: 800 bytes: 1500 age_seconds: 10 seconds: 0.5 }
-      restarts { generation: 2 from_step: 800 cause: 'data_loader 0 died' }
-      restarts { generation: 3 from_step: 800 cause: 'resume' })",
+      restarts { generation: 2 from_step: 800 cause: 'data_loader 0 died' began: BEGAN_RESTART }
+      restarts { generation: 3 from_step: 800 cause: 'resume' began: BEGAN_RESUME })",
                         "status", &status)
                   .ok());
   EXPECT_THAT(RunningRunText("RUN", status),

@@ -1,12 +1,10 @@
 #include "deploy/cli/run_wishes.h"
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
-#include "common/role/role_flags.h"
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_connection.h"
@@ -52,8 +50,8 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
                                            " ended before it said that it had stopped; ", how, "; ",
                                            LossText(after, unknown)));
   }
-  const bool saved = !stopped.ok() || absl::StrContains(stopped->stop_reason(), kNothingIsLost);
-  if (!saved) end.warning = stopped->stop_reason();
+  const bool saved = !stopped.ok() || stopped->ending().loss() == Ending::NOTHING;
+  if (!saved) end.warning = stopped->ending().text();
   end.text = absl::StrCat("run ", run_dir, " has stopped; ",
                           saved ? absl::StrCat(kNoWorkIsLost, "; ") : "", how);
   return end;

@@ -19,7 +19,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr char kSaved[] =
-    "state: STOPPED generation: 1 stop_reason: 'stopped on request after a cut; nothing is lost'";
+    "state: STOPPED generation: 1 ending { loss: NOTHING text: 'stopped on request after a cut' }";
 
 class RunWishesTest : public FakeRunTest {
  protected:
@@ -65,10 +65,20 @@ TEST_F(RunWishesTest, AStoppedRunSaysHowToGoOn) {
 
 TEST_F(RunWishesTest, AStopWithoutALastCutSaysWhy) {
   MakeTraining();
-  TakeWishes({"state: STOPPED generation: 1 stop_reason: 'no last cut within 25 s'"});
+  TakeWishes({"state: STOPPED generation: 1 ending { text: 'no last cut within 25 s' }"});
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->warning, "no last cut within 25 s");
+  EXPECT_EQ(end->text, "run " + dir_ + " has stopped; " + GoesOn());
+}
+
+TEST_F(RunWishesTest, WordsInTheTextOfAStopDoNotSayThatNothingIsLost) {
+  MakeTraining();
+  TakeWishes(
+      {"state: STOPPED generation: 1 ending { text: 'whether nothing is lost is unknown' }"});
+  const auto end = StopRun(dir_);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->warning, "whether nothing is lost is unknown");
   EXPECT_EQ(end->text, "run " + dir_ + " has stopped; " + GoesOn());
 }
 
@@ -157,7 +167,7 @@ TEST_F(RunWishesTest, ARunThatFinishesInsteadOfStoppingHasFinished) {
 TEST_F(RunWishesTest, AStoppedScoringIsRepeatedNotResumed) {
   job_.set_action(JobConfig::EVALUATE);
   AppendGeneration(1, job_);
-  TakeWishes({"state: STOPPED generation: 1 stop_reason: 'stopped on request'"});
+  TakeWishes({"state: STOPPED generation: 1 ending { text: 'stopped on request' }"});
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_THAT(end->text, AllOf(HasSubstr("it was no training, so repeat its command"),

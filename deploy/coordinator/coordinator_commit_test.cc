@@ -213,7 +213,7 @@ TEST_F(CoordinatorCommitTest, ALossDuringTheAppendOfACutFindsTheRunWithAllItsRes
   WhileLinking([this] {
     const FailAnswer told = FailMeanwhile();
     EXPECT_EQ(told.state(), RESTARTING);
-    EXPECT_EQ(told.stop_reason(), "nn_worker 0: the peer is away");
+    EXPECT_EQ(told.ending().text(), "nn_worker 0: the peer is away");
   });
   EXPECT_TRUE(Commit(CommitOf(1)).ok());
   EXPECT_EQ(state(), RESTARTING) << reason();

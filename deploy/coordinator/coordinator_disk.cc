@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/order_fingerprint.h"
+#include "common/role/ending.h"
 #include "common/role/role_flags.h"
 #include "deploy/coordinator/coordinator_rep.h"
 #include "deploy/coordinator/split_files.h"
@@ -11,7 +12,9 @@
 namespace satrap {
 namespace {
 
-constexpr char kSuperseded[] = "another coordinator has begun a later generation";
+Ending Superseded() {
+  return EndingOf(Ending::SUPERSEDED, "another coordinator has begun a later generation");
+}
 
 CommitCutAnswer Abandoned(const absl::Status& why) {
   CommitCutAnswer answer;
@@ -52,12 +55,12 @@ void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
   const std::string hangs =
       absl::StrCat("coordinator: a file operation in ", job.run_dir(), " has not returned for ",
                    limit_seconds, " s (checkpoint.limit_seconds); does the disk hang?");
-  if (put_off.has_value()) absl::StrAppend(&put_off->reason, "; ", hangs);
+  if (put_off.has_value()) absl::StrAppend(put_off->how.mutable_text(), "; ", hangs);
   if (appending.has_value()) {
     uncertain = *appending;
     FinishAppend();
   }
-  EndGeneration(hangs);
+  EndGeneration(EndingOf(Ending::DISK_HANGS, COORDINATOR, 0, hangs));
 }
 
 absl::Status CoordinatorEngine::Rep::Append(RunLogEntry entry) {
@@ -171,8 +174,10 @@ void CoordinatorEngine::Rep::OnCutAppended(const CommitCutRequest& request,
   }
   if (wishes.stops() && (request.leave() || request.last())) {
     state = STOPPED;
-    stop_reason = absl::StrCat("stopped on request after ", entry.cut().cut(), " at step ",
-                               entry.cut().step(), "; ", kNothingIsLost);
+    ending =
+        EndingOf(Ending::ASKED, absl::StrCat("stopped on request after ", entry.cut().cut(),
+                                             " at step ", entry.cut().step(), "; nothing is lost"));
+    ending.set_loss(Ending::NOTHING);
   }
 }
 
@@ -187,7 +192,7 @@ void CoordinatorEngine::Rep::AppendScale() {
   next->set_generation(envelope.generation() + 1);
   next->set_run_id(envelope.run_id());
   next->set_cut(log.next_start());
-  next->set_cause(kCauseScale);
+  next->set_began(BEGAN_SCALE_ANNOUNCED);
   {
     MutexLock lock(&mutex);
     *next->mutable_job() = wishes.next_job();
@@ -198,27 +203,29 @@ void CoordinatorEngine::Rep::AppendScale() {
   if (!appending.has_value()) return;  // it hung, and the generation has ended
   state = RESTARTING;
   if (status.ok()) {
-    stop_reason = absl::StrCat("the run changes its size after ", next->cut());
+    ending = EndingOf(Ending::ASKED, absl::StrCat("the run changes its size after ", next->cut()));
   } else if (absl::IsAlreadyExists(status)) {
-    stop_reason = kSuperseded;
+    ending = Superseded();
   } else {
-    stop_reason =
-        absl::StrCat("the run begins again from ", next->cut(), ", and ", kNothingIsLost,
+    ending = EndingOf(
+        Ending::LOG_NOT_WRITTEN,
+        absl::StrCat("the run begins again from ", next->cut(), ", and nothing is lost",
                      absent ? ", because its change of size cannot be written into its log: "
                             : ", but its change of size may not be in its log: ",
-                     status.message());
+                     status.message()));
   }
+  ending.set_loss(Ending::NOTHING);
 }
 
 void CoordinatorEngine::Rep::FinishAppend() {
   appending.reset();
   if (!put_off.has_value()) return;
-  const Ending ending = *std::move(put_off);
+  PutOffEnd due = *std::move(put_off);
   put_off.reset();
-  if (ending.end == nullptr) {
-    End(ending.state, ending.reason);
+  if (due.end == nullptr) {
+    End(due.state, std::move(due.how));
   } else {
-    (this->*ending.end)(ending.reason);
+    (this->*due.end)(std::move(due.how));
   }
 }
 
@@ -235,11 +242,13 @@ bool CoordinatorEngine::Rep::IsAbsent(const absl::Status& status) const {
 bool CoordinatorEngine::Rep::EndUnlessKnown(const absl::Status& status) {
   const bool absent = IsAbsent(status);
   MutexLock lock(&mutex);
-  if (absl::IsAlreadyExists(status)) End(RESTARTING, kSuperseded);
+  if (absl::IsAlreadyExists(status)) End(RESTARTING, Superseded());
   if (absent) return true;
   // Absent if the append hung: then the generation has ended already.
   if (appending.has_value()) uncertain = appending;
-  EndGeneration(absl::StrCat("coordinator: the run's log cannot be written: ", status.message()));
+  EndGeneration(
+      EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+               absl::StrCat("coordinator: the run's log cannot be written: ", status.message())));
   return false;
 }
 
@@ -286,8 +295,10 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
     // Whether or not the entry is in the log, this generation cannot finish.
     if (!status.ok() && EndUnlessKnown(status)) {
       MutexLock lock(&mutex);
-      EndGeneration(absl::StrCat("coordinator: the end cannot be written into the run's log: ",
-                                 status.message()));
+      EndGeneration(
+          EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+                   absl::StrCat("coordinator: the end cannot be written into the run's log: ",
+                                status.message())));
     }
   }
   std::vector<rpc::Callback> waiting;
@@ -359,7 +370,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
         absl::StrCat("the run cannot go on from ", cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
                      "global_batch_size, data), is another than when the cut was made");
-    End(FAILED, reason);
+    End(FAILED, EndingOf(Ending::OTHER_DATA, reason));
     return absl::FailedPreconditionError(reason);
   }
   order_fingerprint = order;
@@ -372,7 +383,7 @@ void CoordinatorEngine::Rep::LookForOtherCoordinators() {
   looks_at_log = false;
   // A folder that cannot be read now may be readable next time.
   if (!foreign.ok() || !*foreign) return;
-  End(RESTARTING, kSuperseded);
+  End(RESTARTING, Superseded());
 }
 
 }  // namespace satrap

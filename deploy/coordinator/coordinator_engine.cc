@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/ending.h"
 #include "common/role/protocol_fingerprint.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/timeouts.h"
@@ -37,10 +37,11 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
     if (entry.has_cut()) step_of_cut[entry.cut().cut()] = entry.cut().step();
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
     // It announces the generation that follows, which has an entry of its own.
-    if (entry.generation().cause() == kCauseScale) continue;
+    if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
-    restart.set_cause(entry.generation().cause());
+    restart.set_began(entry.generation().began());
+    restart.set_cause(CauseText(entry.generation()));
     const auto step = step_of_cut.find(entry.generation().cut());
     if (step != step_of_cut.end()) restart.set_from_step(step->second);
     if (entry.generation().generation() == claimed.generation) {
@@ -60,7 +61,8 @@ bool NothingWasLostBefore(const RunLog& log) {
   const std::string& start = entries.back().generation().cut();  // this generation's
   const RunLogEntry& before = entries[entries.size() - 2];
   if (before.has_generation()) {
-    return before.generation().cause() == kCauseScale && before.generation().cut() == start;
+    return before.generation().began() == BEGAN_SCALE_ANNOUNCED &&
+           before.generation().cut() == start;
   }
   return (before.cut().last() || before.cut().leave()) && before.cut().cut() == start;
 }
@@ -131,72 +133,6 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
   }
 }
 
-bool CoordinatorEngine::Rep::PutOff(RunState end, const std::string& reason,
-                                    void (Rep::*again)(std::string)) {
-  if (appending.has_value() && !put_off.has_value()) put_off = Ending{end, reason, again};
-  return appending.has_value();
-}
-
-void CoordinatorEngine::Rep::End(RunState end, std::string reason) {
-  if (Ended() || PutOff(end, reason, nullptr)) return;
-  state = end;
-  stop_reason = std::move(reason);
-}
-
-void CoordinatorEngine::Rep::EndWithoutLastCut(std::string reason) {
-  if (Ended() || PutOff(STOPPED, reason, &Rep::EndWithoutLastCut)) return;
-  std::string lost = LostWork();
-  if (uncertain.has_value()) {
-    lost = absl::StrCat("whether ", *uncertain, " is not known here: `satrap resume` finds out");
-  }
-  End(STOPPED, absl::StrCat(reason, "; ", lost));
-}
-
-void CoordinatorEngine::Rep::EndGeneration(std::string reason) {
-  // An entry that may be in the log may be a cut, which gives the run its restarts again, or its end.
-  // The next coordinator sees, and judges.
-  const bool may_restart = restarts_without_cut < job.max_restarts() || uncertain.has_value();
-  // Whoever stops a run does not want it to begin again for its last cut.
-  const RunState end = wishes.stops() ? STOPPED : may_restart ? RESTARTING : FAILED;
-  if (Ended() || PutOff(end, reason, &Rep::EndGeneration)) return;
-  if (end == STOPPED) return EndWithoutLastCut(absl::StrCat("stopped, but ", reason));
-  if (end == RESTARTING) return End(RESTARTING, std::move(reason));
-  if (job.max_restarts() > 0) {
-    absl::StrAppend(&reason, "\n  and the run has restarted ",
-                    Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
-                    " without a cut between (max_restarts): ", recent_causes);
-  }
-  End(FAILED, std::move(reason));
-}
-
-absl::Status CoordinatorEngine::Rep::EndedError() const {
-  switch (state) {
-    case FINISHED:
-      return absl::FailedPreconditionError("the run has finished");
-    case FAILED:
-      return absl::FailedPreconditionError(kRunHasFailed + stop_reason);
-    default:
-      return absl::FailedPreconditionError(kGenerationIsOver + stop_reason);
-  }
-}
-
-// Rank 0's last report may be a second old, so what is lost is known only roughly, or not at all.
-std::string CoordinatorEngine::Rep::LostWork() const {
-  const bool cut_here = last_cut.has_value() && last_cut->generation() == envelope.generation();
-  const uint64_t step = cut_here ? last_cut->step() : position.step();
-  const uint64_t lost = std::max(train.step(), step) - step;
-  const std::string how_much =
-      lost > 0 ? absl::StrCat("about ", Counted(lost, "step")) : "at most the work";
-  if (!cut_here && cut_folder.empty()) {
-    return absl::StrCat("no cut was committed, so the run goes on from the beginning, and ",
-                        how_much, " since ", lost > 1 ? "are lost" : "is lost");
-  }
-  const std::string name =
-      cut_here ? last_cut->cut() : cut_folder.substr(cut_folder.rfind('/') + 1);
-  return absl::StrCat("the run goes on from ", name, " at step ", step, ", and ", how_much,
-                      " since ", lost > 0 ? "are lost" : "is lost");
-}
-
 absl::Status CoordinatorEngine::Rep::CheckRun(const Envelope& call) const {
   return rpc::CheckEnvelope(call, envelope, "the coordinator");
 }
@@ -222,15 +158,15 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
 
 absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
   RETURN_IF_ERROR(CheckRun(request.envelope()));
-  std::string conflict;
+  absl::optional<Ending> conflict;
   RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
-  if (!conflict.empty()) EndGeneration(std::move(conflict));
+  if (conflict.has_value()) EndGeneration(*std::move(conflict));
   if (state == STARTING && members.AllReady()) state = RUNNING;
   if (request.has_train()) train = request.train();
   if (request.has_cuts()) cuts = request.cuts();
   HeartbeatAnswer answer;
   answer.set_state(state);
-  answer.set_stop_reason(stop_reason);
+  if (Ended()) *answer.mutable_ending() = ending;
   if (state != STARTING) members.AddTo(&answer);
   if (state != STARTING && order_fingerprint.has_value()) {
     answer.set_order_fingerprint(*order_fingerprint);
@@ -279,12 +215,15 @@ absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRe
 
 absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& request) {
   RETURN_IF_ERROR(CheckRun(request.envelope()));
-  std::string reason = absl::StrCat(MemberName(request.role(), static_cast<int>(request.index())),
-                                    ": ", request.reason());
+  const int index = static_cast<int>(request.index());
+  Ending failure =
+      EndingOf(Ending::MEMBER_FAILED, request.role(), index,
+               absl::StrCat(MemberName(request.role(), index), ": ", request.ending().text()));
+  failure.set_advice(request.ending().advice());
   if (RestartMayCure(request.code())) {
-    EndGeneration(std::move(reason));
+    EndGeneration(std::move(failure));
   } else {
-    End(FAILED, std::move(reason));
+    End(FAILED, std::move(failure));
   }
   // It exits now, so nobody waits until it has been told.
   members.SetTold(request.role(), request.index());
@@ -293,7 +232,7 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   // What is being appended may be a cut that gives the run its restarts again, or its end. A role
   // that exits with 75 all the same hears of FAILED when it is started again.
   if (put_off.has_value() && put_off->state == FAILED) answer.set_state(RESTARTING);
-  answer.set_stop_reason(put_off.has_value() ? put_off->reason : stop_reason);
+  *answer.mutable_ending() = put_off.has_value() ? put_off->how : ending;
   return answer;
 }
 
@@ -323,11 +262,17 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);
-    End(STOPPED,
-        nothing_lost_before || !takes_cuts
-            ? absl::StrCat("stopped on request; ", kNothingIsLost)
-            : absl::StrCat("stopped on request before training went on from ", start,
-                           "; what earlier generations have trained after it, if any, is lost"));
+    if (nothing_lost_before || !takes_cuts) {
+      Ending saved = EndingOf(Ending::ASKED, "stopped on request; nothing is lost");
+      saved.set_loss(Ending::NOTHING);
+      End(STOPPED, std::move(saved));
+    } else {
+      End(STOPPED,
+          EndingOf(Ending::ASKED,
+                   absl::StrCat("stopped on request before training went on from ", start,
+                                "; what earlier generations have trained after it, if any, is "
+                                "lost")));
+    }
     return answer;
   }
   std::weak_ptr<Rep> weak = weak_from_this();
@@ -341,8 +286,9 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
 void CoordinatorEngine::Rep::StopInTime() {
   MutexLock lock(&mutex);
   EndWithoutLastCut(
-      absl::StrCat("stopped on request, without a last cut: none was committed within ",
-                   job.stop_seconds(), " s (stop_seconds)"));
+      EndingOf(Ending::ASKED,
+               absl::StrCat("stopped on request, without a last cut: none was committed within ",
+                            job.stop_seconds(), " s (stop_seconds)")));
 }
 
 void CoordinatorEngine::Rep::Tick() {
@@ -355,14 +301,15 @@ void CoordinatorEngine::Rep::Tick() {
     const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
-    std::string lost =
+    absl::optional<Ending> lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
-    if (!lost.empty()) EndGeneration(std::move(lost));
+    if (lost.has_value()) EndGeneration(*std::move(lost));
     const std::string missing = members.Unheard();
     if (state == STARTING && !missing.empty() &&
         now_us - start_us > options.timeouts.start_timeout_ms * 1000) {
-      EndGeneration(absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
-                                 " s there is still no ", missing));
+      EndGeneration(EndingOf(Ending::MEMBER_LOST,
+                             absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
+                                          " s there is still no ", missing)));
     }
     if (state == RUNNING && !training_is_over) topics.Tick();
     if (now_us >= next_log_us && !looks_at_log && !Ended()) {

@@ -141,7 +141,7 @@ TEST_F(CoordinatorEngineTest, AProcessThatComesAfterTheEndIsToldTheEndAndChanges
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1).ok());
   const auto told = Heartbeat(EMBEDDING_PS, 1, kFirst + 1);
   EXPECT_EQ(told->state(), FAILED);
-  EXPECT_EQ(told->stop_reason(), "data_loader 0: cannot open day_3");
+  EXPECT_EQ(told->ending().text(), "data_loader 0: cannot open day_3");
 }
 
 TEST_F(CoordinatorEngineTest, ACoordinatorOfARunThatHasFinishedSaysSo) {
@@ -232,8 +232,8 @@ TEST_F(CoordinatorEngineTest, AMemberSilentForMoreThanEightSecondsIsLost) {
   EXPECT_EQ(engine_->Status().state(), RUNNING);
   Beat(1, EMBEDDING_WORKER);
   EXPECT_EQ(state(), RESTARTING);
-  EXPECT_THAT(engine_->Status().stop_reason(), HasSubstr("embedding_worker 0"));
-  EXPECT_THAT(Heartbeat(NN_WORKER, 0)->stop_reason(), HasSubstr("embedding_worker 0"));
+  EXPECT_THAT(engine_->Status().ending().text(), HasSubstr("embedding_worker 0"));
+  EXPECT_THAT(Heartbeat(NN_WORKER, 0)->ending().text(), HasSubstr("embedding_worker 0"));
 }
 
 TEST_F(CoordinatorEngineTest, AMemberMayPauseForFiveSeconds) {
@@ -248,7 +248,7 @@ TEST_F(CoordinatorEngineTest, ItsOwnStandstillIsNoSilenceOfMembers) {
   Beat(1, COORDINATOR);  // of all members
   executor_.JumpBy(36 * 1000 * 1000);
   executor_.RunReady();
-  EXPECT_EQ(engine_->Status().state(), RUNNING) << engine_->Status().stop_reason();
+  EXPECT_EQ(engine_->Status().state(), RUNNING) << engine_->Status().ending().text();
 }
 
 TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSecondsAndNoLonger) {
@@ -258,7 +258,7 @@ TEST_F(CoordinatorEngineTest, AMemberHeardAfterAStandstillMayBeSilentForEightSec
   EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 0).ok()) << "before the engine's first tick";
   executor_.RunReady();
   Beat(9, EMBEDDING_WORKER);
-  EXPECT_THAT(engine_->Status().stop_reason(), HasSubstr("embedding_worker 0"));
+  EXPECT_THAT(engine_->Status().ending().text(), HasSubstr("embedding_worker 0"));
 }
 
 TEST_F(CoordinatorEngineTest, WhoNeverRegistersIsNamedAfterTheStartTimeout) {
@@ -268,7 +268,7 @@ TEST_F(CoordinatorEngineTest, WhoNeverRegistersIsNamedAfterTheStartTimeout) {
     executor_.AdvanceBy(1000 * 1000);
   }
   EXPECT_EQ(state(), RESTARTING);
-  EXPECT_THAT(engine_->Status().stop_reason(),
+  EXPECT_THAT(engine_->Status().ending().text(),
               HasSubstr("no data_loader 0, embedding_worker 0, embedding_ps 0, embedding_ps 1"));
 }
 
@@ -278,15 +278,15 @@ TEST_F(CoordinatorEngineTest, TheFirstCauseOfAFailureIsKept) {
   Fail(NN_WORKER, 0, "the peer is away");
   Finish();
   EXPECT_EQ(engine_->Status().state(), FAILED);
-  EXPECT_EQ(engine_->Status().stop_reason(), "data_loader 0: cannot open day_3");
+  EXPECT_EQ(engine_->Status().ending().text(), "data_loader 0: cannot open day_3");
   FailRequest echo;
   *echo.mutable_envelope() = ThisRun();
   echo.set_role(NN_WORKER);
   echo.set_index(1);
-  echo.set_reason("the peer is away");
+  echo.mutable_ending()->set_text("the peer is away");
   const auto told = Call<FailAnswer>(kFail, echo);
   ASSERT_TRUE(told.ok());
-  EXPECT_EQ(told->stop_reason(), "data_loader 0: cannot open day_3");
+  EXPECT_EQ(told->ending().text(), "data_loader 0: cannot open day_3");
   EXPECT_EQ(told->state(), FAILED);
 }
 

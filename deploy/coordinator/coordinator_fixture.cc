@@ -2,6 +2,7 @@
 
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "common/role/ending.h"
 
 namespace satrap {
 
@@ -26,7 +27,7 @@ CoordinatorFixture::CoordinatorFixture() {
 
 void CoordinatorFixture::Begin(const std::string& cause) {
   ClaimRequest request;
-  request.cause = cause;
+  request.ended.set_text(cause);
   Serve(request);
 }
 
@@ -158,7 +159,7 @@ FailRequest CoordinatorFixture::FailOf(Role role, int index, const std::string& 
   *request.mutable_envelope() = ThisRun();
   request.set_role(role);
   request.set_index(static_cast<uint32_t>(index));
-  request.set_reason(reason);
+  *request.mutable_ending() = FailureOf(role, index, absl::Status(code, reason));
   request.set_code(static_cast<int>(code));
   return request;
 }

@@ -104,7 +104,8 @@ class CoordinatorFixture : public ::testing::Test {
   // Runs `work` in the middle of each append to the log, before its link.
   void WhileLinking(std::function<void()> work);
   RunState state() const { return engine_->Status().state(); }
-  std::string reason() const { return engine_->Status().stop_reason(); }
+  Ending ending() const { return engine_->Status().ending(); }
+  std::string reason() const { return ending().text(); }
   RunLog Log();
 
  private:

@@ -1,5 +1,6 @@
-// The inside of CoordinatorEngine: coordinator_engine.cc works in memory, coordinator_disk.cc on the
-// disk executor, coordinator_status.cc tells the status, coordinator_topics.cc serves RunTopics.
+// The inside of CoordinatorEngine: coordinator_engine.cc works in memory, coordinator_end.cc ends
+// the generation, coordinator_disk.cc works on the disk executor, coordinator_status.cc tells the
+// status, coordinator_topics.cc serves RunTopics.
 //
 // `mutex` guards the state of the generation and is held for moments. `disk` runs one task at a
 // time, so what only its tasks use (files, log) needs no lock.
@@ -50,13 +51,13 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   // off until that is done, because the entry may be a cut: it gives the run its restarts again, and
   // less work is lost.
   bool Ended() const REQUIRES(mutex) { return state != STARTING && state != RUNNING; }
-  void End(RunState end, std::string reason) REQUIRES(mutex);
+  void End(RunState end, Ending how) REQUIRES(mutex);
   // By a loss that a restart may cure.
-  void EndGeneration(std::string reason) REQUIRES(mutex);
-  // As STOPPED without a last cut; what is lost by that is told behind the reason.
-  void EndWithoutLastCut(std::string reason) REQUIRES(mutex);
-  // "the run goes on from cut_0001_000002 at step 40, and what was trained since is lost"
-  std::string LostWork() const REQUIRES(mutex);
+  void EndGeneration(Ending how) REQUIRES(mutex);
+  // As STOPPED without a last cut; what is lost by that is told behind the text.
+  void EndWithoutLastCut(Ending how) REQUIRES(mutex);
+  // Adds to the text what is lost by going on from the newest cut, and sets the loss.
+  void AddLostWork(Ending* how) const REQUIRES(mutex);
   // FAILED_PRECONDITION saying how the generation has ended.
   absl::Status EndedError() const REQUIRES(mutex);
   // For RunTopics.
@@ -113,18 +114,17 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   int64_t next_log_us GUARDED_BY(mutex);
   bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
   RunState state GUARDED_BY(mutex) = STARTING;
-  std::string stop_reason GUARDED_BY(mutex);
-  struct Ending {
+  Ending ending GUARDED_BY(mutex);  // of one that has ended
+  struct PutOffEnd {
     RunState state;  // that it will have, as far as is known now
-    std::string reason;
-    void (Rep::*end)(std::string reason);  // null: End
+    Ending how;
+    void (Rep::*end)(Ending how);  // null: End
   };
   // Whether an entry is being appended; then the end is put off, and true is returned.
-  bool PutOff(RunState state, const std::string& reason, void (Rep::*end)(std::string))
-      REQUIRES(mutex);
+  bool PutOff(RunState state, const Ending& how, void (Rep::*end)(Ending)) REQUIRES(mutex);
   // What an entry that is being appended makes true: "CUT is committed", "the run has finished".
   absl::optional<std::string> appending GUARDED_BY(mutex);
-  absl::optional<Ending> put_off GUARDED_BY(mutex);         // until `appending` is over
+  absl::optional<PutOffEnd> put_off GUARDED_BY(mutex);      // until `appending` is over
   absl::optional<std::string> uncertain GUARDED_BY(mutex);  // likewise: nobody knows whether it is
   absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // less time of standstill
   int restarts_without_cut GUARDED_BY(mutex);

@@ -29,7 +29,7 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   StatusAnswer answer;
   answer.set_job_name(job.name());
   answer.set_state(state);
-  answer.set_stop_reason(stop_reason);
+  if (Ended()) *answer.mutable_ending() = ending;
   *answer.mutable_train() = train;
   EstimateSamples(answer.mutable_train());
   members.AddTo(&answer, now_us);

@@ -1,5 +1,6 @@
 // What the topics of a run need of the engine.
 
+#include "common/role/ending.h"
 #include "deploy/coordinator/coordinator_rep.h"
 
 namespace satrap {
@@ -23,9 +24,10 @@ absl::Status CoordinatorEngine::Rep::AppendTopics(const TopicsEntry& added) {
 void CoordinatorEngine::Rep::EndForTopics(const std::string& reason, bool restart_may_cure) {
   MutexLock lock(&mutex);
   if (restart_may_cure) {
-    EndGeneration(reason);
+    // Only the coordinator's own trouble with the log.
+    EndGeneration(EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0, reason));
   } else {
-    End(FAILED, reason);
+    End(FAILED, EndingOf(Ending::TOPICS, reason));
   }
 }
 

@@ -231,7 +231,7 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   const GenerationEntry& next = log.entries()[2].generation();
   EXPECT_EQ(next.generation(), 2u);
   EXPECT_EQ(next.cut(), "cut_0001_000001");
-  EXPECT_EQ(next.cause(), "scale");
+  EXPECT_EQ(next.began(), BEGAN_SCALE_ANNOUNCED);
   EXPECT_EQ(next.job().embedding_ps().replicas(), 4);
   Begin();
   EXPECT_EQ(engine_->Status().roles_size(), 7);

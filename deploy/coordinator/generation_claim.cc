@@ -25,7 +25,7 @@ constexpr size_t kCausesShown = 5;
 // Whether the old size's coordinator has announced this generation, and nobody has begun it.
 bool FollowsScale(const RunLog& log) {
   return !log.entries().empty() && log.entries().back().has_generation() &&
-         log.entries().back().generation().cause() == kCauseScale;
+         log.entries().back().generation().began() == BEGAN_SCALE_ANNOUNCED;
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
@@ -51,7 +51,7 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
     entry.set_generation(1);
     entry.set_run_id(request.run_id);
     *entry.mutable_job() = request.job;
-    entry.set_cause(kCauseStart);
+    entry.set_began(BEGAN_START);
     return entry;
   }
   entry.set_generation(last->generation() + 1);
@@ -61,18 +61,22 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
     RETURN_IF_ERROR(CheckJobChange(last->job(), request.job));
     *entry.mutable_job() = request.job;
     if (!request.from.empty()) entry.set_cut(request.from);
-    entry.set_cause(kCauseResume);
+    entry.set_began(BEGAN_RESUME);
     return entry;
   }
   *entry.mutable_job() = last->job();
   // The folder may have been moved since.
   entry.mutable_job()->set_run_dir(request.job.run_dir());
   if (FollowsScale(log)) {
-    entry.set_cause(kCauseScaled);
+    entry.set_began(BEGAN_SCALED);
     return entry;
   }
   RETURN_IF_ERROR(CheckRestarts(log, entry.job()));
-  entry.set_cause(request.cause.empty() ? "the coordinator was started again" : request.cause);
+  entry.set_began(BEGAN_RESTART);
+  *entry.mutable_ended() = request.ended;
+  if (request.ended.text().empty()) {
+    entry.mutable_ended()->set_text("the coordinator was started again");
+  }
   return entry;
 }
 
@@ -147,7 +151,7 @@ std::string RecentCauses(const RunLog& log) {
     if (!entry->has_generation()) continue;
     // The entry tells how the generation before it ended.
     causes.push_back(absl::StrCat("generation ", entry->generation().generation() - 1, ": ",
-                                  entry->generation().cause()));
+                                  CauseText(entry->generation())));
     --left;
   }
   std::reverse(causes.begin(), causes.end());

@@ -17,6 +17,7 @@
 #include "absl/types/optional.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/run_log.h"
+#include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
 
@@ -31,8 +32,8 @@ struct ClaimRequest {
   // newest.
   bool next_job = false;
   std::string from;
-  // Why the generation before ended; "start" and "resume" are known without. May be empty.
-  std::string cause;
+  // How the generation before ended, if it was lost or has failed. May be empty.
+  Ending ended;
   uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
   uint64_t run_id = 0;  // random, != 0: of a run that begins
   int64_t unix_ms = 0;  // now

@@ -31,7 +31,7 @@ class GenerationClaimTest : public testing::Test {
   }
 
   absl::StatusOr<ClaimedGeneration> Claim(const std::string& cause = "") {
-    request_.cause = cause;
+    request_.ended.set_text(cause);
     return ClaimGeneration(request_, &disk_);
   }
   absl::StatusOr<ClaimedGeneration> Resume(const std::string& from = "") {
@@ -82,7 +82,7 @@ TEST_F(GenerationClaimTest, TheFirstGenerationHasTheGivenJobAndBeginsFromNothing
   EXPECT_EQ(claimed->run_id, 0xabcu);
   EXPECT_EQ(claimed->cut_folder, "");
   EXPECT_EQ(claimed->job.embedding_ps().replicas(), 2);
-  EXPECT_EQ(Log().last_generation()->cause(), kCauseStart);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_START);
   EXPECT_EQ(Log().entries()[0].unix_ms(), 1234u);
 }
 
@@ -100,7 +100,7 @@ TEST_F(GenerationClaimTest, TheNextOneTakesRunJobAndNewestCutFromTheLog) {
   EXPECT_EQ(claimed->cut_folder, "/runs/a/checkpoints/cut_0001_000002");
   EXPECT_EQ(claimed->position.step(), 20u);
   EXPECT_EQ(claimed->order_fingerprint, 7u);
-  EXPECT_EQ(Log().last_generation()->cause(), "embedding_ps 1 was killed");
+  EXPECT_EQ(Log().last_generation()->ended().text(), "embedding_ps 1 was killed");
 }
 
 TEST_F(GenerationClaimTest, ARunFolderThatWasMovedIsTheOneOfTheRequest) {
@@ -208,7 +208,7 @@ TEST_F(GenerationClaimTest, SoDoesAResume) {
   ASSERT_TRUE(Claim().ok());
   EXPECT_FALSE(Claim("x").ok());
   ASSERT_TRUE(Resume().ok());
-  EXPECT_EQ(Log().last_generation()->cause(), kCauseResume);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_RESUME);
 }
 
 TEST_F(GenerationClaimTest, AResumeBringsAnotherJobAndAnOlderCutForGood) {
@@ -324,13 +324,13 @@ TEST_F(GenerationClaimTest, TheSizeThatWasAnnouncedIsTakenOverAndIsNoRestart) {
   scale.mutable_generation()->set_run_id(0xabc);
   *scale.mutable_generation()->mutable_job() = request_.job;
   scale.mutable_generation()->mutable_job()->mutable_embedding_ps()->set_replicas(4);
-  scale.mutable_generation()->set_cause(kCauseScale);
+  scale.mutable_generation()->set_began(BEGAN_SCALE_ANNOUNCED);
   ASSERT_TRUE(Log().Append(scale).ok());
   const auto claimed = Claim("whatever the launcher thinks");
   ASSERT_TRUE(claimed.ok()) << claimed.status();
   EXPECT_EQ(claimed->generation, 3u);
   EXPECT_EQ(claimed->job.embedding_ps().replicas(), 4);
-  EXPECT_EQ(Log().last_generation()->cause(), kCauseScaled);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_SCALED);
   EXPECT_FALSE(Claim("a PS was killed").ok()) << "now a death counts";
 }
 

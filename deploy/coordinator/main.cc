@@ -5,7 +5,8 @@
 // run goes on with the next generation, or if another coordinator has claimed this one; else after
 // the launcher or `satrap status` has had time to ask for the last status, with 1 if the run has
 // failed or the generation could not be claimed, with 0 if it has finished or stopped. A
-// coordinator of a run that has finished before tells those who ask, and exits with 0, too.
+// coordinator of a run that has finished before tells those who ask, and exits with 0, too. It
+// leaves the generation's Ending, or its own, where --ending says (common/role/ending.h).
 //
 // Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and as
 // long for the last commit of a group's offsets, and no longer, because a disk or a broker may hang.
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
@@ -36,6 +38,7 @@
 #include "common/config/job_config.h"
 #include "common/log/log.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/ending.h"
 #include "common/role/kill_points.h"
 #include "common/role/random_id.h"
 #include "common/role/role_flags.h"
@@ -97,7 +100,7 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
     ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(request.job.run_dir(), DiskFileSystem()));
     ASSIGN_OR_RETURN(request.from, NameOfCut(log, request.job.run_dir(), flags.from));
   }
-  request.cause = flags.cause;
+  request.ended = flags.ended;
   request.writer = writer;
   request.run_id = RandomId();
   request.unix_ms = UnixMs();
@@ -125,7 +128,7 @@ RunState ServeGeneration(CoordinatorEngine* engine, const Logger& logger) {
     const StatusAnswer status = engine->Status();
     if (status.state() != state) {
       logger.Info("the run has changed its state",
-                  {{"state", RunState_Name(status.state())}, {"reason", status.stop_reason()}});
+                  {{"state", RunState_Name(status.state())}, {"reason", status.ending().text()}});
     }
     state = status.state();
     const bool ended = state != STARTING && state != RUNNING;
@@ -155,18 +158,26 @@ bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
   return true;
 }
 
-// The exit code of a generation that has been served, or the error with which the run has failed.
-absl::StatusOr<int> CodeOf(RunState state, const CoordinatorEngine& engine) {
-  if (state == RESTARTING) return kExitStartAgain;
-  if (state == FAILED) return absl::AbortedError(engine.Status().stop_reason());
-  return 0;
+// How the process ends.
+struct Exit {
+  int code = 0;
+  absl::optional<Ending> ending;  // to be left; none if the run has finished
+};
+
+// Of a generation that has been served.
+Exit ExitOf(RunState state, const CoordinatorEngine& engine) {
+  const Ending ending = engine.Status().ending();
+  if (state == RESTARTING) return {kExitStartAgain, ending};
+  if (state == FAILED) return {kExitFailed, ending};
+  if (state == STOPPED) return {0, ending};
+  return {};
 }
 
-// What the process exits with; prints the error.
-int ExitCode(const absl::StatusOr<int>& code) {
-  if (code.ok()) return *code;
-  fprintf(stderr, "error: %s\n", std::string(code.status().message()).c_str());
-  return 1;
+// Prints why the run has failed, leaves the ending, and returns the exit code.
+int CodeOf(const Exit& exit, const CoordinatorFlags& flags) {
+  if (exit.code == kExitFailed) fprintf(stderr, "error: %s\n", exit.ending->text().c_str());
+  if (exit.ending.has_value()) LeaveEnding(flags.ending, *exit.ending);
+  return exit.code;
 }
 
 // Waits for the last commit of a group's offsets. The next generation, and the message of a failure,
@@ -179,20 +190,20 @@ void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
   }
 }
 
-absl::StatusOr<int> Run(const std::vector<std::string>& args) {
+absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error of the write
 
-  ASSIGN_OR_RETURN(const CoordinatorFlags flags, ParseCoordinatorFlags(args));
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
   CoordinatorOptions options;
   options.writer = RandomId();
   absl::StatusOr<ClaimedGeneration> claimed = Claim(flags, options.writer);
   if (absl::IsAlreadyExists(claimed.status())) {
-    logger.Warning(absl::StrCat("another coordinator has claimed the generation: ",
-                                claimed.status().message()));
-    return kExitStartAgain;
+    const std::string text = absl::StrCat("another coordinator has claimed the generation: ",
+                                          claimed.status().message());
+    logger.Warning(text);
+    return Exit{kExitStartAgain, EndingOf(Ending::SUPERSEDED, COORDINATOR, 0, text)};
   }
   RETURN_IF_ERROR(claimed.status());
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
@@ -223,7 +234,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));
   logger.Info("waiting for members", {{"address", server->address()}});
   const RunState state = ServeGeneration(&engine, logger);
-  const absl::StatusOr<int> code = CodeOf(state, engine);
+  const Exit exit = ExitOf(state, engine);
   const bool disk_is_idle = WaitForFileWork(engine, logger);
   if (!disk_is_idle) {
     logger.Warning(
@@ -235,18 +246,29 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   }
   // To stop and to destroy these objects is to wait for the disk's thread, for ever if the disk hangs,
   // and for the connections to brokers, which take a second to close.
-  if (!disk_is_idle) _exit(ExitCode(code));
+  if (!disk_is_idle) _exit(CodeOf(exit, flags));
   // The answers that tell of the end may not be on the wire yet. No broker is waited for here.
   server->Shutdown(/*deadline_ms=*/200);
-  if (has_topics) _exit(ExitCode(code));
+  if (has_topics) _exit(CodeOf(exit, flags));
   executor.Stop();
   disk_executor.Stop();
-  return code;
+  return exit;
+}
+
+int RunMain(const std::vector<std::string>& args) {
+  const absl::StatusOr<CoordinatorFlags> flags = ParseCoordinatorFlags(args);
+  if (!flags.ok()) {
+    fprintf(stderr, "error: %s\n", std::string(flags.status().message()).c_str());
+    return kExitFailed;
+  }
+  const absl::StatusOr<Exit> exit = Run(*flags);
+  if (exit.ok()) return CodeOf(*exit, *flags);
+  return CodeOf({kExitFailed, FailureOf(COORDINATOR, 0, exit.status())}, *flags);
 }
 
 }  // namespace
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  return satrap::ExitCode(satrap::Run(std::vector<std::string>(argv + 1, argv + argc)));
+  return satrap::RunMain(std::vector<std::string>(argv + 1, argv + argc));
 }

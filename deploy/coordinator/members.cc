@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/role/ending.h"
 #include "common/role/role_flags.h"
 
 namespace satrap {
@@ -17,6 +18,10 @@ constexpr size_t kMaxRegistered = 64;
 }  // namespace
 
 std::string Members::Entry::Name() const { return MemberName(member.role(), member.index()); }
+
+Ending Members::Entry::Lost(const std::string& text) const {
+  return EndingOf(Ending::MEMBER_LOST, member.role(), static_cast<int>(member.index()), text);
+}
 
 Members::Members(const JobConfig& job) : job_name_(job.name()) {
   for (const Role role : kMemberRoles) {
@@ -59,7 +64,7 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us) {
 }
 
 absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
-                                std::string* conflict) {
+                                absl::optional<Ending>* conflict) {
   Entry* entry = Find(request.role(), request.index());
   const Process* sender = nullptr;
   if (entry != nullptr && request.incarnation() != 0) {
@@ -79,11 +84,11 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
     entry->incarnation = sender->incarnation;
   }
   if (entry->incarnation != request.incarnation()) {
-    *conflict = absl::StrCat(
+    *conflict = entry->Lost(absl::StrCat(
         entry->Name(), " (process ", entry->member.pid(), ") was started again, as process ",
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
-        "same --role_index");
+        "same --role_index"));
     // Nobody waits for a process that is most likely dead. If it lives, its next heartbeat tells
     // it.
     entry->told = true;
@@ -99,17 +104,18 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
   return absl::OkStatus();
 }
 
-std::string Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
-  std::string silent;
+absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
+  absl::optional<Ending> silent;
   for (Entry& entry : entries_) {
     // A heartbeat may have come since, and then none of the stall is that member's.
     entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
     if (now_us - entry.last_heard_us <= timeout_us) continue;
     entry.told = true;
     // Nobody is lost who was never heard: a copy of Register may outlive its process.
-    if (!silent.empty() || !entry.heard()) continue;
-    silent = absl::StrCat(entry.Name(), " (process ", entry.member.pid(),
-                          ") is lost: it sent no heartbeat for ", timeout_us / 1000000, " s");
+    if (silent.has_value() || !entry.heard()) continue;
+    silent = entry.Lost(absl::StrCat(entry.Name(), " (process ", entry.member.pid(),
+                                     ") is lost: it sent no heartbeat for ", timeout_us / 1000000,
+                                     " s"));
   }
   return silent;
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -36,12 +37,13 @@ class Members {
   absl::Status Register(const RegisterRequest& request, int64_t now_us);
 
   // Takes in a heartbeat. FAILED_PRECONDITION if the process has not registered. Sets `conflict` to
-  // a message if it is a second process under its index.
-  absl::Status Heartbeat(const HeartbeatRequest& request, int64_t now_us, std::string* conflict);
+  // the end of the generation if it is a second process under its index.
+  absl::Status Heartbeat(const HeartbeatRequest& request, int64_t now_us,
+                         absl::optional<Ending>* conflict);
 
   // Discounts `stall_us`, in which this process could not hear anybody, from every silence. Returns
-  // a message if a member has then been silent for longer than `timeout_us`; empty if none.
-  std::string FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
+  // the end of the generation if a member has then been silent for longer than `timeout_us`.
+  absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
   // "data_loader 0, embedding_ps 1": those that were never heard.
   std::string Unheard() const;
@@ -66,6 +68,7 @@ class Members {
   };
   struct Entry {
     std::string Name() const;
+    Ending Lost(const std::string& text) const;  // MEMBER_LOST, of this member
     bool heard() const { return incarnation != 0; }
 
     Member member;             // role and index from the start; the rest of the member, once heard

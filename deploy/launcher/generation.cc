@@ -72,7 +72,9 @@ std::string Generation::coordinator_address() const {
 absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, uint64_t number,
                                   const std::vector<std::string>& coordinator_flags) {
   const std::string file_name = FileNameOf(role, index);
-  std::vector<std::string> args = {absl::StrCat(bin_dir_, "/", ProgramOf(role, job))};
+  const std::string ending_path = folder_->EndingPath(file_name);
+  std::vector<std::string> args = {absl::StrCat(bin_dir_, "/", ProgramOf(role, job)),
+                                   absl::StrCat("--ending=", ending_path)};
   if (role == COORDINATOR) {
     args.insert(args.end(), coordinator_flags.begin(), coordinator_flags.end());
   } else {
@@ -92,8 +94,11 @@ absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, ui
   const std::string log_path = folder_->LogPath(file_name);
   // A log that cannot be written is told by the start of the process, which opens it, too.
   std::ofstream(log_path, std::ios::app) << kGenerationLine << number << " ----\n";
+  // One that is killed leaves none, and must not be taken for the one before.
+  std::error_code error;
+  std::filesystem::remove(ending_path, error);
   ASSIGN_OR_RETURN(const pid_t pid, starter_->Start(args, log_path));
-  processes_.push_back({role, index, MemberName(role, index), log_path, pid});
+  processes_.push_back({role, index, MemberName(role, index), log_path, ending_path, pid});
   return absl::OkStatus();
 }
 

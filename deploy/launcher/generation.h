@@ -26,6 +26,7 @@ struct RoleProcess {
   int index;
   std::string name;  // "nn_worker 1"
   std::string log_path;
+  std::string ending_path;  // where it leaves its Ending (common/role/ending.h)
   pid_t pid;
   bool ended = false;
   int wait_status = 0;   // once it has ended
@@ -41,10 +42,11 @@ class Generation {
   // Nothing is owned.
   Generation(ProcessStarter* starter, const RunFolder* folder, std::string bin_dir);
 
-  // Writes into each log which generation begins, and starts all processes, the coordinator first,
-  // with `coordinator_flags` alone. Errors as ProcessStarter; what was started before
-  // the error still runs. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the
-  // NN worker's program for them was not built. REQUIRES: no process of an earlier generation runs
+  // Writes into each log which generation begins, removes what processes of the one before have
+  // left of their endings, and starts all processes, the coordinator first, with
+  // `coordinator_flags` alone. Errors as ProcessStarter; what was started before the error still
+  // runs. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the NN worker's
+  // program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
   // Notes the processes that have ended. ABORTED if the starter is gone.

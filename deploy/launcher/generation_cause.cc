@@ -4,36 +4,43 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/role/role_flags.h"
+#include "absl/strings/str_replace.h"
+#include "absl/types/optional.h"
+#include "common/role/ending.h"
 #include "deploy/launcher/child_process.h"
 
 namespace satrap {
 namespace {
 
-// Phrases in the last error of a process that ended because of a failure elsewhere. The cause
-// follows. No string_views: with -fsanitize=undefined g++ finds no constant in their addresses.
-constexpr const char* kEchoes[] = {kRunHasFailed, kGenerationIsOver};
-
-// Whether the last error in the process's log contains `words`.
-bool Says(const RoleProcess& process, absl::string_view words) {
-  return absl::StrContains(LastErrorOf(process.log_path), words);
+// What the process has left; nothing if it runs, ended well or has left nothing.
+absl::optional<Ending> LeftBy(const RoleProcess& process) {
+  if (!process.ended || process.ended_well()) return absl::nullopt;
+  return ReadEnding(process.ending_path);
 }
 
-// What the process says of a failure elsewhere; empty if it ended for a reason of its own.
-std::string EchoOf(const RoleProcess& process) {
-  if (!process.ended || process.ended_well()) return "";
-  const std::string last = LastErrorOf(process.log_path);
-  for (const char* phrase : kEchoes) {
-    const size_t at = last.find(phrase);
-    if (at != std::string::npos) return last.substr(at + std::strlen(phrase));
-  }
-  return "";
+// What a role has heard of a failure elsewhere, by which it ended.
+absl::optional<Ending> HeardBy(const RoleProcess& process) {
+  if (process.role == COORDINATOR) return absl::nullopt;
+  absl::optional<Ending> left = LeftBy(process);
+  if (left.has_value() && IsOf(*left, process.role, process.index)) left.reset();
+  return left;
+}
+
+// Whether a role has ended because of a failure elsewhere. Its exit code says so where it could
+// leave nothing.
+bool IsEcho(const RoleProcess& process) {
+  const bool has_left = LeftBy(process).has_value();
+  return HeardBy(process).has_value() || (!has_left && (process.exited_with(kExitEchoStartAgain) ||
+                                                        process.exited_with(kExitEchoFailed)));
+}
+
+bool MissesItsCoordinator(const RoleProcess& process) {
+  const absl::optional<Ending> left = LeftBy(process);
+  return left.has_value() && left->why() == Ending::COORDINATOR_SILENT;
 }
 
 bool IsKill(const RoleProcess& process) {
@@ -42,9 +49,10 @@ bool IsKill(const RoleProcess& process) {
 
 Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witness) {
   Cause cause;
-  cause.brief = absl::StrCat(coordinator.name, " (process ", coordinator.pid,
-                             ") is running but does not answer");
-  cause.full = absl::StrCat(cause.brief, "; its log is ", ShownPath(coordinator.log_path));
+  cause.ending = EndingOf(Ending::COORDINATOR_SILENT, COORDINATOR, 0,
+                          absl::StrCat(coordinator.name, " (process ", coordinator.pid,
+                                       ") is running but does not answer"));
+  cause.full = absl::StrCat(cause.ending.text(), "; its log is ", ShownPath(coordinator.log_path));
   if (witness != nullptr) {
     absl::StrAppend(&cause.full, "\n  ", witness->name, " says: ", LastErrorOf(witness->log_path));
   }
@@ -54,14 +62,12 @@ Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witne
 // The cause when the coordinator, or an echo of it, has one. `first`, if not null, is the first
 // process that ended by itself. It is the cause if it ended before the process that the coordinator
 // names, because that one failed when it missed `first`.
-Cause ToldCause(const Generation& generation, const std::string& reason, int64_t over_ms,
+Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over_ms,
                 const RoleProcess* first) {
   const std::vector<RoleProcess>& processes = generation.processes();
-  const auto told =
-      std::find_if(processes.begin(), processes.end(), [&reason](const RoleProcess& process) {
-        return absl::StartsWith(reason, absl::StrCat(process.name, ":")) ||
-               absl::StartsWith(reason, absl::StrCat(process.name, " (process "));
-      });
+  const auto told = std::find_if(
+      processes.begin(), processes.end(),
+      [&ending](const RoleProcess& process) { return IsOf(ending, process.role, process.index); });
   const bool is_told = told != processes.end();
   if (first != nullptr && first->ended_ms <= over_ms && !(is_told && first == &*told)) {
     const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
@@ -70,9 +76,9 @@ Cause ToldCause(const Generation& generation, const std::string& reason, int64_t
   }
   if (!is_told) {
     const std::filesystem::path log(processes.front().log_path);
-    return {reason, absl::StrCat(reason, "\n  logs are in ", ShownPath(log.parent_path()))};
+    return {ending, absl::StrCat(ending.text(), "\n  logs are in ", ShownPath(log.parent_path()))};
   }
-  return {reason, absl::StrCat(reason, "\n  ", told->name, " ",
+  return {ending, absl::StrCat(ending.text(), "\n  ", told->name, " ",
                                told->ended ? DescribeExit(told->wait_status) : "was ended",
                                "; its log is ", ShownPath(told->log_path))};
 }
@@ -81,9 +87,12 @@ Cause ToldCause(const Generation& generation, const std::string& reason, int64_t
 
 Cause CauseOf(const RoleProcess& process) {
   Cause cause;
-  cause.brief = absl::StrCat(process.name, " ", DescribeExit(process.wait_status),
-                             process.ended_well() ? " before the run was over" : "");
-  cause.full = absl::StrCat(cause.brief, "; its log is ", ShownPath(process.log_path));
+  cause.ending = LeftBy(process).value_or(
+      EndingOf(process.was_killed() ? Ending::MEMBER_LOST : Ending::MEMBER_FAILED, process.role,
+               process.index, ""));
+  cause.ending.set_text(absl::StrCat(process.name, " ", DescribeExit(process.wait_status),
+                                     process.ended_well() ? " before the run was over" : ""));
+  cause.full = absl::StrCat(cause.ending.text(), "; its log is ", ShownPath(process.log_path));
   // Nobody can log that it gets SIGKILL: the last line is about something else.
   const std::string last = IsKill(process) ? "" : LastErrorOf(process.log_path);
   if (!last.empty()) absl::StrAppend(&cause.full, "\n  it says: ", last);
@@ -98,24 +107,35 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   // A coordinator that asks to be started again ends its generation for a reason that others know.
   const RoleProcess* first = generation.FirstEnded([](const RoleProcess& process) {
     const bool is_told = process.role == COORDINATOR && process.exited_with(kExitStartAgain);
-    return !is_told && EchoOf(process).empty();
+    return !is_told && !IsEcho(process);
   });
-  const RoleProcess* witness = generation.FirstEnded(
-      [](const RoleProcess& process) { return Says(process, kCoordinatorIsSilent); });
+  const RoleProcess* witness = generation.FirstEnded(MissesItsCoordinator);
   const bool runs_silent = !coordinator.ended && !view.answers;
   if (runs_silent && (view.is_silent || witness != nullptr)) {
     return SilentCoordinator(coordinator, witness);
   }
   if (view.status.state() == FAILED || view.status.state() == RESTARTING) {
-    return ToldCause(generation, view.status.stop_reason(), view.over_ms, first);
+    return ToldCause(generation, view.status.ending(), view.over_ms, first);
   }
-  if (coordinator.exited_with(1)) return CauseOf(coordinator);
-  // The coordinator may be gone before it was asked: others have heard what it said.
-  const RoleProcess* echo =
-      generation.FirstEnded([](const RoleProcess& process) { return !EchoOf(process).empty(); });
-  if (echo != nullptr) return ToldCause(generation, EchoOf(*echo), echo->ended_ms, first);
+  if (coordinator.exited_with(kExitFailed)) return CauseOf(coordinator);
+  // The coordinator may be gone before it was asked. It has left what it would have said, and
+  // others have heard it.
+  if (const absl::optional<Ending> left = LeftBy(coordinator); left.has_value()) {
+    return ToldCause(generation, *left, coordinator.ended_ms, first);
+  }
+  const RoleProcess* echo = generation.FirstEnded(
+      [](const RoleProcess& process) { return HeardBy(process).has_value(); });
+  if (echo != nullptr) return ToldCause(generation, *HeardBy(*echo), echo->ended_ms, first);
   if (first == nullptr) first = generation.FirstEnded([](const RoleProcess&) { return true; });
   return first == nullptr ? SilentCoordinator(coordinator, nullptr) : CauseOf(*first);
+}
+
+// One line each, as people see them in a list of processes.
+void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
+  Ending without_text = ending;
+  without_text.clear_text();
+  flags->push_back(absl::StrCat("--ended=", without_text.ShortDebugString()));
+  flags->push_back(absl::StrCat("--cause=", absl::StrReplaceAll(ending.text(), {{"\n", " "}})));
 }
 
 }  // namespace satrap

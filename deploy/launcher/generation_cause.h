@@ -1,12 +1,15 @@
 // Why a generation ended, judged from its processes and from what its coordinator said.
 //
-// Thread-safe: functions of their arguments and of the processes' logs.
+// It is judged by signals, exit codes and endings (common/role/ending.h). Logs are only shown.
+//
+// Thread-safe: functions of their arguments and of the files that the processes have left.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_GENERATION_CAUSE_H_
 #define SATRAP_DEPLOY_LAUNCHER_GENERATION_CAUSE_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "deploy/launcher/generation.h"
 #include "proto/control.pb.h"
@@ -14,8 +17,8 @@
 namespace satrap {
 
 struct Cause {
-  std::string brief;  // "embedding_ps 1 was killed by signal 9 (Killed)"
-  std::string full;   // the same with the path of its log and its last error
+  Ending ending;     // its text: "embedding_ps 1 was killed by signal 9 (Killed)"
+  std::string full;  // the text with the path of its log and its last error
 };
 
 // How `process`, which has ended, did.
@@ -33,6 +36,9 @@ struct CoordinatorView {
 // else a coordinator that runs and does not answer; else the first failure that the coordinator was
 // told of; else the first process that ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
+
+// Adds the flags that tell the next coordinator of a generation's end (CoordinatorFlags).
+void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags);
 
 }  // namespace satrap
 

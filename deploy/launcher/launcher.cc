@@ -7,17 +7,14 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/file_system.h"
-#include "common/checkpoint/start_cut.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
-#include "common/role/role_flags.h"
+#include "common/role/ending.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
 #include "common/thread/wall_clock.h"
@@ -84,7 +81,7 @@ struct Launcher::Rep {
                                  absl::FunctionRef<void(const std::string&)> on_message);
   std::string RestartText(const Cause& cause, int64_t pause_ms) const;
   RunEnd Finish(RunEnd::Kind kind);
-  RunEnd Failed(std::string message);
+  RunEnd Failed(std::string message, const Ending& ending = Ending());
   // `why`: why there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
   // What is lost and how to go on. `saved`: nothing is lost.
@@ -100,7 +97,7 @@ struct Launcher::Rep {
   RunProgress progress;             // when the newest generation was started
   uint64_t generations_before = 0;  // in the log when the launcher started
   int restarts_since_cut = 0;
-  std::string next_cause;  // why the next generation begins
+  absl::optional<Ending> next_cause;  // how the generation before the next one ended
   std::vector<RestartTimes> restart_times;
 
   StatusAnswer status;               // of the newest generation that has answered
@@ -118,10 +115,7 @@ struct Launcher::Rep {
 
 Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
                    const LaunchOptions& launch_options)
-    : job(first_job),
-      folder(&run_folder),
-      options(launch_options),
-      next_cause(launch_options.cause) {}
+    : job(first_job), folder(&run_folder), options(launch_options) {}
 
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
   // First of all: the starter must be forked while there is one thread.
@@ -142,7 +136,7 @@ absl::Status Launcher::Rep::StartGeneration() {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
   };
-  if (!next_cause.empty()) flags.push_back(absl::StrCat("--cause=", next_cause));
+  if (next_cause.has_value()) AddFlagsOf(*next_cause, &flags);
   if (is_next_job && !options.from_cut.empty()) {
     flags.push_back(absl::StrCat("--from=", options.from_cut));
   }
@@ -260,7 +254,7 @@ Cause Launcher::Rep::Judge() {
 // REQUIRES: `progress` was read after the generation's end
 bool Launcher::Rep::IsScaled() const {
   return status.state() == RESTARTING && progress.generation > status.generation() &&
-         progress.cause == kCauseScale;
+         progress.began == BEGAN_SCALE_ANNOUNCED;
 }
 
 std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) const {
@@ -270,9 +264,8 @@ std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) con
   absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
                   BeginningText(progress), "; ");
   // A change of size begins with a cut after the last step.
-  const std::string loss = IsScaled() ? kNoWorkIsLost : LossText(progress, status);
-  absl::StrAppend(&text, loss, loss == kNoWorkIsLost ? "" : " and trained again");
-  return text;
+  if (IsScaled() || LosesNoWork(progress, status)) return text + kNoWorkIsLost;
+  return absl::StrCat(text, LossText(progress, status), " and trained again");
 }
 
 absl::optional<RunEnd> Launcher::Rep::Restart(
@@ -283,12 +276,15 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   if (!killed.ok()) return Failed(std::string(killed.message()));
   if (!generation->AllEnded()) {
     return Failed(absl::StrCat(cause.full, "\n  and a process could not be killed within ",
-                               kKillMs / 1000, " s"));
+                               kKillMs / 1000, " s"),
+                  cause.ending);
   }
   times.ended_unix_ms = UnixMs();
   const absl::optional<CutEntry> cut_before = progress.cut;
   const auto read = ReadRunProgress(folder->path());
-  if (!read.ok()) return Failed(absl::StrCat(cause.full, "\n  ", read.status().message()));
+  if (!read.ok()) {
+    return Failed(absl::StrCat(cause.full, "\n  ", read.status().message()), cause.ending);
+  }
   progress = *read;
   if (progress.result.has_value()) {
     // The coordinator died between the last entry of the log and telling of it.
@@ -303,15 +299,17 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   // One that left with its cut for another size, which could not be announced, has not failed.
   if (!IsScaled() && !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
     if (restarts_since_cut >= job.max_restarts()) {
-      if (restarts_since_cut == 0) return Failed(cause.full);
+      if (restarts_since_cut == 0) return Failed(cause.full, cause.ending);
       return Failed(absl::StrCat(cause.full, "\n  the run was restarted ",
                                  Counted(static_cast<uint64_t>(restarts_since_cut), "time"),
-                                 " without a cut between (max_restarts)"));
+                                 " without a cut between (max_restarts)"),
+                    cause.ending);
     }
     pause_ms = PauseMs(restarts_since_cut++);
   }
   on_message(RestartText(cause, pause_ms));
-  next_cause = IsScaled() ? "" : absl::StrReplaceAll(cause.brief, {{"\n", " "}});
+  next_cause.reset();
+  if (!IsScaled()) next_cause = cause.ending;
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::min(resume_ms - MonotonicMs(), kTickMs));
@@ -344,8 +342,8 @@ std::string Launcher::Rep::Outlook(bool saved) const {
   // was restarted.
   const bool claimed = newest->generation > progress.generation;
   if (!has_run && status.train().step() == 0 && (has_answered || !claimed)) return how;
-  const std::string loss = LossText(*newest, status);
-  return loss == kNoWorkIsLost ? absl::StrCat(loss, "; ", how) : absl::StrCat(how, "; ", loss);
+  if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);
+  return absl::StrCat(how, "; ", LossText(*newest, status));
 }
 
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
@@ -369,20 +367,21 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   if (kind == RunEnd::INTERRUPTED) end.message = strsignal(signals.first());
   EndAll();
   if (kind != RunEnd::FINISHED) {
-    const bool saved = absl::StrContains(status.stop_reason(), kNothingIsLost);
-    if (!saved && !status.stop_reason().empty()) warnings.push_back(status.stop_reason());
+    const bool saved = status.ending().loss() == Ending::NOTHING;
+    if (!saved && status.ending().has_text()) warnings.push_back(status.ending().text());
     end.outlook = Outlook(saved);
   }
   end.warnings = std::move(warnings);
   return end;
 }
 
-RunEnd Launcher::Rep::Failed(std::string message) {
+RunEnd Launcher::Rep::Failed(std::string message, const Ending& ending) {
   RunEnd end;
   end.message = std::move(message);
+  end.ending = ending;
   EndAll();
-  // The newest cut is the trouble: what to do instead is in the message.
-  if (!absl::StrContains(end.message, kChooseAnotherCut)) end.outlook = Outlook(/*saved=*/false);
+  // If the newest cut is the trouble, the message says what to do instead.
+  if (ending.advice() == Ending::RESUME) end.outlook = Outlook(/*saved=*/false);
   end.warnings = std::move(warnings);
   return end;
 }
@@ -395,7 +394,7 @@ RunEnd Launcher::Rep::Interrupted(const std::string& why) {
   // The wish to stop may have met a change of size, which takes a cut of its own and trains no
   // more after it.
   const auto newest = ReadRunProgress(folder->path());
-  bool saved = newest.ok() && newest->cause == kCauseScale;
+  bool saved = newest.ok() && newest->began == BEGAN_SCALE_ANNOUNCED;
   // Or the last cut was committed, and the death came before anybody could be told.
   if (newest.ok() && newest->cut.has_value() && newest->cut->generation() == status.generation()) {
     saved = saved || newest->cut->leave() || newest->cut->last();
@@ -448,8 +447,8 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
     }
     if (stop.IsLate()) return Interrupted(stop.LateText());
     if (!cause.has_value()) continue;
-    if (status.state() == FAILED || generation->coordinator().exited_with(1)) {
-      return Failed(cause->full);
+    if (status.state() == FAILED || generation->coordinator().exited_with(kExitFailed)) {
+      return Failed(cause->full, cause->ending);
     }
     absl::optional<RunEnd> end = Restart(*cause, on_message);
     if (end.has_value()) return *std::move(end);

@@ -43,8 +43,6 @@ struct LaunchOptions {
   bool next_job = false;
   // The cut that the next generation begins from, as the coordinator takes it; empty: the newest.
   std::string from_cut;
-  // Why the first generation that is started begins.
-  std::string cause;
 };
 
 struct RunEnd {
@@ -58,6 +56,7 @@ struct RunEnd {
   Kind kind = FAILED;
   // FAILED: the first cause, with role, exit code and log. INTERRUPTED: the signal's name.
   std::string message;
+  Ending ending;  // FAILED: what is known of the first cause
   // STOPPED, INTERRUPTED, FAILED: what work is lost and how to go on; empty if the run cannot.
   std::string outlook;
   StatusAnswer last_status;  // the coordinator's last answer

@@ -68,14 +68,14 @@ TEST_F(LauncherTest, ARestartingCoordinatorEndsTheGenerationWithItsReason) {
   AppendGeneration(1);
   CommitCut(1, 4, 1200);
   ScriptCoordinator("state: RUNNING generation: 1 train { step: 1234 samples: 9000 }");
-  on_message_ = [this] { SetStatus("state: FAILED stop_reason: 'embedding_ps 0: damaged'"); };
+  on_message_ = [this] { SetStatus("state: FAILED ending { text: 'damaged' }"); };
   const RunEnd end =
       Run([] {}, {},
           [&](const StatusAnswer& status) {
             if (status.state() == RUNNING) {
               SetStatus(
                   "state: RESTARTING generation: 1 train { step: 1234 samples: 9000 } "
-                  "stop_reason: 'nn_worker 0: no answer'");
+                  "ending { text: 'nn_worker 0: no answer' origin { role: NN_WORKER index: 0 } }");
             }
             return true;
           });
@@ -85,9 +85,11 @@ TEST_F(LauncherTest, ARestartingCoordinatorEndsTheGenerationWithItsReason) {
                                             "(cut_0001_000004); about 34 steps after it are lost "
                                             "and trained again")));
   EXPECT_EQ(end.kind, RunEnd::FAILED);
-  EXPECT_THAT(end.message, HasSubstr("embedding_ps 0: damaged"));
+  EXPECT_THAT(end.message, HasSubstr("damaged"));
   EXPECT_THAT(end.outlook, HasSubstr("run` goes on from step 1,200 (cut_0001_000004)"));
-  EXPECT_THAT(ArgsOf("coordinator0"), HasSubstr("--cause=nn_worker 0: no answer\n"));
+  EXPECT_THAT(ArgsOf("coordinator0"),
+              HasSubstr("--ended=origin { role: NN_WORKER index: 0 } --cause=nn_worker 0: no "
+                        "answer\n"));
   ExpectNobodyIsLeft();
 }
 
@@ -123,8 +125,8 @@ TEST_F(LauncherTest, AGenerationThatLeftWithItsCutHasNotFailed) {
             if (status.generation() == 1 && status.state() == RUNNING) {
               AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 leave: true }");
               SetStatus(
-                  "state: RESTARTING generation: 1 train { step: 7 } stop_reason: 'its change of "
-                  "size cannot be written'");
+                  "state: RESTARTING generation: 1 train { step: 7 } ending { text: 'its change of "
+                  "size cannot be written' }");
             }
             return status.generation() != 2;
           });
@@ -147,7 +149,8 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
             if (status.generation() == 1 && status.state() == RUNNING) {
               AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 7 }");
               AppendToLog(
-                  "generation { generation: 2 cut: 'cut_0001_000001' cause: 'scale' job { name: "
+                  "generation { generation: 2 cut: 'cut_0001_000001' began: BEGAN_SCALE_ANNOUNCED "
+                  "job { name: "
                   "'scripts' "
                   "embedding_ps { replicas: 2 } nn_worker { replicas: 1 } max_restarts: 0 } }");
               SetStatus("state: RESTARTING generation: 1 train { step: 7 }");
@@ -173,7 +176,6 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
   LaunchOptions options;
   options.next_job = true;
   options.from_cut = "cut_0004_000001";
-  options.cause = "resume";
   ScriptCoordinator("state: RUNNING generation: 5");
   int asked = 0;
   Run([] {}, options,
@@ -195,7 +197,8 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
     lives.push_back(args.substr(at, args.find('\n', at) - at));
   }
   ASSERT_THAT(lives, SizeIs(3));
-  EXPECT_THAT(lives[0], HasSubstr(" --cause=resume --from=cut_0004_000001 --next_job"));
+  EXPECT_THAT(lives[0],
+              AllOf(HasSubstr(" --from=cut_0004_000001 --next_job"), Not(HasSubstr("--cause"))));
   EXPECT_THAT(lives[1], HasSubstr("coordinator was killed by signal 9 (Killed) "
                                   "--from=cut_0004_000001 --next_job"));
   EXPECT_THAT(lives[2], AllOf(HasSubstr("--cause=coordinator was killed"), Not(HasSubstr("--from")),
@@ -233,8 +236,8 @@ TEST_F(LauncherTest, WhatOthersHeardOfACoordinatorThatIsGoneIsTheCause) {
   job_.set_max_restarts(1);
   SetProgram("deploy/coordinator", "sleep 0.6; exit 75");
   SetProgram("embedding_ps",
-             "sleep 0.5; echo 'T error embedding_ps/0 this generation is over: nn_worker 1: no "
-             "answer'; exit 75");
+             "sleep 0.5; echo \"why: MEMBER_FAILED origin { role: NN_WORKER index: 1 } text: "
+             "'nn_worker 1: no answer'\" > $ending; exit 76");
   const RunEnd end = Run([] {});
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_THAT(messages_[0], HasSubstr("nn_worker 1: no answer\n  nn_worker 1 was ended; its log"));

@@ -23,8 +23,8 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using Clock = std::chrono::steady_clock;
 
-// The coordinator's reason after a last cut.
-const std::string kStopped = "stop_reason: 'stopped on request after a cut; nothing is lost'";
+// How a generation ends after a last cut.
+const std::string kStopped = "ending { why: ASKED loss: NOTHING text: 'stopped after a cut' }";
 
 class LauncherStopTest : public LauncherTest {
  protected:
@@ -166,7 +166,7 @@ TEST_F(LauncherStopTest, ALastCutOfAnEarlierGenerationDoesNotSaveTheWorkOfThisOn
   AppendGeneration(1);
   WriteCut(dir_ + "/run", 1, 1, 5);
   AppendToLog("cut { generation: 1 cut: 'cut_0001_000001' step: 5 leave: true }");
-  AppendToLog("generation { generation: 2 cut: 'cut_0001_000001' cause: 'resume' job { " +
+  AppendToLog("generation { generation: 2 cut: 'cut_0001_000001' began: BEGAN_RESUME job { " +
               job_.ShortDebugString() + " } }");
   ScriptCoordinator("state: RUNNING generation: 2");
   SetStatus("state: RUNNING generation: 2 train { step: 7 }", "on_wish");
@@ -225,7 +225,7 @@ TEST_F(LauncherStopTest, AStopDuringAChangeOfSizeWaitsForItsCut) {
     if (asked_ != 4) return;
     CommitCut(1, 1, 9);
     AppendToLog(
-        "generation { generation: 2 cut: 'cut_0001_000001' cause: 'scale' "
+        "generation { generation: 2 cut: 'cut_0001_000001' began: BEGAN_SCALE_ANNOUNCED "
         "job { name: 'scripts' } }");
     SetStatus("state: RESTARTING generation: 1 train { step: 9 }");
   });
@@ -293,7 +293,7 @@ TEST_F(LauncherStopTest, ASignalAfterTheEndIsKept) {
 }
 
 TEST_F(LauncherStopTest, AStopWithoutALastCutTellsWhyAndWhatIsLost) {
-  ScriptTraining("state: STOPPED generation: 1 train { step: 12 } stop_reason: 'too late'");
+  ScriptTraining("state: STOPPED generation: 1 train { step: 12 } ending { text: 'too late' }");
   CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
   EXPECT_EQ(end.kind, RunEnd::STOPPED);
@@ -319,13 +319,14 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
 // The quick look at the cut sees nothing, but a role that loaded it has said what to do.
 TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   ScriptTraining(
-      "state: FAILED generation: 1 stop_reason: 'embedding_ps 0: a.rows is damaged; go on from "
-      "another cut with `satrap resume RUN --from CUT`'");
+      "state: FAILED generation: 1 ending { origin { role: EMBEDDING_PS index: 0 } "
+      "advice: RESUME_FROM_ANOTHER_CUT text: 'embedding_ps 0: a.rows is damaged; take another' }");
   CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("a.rows is damaged"));
   EXPECT_EQ(end.outlook, "");
+  EXPECT_EQ(end.ending.advice(), Ending::RESUME_FROM_ANOTHER_CUT);
 }
 
 }  // namespace

@@ -70,11 +70,12 @@ TEST_F(LauncherTest, OfTwoThatEndTheFirstIsNamed) {
 
 TEST_F(LauncherTest, ACoordinatorThatLivesAndDoesNotAnswerIsNamed) {
   SetProgram("nn_worker",
-             "sleep 1; echo 'T error nn_worker/0 the coordinator at unix:c has not answered for 8 "
-             "s'; exit 75");
+             "sleep 1; echo 'T error nn_worker/0 nobody answers'; echo \"why: COORDINATOR_SILENT "
+             "origin { role: NN_WORKER index: $index }\" > $ending; exit 75");
   const RunEnd end = Run([] {});
   EXPECT_THAT(end.message, HasSubstr("coordinator (process "));
   EXPECT_THAT(end.message, HasSubstr("does not answer"));
+  EXPECT_THAT(end.message, HasSubstr(" says: T error nn_worker/0 nobody answers"));
   ExpectNobodyIsLeft();
 }
 
@@ -138,7 +139,8 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
   SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; exit 4");
   AppendGeneration(1);
   const RunEnd end = Run([&] {
-    // The run is scaled at the same time, so that the file of the job would change.
+    // The run is scaled at the same time, so that the file of the job would change. (The entry is
+    // one of an older build.)
     AppendToLog("generation { generation: 2 cause: 'scale' job { name: 'new' max_restarts: 1 } }");
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
     kill(pids_["embedding_ps0"], SIGKILL);

@@ -18,7 +18,9 @@ constexpr char kSleep[] = "exec sleep 60";
 
 // What each script does first.
 constexpr char kPrologue[] = R"(index=0
-for arg; do case $arg in --role_index=*) index=${arg#*=};; esac; done
+for arg; do
+  case $arg in --role_index=*) index=${arg#*=};; --ending=*) ending=${arg#*=};; esac
+done
 )";
 
 }  // namespace

@@ -24,7 +24,8 @@ class LauncherTest : public ::testing::Test {
   void TearDown() override;
 
   // Sets the script that the processes of a role run. Each first appends its flags to the test's
-  // file NAME.args, and writes its pid into NAME.pid; $life says how many of them have begun.
+  // file NAME.args, and writes its pid into NAME.pid; $life says how many of them have begun, and
+  // $ending where it may leave an Ending.
   void SetProgram(const std::string& role, const std::string& script);
   // A coordinator that answers Status with what SetStatus wrote.
   void ScriptCoordinator(const std::string& status);

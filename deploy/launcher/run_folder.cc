@@ -225,6 +225,10 @@ std::string RunFolder::SocketAddress(absl::string_view process) const {
   return absl::StrCat("unix:", sockets_->path(), "/", process);
 }
 
+std::string RunFolder::EndingPath(absl::string_view process) const {
+  return absl::StrCat(sockets_->path(), "/", process, ".ending");
+}
+
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
   return WriteFileAtomically(path, [content](ByteSink sink) { return sink(content); });
 }

@@ -6,7 +6,7 @@
 //     logs/embedding_ps_0.log        one for each role and index, over all generations
 //     log, checkpoints               see common/checkpoint/run_log.h
 //     sockets -> the folder of the run's sockets (socket_folder.h)
-//     report.json, failure.txt, metrics.jsonl, quarantine, models: written by others
+//     report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models: by others
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
 // The lock is held as long as the object lives, and by the processes that this one forks: until
@@ -31,6 +31,9 @@ namespace satrap {
 
 // Where runs without a folder of their own go: below the user's current folder.
 inline constexpr char kRunsDir[] = "runs";
+// The Ending of a run that has failed, below its folder: for programs what failure.txt is for
+// people.
+inline constexpr char kEndingOfRun[] = "/ending.textproto";
 
 class RunFolder {
  public:
@@ -58,6 +61,9 @@ class RunFolder {
   std::string JobPath() const;
   std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
+  // Where the process leaves its Ending: beside the sockets, because the run's disk may be full or
+  // hang.
+  std::string EndingPath(absl::string_view process) const;
 
  private:
   RunFolder(std::string path, int lock_fd, std::unique_ptr<SocketFolder> sockets)

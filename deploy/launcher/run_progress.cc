@@ -19,10 +19,11 @@ std::vector<Restart> RestartsOf(const RunLog& log) {
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
     // It announces a generation that has an entry of its own.
-    if (entry.generation().cause() == kCauseScale) continue;
+    if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
-    restart.set_cause(entry.generation().cause());
+    restart.set_began(entry.generation().began());
+    restart.set_cause(CauseText(entry.generation()));
     const CutEntry* cut = log.FindCut(entry.generation().cut());
     if (cut != nullptr) restart.set_from_step(cut->step());
     restarts.push_back(std::move(restart));
@@ -44,7 +45,7 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
   RunProgress progress;
   if (const GenerationEntry* newest = log.last_generation(); newest != nullptr) {
     progress.generation = newest->generation();
-    progress.cause = newest->cause();
+    progress.began = newest->began();
     progress.job = newest->job();
   }
   if (const std::string start = log.next_start(); !start.empty()) {
@@ -88,7 +89,16 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
                       " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");
 }
 
+bool LosesNoWork(const RunProgress& progress, const StatusAnswer& status) {
+  if (!progress.cut.has_value() || status.train().step() > progress.cut->step()) return false;
+  const bool is_own = progress.cut->generation() == status.generation();
+  const bool training_was_over =
+      progress.cut->last() && (is_own || status.train().phase() == kTesting);
+  return training_was_over || (is_own && progress.cut->leave());
+}
+
 std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
+  if (LosesNoWork(progress, status)) return kNoWorkIsLost;
   const uint64_t from_step = progress.cut.has_value() ? progress.cut->step() : 0;
   if (status.train().step() > from_step) {
     const uint64_t lost = status.train().step() - from_step;
@@ -100,10 +110,6 @@ std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
     }
     return text + (lost == 1 ? " after it is lost" : " after it are lost");
   }
-  const bool is_own = progress.cut.has_value() && progress.cut->generation() == status.generation();
-  const bool training_was_over = progress.cut.has_value() && progress.cut->last() &&
-                                 (is_own || status.train().phase() == kTesting);
-  if (training_was_over || (is_own && progress.cut->leave())) return kNoWorkIsLost;
   // The last report may be a second old, so no reported step is not no step.
   return "at most the work after it is lost";
 }

@@ -20,8 +20,8 @@ namespace satrap {
 
 // How far a run has come, by its log.
 struct RunProgress {
-  uint64_t generation = 0;  // the newest; 0: none has begun
-  std::string cause;        // of the newest generation
+  uint64_t generation = 0;    // the newest; 0: none has begun
+  Began began = BEGAN_START;  // why it did
   absl::optional<JobConfig> job;
   absl::optional<CutEntry> cut;      // what the next generation begins from (RunLog::next_start)
   uint64_t cut_unix_ms = 0;          // when it was committed
@@ -46,6 +46,9 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
                        const std::string& shown_dir);
 
 inline constexpr char kNoWorkIsLost[] = "no work is lost";
+
+// Whether LossText says so: training had ended with the newest cut.
+bool LosesNoWork(const RunProgress& progress, const StatusAnswer& status);
 
 // What of the work of a generation that has died is lost with it. `status` is its last one, and
 // `progress` was read after its death:

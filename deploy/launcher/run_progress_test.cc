@@ -44,7 +44,7 @@ TEST_F(RunProgressTest, GoesOnFromTheNewestCut) {
   Append("generation { generation: 2 cut: 'cut_0001_000002' job { name: 'second' } cause: 'x' }");
   const RunProgress progress = Read();
   EXPECT_EQ(progress.generation, 2u);
-  EXPECT_EQ(progress.cause, "x");
+  EXPECT_EQ(progress.began, BEGAN_RESTART);
   EXPECT_EQ(progress.job->name(), "second");
   EXPECT_EQ(BeginningText(progress), "step 1,200 (cut_0001_000002)");
   EXPECT_EQ(LossText(progress, At(1200, 9000)), "at most the work after it is lost")
@@ -95,6 +95,7 @@ TEST_F(RunProgressTest, ADamagedNewestCutIsNotThePlaceToGoOnFrom) {
   EXPECT_EQ(BeginningText(Read()), "step 800 (cut_0001_000001)") << "as the log has it";
 }
 
+// As builds wrote their logs that knew no `began`.
 TEST_F(RunProgressTest, TellsWhyEachGenerationAfterTheFirstBegan) {
   Append("generation { generation: 1 cause: 'start' }");
   Append("unix_ms: 5000 cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
@@ -108,6 +109,19 @@ TEST_F(RunProgressTest, TellsWhyEachGenerationAfterTheFirstBegan) {
   EXPECT_EQ(progress.restarts[1].cause(), "killed");
   EXPECT_EQ(progress.restarts[1].from_step(), 800u);
   EXPECT_EQ(progress.cut_unix_ms, 5000u);
+}
+
+TEST_F(RunProgressTest, ACauseThatReadsLikeAWishIsALoss) {
+  Append("generation { generation: 1 began: BEGAN_START }");
+  Append("generation { generation: 2 began: BEGAN_RESTART ended { text: 'scale' } }");
+  Append("generation { generation: 3 began: BEGAN_SCALED ended { text: 'killed' } }");
+  const RunProgress progress = Read();
+  EXPECT_EQ(progress.began, BEGAN_SCALED);
+  ASSERT_EQ(progress.restarts.size(), 2u) << "no announcement by its text";
+  EXPECT_EQ(progress.restarts[0].began(), BEGAN_RESTART);
+  EXPECT_EQ(progress.restarts[0].cause(), "scale");
+  EXPECT_EQ(progress.restarts[1].began(), BEGAN_SCALED);
+  EXPECT_EQ(progress.restarts[1].cause(), "scaled");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "common/checkpoint/run_log.h"
 #include "common/config/batch_scaling.h"
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
@@ -150,9 +149,9 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   // A coordinator that died at the very end leaves a status without a number.
   report.generations = std::max<uint64_t>(status.generation(), 1);
   for (const Restart& restart : status.restarts()) {
-    if (FollowsFailure(restart.cause())) {
+    if (restart.began() == BEGAN_RESTART) {
       report.restarts.push_back(restart);
-    } else if (restart.cause() == kCauseResume) {
+    } else if (restart.began() == BEGAN_RESUME) {
       ++report.resumes;
     } else {
       ++report.scales;
@@ -309,11 +308,6 @@ std::string ReportText(const RunReport& report) {
 
 double MeanNorm(const GradientNorms& norms) {
   return norms.sum() / static_cast<double>(norms.steps());
-}
-
-bool FollowsFailure(const std::string& cause) {
-  return cause != kCauseStart && cause != kCauseResume && cause != kCauseScale &&
-         cause != kCauseScaled;
 }
 
 std::string BytesText(uint64_t bytes) {

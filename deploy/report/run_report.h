@@ -70,10 +70,6 @@ std::string ReportText(const RunReport& report);
 // Of the norms of all steps. REQUIRES: there are some
 double MeanNorm(const GradientNorms& norms);
 
-// Whether a generation that began for `cause` (GenerationEntry, Restart) followed a failure. Others
-// began because somebody started or resumed the run, or changed its size.
-bool FollowsFailure(const std::string& cause);
-
 // "1.5 GB"; "1 h 02 min", "3 min 20 s", "12.3 s"; "2026-05-01T09:30:00Z".
 std::string BytesText(uint64_t bytes);
 std::string DurationText(double seconds);

@@ -56,9 +56,14 @@ TEST(RunReport, TellsHowOftenTheRunWasRestartedAndWhy) {
   StatusAnswer status;
   status.set_generation(5);
   uint64_t generation = 1;
-  for (const char* cause : {"scaled", "nn_worker 0 was killed", "resume", "nn_worker 1 hangs"}) {
+  const std::pair<Began, const char*> causes[] = {{BEGAN_SCALED, "scaled"},
+                                                  {BEGAN_RESTART, "nn_worker 0 was killed"},
+                                                  {BEGAN_RESUME, "resume"},
+                                                  {BEGAN_RESTART, "nn_worker 1 hangs"}};
+  for (const auto& [began, cause] : causes) {
     Restart* restart = status.add_restarts();
     restart->set_generation(++generation);
+    restart->set_began(began);
     restart->set_cause(cause);
     restart->set_from_step(40);
   }
@@ -274,11 +279,20 @@ TEST(RunReport, TellsTheRatesThatTheBatchWasScaledTo) {
   EXPECT_THAT(ReportJson(report), HasSubstr(R"("batch_scaling":"batch 64 is 4 x 16)"));
 }
 
-TEST(RunReport, OnlyAFailureMakesARestart) {
+TEST(RunReport, WordsOfACauseDoNotDecideWhetherItIsAFailure) {
+  StatusAnswer status;
   for (const char* cause : {"start", "resume", "scale", "scaled"}) {
-    EXPECT_FALSE(FollowsFailure(cause)) << cause;
+    Restart* restart = status.add_restarts();
+    restart->set_began(BEGAN_RESTART);
+    restart->set_cause(cause);
   }
-  EXPECT_TRUE(FollowsFailure("embedding_ps 1 was killed"));
+  Restart* resumed = status.add_restarts();
+  resumed->set_began(BEGAN_RESUME);
+  resumed->set_cause("embedding_ps 1 was killed");
+  const RunReport report = MakeRunReport(JobConfig(), status, 1);
+  EXPECT_EQ(report.restarts.size(), 4u);
+  EXPECT_EQ(report.resumes, 1u);
+  EXPECT_EQ(report.scales, 0u);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
+#include "common/role/ending.h"
 #include "gmock/gmock.h"
 #include "tests/integration/run_fixture.h"
 
@@ -23,11 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr double kSecondsToEnd = 30;
-constexpr int kExitStartAgain = 75;
 
 class RestartTest : public RunFixture {
  protected:
@@ -48,11 +49,13 @@ class RestartTest : public RunFixture {
     return listen_.count(process) > 0 ? listen_.at(process) : Address(process);
   }
   std::string Address(const std::string& process) const { return "unix:" + Path(process); }
+  std::string EndingPath(const std::string& process) const { return Path(process + ".ending"); }
 
   std::vector<std::string> RoleArgs(const std::string& role, int index,
                                     const std::string& listen) const {
     std::vector<std::string> args = {ProgramPath(absl::StrCat(role, "/", role)),
                                      absl::StrCat("--role_index=", index),
+                                     "--ending=" + EndingPath(absl::StrCat(role, "_", index)),
                                      "--coordinator=" + ListenOf("coordinator")};
     if (role == "nn_worker") {
       args.push_back("--advertise=127.0.0.1");
@@ -76,7 +79,8 @@ class RestartTest : public RunFixture {
   void StartGeneration(const std::string& left_out = "") {
     run_.clear();
     run_["coordinator"] = Start("deploy/coordinator/coordinator",
-                                {"--config=" + job_, "--listen=" + ListenOf("coordinator")});
+                                {"--config=" + job_, "--listen=" + ListenOf("coordinator"),
+                                 "--ending=" + EndingPath("coordinator")});
     const std::map<std::string, int> replicas = {
         {"embedding_ps", 2}, {"embedding_worker", 1}, {"data_loader", 1}, {"nn_worker", 1}};
     for (const auto& [role, count] : replicas) {
@@ -124,11 +128,22 @@ class RestartTest : public RunFixture {
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
-  // Waits until the generation has ended and every process has exited with 75.
+  // Waits until the generation has ended and every process has exited with 75 or, if that is an echo,
+  // 76, and has left the ending that its coordinator knows.
   void ExpectStartAgain() {
     for (const auto& [name, command] : run_) {
       const CommandEnd end = WaitFor(command, kSecondsToEnd);
-      EXPECT_EQ(end.exit_code, kExitStartAgain) << name << ": " << end.err;
+      EXPECT_THAT(end.exit_code, AnyOf(kExitStartAgain, kExitEchoStartAgain))
+          << name << ": " << end.err;
+    }
+    const auto known = ReadEnding(EndingPath("coordinator"));
+    ASSERT_TRUE(known.has_value());
+    EXPECT_NE(known->text(), "");
+    for (const auto& [name, command] : run_) {
+      const auto left = ReadEnding(EndingPath(name));
+      ASSERT_TRUE(left.has_value()) << name;
+      EXPECT_EQ(left->SerializeAsString(), known->SerializeAsString()) << name;
+      fs::remove(EndingPath(name));
     }
   }
 

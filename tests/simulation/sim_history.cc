@@ -7,11 +7,6 @@
 #include "tests/simulation/sim_ledger.h"
 
 namespace satrap::simulation {
-namespace {
-
-constexpr char kCauseResume[] = "resume";  // proto/run_log.proto
-
-}  // namespace
 
 History::History(const WorldShape& shape, ReadCut read_cut,
                  std::function<void(std::string)> violated)
@@ -71,7 +66,7 @@ void History::ReadGeneration(const GenerationEntry& entry) {
   }
   generation_ = entry.generation();
   // Whoever resumes a run may take it back to an older cut, and it stays there.
-  const bool taken_back = entry.cause() == kCauseResume && marked_.count(entry.cut()) > 0;
+  const bool taken_back = entry.began() == BEGAN_RESUME && marked_.count(entry.cut()) > 0;
   if (entry.cut() != newest_cut_ && !taken_back) {
     violated_(absl::StrCat("generation ", generation_, " begins from '", entry.cut(),
                            "', and the newest cut is '", newest_cut_, "'"));

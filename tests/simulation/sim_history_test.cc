@@ -108,7 +108,7 @@ TEST_F(HistoryTest, SeesAGenerationThatLeavesOutACut) {
 
 TEST_F(HistoryTest, LetsAResumeTakeTheRunBackToAnOlderCutWhereItStays) {
   std::vector<RunLogEntry> log = {GenerationOf(1, ""), CutOf(1, "a", 7), GenerationOf(2, "")};
-  log[2].mutable_generation()->set_cause("resume");
+  log[2].mutable_generation()->set_began(BEGAN_RESUME);
   log.push_back(GenerationOf(3, ""));
   EXPECT_TRUE(ViolationsOf(log).empty());
   log.push_back(GenerationOf(4, "a"));

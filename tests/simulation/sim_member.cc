@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/role/coordinator_client.h"
+#include "common/role/ending.h"
 #include "common/rpc/header.h"
 
 namespace satrap::simulation {
@@ -96,7 +97,7 @@ void SimMember::OnHeartbeat(const absl::StatusOr<rpc::Message>& answer) {
   last_heard_us_ = options_.process->NowUs();
   CHECK(last_answer_.ParseFromString(answer->header));
   const RunState state = last_answer_.state();
-  if (state != STARTING && state != RUNNING) return EndAs(state, last_answer_.stop_reason());
+  if (state != STARTING && state != RUNNING) return EndAs(state, last_answer_.ending().text());
   if (state == RUNNING && !std::exchange(joined_, true)) events_.joined();
   if (events_.wished && last_answer_.wish().number() > 0) events_.wished(last_answer_.wish());
   HeartbeatLater();
@@ -115,7 +116,8 @@ void SimMember::TellFailure() {
   *request.mutable_envelope() = envelope();
   request.set_role(options_.registration.member().role());
   request.set_index(options_.registration.member().index());
-  request.set_reason(std::string(failure_.message()));
+  *request.mutable_ending() =
+      FailureOf(request.role(), static_cast<int>(request.index()), failure_);
   request.set_code(static_cast<int32_t>(failure_.code()));
   Call(kFail, request.SerializeAsString(), [this](const absl::StatusOr<rpc::Message>& answer) {
     if (IsLost(answer.status())) {
@@ -126,7 +128,7 @@ void SimMember::TellFailure() {
     FailAnswer told;
     if (!answer.ok()) return End(Exit::kStartAgain, answer.status().ToString());
     CHECK(told.ParseFromString(answer->header));
-    EndAs(told.has_state() ? told.state() : FAILED, told.stop_reason());
+    EndAs(told.has_state() ? told.state() : FAILED, told.ending().text());
   });
 }
 

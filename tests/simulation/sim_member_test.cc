@@ -38,7 +38,7 @@ class FakeCoordinator final : public rpc::Handler {
     if (method == kFail) {
       FailRequest fail;
       EXPECT_TRUE(fail.ParseFromString(request.header));
-      failure = fail.reason();
+      failure = fail.ending().text();
       FailAnswer answer;
       answer.set_state(RESTARTING);
       return respond(rpc::Message{answer.SerializeAsString(), Buffer()});

@@ -130,7 +130,7 @@ class World {
         lives_without_progress_ = 0;
       }
       // Whoever resumes a run has looked at it; the count begins anew.
-      if (entry.has_cut() || entry.generation().cause() == kCauseResume) without_cut = 0;
+      if (entry.has_cut() || entry.generation().began() == BEGAN_RESUME) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
     }
     if (without_cut > deaths_.max_restarts + 2) {  // "scale" and "scaled" are two entries
@@ -173,7 +173,7 @@ class World {
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
     // Else the job is the one in the log, whatever this launcher has: that of a scale, for example.
     request.next_job = number > 1 && (resume || other_replicas);
-    request.cause = "a death";
+    request.ended.set_text("a death");
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
     Claimer claimer = Claim(number, request);

@@ -183,6 +183,40 @@ check_words() {
     }'
 }
 
+# Texts are for people: what to do follows from codes, marks and the fields of an Ending. So nobody but
+# tests compares or searches the message of a status, the text of an ending, a cause, a reason, or a line
+# of a log.
+check_endings() {
+  files '*.h' '*.cc' |
+    { grep -vE '^tests/|(_test|_fixture|_testing)\.(cc|h)$|/testing/|/fake_' || true; } | scan '
+    # A text for people, a search, and a comparison. A statement may stand in several lines.
+    BEGIN {
+      text = "(error_)?message\\(\\)|(ending|ended|how|told|left|failure|echo)(\\(\\))?(\\.|->)text\\(\\)"
+      text = text "|(stop_)?reason\\(\\)|cause\\(\\)|LastErrorOf\\([^()]*\\)"
+      object = "([A-Za-z_.>()*-]*[.>(*])?"
+      before = "(^|[^A-Za-z0-9_])"
+    }
+    FNR == 1 {
+      statement = ""
+      words = text
+      if (FILENAME ~ /^(common\/(checkpoint|role)|deploy)\//) words = words "|(stop_)?(reason|cause)|message|failure|loss"
+      if (FILENAME ~ /^deploy\/(launcher|cli\/bench)\//) words = words "|(last_|log_)?line"
+      words = "(" words ")"
+      search = "(Contains|With|Prefix|Suffix|IgnoreCase)\\(&?" object words "[,)]"
+      member = before words "(\\.|->)(find|rfind|compare|starts_with|ends_with)\\("
+      compared = before words " *(==|!=) |(==|!=) *" object words "($|[^A-Za-z0-9_(.>-])"
+    }
+    {
+      code = $0; sub(/ *\/\/.*/, "", code); sub(/^ +/, "", code)
+      if (statement == "") start = FNR
+      statement = statement (statement ~ /[(]$/ ? "" : " ") code
+      if (code !~ /[;{}:]$/ && code != "") next
+      if (statement ~ search || statement ~ member || statement ~ compared)
+        print FILENAME ":" start ": decides by a text for people; use a code, a mark or a field of Ending"
+      statement = ""
+    }'
+}
+
 # A field of the job that only validation and printing read would have no effect.
 check_fields() {
   files '*.proto' | { grep -E '^proto/(job|data|model|schedule|table)\.proto$' || true; } |
@@ -271,7 +305,7 @@ apply_allowed() {
 }
 
 case "$rule" in
-  format | layers | conditionals | headers | sizes | tags | targets | words) "check_$rule" | apply_allowed ;;
+  format | layers | conditionals | endings | headers | sizes | tags | targets | words) "check_$rule" | apply_allowed ;;
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT

@@ -8,7 +8,7 @@ failures=0
 # Makes a checkout with one clean header, in which each case then plants its violation.
 new_checkout() {
   rm -rf "$TEST_TMPDIR/checkout"
-  mkdir -p "$TEST_TMPDIR/checkout"/{common,embedding_ps,proto,tests} \
+  mkdir -p "$TEST_TMPDIR/checkout"/{common/role,deploy/launcher,embedding_ps,proto,tests} \
     "$TEST_TMPDIR/checkout"/nn_worker/{backend/testing,device,rank}
   cd "$TEST_TMPDIR/checkout"
   cp "$format" .clang-format
@@ -73,6 +73,24 @@ EOF
 expect_found layers proto/BUILD 'private' \
   <<<'package(default_visibility = ["//visibility:public"])'
 expect_found conditionals common/b.cc 'conditional' <<<'#ifdef SATRAP_FAST'
+while read -r statement; do
+  expect_found endings deploy/launcher/b.cc 'text for people' <<<"$statement"
+done <<'EOF'
+if (absl::StrContains(status.message(), "is damaged")) Stop();
+const bool saved = !stopped.ok() || absl::StrContains(stopped->ending().text(), kNothing);
+if (absl::StartsWith(reason, name + ":")) return process;
+if (entry.generation().cause() == kCauseScale) continue;
+if (kCauseScale == entry.cause()) continue;
+if (cause != kCauseStart) return true;
+return absl::StrContains(LastErrorOf(process.log_path), words);
+const size_t at = status.message().find(phrase);
+if (absl::StartsWith(line, kGenerationLine)) break;
+EOF
+expect_found endings common/role/b.cc 'text for people' < <(
+  echo 'const bool again ='
+  echo '    absl::StrContains(answer.status().message(),'
+  echo '                      kOfAnotherRun);'
+)
 expect_found fields proto/job.proto 'no code reads' <<<'  optional int32 never_read = 1;'
 expect_found headers common/b.h 'no guard' <<<'// A contract.'
 expect_found headers common/b.h 'begins with' <<<'#ifndef SATRAP_COMMON_B_H_'

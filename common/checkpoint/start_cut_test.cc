@@ -1,0 +1,30 @@
+#include "common/checkpoint/start_cut.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+TEST(StartCut, ADamagedCutSaysWhatToDoAndIsMarked) {
+  const absl::Status status = AboutStartCut(absl::DataLossError("a.rows is damaged"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message(),
+            "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`");
+  EXPECT_TRUE(IsAboutStartCut(status));
+}
+
+TEST(StartCut, OtherErrorsStayAsTheyAre) {
+  const absl::Status status = AboutStartCut(absl::UnavailableError("the disk is away"));
+  EXPECT_EQ(status.message(), "the disk is away");
+  EXPECT_FALSE(IsAboutStartCut(status));
+  EXPECT_FALSE(IsAboutStartCut(absl::OkStatus()));
+}
+
+TEST(StartCut, TheWordsAloneMarkNothing) {
+  EXPECT_FALSE(IsAboutStartCut(absl::DataLossError(std::string("x; ") + kChooseAnotherCut)));
+}
+
+}  // namespace
+}  // namespace satrap

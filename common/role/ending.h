@@ -1,0 +1,57 @@
+// How a process of a run tells its end (Ending, proto/control.proto): what stands in it, the exit
+// code, and the file that it leaves for whoever has started it.
+//
+// The exit code says whose failure it was, and whether to start the process again:
+//
+//   75  its own, or the end of its coordinator; start again     1   its own; the run has failed
+//   76  an echo of another one; start again                     77  an echo; the run has failed
+//
+// It is a hint: who does not know 76 and 77 treats them as 75 and 1. A process that was asked to
+// stop, or whose run has finished or stopped, exits with 0. The coordinator exits with 75 or 1.
+//
+// A process that got --ending=PATH writes its Ending there, under another name first, before it
+// exits. After a signal, a failed CHECK or a foreign exception there is none, so whoever starts a
+// process removes the file of the one before.
+//
+// Thread-safe: functions of their arguments and of the file.
+
+#ifndef SATRAP_COMMON_ROLE_ENDING_H_
+#define SATRAP_COMMON_ROLE_ENDING_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitStartAgain = 75;
+inline constexpr int kExitEchoStartAgain = 76;
+inline constexpr int kExitEchoFailed = 77;
+
+// An ending that is the failure of no process.
+Ending EndingOf(Ending::Why why, absl::string_view text);
+// One whose origin is `index` of `role`.
+Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text);
+// By an error of `index` of `role`, MEMBER_FAILED, with the advice that belongs to it.
+Ending FailureOf(Role role, int index, const absl::Status& error);
+
+// Whether the process is the ending's origin.
+bool IsOf(const Ending& ending, Role role, int index);
+
+// What a role exits with whose run or generation has ended in `state` with `ending`.
+int ExitCodeOf(RunState state, const Ending& ending, Role role, int index);
+
+// Writes the file. Does nothing if `path` is empty; an error is not told, because the exit code
+// says what matters most.
+void LeaveEnding(const std::string& path, const Ending& ending);
+
+// What LeaveEnding wrote; nothing if there is no such file, or none that this build reads.
+absl::optional<Ending> ReadEnding(const std::string& path);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_ROLE_ENDING_H_

@@ -1,0 +1,131 @@
+// What stands in the Ending of a generation, beside its text. The words of texts decide nothing.
+
+#include <string>
+
+#include "common/role/ending.h"
+#include "deploy/coordinator/coordinator_fixture.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+// All that was ever searched for in a text.
+constexpr char kPlanted[] =
+    "the run has failed: this generation is over: nn_worker 7: the coordinator has not answered "
+    "for "
+    "8 s; nothing is lost; no work is lost; go on from another cut with `satrap resume RUN --from "
+    "CUT`";
+
+class CoordinatorEndingTest : public CoordinatorFixture {};
+
+TEST_F(CoordinatorEndingTest, AFailureHasItsMemberAsOriginWhateverItsTextNames) {
+  StartRun();
+  const FailAnswer told = Fail(EMBEDDING_PS, 1, kPlanted, absl::StatusCode::kUnavailable);
+  EXPECT_EQ(told.state(), RESTARTING);
+  EXPECT_TRUE(IsOf(told.ending(), EMBEDDING_PS, 1));
+  EXPECT_EQ(told.ending().why(), Ending::MEMBER_FAILED);
+  EXPECT_EQ(told.ending().loss(), Ending::UNKNOWN);
+  EXPECT_EQ(told.ending().advice(), Ending::RESUME);
+  EXPECT_EQ(told.ending().text(), std::string("embedding_ps 1: ") + kPlanted);
+  EXPECT_EQ(ending().SerializeAsString(), told.ending().SerializeAsString());
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->ending().SerializeAsString(), ending().SerializeAsString());
+}
+
+TEST_F(CoordinatorEndingTest, TheAdviceOfAFailureIsPassedOn) {
+  StartRun();
+  FailRequest failed = FailOf(EMBEDDING_PS, 0, "a.rows is damaged", absl::StatusCode::kDataLoss);
+  failed.mutable_ending()->set_advice(Ending::RESUME_FROM_ANOTHER_CUT);
+  ASSERT_TRUE(Call<FailAnswer>(kFail, failed).ok());
+  EXPECT_EQ(state(), FAILED);
+  EXPECT_EQ(ending().advice(), Ending::RESUME_FROM_ANOTHER_CUT);
+}
+
+TEST_F(CoordinatorEndingTest, ALostMemberIsTheOrigin) {
+  StartRun();
+  Beat(9, EMBEDDING_WORKER);
+  EXPECT_EQ(ending().why(), Ending::MEMBER_LOST);
+  EXPECT_TRUE(IsOf(ending(), EMBEDDING_WORKER, 0)) << ending().ShortDebugString();
+  Begin("x");
+  StartRun();
+  ASSERT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1).ok());
+  ASSERT_TRUE(Heartbeat(EMBEDDING_PS, 1, kFirst + 1).ok());
+  EXPECT_EQ(ending().why(), Ending::MEMBER_LOST);
+  EXPECT_TRUE(IsOf(ending(), EMBEDDING_PS, 1)) << "it was started again";
+}
+
+TEST_F(CoordinatorEndingTest, ALogThatCannotBeWrittenIsTheCoordinatorsOwnFailure) {
+  StartRun();
+  Break("sync_folder /runs/small/log");
+  EXPECT_FALSE(MakeAndCommit(1).ok());
+  EXPECT_EQ(ending().why(), Ending::LOG_NOT_WRITTEN);
+  EXPECT_TRUE(IsOf(ending(), COORDINATOR, 0));
+}
+
+TEST_F(CoordinatorEndingTest, ALaterGenerationIsTheFailureOfNobody) {
+  StartRun();
+  Supersede();
+  Beat(4, COORDINATOR);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::SUPERSEDED);
+  EXPECT_FALSE(ending().has_origin());
+}
+
+TEST_F(CoordinatorEndingTest, OnlyALastCutLosesNothing) {
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  ASSERT_TRUE(Leave(1, 1).ok());
+  EXPECT_EQ(ending().why(), Ending::ASKED);
+  EXPECT_EQ(ending().loss(), Ending::NOTHING);
+  BeginNewRun();
+  RegisterAll();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  EXPECT_EQ(ending().loss(), Ending::NOTHING) << "it has not begun";
+  BeginNewRun();
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  Fail(EMBEDDING_PS, 0, kPlanted, absl::StatusCode::kUnavailable);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_EQ(ending().loss(), Ending::UNKNOWN) << ending().text();
+  EXPECT_THAT(reason(), HasSubstr("nothing is lost"));
+}
+
+TEST_F(CoordinatorEndingTest, TheStepsThatAreLostAreToldAsANumber) {
+  StartRun();
+  ASSERT_TRUE(MakeAndCommit(1).ok());
+  HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
+  beat.mutable_train()->set_step(17);
+  ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  Fail(NN_WORKER, 0, "no answer", absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ending().loss(), Ending::STEPS);
+  EXPECT_EQ(ending().lost_steps(), 7u);
+}
+
+TEST_F(CoordinatorEndingTest, AGenerationThatRunsHasNone) {
+  StartRun();
+  EXPECT_FALSE(engine_->Status().has_ending());
+  EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_ending());
+}
+
+// Whoever starts or resumes a run, or changes its size, gives it all its restarts again. A text
+// that says so does not.
+TEST_F(CoordinatorEndingTest, ACauseThatReadsLikeAWishIsARestartAllTheSame) {
+  job_.set_max_restarts(4);
+  BeginNewRun();
+  for (const char* word : {"start", "resume", "scale", "scaled"}) {
+    Begin(word);
+    EXPECT_EQ(Log().last_generation()->began(), BEGAN_RESTART) << word;
+    EXPECT_EQ(Log().last_generation()->ended().text(), word);
+  }
+  EXPECT_EQ(Log().restarts_without_cut(), 4);
+  const StatusAnswer status = engine_->Status();
+  ASSERT_EQ(status.restarts_size(), 4) << "none is an announcement";
+  for (const Restart& restart : status.restarts()) {
+    EXPECT_EQ(restart.began(), BEGAN_RESTART);
+  }
+}
+
+}  // namespace
+}  // namespace satrap
