@@ -121,8 +121,8 @@ class ScalarReference {
     w_ -= lr * m_hat / (std::sqrt(v_hat) + c.epsilon());
   }
 
-  void MomentumStep(const DenseOptimizerConfig::Momentum& c, double lr, double g) {
-    if (c.form() == DenseOptimizerConfig::Momentum::RATE_INSIDE) {
+  void MomentumStep(const OptimizerConfig::Momentum& c, double lr, double g) {
+    if (c.form() == OptimizerConfig::Momentum::RATE_INSIDE) {
       m_ = c.mu() * m_ - lr * g;
       w_ += m_;
     } else {
@@ -131,7 +131,7 @@ class ScalarReference {
     }
   }
 
-  void RmsPropStep(const DenseOptimizerConfig::RmsProp& c, double lr, double g) {
+  void RmsPropStep(const OptimizerConfig::RmsProp& c, double lr, double g) {
     a_ = c.rho() * a_ + (1.0 - c.rho()) * g * g;
     v_ = c.rho() * v_ + (1.0 - c.rho()) * g;
     const double square = c.centred() ? a_ - v_ * v_ : a_;
@@ -142,7 +142,7 @@ class ScalarReference {
   }
 
   // McMahan et al. 2013, Algorithm 1.
-  void FtrlStep(const DenseOptimizerConfig::Ftrl& c, double lr, double g) {
+  void FtrlStep(const OptimizerConfig::Ftrl& c, double lr, double g) {
     const double sigma = (std::sqrt(a_ + g * g) - std::sqrt(a_)) / lr;
     m_ += g - sigma * w_;
     a_ += g * g;
@@ -152,7 +152,7 @@ class ScalarReference {
   }
 
   // Zheng and Kwok 2017, Algorithm 1; z begins at -d w, so that w keeps its initial value.
-  void FtmlStep(const DenseOptimizerConfig::Ftml& c, double lr, double g, double t) {
+  void FtmlStep(const OptimizerConfig::Ftml& c, double lr, double g, double t) {
     v_ = c.beta2() * v_ + (1.0 - c.beta2()) * g * g;
     const double d = (1 - std::pow(c.beta1(), t)) / lr *
                      (std::sqrt(v_ / (1 - std::pow(c.beta2(), t))) + c.epsilon());
