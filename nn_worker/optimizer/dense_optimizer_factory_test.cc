@@ -10,7 +10,6 @@
 #include "common/base/check.h"
 #include "common/config/field_path.h"
 #include "common/config/learning_rate_schedule.h"
-#include "common/config/optimizer_borders.h"
 #include "common/config/range_check.h"
 #include "common/config/validation_check.h"
 #include "common/numeric/random.h"
@@ -308,8 +307,9 @@ TEST(DenseOptimizerFactoryTest, RefusesValuesOutOfRange) {
   EXPECT_FALSE(NewDenseOptimizer(Parse("l2: -0.5")).ok());
 }
 
-TEST(DenseOptimizerFactoryTest, EveryNumericFieldHasItsBordersTested) {
-  EXPECT_EQ(FieldsOf(DenseOptimizerBorders()), NumericFields(DenseOptimizerConfig::descriptor()));
+TEST(DenseOptimizerFactoryTest, EveryNumericFieldHasARange) {
+  EXPECT_EQ(FieldsOf(BordersOf(DenseOptimizerConfig::descriptor())),
+            NumericFields(DenseOptimizerConfig::descriptor()));
 }
 
 TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
@@ -324,7 +324,7 @@ TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField
     const absl::Status status = NewDenseOptimizer(*config).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
-  for (const BorderCase& border : DenseOptimizerBorders()) {
+  for (const BorderCase& border : BordersOf(DenseOptimizerConfig::descriptor(), OptimizerRules())) {
     for (const std::string& value : border.good) expect(border, value, true);
     for (const std::string& value : border.bad) expect(border, value, false);
   }
