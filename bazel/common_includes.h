@@ -51,6 +51,7 @@
 #include "proto/kafka.pb.h"
 #include "proto/metrics.pb.h"
 #include "proto/model.pb.h"
+#include "proto/optimizer.pb.h"
 #include "proto/position.pb.h"
 #include "proto/run_log.pb.h"
 #include "proto/schedule.pb.h"

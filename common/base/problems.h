@@ -42,18 +42,6 @@ class Problems {
     Add(path, absl::StrCat("must be finite and positive, got ", value));
   }
 
-  // Adds "PATH: must be finite and not negative, got VALUE" unless it is.
-  void NotNegative(absl::string_view path, double value) {
-    if (std::isfinite(value) && value >= 0) return;
-    Add(path, absl::StrCat("must be finite and not negative, got ", value));
-  }
-
-  // Adds "PATH: must be in [0, 1), got VALUE" unless it is: the decay rate of a moving mean.
-  void Decay(absl::string_view path, double value) {
-    if (value >= 0 && value < 1) return;
-    Add(path, absl::StrCat("must be in [0, 1), got ", value));
-  }
-
   // OK, or INVALID_ARGUMENT with the problem that was added first: for a factory, whose caller has
   // had the job validated.
   absl::Status First() const {

@@ -1,20 +1,28 @@
-// Prints docs/config.md: every message that a job file may hold, with its fields, defaults and
-// comments, from a descriptor set made with --include_source_info.
+// Prints docs/config.md: every message that a job file may hold, with its fields, defaults, ranges
+// and comments, from a descriptor set made with --include_source_info. A field without a comment is
+// an error.
 //
 //   config_reference DESCRIPTOR_SET > docs/config.md
 
+#include <cctype>
+#include <cstdint>
 #include <cstdio>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "common/config/setting_ranges.h"
 #include "common/config/text_format.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "proto/options.pb.h"
 
 namespace satrap {
 namespace {
@@ -79,15 +87,85 @@ std::string DefaultOf(const FieldDescriptor* field) {
   return "";
 }
 
-void PrintMessage(const Descriptor* message, absl::flat_hash_set<std::string>* printed) {
+// "[1, 256]", "finite and positive, s", "[0, 2^60] steps".
+std::string RangeOf(const FieldDescriptor* field) {
+  std::string text;
+  if (field->options().HasExtension(range)) {
+    text = RangeText(field->options().GetExtension(range));
+    text = std::string(absl::StripPrefix(text, "in "));
+  }
+  for (int power = 62; power >= 20; --power) {
+    const std::string digits = absl::StrCat(int64_t{1} << power);
+    text = absl::StrReplaceAll(text, {{digits, absl::StrCat("2^", power)}});
+  }
+  if (!field->options().HasExtension(unit)) return text;
+  const char* const between = text.empty() ? "" : absl::StartsWith(text, "[") ? " " : ", ";
+  return absl::StrCat(text, between, field->options().GetExtension(unit));
+}
+
+// What a run that goes on may do with a field or a message, for each way that leads to it.
+using Changes = std::map<std::string, std::set<AtResume::Change>>;
+
+// `above` holds for fields without an option of their own (proto/options.proto).
+void FindChanges(const Descriptor* message, AtResume::Change above, Changes* changes) {
+  if (!(*changes)[message->full_name()].insert(above).second) return;
+  for (int i = 0; i < message->field_count(); ++i) {
+    const FieldDescriptor* field = message->field(i);
+    const auto& options = field->options();
+    const AtResume::Change change =
+        options.HasExtension(resume) ? options.GetExtension(resume) : above;
+    (*changes)[field->full_name()].insert(change);
+    if (field->message_type() != nullptr) FindChanges(field->message_type(), change, changes);
+  }
+}
+
+std::string ChangeOf(const FieldDescriptor* field, const Changes& changes) {
+  const std::set<AtResume::Change>& found = changes.at(field->full_name());
+  if (found.size() > 1) return "depends";
+  switch (*found.begin()) {
+    case AtResume::MUST_STAY:
+      return "no";
+    case AtResume::MAY_CHANGE:
+      return "yes";
+    case AtResume::DEPENDS:
+      return "depends";
+  }
+  return "";
+}
+
+// Up to a period that a capital letter follows: "Wang et al. 2017" is no end.
+std::string FirstSentence(const std::string& text) {
+  for (size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1)) {
+    if (at + 2 < text.size() && std::isupper(static_cast<unsigned char>(text[at + 2])) != 0) {
+      return text.substr(0, at + 1);
+    }
+  }
+  return text;
+}
+
+// The field's comment; without one, what its message is.
+std::string MeaningOf(const FieldDescriptor* field) {
+  std::string comment = CommentOf(field);
+  if (comment.empty() && field->message_type() != nullptr) {
+    comment = FirstSentence(CommentOf(field->message_type()));
+  }
+  return comment;
+}
+
+// Also adds the names of fields without a comment to `silent`.
+void PrintMessage(const Descriptor* message, const Changes& changes,
+                  absl::flat_hash_set<std::string>* printed, std::vector<std::string>* silent) {
   if (!printed->insert(message->full_name()).second) return;
   std::printf("\n## %s\n\n%s\n", message->full_name().c_str(), CommentOf(message).c_str());
   if (message->field_count() > 0) {
-    std::printf("\n| field | type | default | meaning |\n|---|---|---|---|\n");
+    std::printf(
+        "\n| field | type | default | range | may change | meaning |\n"
+        "|---|---|---|---|---|---|\n");
   }
   for (int i = 0; i < message->field_count(); ++i) {
     const FieldDescriptor* field = message->field(i);
-    std::string comment = CommentOf(field);
+    std::string comment = MeaningOf(field);
+    if (comment.empty()) silent->push_back(field->full_name());
     if (field->enum_type() != nullptr) {
       for (int j = 0; j < field->enum_type()->value_count(); ++j) {
         const std::string meaning = CommentOf(field->enum_type()->value(j));
@@ -98,12 +176,13 @@ void PrintMessage(const Descriptor* message, absl::flat_hash_set<std::string>* p
         }
       }
     }
-    std::printf("| `%s` | %s | %s | %s |\n", field->name().c_str(), TypeOf(field).c_str(),
-                DefaultOf(field).c_str(), comment.c_str());
+    std::printf("| `%s` | %s | %s | %s | %s | %s |\n", field->name().c_str(), TypeOf(field).c_str(),
+                DefaultOf(field).c_str(), RangeOf(field).c_str(), ChangeOf(field, changes).c_str(),
+                comment.c_str());
   }
   for (int i = 0; i < message->field_count(); ++i) {
     if (message->field(i)->message_type() != nullptr) {
-      PrintMessage(message->field(i)->message_type(), printed);
+      PrintMessage(message->field(i)->message_type(), changes, printed, silent);
     }
   }
 }
@@ -131,10 +210,20 @@ int Run(const std::string& path) {
       "command line:\n"
       "`--set embedding_ps.replicas=4 --set 'tables[name=ids].segments[0].dim=8'`. "
       "A list of\nnumbers or names is set as a whole, with commas and without quotes: `--set "
-      "data.train_files=a.csv,b.csv`.\n");
+      "data.train_files=a.csv,b.csv`.\n\n"
+      "\"may change\" says whether `satrap resume --set` takes another value for a run that has "
+      "begun. \"depends\": a\nreproducible run keeps the value, and mode SYNC keeps "
+      "`max_wait_ms`; other runs may change it. \"no\" at\na message: it must not appear or go; "
+      "its own table says it of its fields.\n");
+  Changes changes;
+  FindChanges(job, AtResume::MUST_STAY, &changes);
   absl::flat_hash_set<std::string> printed;
-  PrintMessage(job, &printed);
-  return 0;
+  std::vector<std::string> silent;
+  PrintMessage(job, changes, &printed, &silent);
+  for (const std::string& field : silent) {
+    std::fprintf(stderr, "%s has no comment: say in the .proto file what it does\n", field.c_str());
+  }
+  return silent.empty() ? 0 : 1;
 }
 
 }  // namespace

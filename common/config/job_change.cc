@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "common/base/check.h"
 #include "common/base/problems.h"
 #include "common/base/status_macros.h"
 #include "common/config/data_streams.h"
@@ -18,6 +18,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
+#include "proto/options.pb.h"
 
 namespace satrap {
 namespace {
@@ -26,116 +27,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Paths without positions; a path stands for everything below it, too. Each of these is read anew by
-// the processes of a generation, and nothing that a cut holds depends on its value of before.
-constexpr absl::string_view kChangeable[] = {
-    "data_loader",
-    "embedding_worker",
-    "embedding_ps",
-    "nn_worker",
-    "epochs",
-    "max_steps",
-    "max_skipped_steps_in_a_row",
-    "max_staleness",
-    "staleness_warmup_steps",
-    "evaluation",
-    "checkpoint",
-    "max_restarts",
-    "stop_seconds",
-    "kill_points",
-    "max_message_bytes",
-    "data_root",
-    "run_dir",
-    "data.max_bad_fraction",
-    "gradient_clip_norm",
-    "dense_optimizer.learning_rate",
-    "dense_optimizer.learning_rate_schedule",
-    "dense_optimizer.l2",
-    "dense_optimizer.adagrad.initial_accumulator",
-    "dense_optimizer.adagrad.epsilon",
-    "dense_optimizer.adam.beta1",
-    "dense_optimizer.adam.beta2",
-    "dense_optimizer.adam.epsilon",
-    "dense_optimizer.momentum.mu",
-    "dense_optimizer.momentum.dampening",
-    "dense_optimizer.nesterov.mu",
-    "dense_optimizer.rmsprop.rho",
-    "dense_optimizer.rmsprop.epsilon",
-    "dense_optimizer.rmsprop.epsilon_in_root",
-    "dense_optimizer.adadelta.rho",
-    "dense_optimizer.adadelta.epsilon",
-    "dense_optimizer.amsgrad.beta1",
-    "dense_optimizer.amsgrad.beta2",
-    "dense_optimizer.amsgrad.epsilon",
-    "dense_optimizer.adamw.beta1",
-    "dense_optimizer.adamw.beta2",
-    "dense_optimizer.adamw.epsilon",
-    "dense_optimizer.adamw.weight_decay",
-    "dense_optimizer.ftrl.beta",
-    "dense_optimizer.ftrl.lambda1",
-    "dense_optimizer.ftrl.lambda2",
-    "dense_optimizer.ftrl.initial_accumulator",
-    "dense_optimizer.ftml.beta1",
-    "dense_optimizer.ftml.beta2",
-    "dense_optimizer.ftml.epsilon",
-    "dense_optimizer.parameters",
-    "dense_optimizer.averaged_weights.decay",
-    "tables.learning_rate_schedule",
-    "tables.reserve_rows",
-    "tables.frozen",
-    "tables.segments.l2",
-    "tables.segments.gradient_clip_norm",
-    "tables.segments.weight_bound",
-    "tables.segments.cow_clip",
-    "tables.segments.optimizer.learning_rate",
-    "tables.segments.optimizer.adagrad.initial_accumulator",
-    "tables.segments.optimizer.adagrad.epsilon",
-    "tables.segments.optimizer.rowwise_adagrad.initial_accumulator",
-    "tables.segments.optimizer.rowwise_adagrad.epsilon",
-    "tables.segments.optimizer.adam.beta1",
-    "tables.segments.optimizer.adam.beta2",
-    "tables.segments.optimizer.adam.epsilon",
-    "tables.segments.optimizer.momentum.mu",
-    "tables.segments.optimizer.momentum.dampening",
-    "tables.segments.optimizer.nesterov.mu",
-    "tables.segments.optimizer.sgd_l1.l1",
-    "tables.segments.optimizer.decayed_adagrad.initial_accumulator",
-    "tables.segments.optimizer.decayed_adagrad.epsilon",
-    "tables.segments.optimizer.decayed_adagrad.decay",
-    "tables.segments.optimizer.rmsprop.rho",
-    "tables.segments.optimizer.rmsprop.epsilon",
-    "tables.segments.optimizer.rmsprop.epsilon_in_root",
-    "tables.segments.optimizer.adadelta.rho",
-    "tables.segments.optimizer.adadelta.epsilon",
-    "tables.segments.optimizer.amsgrad.beta1",
-    "tables.segments.optimizer.amsgrad.beta2",
-    "tables.segments.optimizer.amsgrad.epsilon",
-    "tables.segments.optimizer.adamw.beta1",
-    "tables.segments.optimizer.adamw.beta2",
-    "tables.segments.optimizer.adamw.epsilon",
-    "tables.segments.optimizer.adamw.weight_decay",
-    "tables.segments.optimizer.ftrl.beta",
-    "tables.segments.optimizer.ftrl.lambda1",
-    "tables.segments.optimizer.ftrl.lambda2",
-    "tables.segments.optimizer.ftrl.initial_accumulator",
-    "tables.segments.optimizer.ftml.beta1",
-    "tables.segments.optimizer.ftml.beta2",
-    "tables.segments.optimizer.ftml.epsilon",
-};
-
-// Of each of kKafkaPaths: how the cluster is reached, and what becomes of what cannot be trained. The
-// topics and their offsets are in the run's log.
-constexpr absl::string_view kKafkaPaths[] = {"data.kafka", "data.valid_kafka", "data.test_kafka"};
-constexpr absl::string_view kKafkaChangeable[] = {
-    "brokers",           "settings",        "queue_bytes",         "allowed_lateness_ms",
-    "dead_letter_topic", "on_lost_offsets", "broker_wait_seconds", "group_id",
-};
-// The unordered mode keeps the bounds of the blocks that it has closed in the ledger. The ordered one
-// makes batches of them.
-constexpr absl::string_view kKafkaWait = "max_wait_ms";
-
-// Of these, the ones that a reproducible run must keep, because they change the order of summation or
-// the rounding of what is summed. The number of the other processes does not: whoever sums sorts.
+// What must stay in a reproducible run, as it changes the order of summation or the rounding of what
+// is summed. The number of the other processes does not: whoever sums sorts. Paths are without
+// positions, here and below.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
     "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
@@ -144,80 +38,34 @@ constexpr absl::string_view kChangesBits[] = {
 constexpr absl::string_view kBits =
     "the run is reproducible, and its model would get other bits than without the change";
 
+// What must stay in mode SYNC, which makes batches of the blocks. HYBRID keeps the bounds of the
+// blocks that it has closed in the ledger.
+constexpr absl::string_view kMakesBatches[] = {
+    "data.kafka.max_wait_ms", "data.valid_kafka.max_wait_ms", "data.test_kafka.max_wait_ms"};
+
+// Reasons that hold for the topics of the train stream only. The others stand beside the fields.
 struct Reason {
   absl::string_view path;
   absl::string_view why;
 };
-// The first entry that covers a path gives the reason.
 constexpr Reason kReasons[] = {
-    {"mode", "it fixes the order of the samples"},
-    {"reproducible", "a run is reproducible from its first step on or not at all"},
-    {"seed", "it fixes the order of the samples and the initial values of rows"},
-    {"global_batch_size", "it fixes the order of the samples"},
-    {"lanes", "it fixes the order of the samples"},
-    {"data.train_files", "the files of a run are fixed when it begins"},
-    {"data.valid_files", "the files of a run are fixed when it begins"},
-    {"data.test_files", "the files of a run are fixed when it begins"},
     {"data.kafka.topics", "the topics of a run are fixed when it begins"},
     {"data.kafka.topic_pattern", "the topics of a run are fixed when it begins"},
     {"data.kafka.start", "it became offsets when the run began"},
     {"data.kafka.end", "it became offsets when the run began"},
-    {"data.kafka.max_wait_ms", "it fixes the order of the samples in mode SYNC"},
-    {"data", "it fixes which samples there are, or their order"},
-    {"tables.segments.initializer", "rows that are not seen yet would begin otherwise"},
-    {"tables.segments.optimizer.momentum.form", "momenta in the cut are those of the other form"},
-    {"tables", "it is the shape of the rows in the cut"},
-    {"model", "it is the shape of the dense network in the cut"},
-    {"dense_optimizer", "the cut holds the state of the optimizer that it was trained with"},
-    {"init_from", "the run goes on from its own cut"},
-    {"warm_start", "the run goes on from its own cut"},
 };
-constexpr absl::string_view kNotListed = "it belongs to the run as a whole";
 
-bool Covers(absl::string_view prefix, absl::string_view path) {
-  return absl::ConsumePrefix(&path, prefix) && (path.empty() || path.front() == '.');
+bool IsOneOf(absl::Span<const absl::string_view> paths, absl::string_view path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
-template <size_t kSize>
-bool AnyCovers(const absl::string_view (&prefixes)[kSize], absl::string_view path) {
-  return std::any_of(std::begin(prefixes), std::end(prefixes),
-                     [path](absl::string_view prefix) { return Covers(prefix, path); });
-}
-
-bool IsAboveWhatChangesBits(absl::string_view path) {
-  return std::any_of(std::begin(kChangesBits), std::end(kChangesBits),
-                     [path](absl::string_view below) { return Covers(path, below); });
-}
-
-bool IsChangeableOfTopics(absl::string_view path, bool ordered) {
-  for (const absl::string_view prefix : kKafkaPaths) {
-    absl::string_view field = path;
-    if (!absl::ConsumePrefix(&field, prefix) || !absl::ConsumePrefix(&field, ".")) continue;
-    return AnyCovers(kKafkaChangeable, field) || (!ordered && field == kKafkaWait);
-  }
-  return false;
-}
-
-// Whether everything at and below `path` may change.
-bool MayChange(absl::string_view path, bool reproducible, bool ordered) {
-  if (IsChangeableOfTopics(path, ordered)) return true;
-  if (!AnyCovers(kChangeable, path)) return false;
-  return !reproducible || (!AnyCovers(kChangesBits, path) && !IsAboveWhatChangesBits(path));
-}
-
-absl::string_view WhyNot(absl::string_view path) {
-  // These are refused in reproducible runs alone.
-  if (AnyCovers(kChangesBits, path)) return kBits;
-  for (const Reason& reason : kReasons) {
-    if (Covers(reason.path, path)) return reason.why;
-  }
-  return kNotListed;
-}
-
-// A field of two messages: its path for people, and without positions.
+// A field of two messages: its path for people, and without positions; whether it may change, and
+// why not. A field has both from the one above it unless they stand beside it.
 struct Place {
   std::string shown;
   std::string plain;
+  bool may_change = false;
+  std::string why = "it belongs to the run as a whole";
 };
 
 // "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of its default, so that a
@@ -252,7 +100,7 @@ std::string ShownValue(const Message& message, const FieldDescriptor* field) {
 }
 
 // Goes through all fields by reflection, so that one that is added to the job later must not change
-// until somebody has thought about it and lists it above.
+// until somebody has thought about it and says so beside it (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)
@@ -260,31 +108,56 @@ class Comparison {
         ordered_(from.mode() == JobConfig::SYNC),
         problems_(problems) {}
 
-  void Compare(const Message& from, const Message& to, const Place& prefix) {
+  void Compare(const Message& from, const Message& to, const Place& above) {
     for (int i = 0; i < from.GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* field = from.GetDescriptor()->field(i);
-      const std::string dot = prefix.plain.empty() ? "" : ".";
-      const Place place = {prefix.shown + dot + field->name(), prefix.plain + dot + field->name()};
-      if (!MayChange(place.plain, reproducible_, ordered_)) CompareField(from, to, field, place);
+      CompareField(from, to, field, PlaceOf(field, above));
     }
   }
 
  private:
+  Place PlaceOf(const FieldDescriptor* field, const Place& above) const {
+    const std::string dot = above.plain.empty() ? "" : ".";
+    Place place = {above.shown + dot + field->name(), above.plain + dot + field->name(),
+                   above.may_change, above.why};
+    const auto& options = field->options();
+    if (options.HasExtension(stays_because)) place.why = options.GetExtension(stays_because);
+    for (const Reason& reason : kReasons) {
+      if (reason.path == place.plain) place.why = std::string(reason.why);
+    }
+    if (!options.HasExtension(resume)) return place;
+    place.may_change = options.GetExtension(resume) != AtResume::MUST_STAY;
+    if (options.GetExtension(resume) == AtResume::DEPENDS) {
+      const bool bits = IsOneOf(kChangesBits, place.plain);
+      CHECK(bits || IsOneOf(kMakesBatches, place.plain)) << place.plain << " depends on what?";
+      place.may_change = bits ? !reproducible_ : !ordered_;
+      if (bits) place.why = std::string(kBits);
+    }
+    return place;
+  }
+
   void CompareField(const Message& from, const Message& to, const FieldDescriptor* field,
                     const Place& place) {
     const Reflection* reflection = from.GetReflection();
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (ValueText(from, field) != ValueText(to, field)) Refuse(from, to, field, place);
+      if (!place.may_change && ValueText(from, field) != ValueText(to, field)) {
+        Refuse(from, to, field, place);
+      }
     } else if (field->is_repeated()) {
       const int size = reflection->FieldSize(from, field);
-      // Elements have no names, so of lists of different lengths nobody knows which one is new.
-      if (size != reflection->FieldSize(to, field)) return Refuse(from, to, field, place);
-      for (int i = 0; i < size; ++i) {
-        Compare(reflection->GetRepeatedMessage(from, field, i),
-                reflection->GetRepeatedMessage(to, field, i),
-                {absl::StrCat(place.shown, "[", i, "]"), place.plain});
+      if (size != reflection->FieldSize(to, field)) {
+        // Elements have no names, so of lists of different lengths nobody knows which one is new.
+        if (!place.may_change) Refuse(from, to, field, place);
+        return;
       }
-    } else if (reflection->HasField(from, field) != reflection->HasField(to, field)) {
+      for (int i = 0; i < size; ++i) {
+        Place element = place;
+        absl::StrAppend(&element.shown, "[", i, "]");
+        Compare(reflection->GetRepeatedMessage(from, field, i),
+                reflection->GetRepeatedMessage(to, field, i), element);
+      }
+    } else if (!place.may_change &&
+               reflection->HasField(from, field) != reflection->HasField(to, field)) {
       Refuse(from, to, field, place);
     } else {
       Compare(reflection->GetMessage(from, field), reflection->GetMessage(to, field), place);
@@ -294,7 +167,7 @@ class Comparison {
   void Refuse(const Message& from, const Message& to, const FieldDescriptor* field,
               const Place& place) {
     problems_->Add(place.shown, absl::StrCat("cannot change from ", ShownValue(from, field), " to ",
-                                             ShownValue(to, field), ": ", WhyNot(place.plain)));
+                                             ShownValue(to, field), ": ", place.why));
   }
 
   const bool reproducible_;

@@ -1,5 +1,6 @@
 // What may change in a job between two generations of a run, by `satrap resume --set` or `satrap
-// scale`. This is the only list of it.
+// scale`. What may change, and why the rest may not, stands beside the fields (proto/options.proto);
+// what depends on the mode, on `reproducible` or on the stream is here.
 //
 // What may change says how many processes do the work and how fast, when to stop, validate and
 // save, and how far a gradient moves a value. What may not change fixes which samples there are and

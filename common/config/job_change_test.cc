@@ -230,6 +230,34 @@ TEST(JobChange, KeepsALaneForEachLoader) {
               HasSubstr("lanes: must be at least data_loader.replicas (3) in mode SYNC, got 2"));
 }
 
+// Its proto says nothing of resuming, and neither does that of the message above it.
+TEST(JobChange, KeepsAFieldThatNobodyHasThoughtAbout) {
+  EXPECT_THAT(RefusalOf({"batch_scaling.base_batch_size=64"}),
+              HasSubstr("batch_scaling: cannot change from absent to"));
+  EXPECT_THAT(RefusalOf({"batch_scaling.base_batch_size=64"}),
+              HasSubstr("it belongs to the run as a whole"));
+}
+
+TEST(JobChange, TakesASectionThatWasAbsentBelowOneThatMayChange) {
+  EXPECT_THAT(RefusalOf({"evaluation.reduce_on_plateau.factor=0.5"}),
+              Not(HasSubstr("cannot change")));
+  EXPECT_THAT(RefusalOf({"nn_worker.precision=F16", "nn_worker.loss_scale.initial=64"}),
+              Not(HasSubstr("cannot change")));
+  JobConfig reproducible = SmallJob();
+  reproducible.set_mode(JobConfig::SYNC);
+  reproducible.set_reproducible(true);
+  EXPECT_THAT(RefusalOf({"nn_worker.loss_scale.initial=64"}, reproducible),
+              HasSubstr("nn_worker.loss_scale: cannot change from absent to dynamic: true"));
+}
+
+TEST(JobChange, EvaluationTopicsWaitOtherwiseInHybridAlone) {
+  EXPECT_EQ(RefusalOf({"data.test_kafka.max_wait_ms=5"}, TopicJob()), "");
+  JobConfig ordered = TopicJob();
+  ordered.set_mode(JobConfig::SYNC);
+  EXPECT_THAT(RefusalOf({"data.test_kafka.max_wait_ms=5"}, ordered),
+              HasSubstr("data.test_kafka.max_wait_ms: cannot change from 1000 to 5"));
+}
+
 TEST(JobChange, NamesAFieldThatThereIsNot) {
   EXPECT_THAT(RefusalOf({"epocs=3"}), HasSubstr("did you mean epochs?"));
 }

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/config/setting_ranges.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
+#include "proto/job.pb.h"
 
 namespace satrap {
 namespace {
@@ -94,7 +96,7 @@ TEST(RangesTest, AnOptimizerNamesItsKindAndConstant) {
 
 TEST(RangesTest, AScheduleHasStepsAndFactorsUpToOne) {
   ExpectProblems<LearningRateSchedule>(
-      CheckSchedule,
+      CheckRanges,
       {{"warmup_steps: 10 cosine { decay_steps: 1 }", ""},
        {"warmup_steps: -1", "warmup_steps: must be in [0, "},
        {"step { every_steps: 0 }", "step.every_steps: must be in [1, "},
@@ -105,10 +107,10 @@ TEST(RangesTest, AScheduleHasStepsAndFactorsUpToOne) {
 
 TEST(RangesTest, TheNewestCutIsAlwaysKept) {
   ExpectProblems<CheckpointConfig>(
-      CheckCheckpoint, {{"keep: 1", ""},
-                        {"keep: 0", "keep: must be in [1, 1000000], got 0"},
-                        {"every_seconds: -1", "every_seconds: must be finite and not negative"},
-                        {"limit_seconds: 0", "limit_seconds: must be in [1, 86400], got 0"}});
+      CheckRanges, {{"keep: 1", ""},
+                    {"keep: 0", "keep: must be in [1, 1000000], got 0"},
+                    {"every_seconds: -1", "every_seconds: must be finite and not negative"},
+                    {"limit_seconds: 0", "limit_seconds: must be in [1, 86400], got 0"}});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/config/data_streams.h"
+#include "common/config/setting_ranges.h"
 
 namespace satrap {
 namespace {
@@ -84,7 +85,7 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
         path + ".name",
         absl::StrCat("must be of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
   }
-  problems->Positive(path + ".weight", task.weight());
+  CheckRanges(task, path + ".", problems);
   const std::string label = LabelOf(task, labels);
   if (PositionOf(labels, label) < 0) {
     problems->Add(path + ".label",

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "common/config/job_facts.h"
+#include "common/config/setting_ranges.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
@@ -103,6 +104,7 @@ void ValidateList(const JobConfig& job, Problems* problems) {
 
 void ValidateCandidates(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
+  CheckRanges(model.candidates(), "model.candidates.", problems);
   ValidateHeads(model, problems);
   const bool drawn = HasLoss(model, /*in_batch=*/false);
   const bool in_batch = HasLoss(model, /*in_batch=*/true);
@@ -123,7 +125,6 @@ void ValidateCandidates(const JobConfig& job, Problems* problems) {
   const CandidatesConfig& candidates = model.candidates();
   problems->Range("model.candidates.count", candidates.count(), drawn ? 1 : 0,
                   drawn ? kMostCandidates : 0);
-  problems->Range("model.candidates.distortion", candidates.distortion(), 0.0, 10.0);
   ValidateFeature(job, problems);
   ValidateList(job, problems);
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/config/data_streams.h"
 #include "common/config/job_facts.h"
+#include "common/config/setting_ranges.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
@@ -131,36 +132,15 @@ void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) 
 
 void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
   const std::string path = "data.synthetic";
-  problems->Range<int64_t>(absl::StrCat(path, ".train_samples"), synthetic.train_samples(), 0,
-                           int64_t{1} << 50);
-  problems->Range<int64_t>(absl::StrCat(path, ".valid_samples"), synthetic.valid_samples(), 0,
-                           int64_t{1} << 50);
-  problems->Range<int64_t>(absl::StrCat(path, ".test_samples"), synthetic.test_samples(), 0,
-                           int64_t{1} << 50);
-  problems->Range(absl::StrCat(path, ".numeric_features"), synthetic.numeric_features(), 0, 10000);
+  CheckRanges(synthetic, path + ".", problems);
   problems->Range(absl::StrCat(path, ".interacting_features"), synthetic.interacting_features(), 0,
                   synthetic.vocabulary_sizes_size());
-  problems->Range(absl::StrCat(path, ".interaction_dim"), synthetic.interaction_dim(), 1, 1024);
-  problems->NotNegative(absl::StrCat(path, ".zipf_exponent"), synthetic.zipf_exponent());
-  problems->NotNegative(absl::StrCat(path, ".linear_stddev"), synthetic.linear_stddev());
-  problems->NotNegative(absl::StrCat(path, ".interaction_stddev"), synthetic.interaction_stddev());
-  problems->NotNegative(absl::StrCat(path, ".numeric_stddev"), synthetic.numeric_stddev());
-  problems->Finite(absl::StrCat(path, ".bias"), synthetic.bias());
-  problems->Range(absl::StrCat(path, ".cycle_batches"), synthetic.cycle_batches(), 0, 1 << 20);
-  if (!(synthetic.random_label_rate() <= 1)) {
-    problems->Add(absl::StrCat(path, ".random_label_rate"),
-                  absl::StrCat("must be at most 1, got ", synthetic.random_label_rate()));
-  }
-  for (int i = 0; i < synthetic.vocabulary_sizes_size(); ++i) {
-    problems->Range<int64_t>(absl::StrCat(path, ".vocabulary_sizes[", i, "]"),
-                             synthetic.vocabulary_sizes(i), 1, int64_t{1} << 48);
-  }
 }
 
 // A transform that divides by zero, or a missing value that is not finite, would reach the dense
 // network as NaN or Inf and make every step one that is skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
-  problems->Finite(absl::StrCat(path, ".missing_value"), numeric.missing_value());
+  CheckRanges(numeric, path + ".", problems);
   switch (numeric.transform()) {
     case NumericConfig::IDENTITY:
     case NumericConfig::LOG1P:
@@ -237,8 +217,7 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
                                  absl::StrJoin(boundaries, ", "), "]"));
     }
   }
-  problems->Range<int64_t>(absl::StrCat(path, ".preload_ids"), feature.preload_ids(), 0,
-                           int64_t{1} << 40);
+  CheckRanges(feature, path + ".", problems);
   if (feature.pooling() == FeatureConfig::NONE) {
     problems->Range(absl::StrCat(path, ".max_length"), feature.max_length(), 1, 65536);
     // Without pooling the ranks need each id's row, and the embedding worker has no sum to send.
@@ -368,9 +347,7 @@ void ValidateData(const JobConfig& job, Problems* problems) {
   }
   const bool tasks = job.model().tasks_size() > 0;
   if (data.has_csv()) ValidateCsv(data.csv(), tasks, problems);
-  if (data.has_libffm()) {
-    problems->Range("data.libffm.num_fields", data.libffm().num_fields(), 1, 65536);
-  }
+  if (data.has_libffm()) CheckRanges(data.libffm(), "data.libffm.", problems);
   if (data.has_record()) ValidateRecord(data.record(), tasks, problems);
   if (data.has_synthetic()) ValidateSynthetic(data.synthetic(), problems);
   ValidateSources(job, problems);
@@ -382,10 +359,7 @@ void ValidateData(const JobConfig& job, Problems* problems) {
         "data.seeded_split",
         absl::StrCat("fractions must be >= 0 and sum to less than 1, got ", valid, " and ", test));
   }
-  problems->Range<int64_t>("data.shuffle_rows", data.shuffle_rows(), 0, int64_t{1} << 32);
-  problems->Range<int64_t>("data.split_bytes", data.split_bytes(), 1, int64_t{1} << 40);
-  problems->Range<int64_t>("data.split_rows", data.split_rows(), 1, int64_t{1} << 32);
-  problems->Range("data.max_bad_fraction", data.max_bad_fraction(), 0.0, 1.0);
+  CheckOwnRanges(data, "data.", problems);
   const ColumnNames columns = ColumnsOf(data);
   ValidateNumerics(data, columns, problems);
   ValidateFeatures(job, columns, problems);

@@ -9,26 +9,17 @@
 #include "common/config/candidates.h"
 #include "common/config/data_streams.h"
 #include "common/config/ranges.h"
+#include "common/config/setting_ranges.h"
 #include "common/config/tasks.h"
 
 namespace satrap {
 namespace {
 
 void ValidateRoles(const JobConfig& job, Problems* problems) {
-  problems->Range("data_loader.replicas", job.data_loader().replicas(), 1, 1024);
-  problems->Range("data_loader.threads", job.data_loader().threads(), 1, 256);
-  problems->Range("data_loader.prefetch_parts", job.data_loader().prefetch_parts(), 1, 4096);
-  problems->Range("embedding_worker.replicas", job.embedding_worker().replicas(), 1, 1024);
-  problems->Range("embedding_worker.threads", job.embedding_worker().threads(), 1, 256);
-  problems->Range("embedding_worker.queue_capacity_parts",
-                  job.embedding_worker().queue_capacity_parts(), 1, 4096);
-  problems->Range("embedding_ps.replicas", job.embedding_ps().replicas(), 1, 1024);
-  problems->Range("embedding_ps.threads", job.embedding_ps().threads(), 1, 256);
-  problems->Range("embedding_ps.shards", job.embedding_ps().shards(), 1, kMaxShards);
-  problems->Range("nn_worker.replicas", job.nn_worker().replicas(), 1, 1024);
-  problems->Range("nn_worker.compute_threads", job.nn_worker().compute_threads(), 1, 256);
-  problems->Range("nn_worker.threads", job.nn_worker().threads(), 1, 256);
-  problems->Range("nn_worker.idle_step_ms", job.nn_worker().idle_step_ms(), 1, 4000);
+  CheckRanges(job.data_loader(), "data_loader.", problems);
+  CheckRanges(job.embedding_worker(), "embedding_worker.", problems);
+  CheckRanges(job.embedding_ps(), "embedding_ps.", problems);
+  CheckRanges(job.nn_worker(), "nn_worker.", problems);
 }
 
 // The precisions that a device computes in.
@@ -47,8 +38,6 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
   if (on_cpu && !nn_worker.graph_capture()) {
     problems->Add("nn_worker.graph_capture", "is for nn_worker.device CUDA and HOST only, got CPU");
   }
-  problems->Range<int64_t>("nn_worker.device_memory_bytes", nn_worker.device_memory_bytes(), 0,
-                           int64_t{1} << 50);
   if (!HasPrecision(nn_worker.device(), nn_worker.precision())) {
     problems->Add("nn_worker.precision",
                   absl::StrCat("must be F32, BF16 or F16 with nn_worker.device ", device, ", got ",
@@ -91,8 +80,6 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.loss_scale.initial",
                   absl::StrCat("must be a power of two in [1, 16777216], got ", initial));
   }
-  problems->Range<int64_t>("nn_worker.loss_scale.growth_steps",
-                           nn_worker.loss_scale().growth_steps(), 1, 1000000000);
   // Its gradient does not come from the loss, so taking out the loss scale would change it.
   for (int i = 0; i < job.model().layers_size(); ++i) {
     if (!job.model().layers(i).has_tally()) continue;
@@ -103,22 +90,8 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
 }
 
 void ValidateModes(const JobConfig& job, Problems* problems) {
-  problems->Range("global_batch_size", job.global_batch_size(), 1, 1 << 22);
-  problems->Range("epochs", job.epochs(), 1, 1000000);
-  problems->Range("lanes", job.lanes(), 1, 1024);
-  problems->Range("max_staleness", job.max_staleness(), 1, 256);
-  problems->Range<int64_t>("staleness_warmup_steps", job.staleness_warmup_steps(), 0, kMaxSteps);
-  problems->Range<int64_t>("max_skipped_steps_in_a_row", job.max_skipped_steps_in_a_row(), 0,
-                           kMaxSteps);
-  problems->Range<int64_t>("max_steps", job.max_steps(), 0, kMaxSteps);
-  problems->Range<int64_t>("max_message_bytes", job.max_message_bytes(), 1 << 16,
-                           (int64_t{1} << 31) - 1);
-  problems->Range<int64_t>("evaluation.every_steps", job.evaluation().every_steps(), 0, kMaxSteps);
-  problems->NotNegative("evaluation.every_seconds", job.evaluation().every_seconds());
-  problems->Range<int64_t>("evaluation.window_samples", job.evaluation().window_samples(), 0,
-                           kMaxSteps);
-  problems->NotNegative("evaluation.window_data_seconds", job.evaluation().window_data_seconds());
-  problems->Range("evaluation.patience", job.evaluation().patience(), 0, 1000000);
+  CheckOwnRanges(job, "", problems);
+  CheckRanges(job.evaluation(), "evaluation.", problems);
   // The name of the run's folder begins with it.
   if (absl::StrContains(job.name(), '/')) {
     problems->Add("name", absl::StrCat("must not hold a '/', got '", job.name(), "'"));
@@ -126,7 +99,6 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   if (job.reproducible() && job.mode() != JobConfig::SYNC) {
     problems->Add("reproducible", "needs mode SYNC, got HYBRID");
   }
-  problems->NotNegative("gradient_clip_norm", job.gradient_clip_norm());
   // The norm is of the gradients of a step, and in HYBRID parts of a step are applied one by one.
   if (job.gradient_clip_norm() > 0 && job.mode() != JobConfig::SYNC) {
     problems->Add("gradient_clip_norm", "needs mode SYNC, got HYBRID");
@@ -152,28 +124,15 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
 
 void ValidateReduceOnPlateau(const JobConfig& job, Problems* problems) {
   if (!job.evaluation().has_reduce_on_plateau()) return;
-  const ReduceOnPlateau& plateau = job.evaluation().reduce_on_plateau();
-  const std::string path = "evaluation.reduce_on_plateau";
   if (job.action() == JobConfig::TRAIN && !HasValidData(job.data())) {
-    problems->Add(path, "needs validation data");
-  }
-  if (!(plateau.factor() > 0 && plateau.factor() < 1)) {
-    problems->Add(path + ".factor",
-                  absl::StrCat("must be above 0 and below 1, got ", plateau.factor()));
-  }
-  problems->Range(path + ".patience", plateau.patience(), 1, 1000000);
-  problems->NotNegative(path + ".min_delta", plateau.min_delta());
-  if (!(plateau.min_factor() > 0 && plateau.min_factor() <= 1)) {
-    problems->Add(path + ".min_factor",
-                  absl::StrCat("must be above 0 and at most 1, got ", plateau.min_factor()));
+    problems->Add("evaluation.reduce_on_plateau", "needs validation data");
   }
 }
 
 void ValidateWarmStart(const JobConfig& job, Problems* problems) {
   if (!job.has_warm_start()) return;
   if (!job.has_init_from()) problems->Add("warm_start", "needs init_from");
-  problems->Range<int64_t>("warm_start.warmup_steps", job.warm_start().warmup_steps(), 0,
-                           kMaxSteps);
+  CheckRanges(job.warm_start(), "warm_start.", problems);
   for (int i = 0; i < job.warm_start().only_size(); ++i) {
     if (!job.warm_start().only(i).empty()) continue;
     problems->Add(absl::StrCat("warm_start.only[", i, "]"), "must not be empty");
@@ -181,24 +140,16 @@ void ValidateWarmStart(const JobConfig& job, Problems* problems) {
 }
 
 void ValidateRecovery(const JobConfig& job, Problems* problems) {
-  CheckCheckpoint(job.checkpoint(), "checkpoint.", problems);
-  problems->Range("max_restarts", job.max_restarts(), 0, 1000000);
-  problems->Range("stop_seconds", job.stop_seconds(), 0.0, 86400.0);
+  CheckRanges(job.checkpoint(), "checkpoint.", problems);
   for (int i = 0; i < job.kill_points_size(); ++i) {
-    const KillPoint& kill_point = job.kill_points(i);
-    const std::string path = absl::StrCat("kill_points[", i, "].");
-    problems->Range(path + "replica", kill_point.replica(), 0, 1023);
-    problems->Range<int64_t>(path + "visit", kill_point.visit(), 1, kMaxSteps);
-    problems->Range<int64_t>(path + "generation", kill_point.generation(), 1, kMaxSteps);
+    CheckRanges(job.kill_points(i), absl::StrCat("kill_points[", i, "]."), problems);
   }
 }
 
 void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
   if (!job.has_batch_scaling()) return;
   const BatchScalingConfig& scaling = job.batch_scaling();
-  problems->Range("batch_scaling.base_batch_size", scaling.base_batch_size(), 1, 1 << 22);
-  problems->Range<int64_t>("batch_scaling.dense_warmup_samples", scaling.dense_warmup_samples(), 0,
-                           kMaxSteps);
+  CheckRanges(scaling, "batch_scaling.", problems);
   if (scaling.dense_warmup_samples() > 0 &&
       job.dense_optimizer().learning_rate_schedule().warmup_steps() > 0) {
     problems->Add(

@@ -204,12 +204,6 @@ void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problem
     CheckPlace(config.end(), absl::StrCat(path, ".end"), "NEVER, AT_START", problems);
   }
   CheckColumns(config, path, problems);
-  problems->Range<int64_t>(absl::StrCat(path, ".queue_bytes"), config.queue_bytes(), 1 << 20,
-                           int64_t{2000000} << 10);
-  problems->Range<int64_t>(absl::StrCat(path, ".max_wait_ms"), config.max_wait_ms(), 0, 86400000);
-  problems->NotNegative(absl::StrCat(path, ".allowed_lateness_ms"),
-                        static_cast<double>(config.allowed_lateness_ms()));
-  problems->Positive(absl::StrCat(path, ".broker_wait_seconds"), config.broker_wait_seconds());
   if (config.group_id().empty())
     problems->Add(absl::StrCat(path, ".group_id"), "must not be empty");
 }

@@ -28,7 +28,8 @@ enum class KafkaRole {
 };
 
 // Adds what is wrong with brokers, topics, start, end, columns and settings, each with its path
-// below `path` ("data.kafka"). Reads no secret and asks no broker.
+// below `path` ("data.kafka"). Reads no secret and asks no broker. Ranges of numbers are checked by
+// the validator of jobs.
 void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problems* problems);
 
 // Only brokers and settings, which is all that a tool needs.

@@ -9,16 +9,50 @@
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
+#include "proto/options.pb.h"
 
 namespace satrap {
 namespace {
 
-void Add(const google::protobuf::FileDescriptor& file, std::map<std::string, std::string>* texts) {
+using google::protobuf::DescriptorProto;
+using google::protobuf::FieldDescriptorProto;
+using google::protobuf::FileDescriptor;
+using google::protobuf::FileDescriptorProto;
+
+// What stands beside settings says nothing about the bytes of a message.
+void LeaveOutSettingOptions(DescriptorProto* message) {
+  for (FieldDescriptorProto& field : *message->mutable_field()) {
+    if (!field.has_options()) continue;
+    field.mutable_options()->ClearExtension(range);
+    field.mutable_options()->ClearExtension(resume);
+    field.mutable_options()->ClearExtension(stays_because);
+    field.mutable_options()->ClearExtension(unit);
+    if (field.options().ByteSizeLong() == 0) field.clear_options();
+  }
+  for (DescriptorProto& below : *message->mutable_nested_type()) LeaveOutSettingOptions(&below);
+}
+
+bool DeclaresSettingOptions(const FileDescriptor& file) {
+  return file.name() == SettingRange::descriptor()->file()->name();
+}
+
+void Add(const FileDescriptor& file, std::map<std::string, std::string>* texts) {
   if (texts->count(file.name()) > 0) return;
-  google::protobuf::FileDescriptorProto definition;
+  FileDescriptorProto definition;
   file.CopyTo(&definition);  // without comments and positions
+  definition.clear_dependency();
+  for (int i = 0; i < file.dependency_count(); ++i) {
+    if (!DeclaresSettingOptions(*file.dependency(i))) {
+      definition.add_dependency(file.dependency(i)->name());
+    }
+  }
+  for (DescriptorProto& message : *definition.mutable_message_type()) {
+    LeaveOutSettingOptions(&message);
+  }
   (*texts)[file.name()] = definition.SerializeAsString();
-  for (int i = 0; i < file.dependency_count(); ++i) Add(*file.dependency(i), texts);
+  for (int i = 0; i < file.dependency_count(); ++i) {
+    if (!DeclaresSettingOptions(*file.dependency(i))) Add(*file.dependency(i), texts);
+  }
 }
 
 }  // namespace

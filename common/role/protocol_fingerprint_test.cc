@@ -2,17 +2,20 @@
 
 #include "google/protobuf/descriptor.pb.h"
 #include "gtest/gtest.h"
+#include "proto/options.pb.h"
 
 namespace satrap {
 namespace {
 
 using ::google::protobuf::DescriptorPool;
 using ::google::protobuf::FieldDescriptorProto;
+using ::google::protobuf::FieldOptions;
 using ::google::protobuf::FileDescriptorProto;
 
 // A file with one message of one field, and one that imports it.
 struct Protocol {
-  explicit Protocol(const std::string& field, int number = 1) {
+  explicit Protocol(const std::string& field, int number = 1,
+                    const FieldOptions& options = FieldOptions()) {
     FileDescriptorProto base;
     base.set_name("base.proto");
     auto* message = base.add_message_type();
@@ -22,6 +25,7 @@ struct Protocol {
     added->set_number(number);
     added->set_type(FieldDescriptorProto::TYPE_INT32);
     added->set_label(FieldDescriptorProto::LABEL_OPTIONAL);
+    if (options.ByteSizeLong() > 0) *added->mutable_options() = options;
     FileDescriptorProto user;
     user.set_name("user.proto");
     user.add_dependency("base.proto");
@@ -48,6 +52,27 @@ TEST(ProtocolFingerprint, DoesNotDependOnTheOrderOfFiles) {
   const Protocol protocol("key");
   EXPECT_EQ(FingerprintOf({protocol.file, protocol.imported}),
             FingerprintOf({protocol.imported, protocol.file}));
+}
+
+// Two builds of which one allows more values still send the same bytes.
+TEST(ProtocolFingerprint, LeavesOutTheFactsOfSettings) {
+  FieldOptions narrow;
+  narrow.MutableExtension(range)->set_high(8);
+  FieldOptions wide;
+  wide.MutableExtension(range)->set_high(16);
+  wide.SetExtension(resume, AtResume::MAY_CHANGE);
+  wide.SetExtension(stays_because, "it is the shape of something");
+  wide.SetExtension(unit, "ms");
+  const uint64_t without = FingerprintOf({Protocol("key").file});
+  EXPECT_EQ(FingerprintOf({Protocol("key", 1, narrow).file}), without);
+  EXPECT_EQ(FingerprintOf({Protocol("key", 1, wide).file}), without);
+  EXPECT_NE(FingerprintOf({Protocol("key", 2, wide).file}), without);
+}
+
+TEST(ProtocolFingerprint, ChangesWithAnOptionOfProtocolBuffers) {
+  FieldOptions old;
+  old.set_deprecated(true);
+  EXPECT_NE(FingerprintOf({Protocol("key", 1, old).file}), FingerprintOf({Protocol("key").file}));
 }
 
 }  // namespace

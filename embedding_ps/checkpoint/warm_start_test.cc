@@ -133,7 +133,7 @@ TEST_F(WarmStartTest, StateOfAnotherOptimizerBeginsAnewInItsSegmentAlone) {
 
 TEST_F(WarmStartTest, FindsTheOptimizersThatAModelWasSavedWith) {
   TableConfig saved = Config("users", 3);
-  SparseOptimizerConfig::RmsProp* rmsprop =
+  OptimizerConfig::RmsProp* rmsprop =
       saved.mutable_segments(0)->mutable_optimizer()->mutable_rmsprop();
   rmsprop->set_momentum(.9f);
   rmsprop->set_centred(true);

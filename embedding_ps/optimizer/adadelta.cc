@@ -26,7 +26,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdadeltaStep(float learning_rate, float rho, flo
 
 class Adadelta final : public SparseOptimizer {
  public:
-  explicit Adadelta(const SparseOptimizerConfig::Adadelta& config)
+  explicit Adadelta(const OptimizerConfig::Adadelta& config)
       : rho_(config.rho()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return 2 * dim; }
@@ -52,7 +52,7 @@ class Adadelta final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewAdadelta(const SparseOptimizerConfig::Adadelta& config) {
+std::unique_ptr<const SparseOptimizer> NewAdadelta(const OptimizerConfig::Adadelta& config) {
   return std::make_unique<Adadelta>(config);
 }
 

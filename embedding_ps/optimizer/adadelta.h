@@ -10,12 +10,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewAdadelta(const SparseOptimizerConfig::Adadelta& config);
+std::unique_ptr<const SparseOptimizer> NewAdadelta(const OptimizerConfig::Adadelta& config);
 
 }  // namespace satrap
 

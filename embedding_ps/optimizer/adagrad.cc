@@ -21,7 +21,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdagradStep(float learning_rate, float epsilon,
 
 class Adagrad final : public SparseOptimizer {
  public:
-  explicit Adagrad(const SparseOptimizerConfig::Adagrad& config)
+  explicit Adagrad(const OptimizerConfig::Adagrad& config)
       : initial_accumulator_(config.initial_accumulator()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return dim; }
@@ -43,7 +43,7 @@ class Adagrad final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewAdagrad(const SparseOptimizerConfig::Adagrad& config) {
+std::unique_ptr<const SparseOptimizer> NewAdagrad(const OptimizerConfig::Adagrad& config) {
   return std::make_unique<Adagrad>(config);
 }
 

@@ -9,12 +9,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewAdagrad(const SparseOptimizerConfig::Adagrad& config);
+std::unique_ptr<const SparseOptimizer> NewAdagrad(const OptimizerConfig::Adagrad& config);
 
 }  // namespace satrap
 

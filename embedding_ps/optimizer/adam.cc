@@ -59,7 +59,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrectio
 
 class Adam final : public SparseOptimizer {
  public:
-  explicit Adam(const SparseOptimizerConfig::Adam& config)
+  explicit Adam(const OptimizerConfig::Adam& config)
       : beta1_(config.beta1()),
         beta2_(config.beta2()),
         epsilon_(config.epsilon()),
@@ -102,7 +102,7 @@ class Adam final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewAdam(const SparseOptimizerConfig::Adam& config) {
+std::unique_ptr<const SparseOptimizer> NewAdam(const OptimizerConfig::Adam& config) {
   return std::make_unique<Adam>(config);
 }
 

@@ -37,7 +37,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdamwStep(const AdamwConstants& constants,
 
 class AdamW final : public SparseOptimizer {
  public:
-  explicit AdamW(const SparseOptimizerConfig::AdamW& config)
+  explicit AdamW(const OptimizerConfig::AdamW& config)
       : beta1_(config.beta1()),
         beta2_(config.beta2()),
         epsilon_(config.epsilon()),
@@ -77,7 +77,7 @@ class AdamW final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewAdamw(const SparseOptimizerConfig::AdamW& config) {
+std::unique_ptr<const SparseOptimizer> NewAdamw(const OptimizerConfig::AdamW& config) {
   return std::make_unique<AdamW>(config);
 }
 

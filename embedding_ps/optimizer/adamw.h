@@ -11,12 +11,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewAdamw(const SparseOptimizerConfig::AdamW& config);
+std::unique_ptr<const SparseOptimizer> NewAdamw(const OptimizerConfig::AdamW& config);
 
 }  // namespace satrap
 

@@ -38,7 +38,7 @@ SATRAP_VECTORIZE_SAME_BITS void AmsgradStep(const AmsgradConstants& constants,
 
 class AmsGrad final : public SparseOptimizer {
  public:
-  explicit AmsGrad(const SparseOptimizerConfig::AmsGrad& config)
+  explicit AmsGrad(const OptimizerConfig::AmsGrad& config)
       : beta1_(config.beta1()),
         beta2_(config.beta2()),
         epsilon_(config.epsilon()),
@@ -76,7 +76,7 @@ class AmsGrad final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewAmsgrad(const SparseOptimizerConfig::AmsGrad& config) {
+std::unique_ptr<const SparseOptimizer> NewAmsgrad(const OptimizerConfig::AmsGrad& config) {
   return std::make_unique<AmsGrad>(config);
 }
 

@@ -12,12 +12,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewAmsgrad(const SparseOptimizerConfig::AmsGrad& config);
+std::unique_ptr<const SparseOptimizer> NewAmsgrad(const OptimizerConfig::AmsGrad& config);
 
 }  // namespace satrap
 

@@ -30,7 +30,7 @@ SATRAP_VECTORIZE_SAME_BITS void FtmlStep(const FtmlConstants& constants,
 
 class Ftml final : public SparseOptimizer {
  public:
-  explicit Ftml(const SparseOptimizerConfig::Ftml& config)
+  explicit Ftml(const OptimizerConfig::Ftml& config)
       : beta1_(config.beta1()), beta2_(config.beta2()), epsilon_(config.epsilon()) {}
 
   int StateSize(int dim) const override { return dim + 1; }
@@ -63,7 +63,7 @@ class Ftml final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewFtml(const SparseOptimizerConfig::Ftml& config) {
+std::unique_ptr<const SparseOptimizer> NewFtml(const OptimizerConfig::Ftml& config) {
   return std::make_unique<Ftml>(config);
 }
 

@@ -14,12 +14,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewFtml(const SparseOptimizerConfig::Ftml& config);
+std::unique_ptr<const SparseOptimizer> NewFtml(const OptimizerConfig::Ftml& config);
 
 }  // namespace satrap
 

@@ -44,7 +44,7 @@ SATRAP_VECTORIZE_SAME_BITS void FtrlStep(const FtrlConstants& constants,
 
 class Ftrl final : public SparseOptimizer {
  public:
-  explicit Ftrl(const SparseOptimizerConfig::Ftrl& config)
+  explicit Ftrl(const OptimizerConfig::Ftrl& config)
       : constants_{0, config.beta(), config.lambda1(), config.lambda2()},
         initial_accumulator_(config.initial_accumulator()) {}
 
@@ -73,7 +73,7 @@ class Ftrl final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewFtrl(const SparseOptimizerConfig::Ftrl& config) {
+std::unique_ptr<const SparseOptimizer> NewFtrl(const OptimizerConfig::Ftrl& config) {
   return std::make_unique<Ftrl>(config);
 }
 

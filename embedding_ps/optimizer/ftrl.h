@@ -15,12 +15,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewFtrl(const SparseOptimizerConfig::Ftrl& config);
+std::unique_ptr<const SparseOptimizer> NewFtrl(const OptimizerConfig::Ftrl& config);
 
 }  // namespace satrap
 

@@ -9,7 +9,7 @@ using Doubles = std::vector<double>;
 
 SparseOptimizerConfig Config(float lambda1, float lambda2, float initial_accumulator) {
   SparseOptimizerConfig config;
-  SparseOptimizerConfig::Ftrl* ftrl = config.mutable_ftrl();
+  OptimizerConfig::Ftrl* ftrl = config.mutable_ftrl();
   ftrl->set_beta(0.5f);
   ftrl->set_lambda1(lambda1);
   ftrl->set_lambda2(lambda2);

@@ -32,7 +32,7 @@ SATRAP_VECTORIZE_SAME_BITS void StepRateOutside(float learning_rate, float mu, f
 
 class Momentum final : public SparseOptimizer {
  public:
-  explicit Momentum(const SparseOptimizerConfig::Momentum& config)
+  explicit Momentum(const OptimizerConfig::Momentum& config)
       : form_(config.form()), mu_(config.mu()), share_(1 - config.dampening()) {}
 
   int StateSize(int dim) const override { return dim; }
@@ -43,7 +43,7 @@ class Momentum final : public SparseOptimizer {
   }
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {
-    if (form_ == SparseOptimizerConfig::Momentum::RATE_INSIDE) {
+    if (form_ == OptimizerConfig::Momentum::RATE_INSIDE) {
       StepRateInside(context.learning_rate, mu_, gradient.data(), values.data(), state.data(),
                      values.size());
     } else {
@@ -53,14 +53,14 @@ class Momentum final : public SparseOptimizer {
   }
 
  private:
-  const SparseOptimizerConfig::Momentum::Form form_;
+  const OptimizerConfig::Momentum::Form form_;
   const float mu_;
   const float share_;  // of the gradient that m takes
 };
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewMomentum(const SparseOptimizerConfig::Momentum& config) {
+std::unique_ptr<const SparseOptimizer> NewMomentum(const OptimizerConfig::Momentum& config) {
   return std::make_unique<Momentum>(config);
 }
 

@@ -13,12 +13,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewMomentum(const SparseOptimizerConfig::Momentum& config);
+std::unique_ptr<const SparseOptimizer> NewMomentum(const OptimizerConfig::Momentum& config);
 
 }  // namespace satrap
 

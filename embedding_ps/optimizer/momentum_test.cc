@@ -7,8 +7,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-SparseOptimizerConfig Config(SparseOptimizerConfig::Momentum::Form form, float mu,
-                             float dampening) {
+SparseOptimizerConfig Config(OptimizerConfig::Momentum::Form form, float mu, float dampening) {
   SparseOptimizerConfig config;
   config.mutable_momentum()->set_form(form);
   config.mutable_momentum()->set_mu(mu);
@@ -16,8 +15,8 @@ SparseOptimizerConfig Config(SparseOptimizerConfig::Momentum::Form form, float m
   return config;
 }
 
-constexpr auto kInside = SparseOptimizerConfig::Momentum::RATE_INSIDE;
-constexpr auto kOutside = SparseOptimizerConfig::Momentum::RATE_OUTSIDE;
+constexpr auto kInside = OptimizerConfig::Momentum::RATE_INSIDE;
+constexpr auto kOutside = OptimizerConfig::Momentum::RATE_OUTSIDE;
 
 TEST(MomentumTest, FollowsTheScalarReferenceWithTheRateInside) {
   ExpectFollowsReference(*OptimizerOf(Config(kInside, 0.9f, 0)), 19,

@@ -22,7 +22,7 @@ SATRAP_VECTORIZE_SAME_BITS void NesterovStep(float learning_rate, float mu,
 
 class Nesterov final : public SparseOptimizer {
  public:
-  explicit Nesterov(const SparseOptimizerConfig::Nesterov& config) : mu_(config.mu()) {}
+  explicit Nesterov(const OptimizerConfig::Nesterov& config) : mu_(config.mu()) {}
 
   int StateSize(int dim) const override { return dim; }
   bool IsElementwise() const override { return true; }
@@ -42,7 +42,7 @@ class Nesterov final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewNesterov(const SparseOptimizerConfig::Nesterov& config) {
+std::unique_ptr<const SparseOptimizer> NewNesterov(const OptimizerConfig::Nesterov& config) {
   return std::make_unique<Nesterov>(config);
 }
 

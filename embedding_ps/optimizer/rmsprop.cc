@@ -67,7 +67,7 @@ SATRAP_VECTORIZE_SAME_BITS void Subtract(const float* __restrict steps, float* _
 
 class RmsProp final : public SparseOptimizer {
  public:
-  explicit RmsProp(const SparseOptimizerConfig::RmsProp& config)
+  explicit RmsProp(const OptimizerConfig::RmsProp& config)
       : constants_{0, config.rho(), config.epsilon_in_root() ? config.epsilon() : 0,
                    config.epsilon_in_root() ? 0 : config.epsilon(), config.momentum()},
         centred_(config.centred()) {}
@@ -113,7 +113,7 @@ class RmsProp final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewRmsprop(const SparseOptimizerConfig::RmsProp& config) {
+std::unique_ptr<const SparseOptimizer> NewRmsprop(const OptimizerConfig::RmsProp& config) {
   return std::make_unique<RmsProp>(config);
 }
 

@@ -9,7 +9,7 @@ using Doubles = std::vector<double>;
 
 SparseOptimizerConfig Config(bool in_root, float momentum, bool centred) {
   SparseOptimizerConfig config;
-  SparseOptimizerConfig::RmsProp* rmsprop = config.mutable_rmsprop();
+  OptimizerConfig::RmsProp* rmsprop = config.mutable_rmsprop();
   rmsprop->set_rho(0.875f);
   rmsprop->set_epsilon(0.015625f);
   rmsprop->set_epsilon_in_root(in_root);

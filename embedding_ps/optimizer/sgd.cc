@@ -37,7 +37,7 @@ class Sgd final : public SparseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<const SparseOptimizer> NewSgd(const SparseOptimizerConfig::Sgd&) {
+std::unique_ptr<const SparseOptimizer> NewSgd(const OptimizerConfig::Sgd&) {
   return std::make_unique<Sgd>();
 }
 

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "embedding_ps/optimizer/sparse_optimizer.h"
-#include "proto/table.pb.h"
+#include "proto/optimizer.pb.h"
 
 namespace satrap {
 
 // REQUIRES: constants in range, as NewSparseOptimizer checks
-std::unique_ptr<const SparseOptimizer> NewSgd(const SparseOptimizerConfig::Sgd& config);
+std::unique_ptr<const SparseOptimizer> NewSgd(const OptimizerConfig::Sgd& config);
 
 }  // namespace satrap
 

@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
     case SparseOptimizerConfig::kFtml:
       return NewFtml(config.ftml());
     case SparseOptimizerConfig::KIND_NOT_SET:
-      return NewAdagrad(SparseOptimizerConfig::Adagrad::default_instance());
+      return NewAdagrad(OptimizerConfig::Adagrad::default_instance());
   }
   return absl::InvalidArgumentError("kind: unknown");
 }

@@ -41,7 +41,7 @@ struct Reference {
         w -= rate * g;
         break;
       case SparseOptimizerConfig::kMomentum:
-        if (config.momentum().form() == SparseOptimizerConfig::Momentum::RATE_OUTSIDE) {
+        if (config.momentum().form() == OptimizerConfig::Momentum::RATE_OUTSIDE) {
           a = 0.9 * a + g;
           w -= rate * a;
         } else {

@@ -1,6 +1,5 @@
 #include "common/config/field_path.h"
 #include "common/config/range_check.h"
-#include "common/config/table_borders.h"
 #include "common/config/validation_check.h"
 #include "embedding_ps/table/row_updater.h"
 #include "gtest/gtest.h"
@@ -8,8 +7,9 @@
 namespace satrap {
 namespace {
 
-TEST(RowUpdaterRangesTest, EveryNumericFieldOfATableHasItsBordersTested) {
-  EXPECT_EQ(FieldsOf(TableBorders()), NumericFields(TableConfig::descriptor()));
+TEST(RowUpdaterRangesTest, EveryNumericFieldOfATableHasARange) {
+  EXPECT_EQ(FieldsOf(BordersOf(TableConfig::descriptor())),
+            NumericFields(TableConfig::descriptor()));
 }
 
 TEST(RowUpdaterRangesTest, ValidatorAndTableAgreeOnTheBordersOfEveryField) {
@@ -23,7 +23,7 @@ TEST(RowUpdaterRangesTest, ValidatorAndTableAgreeOnTheBordersOfEveryField) {
     const absl::Status status = RowUpdater::Create(*table, 1).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
-  for (const BorderCase& border : TableBorders()) {
+  for (const BorderCase& border : BordersOf(TableConfig::descriptor(), OptimizerRules())) {
     for (const std::string& value : border.good) expect(border, value, true);
     for (const std::string& value : border.bad) expect(border, value, false);
   }

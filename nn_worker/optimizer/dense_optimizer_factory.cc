@@ -18,7 +18,7 @@ void SetAdamConstants(const Config& config, OptimizerRule* rule) {
   rule->epsilon = config.epsilon();
 }
 
-DenseOptimizer Adagrad(const DenseOptimizerConfig::Adagrad& config) {
+DenseOptimizer Adagrad(const OptimizerConfig::Adagrad& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAdagrad;
   made.rule.epsilon = config.epsilon();
@@ -26,7 +26,7 @@ DenseOptimizer Adagrad(const DenseOptimizerConfig::Adagrad& config) {
   return made;
 }
 
-DenseOptimizer Adam(const DenseOptimizerConfig::Adam& config) {
+DenseOptimizer Adam(const OptimizerConfig::Adam& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAdam;
   SetAdamConstants(config, &made.rule);
@@ -35,8 +35,8 @@ DenseOptimizer Adam(const DenseOptimizerConfig::Adam& config) {
 }
 
 // The forms keep different things in m, so that its name tells them apart.
-DenseOptimizer Momentum(const DenseOptimizerConfig::Momentum& config) {
-  const bool inside = config.form() == DenseOptimizerConfig::Momentum::RATE_INSIDE;
+DenseOptimizer Momentum(const OptimizerConfig::Momentum& config) {
+  const bool inside = config.form() == OptimizerConfig::Momentum::RATE_INSIDE;
   DenseOptimizer made;
   made.rule.kind =
       inside ? OptimizerKind::kMomentumRateInside : OptimizerKind::kMomentumRateOutside;
@@ -46,7 +46,7 @@ DenseOptimizer Momentum(const DenseOptimizerConfig::Momentum& config) {
   return made;
 }
 
-DenseOptimizer Nesterov(const DenseOptimizerConfig::Nesterov& config) {
+DenseOptimizer Nesterov(const OptimizerConfig::Nesterov& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kNesterov;
   made.rule.mu = config.mu();
@@ -54,7 +54,7 @@ DenseOptimizer Nesterov(const DenseOptimizerConfig::Nesterov& config) {
   return made;
 }
 
-DenseOptimizer RmsProp(const DenseOptimizerConfig::RmsProp& config) {
+DenseOptimizer RmsProp(const OptimizerConfig::RmsProp& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kRmsProp;
   made.rule.rho = config.rho();
@@ -67,7 +67,7 @@ DenseOptimizer RmsProp(const DenseOptimizerConfig::RmsProp& config) {
   return made;
 }
 
-DenseOptimizer Adadelta(const DenseOptimizerConfig::Adadelta& config) {
+DenseOptimizer Adadelta(const OptimizerConfig::Adadelta& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAdadelta;
   made.rule.rho = config.rho();
@@ -76,7 +76,7 @@ DenseOptimizer Adadelta(const DenseOptimizerConfig::Adadelta& config) {
   return made;
 }
 
-DenseOptimizer AmsGrad(const DenseOptimizerConfig::AmsGrad& config) {
+DenseOptimizer AmsGrad(const OptimizerConfig::AmsGrad& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAmsGrad;
   SetAdamConstants(config, &made.rule);
@@ -84,7 +84,7 @@ DenseOptimizer AmsGrad(const DenseOptimizerConfig::AmsGrad& config) {
   return made;
 }
 
-DenseOptimizer AdamW(const DenseOptimizerConfig::AdamW& config) {
+DenseOptimizer AdamW(const OptimizerConfig::AdamW& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kAdam;
   SetAdamConstants(config, &made.rule);
@@ -93,7 +93,7 @@ DenseOptimizer AdamW(const DenseOptimizerConfig::AdamW& config) {
   return made;
 }
 
-DenseOptimizer Ftrl(const DenseOptimizerConfig::Ftrl& config) {
+DenseOptimizer Ftrl(const OptimizerConfig::Ftrl& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kFtrl;
   made.rule.beta = config.beta();
@@ -103,7 +103,7 @@ DenseOptimizer Ftrl(const DenseOptimizerConfig::Ftrl& config) {
   return made;
 }
 
-DenseOptimizer Ftml(const DenseOptimizerConfig::Ftml& config) {
+DenseOptimizer Ftml(const OptimizerConfig::Ftml& config) {
   DenseOptimizer made;
   made.rule.kind = OptimizerKind::kFtml;
   SetAdamConstants(config, &made.rule);

@@ -10,7 +10,6 @@
 #include "common/base/check.h"
 #include "common/config/field_path.h"
 #include "common/config/learning_rate_schedule.h"
-#include "common/config/optimizer_borders.h"
 #include "common/config/range_check.h"
 #include "common/config/validation_check.h"
 #include "common/numeric/random.h"
@@ -121,8 +120,8 @@ class ScalarReference {
     w_ -= lr * m_hat / (std::sqrt(v_hat) + c.epsilon());
   }
 
-  void MomentumStep(const DenseOptimizerConfig::Momentum& c, double lr, double g) {
-    if (c.form() == DenseOptimizerConfig::Momentum::RATE_INSIDE) {
+  void MomentumStep(const OptimizerConfig::Momentum& c, double lr, double g) {
+    if (c.form() == OptimizerConfig::Momentum::RATE_INSIDE) {
       m_ = c.mu() * m_ - lr * g;
       w_ += m_;
     } else {
@@ -131,7 +130,7 @@ class ScalarReference {
     }
   }
 
-  void RmsPropStep(const DenseOptimizerConfig::RmsProp& c, double lr, double g) {
+  void RmsPropStep(const OptimizerConfig::RmsProp& c, double lr, double g) {
     a_ = c.rho() * a_ + (1.0 - c.rho()) * g * g;
     v_ = c.rho() * v_ + (1.0 - c.rho()) * g;
     const double square = c.centred() ? a_ - v_ * v_ : a_;
@@ -142,7 +141,7 @@ class ScalarReference {
   }
 
   // McMahan et al. 2013, Algorithm 1.
-  void FtrlStep(const DenseOptimizerConfig::Ftrl& c, double lr, double g) {
+  void FtrlStep(const OptimizerConfig::Ftrl& c, double lr, double g) {
     const double sigma = (std::sqrt(a_ + g * g) - std::sqrt(a_)) / lr;
     m_ += g - sigma * w_;
     a_ += g * g;
@@ -152,7 +151,7 @@ class ScalarReference {
   }
 
   // Zheng and Kwok 2017, Algorithm 1; z begins at -d w, so that w keeps its initial value.
-  void FtmlStep(const DenseOptimizerConfig::Ftml& c, double lr, double g, double t) {
+  void FtmlStep(const OptimizerConfig::Ftml& c, double lr, double g, double t) {
     v_ = c.beta2() * v_ + (1.0 - c.beta2()) * g * g;
     const double d = (1 - std::pow(c.beta1(), t)) / lr *
                      (std::sqrt(v_ / (1 - std::pow(c.beta2(), t))) + c.epsilon());
@@ -308,8 +307,9 @@ TEST(DenseOptimizerFactoryTest, RefusesValuesOutOfRange) {
   EXPECT_FALSE(NewDenseOptimizer(Parse("l2: -0.5")).ok());
 }
 
-TEST(DenseOptimizerFactoryTest, EveryNumericFieldHasItsBordersTested) {
-  EXPECT_EQ(FieldsOf(DenseOptimizerBorders()), NumericFields(DenseOptimizerConfig::descriptor()));
+TEST(DenseOptimizerFactoryTest, EveryNumericFieldHasARange) {
+  EXPECT_EQ(FieldsOf(BordersOf(DenseOptimizerConfig::descriptor())),
+            NumericFields(DenseOptimizerConfig::descriptor()));
 }
 
 TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField) {
@@ -324,7 +324,7 @@ TEST(DenseOptimizerFactoryTest, ValidatorAndFactoryAgreeOnTheBordersOfEveryField
     const absl::Status status = NewDenseOptimizer(*config).status();
     EXPECT_EQ(status.ok(), legal) << field << " " << value << ": " << status;
   };
-  for (const BorderCase& border : DenseOptimizerBorders()) {
+  for (const BorderCase& border : BordersOf(DenseOptimizerConfig::descriptor(), OptimizerRules())) {
     for (const std::string& value : border.good) expect(border, value, true);
     for (const std::string& value : border.bad) expect(border, value, false);
   }

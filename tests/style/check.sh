@@ -219,7 +219,7 @@ check_endings() {
 
 # A field of the job that only validation and printing read would have no effect.
 check_fields() {
-  files '*.proto' | { grep -E '^proto/(job|data|model|schedule|table)\.proto$' || true; } |
+  files '*.proto' | { grep -E '^proto/(job|data|kafka|model|optimizer|schedule|table)\.proto$' || true; } |
     xargs -r -d '\n' awk '
       { sub(/\/\/.*/, "") }
       /^ +((optional|repeated) +)?[A-Za-z][A-Za-z0-9_.]* +[a-z][a-z0-9_]* = [0-9]+/ {
