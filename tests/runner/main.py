@@ -26,6 +26,7 @@ WHOLE_RUNS_AT_A_TIME = 2
 UNSANITIZED = "-no_sanitizer"
 # Of the seconds of all tests. A program that takes more makes a run with two processors wait for it.
 MOST_SHARE = 0.10
+EVERYTHING = ["//..."]
 # Bazel's exit status if no test matches the filters.
 NO_TESTS = 4
 # Its exit status for an option that the command does not have.
@@ -171,7 +172,9 @@ class Run:
         arguments = [*options, *filtered, "--", *targets]
         whole_runs, others = self.whole_runs_of(targets)
         # Then nothing is built any more, so the seconds of the other phases are those of tests.
-        self.bazel_run("build", "build", config_options, "", ["--build_tests_only", *arguments])
+        # With all tests, the programs that no test starts are built, too.
+        only = [] if targets == EVERYTHING else ["--build_tests_only"]
+        self.bazel_run("build", "build", config_options, "", [*only, *arguments])
         for phase, asked, tags, flags in (
             ("tests", others or not whole_runs, f"-{WHOLE_RUN}" if whole_runs else "", []),
             ("whole runs", whole_runs, WHOLE_RUN, [f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"]),
@@ -269,7 +272,7 @@ def run_config(request, config, options, run):
     targets = list(request.targets) + (cuda_tests() if request.cuda else [])
     if not targets and not request.files:
         # Under a sanitizer, the unit tests: those of tests/ start many processes and take hours.
-        targets = ["//..."] if config == "plain" else ["//...", "-//tests/..."]
+        targets = EVERYTHING if config == "plain" else [*EVERYTHING, "-//tests/..."]
     if config == "plain":
         test = run.test
     else:
