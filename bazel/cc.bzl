@@ -111,8 +111,11 @@ def satrap_binary(name, sources = [], deps = [], visibility = None, **kwargs):
         **kwargs
     )
 
-def satrap_test(name, sources, srcs = [], deps = [], own_main = False, **kwargs):
+def satrap_test(name, sources, deps = [], own_main = False, **kwargs):
     """One program of the tests of several sources; `./satrap test FILE` runs those of one source.
+
+    It has no other sources: .bazelrc gives those of tests another optimisation, and g++ breaks off if that
+    of a precompiled header is not its own.
 
     Sources with other tags, other data, or what concerns the whole process (limits, signals, the
     working folder, a main function of their own) are programs of their own.
@@ -120,7 +123,6 @@ def satrap_test(name, sources, srcs = [], deps = [], own_main = False, **kwargs)
     Args:
       name: as everywhere.
       sources: as above.
-      srcs: other files that it is compiled of.
       deps: as everywhere.
       own_main: whether a source has a main function.
       **kwargs: for cc_test.
@@ -128,7 +130,7 @@ def satrap_test(name, sources, srcs = [], deps = [], own_main = False, **kwargs)
     common = _precompiled("test_headers")
     native.cc_test(
         name = name,
-        srcs = srcs + _files(sources, ["_test.cc"]),
+        srcs = _files(sources, ["_test.cc"]),
         copts = common.copts,
         visibility = _visibility(),
         deps = [

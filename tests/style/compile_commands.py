@@ -11,7 +11,15 @@ import json
 import sys
 
 # What only g++ understands, and what names outputs that a tool must not write.
-DROPPED = {"-fno-canonical-system-headers", "-MD", "-c", "-Winvalid-pch"}
+DROPPED = {
+    "-fno-canonical-system-headers",
+    "-MD",
+    "-c",
+    "-Winvalid-pch",
+    "-Wno-restrict",
+    "-Wno-stringop-overflow",
+    "-Wno-stringop-overread",
+}
 # The header that -include names is precompiled by g++, and each source includes what it uses.
 DROPPED_WITH_VALUE = {"-MF", "-o", "-include"}
 

@@ -5,7 +5,7 @@ cat >"$TEST_TMPDIR/actions.json" <<'JSON'
 {"actions": [
   {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-std=c++20", "-iquote", ".",
     "-fno-canonical-system-headers", "-MD", "-MF", "bazel-out/a.d", "-frandom-seed=bazel-out/a.o",
-    "-include", "bazel/test_headers.h", "-Winvalid-pch",
+    "-include", "bazel/test_headers.h", "-Winvalid-pch", "-Wno-restrict",
     "-DNAME=\"x y\"", "-c", "common/a.cc", "-o", "bazel-out/a.o"]},
   {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "common/a.cc", "-o", "b.o"]},
   {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "bazel-out/k8/a.pb.cc"]},
