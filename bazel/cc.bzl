@@ -68,7 +68,7 @@ def satrap_library(
         do without (gRPC, Gloo, oneDNN, librdkafka), and "testing" for what tests use.
       sources: as above.
       headers: those whose .cc another target has.
-      deps: as in cc_library, as the next two.
+      deps: as in cc_library.
       copts: of all sources.
       testonly: whether only tests may depend on it.
       precompiled: False for code that other compilers read, too.
@@ -114,8 +114,8 @@ def satrap_binary(name, sources = [], deps = [], visibility = None, **kwargs):
 def satrap_test(name, sources, deps = [], own_main = False, **kwargs):
     """One program of the tests of several sources; `./satrap test FILE` runs those of one source.
 
-    It has no other sources: .bazelrc gives those of tests another optimisation, and g++ breaks off if that
-    of a precompiled header is not its own.
+    All its sources end in _test.cc: .bazelrc compiles those with -O1, as their precompiled header, and g++
+    crashes on a header of another optimisation.
 
     Sources with other tags, other data, or what concerns the whole process (limits, signals, the
     working folder, a main function of their own) are programs of their own.

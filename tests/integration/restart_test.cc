@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "common/role/ending.h"
@@ -244,6 +245,19 @@ TEST_F(RestartTest, AfterTheDeathOfAPsTheNextGenerationMakesTheUndisturbedModel)
   StartGeneration();
   ExpectFinished();
   EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("the run has finished already"));
+}
+
+TEST_F(RestartTest, AProgramWithoutKernelsRefusesAJobOnADevice) {
+  MakeJob(1000, "");
+  job_ = WriteFile("host.textproto",
+                   absl::StrReplaceAll(ReadFile(job_), {{"device: CPU", "device: HOST"}}));
+  StartRun();
+  const CommandEnd end = WaitFor(run_.at("nn_worker_0"), kSecondsToEnd);
+  EXPECT_NE(end.exit_code, 0);
+  EXPECT_THAT(end.err, HasSubstr("nn_worker.device is HOST, and this program is for CPU alone: run "
+                                 "nn_worker_host in place of nn_worker"));
+  run_.erase("nn_worker_0");
+  KillRunExcept("");
 }
 
 // The zombie sends, in the generation that follows, what it would have sent in its own: the same

@@ -1,0 +1,20 @@
+#include "deploy/cli/tools_program.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+// No satrap_tools lies where it would be for this test's program.
+TEST(ToolsProgramTest, OneThatIsNotBuiltIsNamed) {
+  const absl::Status status = BecomeToolsProgram();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("/deploy/satrap_tools, which has this command; build "
+                                          "//deploy:satrap_tools"));
+}
+
+}  // namespace
+}  // namespace satrap
