@@ -43,7 +43,6 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "proto/checkpoint.pb.h"
 #include "proto/control.pb.h"
 #include "proto/data.pb.h"
 #include "proto/hot.pb.h"
@@ -53,7 +52,6 @@
 #include "proto/model.pb.h"
 #include "proto/optimizer.pb.h"
 #include "proto/position.pb.h"
-#include "proto/run_log.pb.h"
 #include "proto/schedule.pb.h"
 #include "proto/table.pb.h"
 
