@@ -7,20 +7,21 @@
 // that are in every batch. With n / B, each sample pulls as strongly as in a full batch, whichever
 // step it comes in: the last batch of an epoch or of a lane, a hybrid step in which only some ranks
 // have a part, or the small batch of a slow stream.
+//
+// Kernels include this header, so it knows only the standard library's integers.
 
 #ifndef SATRAP_NN_WORKER_OPERATION_STEP_NORMALIZER_H_
 #define SATRAP_NN_WORKER_OPERATION_STEP_NORMALIZER_H_
 
-#include <algorithm>
 #include <cstdint>
 
 namespace satrap {
 
 // `weight` and `samples` are sums over all ranks. A step of `global_batch_size` samples or more is
 // divided by `weight` exactly. REQUIRES: weight > 0, samples > 0
-inline float StepNormalizer(float weight, uint64_t samples, int64_t global_batch_size) {
-  const double missing = static_cast<double>(global_batch_size) / static_cast<double>(samples);
-  return static_cast<float>(weight * std::max(1.0, missing));
+constexpr float StepNormalizer(float weight, double samples, int64_t global_batch_size) {
+  const double missing = static_cast<double>(global_batch_size) / samples;
+  return static_cast<float>(weight * (missing > 1 ? missing : 1));
 }
 
 }  // namespace satrap

@@ -19,9 +19,9 @@
 #include "nn_worker/backend/cpu/cpu_optimizer.h"
 #include "nn_worker/backend/cpu/cpu_row_exchange.h"
 #include "nn_worker/backend/cpu/cpu_sequence_pool.h"
-#include "nn_worker/backend/cpu/cpu_step.h"
 #include "nn_worker/backend/cpu/host_backend.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
+#include "nn_worker/operation/step_decision.h"
 
 namespace satrap {
 namespace {
@@ -250,7 +250,7 @@ class CpuBackend final : public CpuInteractionBackend {
 
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
     CHECK(sums.cols == kNumStepSums) << sums.cols;
-    cpu::Decide(plan, FloatsOf(sums), ControlOf(control));
+    DecideStepBySums(plan, FloatsOf(sums), ControlOf(control));
   }
   void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
                      absl::Span<const Tensor> slots, absl::Span<const WeightCopy> copies) override {
