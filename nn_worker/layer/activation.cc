@@ -1,4 +1,4 @@
-#include "nn_worker/layer/activation.h"
+#include "nn_worker/layer/layers.h"
 
 #include "common/base/check.h"
 #include "nn_worker/layer/shape.h"

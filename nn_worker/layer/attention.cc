@@ -1,4 +1,4 @@
-#include "nn_worker/layer/attention.h"
+#include "nn_worker/layer/layers.h"
 
 #include <cmath>
 

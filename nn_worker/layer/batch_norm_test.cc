@@ -1,4 +1,4 @@
-#include "nn_worker/layer/batch_norm.h"
+#include "nn_worker/layer/layers.h"
 
 #include <memory>
 #include <string>

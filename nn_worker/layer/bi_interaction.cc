@@ -1,4 +1,4 @@
-#include "nn_worker/layer/bi_interaction.h"
+#include "nn_worker/layer/layers.h"
 
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"

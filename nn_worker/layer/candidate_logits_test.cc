@@ -1,4 +1,4 @@
-#include "nn_worker/layer/candidate_logits.h"
+#include "nn_worker/layer/layers.h"
 
 #include <cmath>
 #include <string>

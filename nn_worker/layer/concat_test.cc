@@ -1,4 +1,4 @@
-#include "nn_worker/layer/concat.h"
+#include "nn_worker/layer/layers.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/cross.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

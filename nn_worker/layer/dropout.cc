@@ -1,4 +1,4 @@
-#include "nn_worker/layer/dropout.h"
+#include "nn_worker/layer/layers.h"
 
 #include "absl/strings/str_cat.h"
 #include "nn_worker/layer/shape.h"

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/dropout.h"
+#include "nn_worker/layer/layers.h"
 
 #include <memory>
 #include <string>

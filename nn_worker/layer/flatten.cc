@@ -1,4 +1,4 @@
-#include "nn_worker/layer/flatten.h"
+#include "nn_worker/layer/layers.h"
 
 #include "common/base/status_macros.h"
 #include "nn_worker/layer/fields.h"

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/fwfm.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

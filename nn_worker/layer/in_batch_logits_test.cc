@@ -1,4 +1,4 @@
-#include "nn_worker/layer/in_batch_logits.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/inner_product.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

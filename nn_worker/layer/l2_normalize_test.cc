@@ -1,4 +1,4 @@
-#include "nn_worker/layer/l2_normalize.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

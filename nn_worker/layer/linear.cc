@@ -1,10 +1,9 @@
-#include "nn_worker/layer/linear.h"
+#include "nn_worker/layer/layers.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "nn_worker/layer/activation.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/multiply.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/numeric_embedding.h"
+#include "nn_worker/layer/layers.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/slice.h"
+#include "nn_worker/layer/layers.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/stop_gradient.h"
+#include "nn_worker/layer/layers.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "nn_worker/layer/tally.h"
+#include "nn_worker/layer/layers.h"
 
 #include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"

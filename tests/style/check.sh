@@ -149,7 +149,9 @@ check_sizes() {
     }
     FNR == 1 { finish(); path = FILENAME; start = 0 }
     { lines = FNR }
-    /^[A-Za-z].*[({,]$/ && !/^(namespace|class|struct|enum|extern|union)[ {]/ { start = FNR }
+    /^[A-Za-z].*[({,]$/ && !/^(namespace|class|struct|enum|extern|union)[ {]/ { start = FNR; opened = 0 }
+    start && /{$/ { opened = 1 }
+    start && !opened && /;$/ { start = 0 }  # a declaration
     /^}/ && start {
       if (FNR - start > 100) print path ":" start ": a function of " FNR - start " lines, more than 100"
       start = 0

@@ -101,6 +101,14 @@ expect_found sizes common/b.cc 'a function' < <(
   printf '  Step();\n%.0s' {1..101}
   echo '}'
 )
+expect_found sizes common/b.cc ':3: a function' < <(
+  echo 'void Declared('
+  echo '    int x);'
+  echo 'void Long('
+  echo '    int x) {'
+  printf '  Step();\n%.0s' {1..101}
+  echo '}'
+)
 expect_found words common/b.cc 'unfinished' <<<"// TO""DO: the rest"
 expect_found words common/b.cc 'one machine' <<<'const char* kFile = "/ho''me/me/data";'
 expect_found words common/b.cc 'on the net' <<<'// From https:''//example.org/page.'
