@@ -22,6 +22,42 @@ namespace {
 // Rows of a block: in f32, some hundred values of so many rows, read and written, stay in the
 // second cache of a core.
 constexpr int64_t kBlockRows = 64;
+
+// How an operation uses an argument. Widened() gives what the inner backend gets in its place; all
+// other arguments go as they are.
+struct In {
+  const Tensor& tensor;
+};
+struct Ins {
+  absl::Span<const Tensor> tensors;
+};
+struct Out {
+  const Tensor& tensor;
+  bool add = false;
+};
+struct Grad {
+  const GradientTarget& target;
+};
+struct Grads {
+  absl::Span<const GradientTarget> targets;
+};
+
+Tensor Widened(HalfOperation* operation, In in) { return operation->Read(in.tensor); }
+std::vector<Tensor> Widened(HalfOperation* operation, Ins in) {
+  return operation->ReadAll(in.tensors);
+}
+Tensor Widened(HalfOperation* operation, Out out) { return operation->Output(out.tensor, out.add); }
+GradientTarget Widened(HalfOperation* operation, Grad grad) {
+  return operation->Target(grad.target);
+}
+std::vector<GradientTarget> Widened(HalfOperation* operation, Grads grads) {
+  return operation->Targets(grads.targets);
+}
+template <typename Value>
+const Value& Widened(HalfOperation*, const Value& value) {
+  return value;
+}
+
 // dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
 // bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
 SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* dy,
@@ -52,14 +88,11 @@ class CpuHalfBackend final : public HostBackend {
 
   void Fill(Tensor y, float value) override {
     if (y.dtype == DType::kF64) return inner_->Fill(y, value);
-    HalfOperation operation(&memory_);
-    inner_->Fill(operation.Write(y), value);
+    Whole(&Backend::Fill, Out{y}, value);
   }
   void Copy(Tensor x, Tensor y, bool add) override {
     if (x.data == y.data && !add) return;
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Copy(operation.Read(x), operation.Output(y, add), add);
-    });
+    InBlocks(y.rows, &Backend::Copy, In{x}, Out{y, add}, add);
   }
   void ToF32(Tensor x, Tensor y) override { inner_->ToF32(x, y); }
 
@@ -67,104 +100,71 @@ class CpuHalfBackend final : public HostBackend {
   void LinearGrad(const LinearGradArgs& args) override;
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.AddBias(operation.Read(x), bias, operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::AddBias, In{x}, bias, Out{y});
   }
-  void ColumnSum(Tensor x, Tensor sums) override {
-    HalfOperation operation(&memory_);
-    inner_->ColumnSum(operation.Read(x), sums);
-  }
+  void ColumnSum(Tensor x, Tensor sums) override { Whole(&Backend::ColumnSum, In{x}, sums); }
   void Activate(Activation activation, Tensor x, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Activate(activation, operation.Read(x), operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::Activate, activation, In{x}, Out{y});
   }
   void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
     if (activation == Activation::kRelu && Is16Bit(y) && dy.dtype == y.dtype &&
         dx.tensor.dtype == y.dtype && !dx.add) {
       return HalfReluGrad(y, dy, dx.tensor);
     }
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.ActivateGrad(activation, operation.Read(y), operation.Read(dy), operation.Target(dx));
-    });
+    InBlocks(y.rows, &Backend::ActivateGrad, activation, In{y}, In{dy}, Grad{dx});
   }
 
   void RowSum(absl::Span<const Tensor> xs, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.RowSum(operation.ReadAll(xs), operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::RowSum, Ins{xs}, Out{y});
   }
   void RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.RowSumGrad(operation.Read(dy), operation.Targets(dxs));
-    });
+    InBlocks(dy.rows, &Backend::RowSumGrad, In{dy}, Grads{dxs});
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Fm(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::Fm, Ins{xs}, Out{s}, Out{y});
   }
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
               absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.FmGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
-                   operation.Targets(dxs));
-    });
+    InBlocks(dy.rows, &Backend::FmGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
   }
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.SequencePool(pooling, operation.Read(x), operation.Read(lengths), operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::SequencePool, pooling, In{x}, In{lengths}, Out{y});
   }
   void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,
                         GradientTarget dx) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.SequencePoolGrad(pooling, operation.Read(x), operation.Read(lengths), operation.Read(y),
-                             operation.Read(dy), operation.Target(dx));
-    });
+    InBlocks(y.rows, &Backend::SequencePoolGrad, pooling, In{x}, In{lengths}, In{y}, In{dy},
+             Grad{dx});
   }
   void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) override {
-    HalfOperation operation(&memory_);
-    inner_->Dropout(operation.Read(x), mask, rate, operation.Output(y, add), add);
+    Whole(&Backend::Dropout, In{x}, mask, rate, Out{y, add}, add);
   }
 
-  void Moments(Tensor x, Tensor sums) override {
-    HalfOperation operation(&memory_);
-    inner_->Moments(operation.Read(x), sums);
-  }
+  void Moments(Tensor x, Tensor sums) override { Whole(&Backend::Moments, In{x}, sums); }
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override {
-    HalfOperation operation(&memory_);
-    inner_->BatchNorm(operation.Read(x), sums, epsilon, gamma, beta, stats, operation.Write(y));
+    Whole(&Backend::BatchNorm, In{x}, sums, epsilon, gamma, beta, stats, Out{y});
   }
   void BatchNormFixed(Tensor x, Tensor mean, Tensor variance, float epsilon, Tensor gamma,
                       Tensor beta, Tensor y) override {
-    HalfOperation operation(&memory_);
-    inner_->BatchNormFixed(operation.Read(x), mean, variance, epsilon, gamma, beta,
-                           operation.Write(y));
+    Whole(&Backend::BatchNormFixed, In{x}, mean, variance, epsilon, gamma, beta, Out{y});
   }
   void BatchNormGradSums(Tensor x, Tensor stats, Tensor dy, Tensor grad_sums) override {
-    HalfOperation operation(&memory_);
-    inner_->BatchNormGradSums(operation.Read(x), stats, operation.Read(dy), grad_sums);
+    Whole(&Backend::BatchNormGradSums, In{x}, stats, In{dy}, grad_sums);
   }
   void BatchNormGrad(Tensor x, Tensor stats, Tensor gamma, Tensor dy, Tensor sums, Tensor grad_sums,
                      GradientTarget dx) override {
-    HalfOperation operation(&memory_);
-    inner_->BatchNormGrad(operation.Read(x), stats, gamma, operation.Read(dy), sums, grad_sums,
-                          operation.Target(dx));
+    Whole(&Backend::BatchNormGrad, In{x}, stats, gamma, In{dy}, sums, grad_sums, Grad{dx});
   }
   void BatchNormRunning(Tensor control, Tensor sums, float momentum, Tensor mean,
                         Tensor variance) override {
     inner_->BatchNormRunning(control, sums, momentum, mean, variance);
   }
 
+  // Losses read outputs and write gradients that are always F32.
   void BceWithLogits(Tensor control, Tensor logits, Tensor labels, Tensor weights, Tensor mask,
                      Tensor dlogits, Tensor sums) override {
     inner_->BceWithLogits(control, logits, labels, weights, mask, dlogits, sums);
   }
-
-  // Losses read outputs and write gradients that are always F32.
   void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights, Tensor mask,
                     Tensor doutputs, Tensor sums) override {
     inner_->SquaredError(control, outputs, labels, weights, mask, doutputs, sums);
@@ -182,18 +182,13 @@ class CpuHalfBackend final : public HostBackend {
   }
 
   void Scale(float factor, Tensor x, Tensor y, bool add) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Scale(factor, operation.Read(x), operation.Output(y, add), add);
-    });
+    InBlocks(y.rows, &Backend::Scale, factor, In{x}, Out{y, add}, add);
   }
   void Multiply(Tensor a, Tensor b, Tensor y, bool add) override {
-    HalfOperation operation(&memory_);
-    inner_->Multiply(operation.Read(a), operation.Read(b), operation.Output(y, add), add);
+    Whole(&Backend::Multiply, In{a}, In{b}, Out{y, add}, add);
   }
   void Transpose(Tensor x, int64_t width, Tensor y, bool add) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Transpose(operation.Read(x), width, operation.Output(y, add), add);
-    });
+    InBlocks(y.rows, &Backend::Transpose, In{x}, width, Out{y, add}, add);
   }
   void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count, float scale,
                       const SampleMatrices& y, bool add) override {
@@ -207,57 +202,37 @@ class CpuHalfBackend final : public HostBackend {
   }
   void PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
                 Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.PairDots(operation.ReadAll(xs), terms, dim, operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::PairDots, Ins{xs}, terms, dim, Out{y});
   }
   void PairDotsGrad(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
                     Tensor dy, absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.PairDotsGrad(operation.ReadAll(xs), terms, dim, operation.Read(dy),
-                         operation.Targets(dxs));
-    });
+    InBlocks(dy.rows, &Backend::PairDotsGrad, Ins{xs}, terms, dim, In{dy}, Grads{dxs});
   }
   void BiInteraction(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.BiInteraction(operation.ReadAll(xs), operation.Write(s), operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::BiInteraction, Ins{xs}, Out{s}, Out{y});
   }
   void BiInteractionGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
                          absl::Span<const GradientTarget> dxs) override {
-    InBlocks(dy.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.BiInteractionGrad(operation.ReadAll(xs), operation.Read(s), operation.Read(dy),
-                              operation.Targets(dxs));
-    });
+    InBlocks(dy.rows, &Backend::BiInteractionGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
   }
   void Softmax(Tensor x, int64_t width, Tensor y) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Softmax(operation.Read(x), width, operation.Write(y));
-    });
+    InBlocks(y.rows, &Backend::Softmax, In{x}, width, Out{y});
   }
   void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.SoftmaxGrad(operation.Read(y), operation.Read(dy), width, operation.Target(dx));
-    });
+    InBlocks(y.rows, &Backend::SoftmaxGrad, In{y}, In{dy}, width, Grad{dx});
   }
   void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
                  Tensor inverse) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.Normalize(kind, operation.Read(x), width, epsilon, operation.Write(y),
-                      operation.Write(inverse));
-    });
+    InBlocks(y.rows, &Backend::Normalize, kind, In{x}, width, epsilon, Out{y}, Out{inverse});
   }
   void NormalizeGrad(Normalization kind, Tensor y, Tensor inverse, Tensor dy, int64_t width,
                      GradientTarget dx) override {
-    InBlocks(y.rows, [&](HalfOperation& operation, Backend& inner) {
-      inner.NormalizeGrad(kind, operation.Read(y), operation.Read(inverse), operation.Read(dy),
-                          width, operation.Target(dx));
-    });
+    InBlocks(y.rows, &Backend::NormalizeGrad, kind, In{y}, In{inverse}, In{dy}, width, Grad{dx});
   }
 
   void GatherRows(absl::Span<const FeatureExchange> features) override {
     if (features.empty()) return;
-    InBlocks(
+    RunBlocks(
         features[0].samples,
         [&](HalfOperation& operation, Backend&) { cpu::GatherHalves(features, &operation); },
         cpu::kExchangeSamples);
@@ -267,8 +242,7 @@ class CpuHalfBackend final : public HostBackend {
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
 
   void CountNonFinite(Tensor x, Tensor count) override {
-    HalfOperation operation(&memory_);
-    inner_->CountNonFinite(operation.Read(x), count);
+    Whole(&Backend::CountNonFinite, In{x}, count);
   }
 
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
@@ -313,13 +287,27 @@ class CpuHalfBackend final : public HostBackend {
   // row the same bits whatever rows are beside it. A thread converts, computes and rounds its block
   // while that is in its cache, and threads wait for one another once.
   template <typename Body>
-  void InBlocks(int64_t rows, Body body, int64_t block = kBlockRows) {
+  void RunBlocks(int64_t rows, Body body, int64_t block = kBlockRows) {
     pool_.Run(std::max<int64_t>(1, (rows + block - 1) / block), [&](int64_t part, int thread) {
       Worker& worker = *workers_[thread];
       const int64_t begin = part * block;
       HalfOperation operation(&worker.memory, begin, std::min(block, rows - begin));
       body(operation, *worker.inner);
     });
+  }
+
+  // `method` of the inner backend, block by block. REQUIRES: as RunBlocks
+  template <typename Method, typename... Arguments>
+  void InBlocks(int64_t rows, Method method, const Arguments&... arguments) {
+    RunBlocks(rows, [&](HalfOperation& operation, Backend& inner) {
+      (inner.*method)(Widened(&operation, arguments)...);
+    });
+  }
+  // The same for all rows at once.
+  template <typename Method, typename... Arguments>
+  void Whole(Method method, const Arguments&... arguments) {
+    HalfOperation operation(&memory_);
+    (inner_.get()->*method)(Widened(&operation, arguments)...);
   }
 
   const std::unique_ptr<ForkJoinPool> owned_pool_;
@@ -402,7 +390,7 @@ void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
   // A row for each block: of dw, and the value of db.
   const Tensor sums = whole.Scratch(blocks, in + 1);
-  InBlocks(samples, [&](HalfOperation& operation, Backend&) {
+  RunBlocks(samples, [&](HalfOperation& operation, Backend&) {
     const int64_t rows = operation.rows();
     const Tensor x = operation.Read(args.x), dy = operation.Rows(args.dy);
     cpu::ActivateGradRows(args.activation, operation.Rows(args.y), dy, {dy, false}, 0, rows);
@@ -426,7 +414,7 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
   }
   if (!cpu::AssignsEveryValue(features, gradients)) inner_->Fill(gradients, 0);
   if (features.size() == 1 && features[0].one_row_a_sample) {
-    return InBlocks(
+    return RunBlocks(
         features[0].samples,
         [&](HalfOperation& operation, Backend&) {
           cpu::AssignGradients(features[0], gradients, &operation);
