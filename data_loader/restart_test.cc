@@ -144,7 +144,7 @@ class RestartTest : public testing::Test {
 };
 
 // From every count of batches consumed of each lane, the first lane's and the others' alike and
-// apart, the rest is that of the undisturbed run, bit for bit; so is the epoch behind it.
+// apart, the rest is that of the undisturbed run, bit for bit; so is the epoch after it.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
   const auto undisturbed = Begin(job, {});

@@ -49,7 +49,7 @@ class PlanMaker {
  private:
   using Occurrence = PlanScratch::Occurrence;
 
-  // Candidates come behind the features of their id space.
+  // Candidates come after the features of their id space.
   bool HasCandidates(const std::vector<int>& group) const {
     return std::find(group.begin(), group.end(), layout_.candidate_feature) != group.end();
   }

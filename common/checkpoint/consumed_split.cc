@@ -50,7 +50,7 @@ void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* 
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }
 
-// Ranges of one block: ascending, disjoint, not touching. The first that ends behind `from`.
+// Ranges of one block: ascending, disjoint, not touching. The first that ends after `from`.
 template <typename Ranges>
 auto FirstBehind(uint64_t from, Ranges& ranges) {
   return std::upper_bound(ranges.begin(), ranges.end(), from,

@@ -99,7 +99,7 @@ class Ledger {
   // The last message of the highest whole block that has one.
   absl::optional<LastMessage> LastMessageOf(uint32_t epoch, uint32_t split) const;
 
-  // Stretches of consumed records that come behind something unconsumed of their split, in all
+  // Stretches of consumed records that come after something unconsumed of their split, in all
   // splits that are not done. The size of a ledger follows it. Ranges and whole blocks that touch are
   // one stretch, and the first of a split counts as its contiguous beginning, so there are never more
   // than open blocks and parts in flight.

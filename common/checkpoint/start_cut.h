@@ -18,7 +18,7 @@ inline constexpr char kAboutStartCut[] = "satrap/about_start_cut";
 inline constexpr char kChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 
-// `status` with kChooseAnotherCut behind its message, and marked, if files of the cut are damaged
+// `status` with kChooseAnotherCut after its message, and marked, if files of the cut are damaged
 // or missing.
 inline absl::Status AboutStartCut(const absl::Status& status) {
   if (!absl::IsDataLoss(status)) return status;

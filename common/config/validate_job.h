@@ -25,7 +25,7 @@ void ValidateKafka(const JobConfig& job, Problems* problems);  // part of Valida
 void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
 
-// The names of the columns that the parser of `data` produces, those of messages (KafkaColumn) behind
+// The names of the columns that the parser of `data` produces, those of messages (KafkaColumn) after
 // them: the columns that a feature may read, with keys and headers as ids, and those that a numeric
 // may read, with the broker's time.
 struct ColumnNames {

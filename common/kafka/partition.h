@@ -35,7 +35,7 @@ struct KafkaPlace {
 };
 
 // Offsets [earliest, latest): what the broker has and a reader may see. `latest` is the partition's
-// last stable offset: messages behind the first open transaction are not counted.
+// last stable offset: messages after the first open transaction are not counted.
 struct KafkaOffsetRange {
   int64_t earliest = 0;
   int64_t latest = 0;

@@ -63,7 +63,7 @@ struct Shift {
 };
 
 // The instruction takes 3 cycles and can begin in each, so three streams of kStream bytes run side
-// by side. The states of the first two are then shifted over the bytes behind theirs.
+// by side. The states of the first two are then shifted over the bytes after theirs.
 constexpr size_t kStream = 1024;
 constexpr Shift kOneStream(kStream);
 constexpr Shift kTwoStreams(2 * kStream);

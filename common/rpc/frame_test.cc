@@ -141,7 +141,7 @@ TEST(FrameTest, RefusesWhatNoGeneratedCodeWrites) {
       Bytes({0x12, 1, 7, 0x0a, 1, 7}),                 // header after payload
       Bytes({0x0a, 1, 7, 0x0a, 1, 7}),                 // two headers
       Bytes({0x12, 1, 7, 0x12, 1, 7}),                 // two payloads
-      Bytes({0x0a, 1, 7, 0x12, 1, 7, 0}),              // bytes behind the payload
+      Bytes({0x0a, 1, 7, 0x12, 1, 7, 0}),              // bytes after the payload
       Bytes({0x12, 0xff, 0xff, 0xff, 0xff, 0x07}),     // 2 GiB announced
       Bytes({0x12, 0xff, 0xff, 0xff, 0xff, 0x7f}),     // more than fits 32 bits
       Bytes({0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0}),  // a length of 6 bytes

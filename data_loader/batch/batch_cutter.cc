@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// The index in the block's order of the first record at or behind a place of the permuted order.
+// The index in the block's order of the first record at or after a place of the permuted order.
 uint32_t RecordAt(const Block& block, Position place) {
   if (!block.is_of_topic()) return place.slot;
   const auto at = std::lower_bound(block.positions.begin(), block.positions.end(), place);

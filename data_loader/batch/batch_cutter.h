@@ -43,7 +43,7 @@ class BatchCutter {
   // Records of all queued blocks that were left out because they are consumed.
   uint64_t skipped_rows() const { return skipped_rows_; }
 
-  // Cuts the next batch: a global batch of records, or all if there are fewer, with the riders behind
+  // Cuts the next batch: a global batch of records, or all if there are fewer, with the riders after
   // them. `last`: it is the last of its lane. CutBatch (stream_spec.h) makes its parts; without
   // anything in the queue an ordered stream gets parts of no samples, and an unordered one no part.
   std::vector<Part> Cut(uint32_t epoch, bool last);

@@ -78,7 +78,7 @@ struct BlockRange {
   uint32_t size() const { return to - from; }
 };
 
-// The records [from, to) of the range's block, with the empty slots behind them. The first piece of
+// The records [from, to) of the range's block, with the empty slots after them. The first piece of
 // the range also gets those before it. REQUIRES: range.from <= from < to <= range.to
 BlockRange PieceOf(const BlockRange& range, uint32_t from, uint32_t to);
 

@@ -126,7 +126,7 @@ void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMak
       needs_split = true;
       of_epoch = epoch;
     } else if (*result == BatchMaker::Result::kNothingYet) {
-      maker.state = State::kIdle;  // Answer posts it again, behind the tasks that wait already
+      maker.state = State::kIdle;  // Answer posts it again, after the tasks that wait already
     } else {
       maker.state = State::kEnded;
     }

@@ -22,7 +22,7 @@ namespace satrap {
 // if there is no line. The pairs stay, so it may be called again.
 //
 // With a ledger, lines of the train stream are kept only if they belong to what it holds: the first
-// record of their block is consumed, or the split as a whole. (A line behind the last record of a
+// record of their block is consumed, or the split as a whole. (A line after the last record of a
 // split, or in a block in which a seeded split leaves no train record, belongs to the split as a
 // whole.) Null: all lines are kept.
 //

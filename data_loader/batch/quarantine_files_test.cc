@@ -17,7 +17,7 @@ namespace {
 
 class QuarantineFilesTest : public testing::Test {
  protected:
-  // What loader `index` finds in a generation: lines of two blocks of split 0, one behind its last
+  // What loader `index` finds in a generation: lines of two blocks of split 0, one after its last
   // record, one of split 1, one of the test stream.
   void Find(uint64_t generation, int index, std::vector<BadLine> lines) {
     ReadProgress::Options options;

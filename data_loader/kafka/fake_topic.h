@@ -31,7 +31,7 @@ class FakeTopics {
     bool is_flushed = false;
   };
 
-  // Writes a message behind the end and returns its offset.
+  // Writes a message after the end and returns its offset.
   int64_t Write(const KafkaPartition& to, std::string value, int64_t time_ms = -1) {
     MessageBatch::Message message;
     message.value = std::move(value);
@@ -44,7 +44,7 @@ class FakeTopics {
     log.messages[message.offset] = message;
     return message.offset;
   }
-  // Leaves `offsets` without messages behind the end, as an aborted transaction does.
+  // Leaves `offsets` without messages after the end, as an aborted transaction does.
   void Skip(const KafkaPartition& in, int64_t offsets) { logs_[in].end += offsets; }
   // As compaction does. Returns the value; empty if there is no such message.
   std::string Remove(const KafkaPartition& in, int64_t offset) {
@@ -55,7 +55,7 @@ class FakeTopics {
   void Expire(const KafkaPartition& in, int64_t offset) { logs_[in].begin = offset; }
   void Delete(const KafkaPartition& partition) { logs_.erase(partition); }
   int64_t end(const KafkaPartition& of) { return logs_[of].end; }
-  // What is at `offset` and behind it is in the topic, but does not arrive until this is called again.
+  // What is at `offset` and after it is in the topic, but does not arrive until this is called again.
   void HoldBack(const KafkaPartition& in, int64_t offset) { logs_[in].held_back = offset; }
 
   // Refers to this object, which must outlive what is opened.

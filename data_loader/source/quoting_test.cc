@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// The fields of a record, each as <field>, and what is wrong with it behind them.
+// The fields of a record, each as <field>, and what is wrong with it after them.
 std::string FieldsOf(absl::string_view record, const QuoteRules& rules = QuoteRules()) {
   std::string scratch;
   QuotedFields fields(record, &rules, &scratch);

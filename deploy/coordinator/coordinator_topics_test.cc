@@ -127,7 +127,7 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
                  : absl::OkStatus();
     });
   }
-  // A cut of this generation that has consumed [0, `consumed`) of each partition, and more behind a
+  // A cut of this generation that has consumed [0, `consumed`) of each partition, and more after a
   // gap.
   void MakeTopicCut(uint64_t cut, const std::vector<uint64_t>& consumed, uint64_t order = 0) {
     MakeCut(cut, order);

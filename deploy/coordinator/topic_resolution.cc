@@ -89,7 +89,7 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
 }
 
 // One element for each partition; sets found->ranges. A start that the cluster is asked for is asked
-// before the ranges, so that it lies within them although writers and the group go on: one behind
+// before the ranges, so that it lies within them although writers and the group go on: one after
 // the range would be an error.
 absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   const TopicInput& stream = found->stream;

@@ -43,10 +43,10 @@ struct ResolvedTopics {
 };
 // The partitions that the cluster has now, with offsets. A start lies within what the broker has,
 // or, with on_lost_offsets SKIP, the earliest offset is taken in place of an expired one. An end of
-// the train stream may lie behind what is written: then reading waits for it, which a reproducible
+// the train stream may lie after what is written: then reading waits for it, which a reproducible
 // run must not, nor one of mode SYNC without max_wait_ms. `now_ms` is the wall clock's: a time to
 // come has no offset yet. Writers may go on meanwhile: no message that they add is skipped.
-//   OUT_OF_RANGE      a start that has expired, or lies behind the partition's end
+//   OUT_OF_RANGE      a start that has expired, or lies after the partition's end
 //   INVALID_ARGUMENT  offsets that are not one for each partition; an end before its start, or to
 //                     come where it must not; a time to come; fewer partitions of the train stream
 //                     than lanes (mode SYNC)

@@ -9,7 +9,7 @@
 
 namespace satrap {
 
-// Arguments behind the command's name. --help prints what they are. TopicsCommand needs --brokers:
+// Arguments after the command's name. --help prints what they are. TopicsCommand needs --brokers:
 // topics of a run are deploy/cli's.
 int ProduceCommand(const std::vector<std::string>& args);
 int TopicsCommand(const std::vector<std::string>& args);

@@ -23,7 +23,7 @@ struct VectorSet {
 };
 
 // The best items of a user, best first: at most k, fewer where the user has seen nearly all. Of
-// items with equal scores the one with the lower number comes first; a score of NaN ranks behind
+// items with equal scores the one with the lower number comes first; a score of NaN ranks after
 // all others.
 using RankedItems = std::vector<uint32_t>;
 

@@ -37,7 +37,7 @@ struct StepContext {
       // sweep (TableConfig.semantics GLOBAL); nullopt: not known
 };
 
-// One segment of rows that lie one behind the other: row r begins r * stride floats further on.
+// One segment of rows that lie one after the other: row r begins r * stride floats further on.
 struct SegmentRows {
   float* values;  // [dim]
   float* state;   // [StateSize(dim)]

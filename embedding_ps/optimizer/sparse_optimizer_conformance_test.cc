@@ -220,7 +220,7 @@ TEST_P(SparseOptimizerConformanceTest, ANewRowAgesAsByZeroGradients) {
 TEST_P(SparseOptimizerConformanceTest, ManyRowsThatOnlyDecayGetTheBitsOfOneStepEach) {
   for (const size_t dim : {1, 2, 7, 8, 10, 17, 32}) {
     const size_t state_size = optimizer_->StateSize(static_cast<int>(dim));
-    // Rows with something before, between and behind what is stepped.
+    // Rows with something before, between and after what is stepped.
     const size_t stride = dim + state_size + 5;
     constexpr size_t kRows = 6;
     std::vector<float> rows(kRows * stride, -12345);

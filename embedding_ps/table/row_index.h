@@ -38,7 +38,7 @@ class RowIndex {
 
    private:
     friend class RowIndex;
-    uint64_t inverse;       // ~ordinal, so that an empty slot's 0 ranks behind every ordinal
+    uint64_t inverse;       // ~ordinal, so that an empty slot's 0 ranks after every ordinal
     uint32_t row_plus_one;  // 0: empty, as in memory fresh from the kernel
     uint8_t mark_;
     uint8_t reserved[3];  // for the row's data time, count and flags (eviction, admission); 0
@@ -76,7 +76,7 @@ class RowIndex {
   }
   const void* LineAddress(size_t line) const { return slots_ + line * kLineSlots; }
   // As Find, or kFurther if the answer lies in a later line.
-  // REQUIRES: line is HomeLine(ordinal), or the line behind one that gave kFurther
+  // REQUIRES: line is HomeLine(ordinal), or the line after one that gave kFurther
   uint32_t FindInLine(size_t line, uint64_t ordinal) const {
     // Slots of lower ordinals come first and empty slots last, so the number of lower ordinals is
     // the place where this ordinal must be.
@@ -102,7 +102,7 @@ class RowIndex {
   // false.
   template <typename Visitor>
   void Walk(uint64_t first, uint64_t last, Visitor visit) {
-    // An empty slot at or behind the home of `last` ends the run in which its keys can lie.
+    // An empty slot at or after the home of `last` ends the run in which its keys can lie.
     const Slot* const last_home = slots_ + HomeLine(last) * kLineSlots;
     for (Slot* slot = slots_ + HomeLine(first) * kLineSlots; slot != slots_ + num_slots_; ++slot) {
       if (slot->row_plus_one == 0) {
@@ -130,9 +130,9 @@ class RowIndex {
   uint64_t lines_per_ordinal_ = 0;  // times 2^64
   double next_home_lines_ = 0;      // a capacity of this phase; not rounded, to keep phases apart
   size_t home_lines_ = 0;           // lines that can be a home
-  size_t overflow_lines_ = 0;  // room behind them for displaced slots; the last line stays empty
+  size_t overflow_lines_ = 0;  // room after them for displaced slots; the last line stays empty
   size_t num_slots_ = 0;
-  size_t end_ = 0;       // the slot behind the last taken one
+  size_t end_ = 0;       // the slot after the last taken one
   size_t max_size_ = 0;  // an insert beyond it grows the index first
   size_t size_ = 0;
   uint64_t num_partitions_ = kNumPartitions;

@@ -115,7 +115,7 @@ class TableShard {
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
   // Notes that the step holds the row, so that the next ForEachOtherRun leaves it out.
   void SetHeld(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one behind the
+  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one after the
   // other, and forgets the notes.
   template <typename Visitor>
   void ForEachOtherRun(Visitor visit) const REQUIRES(mutex_);
@@ -132,7 +132,7 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
-  // A bit for each row number, of those that SetHeld has noted; rows behind the end are not. First
+  // A bit for each row number, of those that SetHeld has noted; rows after the end are not. First
   // for the squares of a step, and again for its Update and sweep. Empty without sweeps.
   mutable std::vector<uint64_t> held_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way

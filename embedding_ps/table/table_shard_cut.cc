@@ -120,7 +120,7 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
                 partition.next = (ordinal & KeyOrder::kLowMask) + 1;
                 return true;
               });
-  // Copies of rows behind the last slot.
+  // Copies of rows after the last slot.
   while (copies_left > 0 && !full) {
     full = n == max_rows;
     if (!full) take_copy();

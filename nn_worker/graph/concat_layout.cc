@@ -101,7 +101,7 @@ void LayInputsWithinConcats(Graph* graph) {
       }
       if (!possible) continue;
       // Treat the concatenation as if it read the tensor's other readers, so that later choices and
-      // the order below keep it behind them.
+      // the order below keep it after them.
       for (const int other : tensor.consumers) {
         if (other != static_cast<int>(node)) reads[node].push_back(other);
       }

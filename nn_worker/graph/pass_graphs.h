@@ -47,7 +47,7 @@ class PassGraphs {
   bool active() const { return enabled_ && memory_->GraphEpoch() >= 0; }
 
   // Enqueues a pass, which has the same parts whenever it has the same key. An error is that of a
-  // part, or of a device that has failed; the parts behind it are not enqueued.
+  // part, or of a device that has failed; the parts after it are not enqueued.
   absl::Status Run(const PassKey& key, absl::Span<const PassPart> parts);
 
   int64_t launches() const { return launches_; }  // of graphs, so far

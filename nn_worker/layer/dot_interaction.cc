@@ -44,7 +44,7 @@ class DotInteractionLayer final : public Layer {
   }
 
  private:
-  // The columns behind the first vector.
+  // The columns after the first vector.
   Tensor Dots(const Tensor& y) const {
     return y.Columns(fields_.dim, static_cast<int64_t>(terms_.size()));
   }

@@ -153,7 +153,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
 //   y = concat over heads of softmax(Q K^T / sqrt(units / heads)) V + x W_residual
 //   Q, K, V = x times a weight each, without bias; x itself is the residual if d is `units`
 // INVALID_ARGUMENT unless `heads` divides `units` and both are at least 1, and `layers` is 1: the
-// graph expands the others, and the layer norm and ReLU behind each.
+// graph expands the others, and the layer norm and ReLU after each.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const AttentionConfig& config);
 
 // y = the mean, sum or maximum of the positions of a sequence before its end, column by column;
@@ -174,7 +174,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCandidateLogitsLayer(const CandidateLo
 // Scores of all items of the part for each of its samples, for in-batch softmax.
 //   user [d], item [d]   y: one column for each sample j of the part, y_j = scale <u, v_j>
 //
-// The columns behind the part's samples are left as they are, and those of dy are not read.
+// The columns after the part's samples are left as they are, and those of dy are not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogitsConfig& config);
 
 // ---- For tests of a run

@@ -7,10 +7,10 @@
 // Windows of samples count those of the run, over all ranks, and end with the first step that reaches
 // a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records' own times. A
 // part belongs to one window as a whole, that of the median of its times, so a record that is far
-// from the others of its part counts in their window. A window ends when a part lies behind its end.
+// from the others of its part counts in their window. A window ends when a part lies after its end.
 // A part before its begin is late and counts in it, however late: partitions that lie hours apart are
 // read by turns while a run catches up. So one window of each kind is open. Windows go back when data
-// is read again, in a new epoch, and behind kOlderInARow late parts in a row, because a part in the
+// is read again, in a new epoch, and after kOlderInARow late parts in a row, because a part in the
 // far future must not hold a window open for ever.
 //
 // Windows that no step has ended are not reported, and the first one of a generation holds only what

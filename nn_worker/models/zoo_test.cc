@@ -161,7 +161,7 @@ ModelConfig Smooth(const std::string& name) {
 
 TEST(ZooTest, GradientsOfInputsAreThoseOfTheLoss) {
   for (const std::string& name : ZooNames()) {
-    // Attention has a ReLU behind it, and adult_persia layers of batch norm: the tests of their
+    // Attention has a ReLU after it, and adult_persia layers of batch norm: the tests of their
     // layers compare gradients.
     if (name == "autoint" || name == "autoint_plus" || name == "adult_persia") continue;
     ExampleNetwork network(Smooth(name), {3, 2, 16});

@@ -45,7 +45,7 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
   const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) {
     return s.state == State::kRequested || s.state == State::kHeld;
   });
-  // An unanswered request holds back the parts behind it. If one of those were trained first, the
+  // An unanswered request holds back the parts after it. If one of those were trained first, the
   // Lookup of the earlier part would miss its push too, beyond the bound.
   if (slot == slots_.end() || slot->state == State::kRequested) return absl::nullopt;
   slot->state = State::kTaken;

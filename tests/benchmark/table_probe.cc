@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kRowFloats = 2 * TableProbe::kDim;
 constexpr size_t kMaxAhead = 64;  // a power of two, so that the compiler makes % a mask
-// Slots behind the last home slot, so that a probe never has to wrap around.
+// Slots after the last home slot, so that a probe never has to wrap around.
 constexpr size_t kSpareSlots = 1024;
 
 size_t HomeOf(uint64_t key, size_t num_slots) {

@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The number behind `text`, with commas between thousands; 0 if there is none.
+// The number after `text`, with commas between thousands; 0 if there is none.
 int64_t NumberBehind(const std::string& message, const std::string& text) {
   const size_t found = message.find(text);
   if (found == std::string::npos) return 0;

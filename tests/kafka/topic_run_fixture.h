@@ -37,7 +37,7 @@ class TopicRunFixture : public FaultFixture {
   std::string WriteTopicJob(const std::string& topic, const std::string& more,
                             const std::string& more_of_job = "");
 
-  // The messages of `topic` behind which the run's group has committed, all partitions together:
+  // The messages of `topic` after which the run's group has committed, all partitions together:
   // what the newest cuts hold.
   static int64_t Consumed(const std::string& topic);
   // Waits until that is all that the broker has.

@@ -64,7 +64,7 @@ TEST_F(TopicRunTest, ARunWithoutEndTrainsWhatComesAndPartitionsThatAreAddedUntil
   ExpectEachRecordTrained(20000);
   EXPECT_TRUE(NobodyIsLeft());
 
-  // The next life goes on behind what is trained, with all three partitions.
+  // The next life goes on after what is trained, with all three partitions.
   Produce(topic, 3, 20000, 30000);
   const Command resumed = StartSatrap({"resume", RunDir()});
   ASSERT_TRUE(WaitUntilConsumed(topic)) << ReadFile(resumed.err_path);
@@ -124,7 +124,7 @@ TEST_F(TopicRunTest, AbortedAndOpenTransactionsAreNotTrained) {
       producer.Abort();
     }
   }
-  // Still open when the run begins: its messages lie behind the end.
+  // Still open when the run begins: its messages lie after the end.
   producer.Begin();
   for (int i = 0; i < 100; ++i) producer.Send(partition, LineOf(2000000 + i));
   producer.Flush();
@@ -197,7 +197,7 @@ TEST_F(TopicRunTest, OffsetsThatAreGoneEndTheRunOrAreSkippedIfTheJobSaysSo) {
   EXPECT_EQ(Satrap({"stop", RunDir()}).exit_code, 0);
   EXPECT_EQ(WaitFor(resumed, kSecondsToEnd).exit_code, 0);
   EXPECT_TRUE(NobodyIsLeft());
-  // What lies before the gap and behind it, and nothing of it.
+  // What lies before the gap and after it, and nothing of it.
   ExpectEachRecordTrained(kRecords + 1000);
 }
 

@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// HTTP/1.0: the server sends the page as it is, and closes the connection behind it.
+// HTTP/1.0: the server sends the page as it is, and closes the connection after it.
 constexpr char kRequest[] = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
 
 absl::Status Unreachable(const std::string& address) {

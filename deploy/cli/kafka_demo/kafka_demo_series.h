@@ -34,7 +34,7 @@ class KafkaDemoSeries {
   // REQUIRES: seconds ascend
   void Add(KafkaDemoLook look) { looks_.push_back(std::move(look)); }
 
-  // Compares the two halves of the time behind the warm-up, which is the first third: the rate, the
+  // Compares the two halves of the time after the warm-up, which is the first third: the rate, the
   // mean lag, and the mean memory of each process that was there in all looks. One line each, for
   // people. Tables grow with the ids that are seen, so embedding rows have a line of their own and
   // are taken out of their process's; looks that do not know them are left out of both lines.

@@ -212,7 +212,7 @@ SATRAP_VECTORIZE_FUSED void FtmlBlock(const StepControl& step, const OptimizerRu
   }
 }
 
-// One step with block.gradient * step.scale + l2 w. REQUIRES: for kinds behind kAdam, block.gradient
+// One step with block.gradient * step.scale + l2 w. REQUIRES: for kinds after kAdam, block.gradient
 // is normalised and block.count <= kBlock
 void Update(const StepControl& step, const OptimizerRule& rule, float l2,
             const OptimizerArrays& block) {

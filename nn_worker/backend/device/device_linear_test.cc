@@ -83,7 +83,7 @@ std::vector<float> ValuesOf(Backend* backend, const Tensor& tensor) {
 
 constexpr int64_t kMost = 20, kIn = 16, kHidden = 24, kOut = 9;
 
-// A layer with ReLU, and one behind it that is the last to read its output.
+// A layer with ReLU, and one after it that is the last to read its output.
 struct Tower {
   Tower(Backend* backend, DType dtype) : backend(backend) {
     first.bias = New(backend, DType::kF32, 1, kHidden);

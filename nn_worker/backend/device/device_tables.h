@@ -68,7 +68,7 @@ class DeviceTables {
 
  private:
   static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
-  template <typename T>  // the list at *next, which moves behind it
+  template <typename T>  // the list at *next, which moves after it
   static const T* Advance(const int64_t** next, size_t count) {
     const auto* const list = reinterpret_cast<const T*>(*next);
     *next += (count * sizeof(T) + 7) / 8;

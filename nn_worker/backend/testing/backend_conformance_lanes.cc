@@ -133,7 +133,7 @@ TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   backend_->Copy(x, y, /*add=*/true);
   const auto added = NewEvent(backend_.get());
   backend_->Record(Lane::kOperations, added.get());
-  // Ordered behind the operation, or it might overwrite x too soon.
+  // Ordered after the operation, or it might overwrite x too soon.
   backend_->WaitFor(Lane::kCopiesIn, added.get());
   backend_->StartCopyIn(two, x);
   backend_->Record(Lane::kCopiesIn, event.get());

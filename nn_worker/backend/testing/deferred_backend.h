@@ -2,7 +2,7 @@
 // somebody waits for them, and the host cannot reach the memory. Code that relies on more than the
 // contract in backend.h passes on a CPU and fails here:
 //
-//   - reading a result before Sync, or before the second Poll of an event behind the operation, gives
+//   - reading a result before Sync, or before the second Poll of an event after the operation, gives
 //     the value from before the operation;
 //   - a copy on a lane of its own reads the host's memory when it runs, so what the host changes
 //     before it has waited goes along;

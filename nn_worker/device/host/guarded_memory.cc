@@ -152,7 +152,7 @@ std::string GuardedMemory::Describe(const void* p) const {
     if (offset < allocation.bytes) {
       return absl::StrCat("byte ", offset, " of ", kind, allocation.bytes, " bytes");
     }
-    // A closed page that lies nearer to the allocation behind it is reported with that one.
+    // A closed page that lies nearer to the allocation after it is reported with that one.
     if (next == allocations_.end() || offset - allocation.bytes < next->first - at) {
       return absl::StrCat(offset - allocation.bytes, " bytes past the end of ", kind,
                           allocation.bytes, " bytes");

@@ -36,7 +36,7 @@ SATRAP_KERNEL void UnderrunKernel(float* y) { y[-static_cast<int64_t>(ThreadInde
 SATRAP_KERNEL void ReadKernel(float* y, int64_t at) { y[0] = y[at]; }
 
 TEST(PlantedFaultDeathTest, OverrunOfDeviceMemory) {
-  // Into the closed page behind the allocation: the thread that did it is named.
+  // Into the closed page after the allocation: the thread that did it is named.
   EXPECT_DEATH(RunKernel<OverrunKernel>({2}, {16}, 16, 17),
                "kernels_stay_within_device_memory .*kernel OverrunKernel, block \\(1, 0, 0\\), "
                "thread \\(0, 0, 0\\) wrote 0 bytes past the end of an allocation of 64 bytes");

@@ -24,7 +24,7 @@ struct RoundedWeights {
   Values values;
 };
 
-// In device memory, `count` values each. The slots are the first NumSlots of the rule; null behind.
+// In device memory, `count` values each. The slots are the first NumSlots of the rule; the others are null.
 // The copies are in the order of their places.
 struct OptimizerArrays {
   const float* gradient = nullptr;
