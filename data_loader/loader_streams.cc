@@ -233,7 +233,7 @@ void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
     sources.ordered = specs_[stream]->ordered;
     sources.epochs = stream == TRAIN_STREAM ? static_cast<uint32_t>(job_.epochs()) : 0;
     sources.first_epoch = specs_[stream]->begin.epoch;
-    // Who reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to one
+    // Which loader reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to one
     // loader, so that the order of its batches does not depend on timing. Train, unordered: whoever
     // is free leases the next split. Valid and test: split j belongs to loader j mod loaders,
     // because each pass must read every split exactly once, without a coordinator. Topics have

@@ -34,7 +34,7 @@ namespace satrap {
 
 class LoaderStreams {
  public:
-  // What this generation of the run begins from; as it is, a run that begins.
+  // Where this generation begins. The defaults are those of a new run.
   struct Begin {
     uint64_t generation = 1;
     RunPosition position;

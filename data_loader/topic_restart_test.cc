@@ -77,8 +77,8 @@ TEST_F(TopicRestartTest, SyncGoesOnFromEveryPositionAsIfNothingHadHappened) {
   }
 }
 
-// Lives consume a random choice of what they send until nothing is left; the ledger refuses what is
-// sent twice. With changes compaction removes messages between them.
+// Each generation consumes a random subset of what it sends, until nothing is left; the ledger
+// refuses duplicates. `with_changes`: the topic is compacted between them.
 void TopicRestartTest::CheckAnySubset(JobConfig job, uint32_t seed, bool with_changes) {
   std::mt19937 random(seed);
   WriteTopic();

@@ -70,7 +70,7 @@ struct UpdateCall {
 UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
                     const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
                     WireDtype dtype = F32);
-// The same of step 0 in f32 with sample counts; `gradients`: zeros if empty.
+// As above, for step 0 in f32 and with sample counts. Empty `gradients` are zeros.
 UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vector<uint64_t>& keys,
                             const std::vector<uint32_t>& counts, std::vector<float> gradients = {});
 

@@ -132,7 +132,7 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   const WireDtype ps_dtype_;  // to PSs
   const float clip_norm_;     // of all gradients of a step (clipped_push.h); 0: none
   PsFanOut ps_;
-  rpc::CallReceiver puts_;  // of loaders; the next three of ranks
+  rpc::CallReceiver puts_;  // calls from loaders; the next three take those from ranks
   rpc::CallReceiver nexts_;
   rpc::CallReceiver acks_;
   rpc::CallReceiver pushes_;

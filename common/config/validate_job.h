@@ -25,9 +25,9 @@ void ValidateKafka(const JobConfig& job, Problems* problems);  // part of Valida
 void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
 
-// The names of the columns that the parser of `data` produces, those of messages (KafkaColumn) after
-// them: the columns that a feature may read, with keys and headers as ids, and those that a numeric
-// may read, with the broker's time.
+// Names of columns, first those of the parser, then those of Kafka's messages (KafkaColumn).
+// Features may read `ids`, to which the keys and headers of messages belong; numerics may read
+// `numerics`, to which the broker's time belongs.
 struct ColumnNames {
   std::vector<std::string> ids;
   std::vector<std::string> lists;  // those of ids that may have several in a record

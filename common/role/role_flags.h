@@ -34,8 +34,8 @@ struct RoleFlags {
 absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args);
 
 struct CoordinatorFlags {
-  // The resolved job's file; required. A run that goes on takes its job from its log, and of this
-  // one only run_dir.
+  // The resolved job's file; required. A resumed run takes its job from its log, and only run_dir
+  // from this file.
   std::string config;
   std::string listen;  // required
   // The run is resumed: --config is the job of the next generation, which begins from the cut

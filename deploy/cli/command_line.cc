@@ -178,7 +178,7 @@ const CommandInfo* FindCommand(absl::string_view name) {
   return nullptr;
 }
 
-// Blanks around both, so that no flag is found within another one's name.
+// Both are padded with spaces, so that a flag does not match inside another one's name.
 bool TakesFlag(const CommandInfo& info, absl::string_view flag) {
   return absl::StrContains(absl::StrCat(" ", info.flags, " "), absl::StrCat(" ", flag, " "));
 }

@@ -1,4 +1,4 @@
-// What a wrong command line is told. None of these asks a broker: tests/kafka runs the commands.
+// Error messages for wrong command lines. None of these asks a broker: tests/kafka runs the commands.
 
 #include "deploy/kafka/commands.h"
 

@@ -95,7 +95,7 @@ absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfR
   if (cluster->id() != stream.topics.cluster_id()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the run reads topics of the Kafka cluster ", stream.topics.cluster_id(),
-                     ", and its brokers lead to the cluster ", cluster->id()));
+                     ", but its brokers now lead to the cluster ", cluster->id()));
   }
   std::vector<KafkaPartition> partitions;
   for (const TopicPartition& partition : stream.topics.partitions()) {

@@ -226,7 +226,7 @@ class Retrieval {
       if (dim != result_.dim) {
         return lines.VectorError(absl::StrCat("the vectors of users have ",
                                               Counted(static_cast<uint64_t>(dim), "value"),
-                                              ", and those of items ", result_.dim));
+                                              ", but those of items have ", result_.dim));
       }
       const auto found = users_.find(name);
       const bool counts = found != users_.end() && !found->second.relevant.empty();

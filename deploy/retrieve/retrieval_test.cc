@@ -179,7 +179,7 @@ TEST_F(RetrievalTest, SaysWhichFileIsWrong) {
   EXPECT_THAT(ErrorOf(), EndsWith("twice:2: the user 'up' occurs twice"));
   options_ = right;
   options_.user_vectors = Write("wide", "1 2\n3 4\n5 6\n");
-  EXPECT_THAT(ErrorOf(), EndsWith("the vectors of users have 2 values, and those of items 1"));
+  EXPECT_THAT(ErrorOf(), EndsWith("the vectors of users have 2 values, but those of items have 1"));
   options_ = right;
   options_.relevant = Write("nothing", "\n");
   EXPECT_THAT(ErrorOf(), EndsWith("nothing has no pairs of a user and an item"));

@@ -133,7 +133,7 @@ class EmbeddingTable {
   int NthInShard(int partition) const {
     return (partition - first_partition_) / static_cast<int>(shards_.size());
   }
-  // Of the run's step, the table's own: steps in which it is frozen are none.
+  // The table's own step number: the run's, less the steps in which the table was frozen.
   int64_t OwnStep(int64_t step) const { return step - frozen_steps_; }
 
   const TableConfig config_;

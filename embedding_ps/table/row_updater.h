@@ -112,7 +112,7 @@ class RowUpdater {
   struct FusedSegments {
     const SparseOptimizer* optimizer;
     const SegmentRule* rule;
-    bool has_bound;  // of the rule, at hand for the many tables without
+    bool has_bound;  // rule->HasBound(), kept here: most tables have none
     bool keeps_last_step, needs_sweep;
     float learning_rate;
     int value_offset;

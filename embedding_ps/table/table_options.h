@@ -17,8 +17,8 @@ struct TableOptions {
   // The partitions of the keys that it may hold, both inclusive.
   int first_partition = 0;
   int last_partition = kNumPartitions - 1;
-  // Of the run, before the first that this process takes; and those of them in which the table was
-  // frozen. Rows have not missed steps in which their table is frozen.
+  // Steps that the run had made when this process started, and how many of them the table was frozen
+  // in. A step in which the table is frozen is not a missed step.
   int64_t first_step = 0;
   int64_t frozen_steps = 0;
   SparseOptimizerFactory new_optimizer = NewSparseOptimizer;

@@ -47,7 +47,7 @@ void DeviceMemory::Enqueue(OperationGraph* /*graph*/) {
 
 absl::Status DeviceMemory::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> /*enqueue*/,
                                          BackendEvent* /*done*/) {
-  return absl::UnimplementedError("this backend computes on no device that has streams");
+  return absl::UnimplementedError("this backend has no streams of a device");
 }
 
 }  // namespace satrap

@@ -64,7 +64,7 @@ class DeviceMemory {
   // allocate at the start, or when a part is larger than all before it. RESOURCE_EXHAUSTED if there
   // is not enough memory.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
-  // The same of the host's memory, page-locked: what StartCopyIn and StartCopyOut take.
+  // As Allocate, but page-locked memory of the host, which StartCopyIn and StartCopyOut need.
   virtual absl::StatusOr<void*> AllocatePinned(int64_t bytes) = 0;
   // Makes Buffers in pinned memory, so that a payload can be copied in from where it was received.
   // Null if ordinary memory is as good.

@@ -20,11 +20,13 @@ class AveragedWeights {
   // RESOURCE_EXHAUSTED.
   static absl::StatusOr<AveragedWeights> Create(float decay, Tensor parameters, Backend* backend);
 
-  // The means become what the parameters are. REQUIRES: these are what was trained
+  // Sets the averages to the current parameters. REQUIRES: Show(false)
   void Reset();
-  // After the optimizer's step that `control` decided. REQUIRES: the parameters are what was trained
+  // Call after each step of the optimizer; does nothing if `control` did not apply it.
+  // REQUIRES: Show(false)
   void Follow(Tensor control);
-  // Makes the parameters the means, or again what was trained. Returns whether they changed.
+  // Swaps the averages in (true), or the trained values back (false). Returns whether the parameters
+  // changed.
   bool Show(bool averages);
 
   Tensor averages() const { return averages_; }  // (1, values)

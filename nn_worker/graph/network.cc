@@ -189,7 +189,7 @@ absl::Status Network::Rep::RunStages(size_t begin, size_t end) {
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
-// gradient, later ones add. To an output the loss comes first. A tensor within a concatenation has
+// gradient, later ones add. To an output the loss writes first. A tensor within a concatenation has
 // its gradient in the concatenation's own; there the concatenation must be the first to reach it,
 // as concat_layout.h makes sure, and has nothing to do.
 void Network::Rep::BindNodes() {

@@ -82,7 +82,7 @@ struct Network::Rep {
     Tensor output = Output(task);
     const TaskConfig::Loss loss = losses->tasks()[task].loss;
     if (!IsCandidateLoss(loss)) return output;
-    // Those in a batch are the diagonal.
+    // Positives in a batch lie on the diagonal.
     if (loss == TaskConfig::IN_BATCH_SOFTMAX) ++output.stride;
     output.cols = 1;
     return output;

@@ -39,11 +39,11 @@
 
 namespace satrap {
 
-// Of one sample: [dim], or [length, dim] of a sequence.
+// The shape of one sample: [dim], or [length, dim] for a sequence.
 using SampleShape = absl::InlinedVector<int64_t, 2>;
 
-// What Infer says of an output that has one column for each sample of the part. The graph puts the
-// most samples of a part in its place.
+// Infer returns it for an output with one column for each sample of the part; the graph replaces it
+// with the largest size of a part.
 inline constexpr int64_t kSamplesOfPart = -1;
 
 struct ParameterSpec {
@@ -102,7 +102,7 @@ class Layer {
   // The product whose ReLU is output 0, as the backend knows it; null if there is none. After Bind.
   virtual PreparedLinear* relu_product() const { return nullptr; }
 
-  // xs and ys: (samples, product of the shape) each. An error is a collective's.
+  // xs and ys: (samples, product of the shape) each. Fails only if a collective fails.
   virtual absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,
                                absl::Span<const Tensor> ys) = 0;
   // REQUIRES: the last Forward was a training pass over the same tensors

@@ -103,7 +103,7 @@ TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
     PlannerLog log;
     const Trained trained = Train(job, NewPlannedHostBackend({}, {}, &log).get());
     ExpectTheCpusWeights(trained, Train(job, NewCpuBackend(1).get()), 1e-3);
-    // Backward the first layer of "deep" comes last, so what reads it first passes on last.
+    // In the backward pass the first layer of "deep" runs last.
     EXPECT_EQ(std::count_if(log.prepared.begin(), log.prepared.end(),
                             [](const ProductSpec& spec) {
                               return spec.epilogue == ProductEpilogue::kReluGrad;

@@ -96,7 +96,7 @@ absl::Status Complete(Flags* flags) {
     flags->precisions = {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16};
     if (cuda) flags->precisions.insert(flags->precisions.begin() + 1, NnWorkerConfig::TF32);
   } else if (flags->precisions[0] == NnWorkerConfig::TF32 && !cuda) {
-    return absl::InvalidArgumentError("TF32 is a precision of cards: run step_benchmark_cuda");
+    return absl::InvalidArgumentError("TF32 needs a card: run step_benchmark_cuda");
   }
   return absl::OkStatus();
 }

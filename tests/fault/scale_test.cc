@@ -20,7 +20,7 @@ class ScaleTest : public FaultFixture {
  protected:
   // The digest of the model that a run makes to which nothing happens.
   std::string UndisturbedDigest() {
-    // Every test compares with the same run, and numbers of processes do not change the bits.
+    // One digest for all tests: the numbers of processes must not change it.
     static std::string digest;
     if (digest.empty()) {
       ExpectFinished(WaitFor(StartRun(WriteCountingJob(kRecords), kReproducible), kSecondsToEnd),

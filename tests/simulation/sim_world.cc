@@ -154,8 +154,8 @@ class World {
       claimer.claimed = ClaimGeneration(request, claimer.disk.get());
       return claimer;
     }
-    // Two processes of one life with a disk each: whoever loses ends with 75, and is no part of the
-    // life.
+    // Two coordinators claim the same generation, each with its own mount. The loser exits with 75
+    // and does not join.
     ++result_.rival_claims;
     return ClaimAgainst(NewClaimer(number), rival_at, std::move(claimer), request,
                         [this](std::string what) { Violate(std::move(what)); });

@@ -1,5 +1,5 @@
-// Kills processes of a run at random moments: whatever the run does just then, it is starting,
-// loading, training, taking a cut, or ending because of an error of its own.
+// Kills processes of a run at random moments, whether it is starting, loading, training, taking a
+// cut or already failing.
 //
 // It works from a thread of its own and finds the processes by the log files that they write to, so
 // it needs neither a coordinator that answers nor the launcher, which is for the main thread alone.

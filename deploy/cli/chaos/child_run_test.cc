@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kName[] = "the run";
 
-// Waits for a signal in a process that does not end by it. Returns its number, or -1 if none comes.
+// Waits for a signal without dying of it. Returns its number, or -1 if none comes.
 int AwaitSignal() {
   sigset_t signals;
   sigemptyset(&signals);

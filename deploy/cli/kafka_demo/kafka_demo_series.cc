@@ -15,7 +15,7 @@ namespace {
 // Fewer looks than this in a half say nothing.
 constexpr size_t kFewestLooks = 3;
 
-// Mean memory of a process; absent if a look does not have the process, or none knows its rows.
+// Mean memory of a process. Absent if a sample lacks the process, or no sample knows its rows.
 struct MeanMemory {
   double others = 0;  // without the rows
   double rows = 0;

@@ -81,8 +81,8 @@ class Runner {
       }
     }
     if (rows_ > 0) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("no row is called as --only=", flags_.only,
-                                            " says: run it without --only to see their names"));
+    return absl::NotFoundError(absl::StrCat("no row matches --only=", flags_.only,
+                                            ": run without --only to list the rows"));
   }
 
  private:

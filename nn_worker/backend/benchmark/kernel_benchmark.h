@@ -16,7 +16,7 @@
 namespace satrap {
 
 // `made` gets each row as soon as it is measured. The error of NewJobDevice if the device cannot be
-// used; NOT_FOUND if no row is called as `flags.only` says; INVALID_ARGUMENT for TF32 without a
+// used; NOT_FOUND if no row matches `flags.only`; INVALID_ARGUMENT for TF32 without a
 // card.
 absl::Status RunKernelBenchmark(
     const BenchmarkFlags& flags,

@@ -41,7 +41,7 @@ refused() {
     wrong "says of $*: $(cat "$errors")"
 }
 refused "unknown argument '--bach=3'; the flags are --batch=N" --bach=3
-refused "no row is called as --only=NoSuchKernel says" --only=NoSuchKernel
+refused "no row matches --only=NoSuchKernel" --only=NoSuchKernel
 refused "--precision=TF32 is for cards" --precision=TF32
 
 "./$program" --batch=3 --only=ColumnSum --precision=BF16 >"$lines"

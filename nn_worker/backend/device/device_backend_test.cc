@@ -20,7 +20,7 @@ std::vector<BackendFactory> InEveryOrder() {
   return factories;
 }
 
-// With the blocks, warps and lanes of kernels, and the lanes of the backend, in every order.
+// Runs the suite with blocks, warps and lanes of kernels, and lanes of the backend, in every order.
 INSTANTIATE_TEST_SUITE_P(HostDevice, BackendConformance, testing::ValuesIn(InEveryOrder()),
                          [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
 

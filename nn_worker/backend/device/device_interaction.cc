@@ -87,7 +87,7 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
                  ConstValuesOf(s), ConstValuesOf(dy));
 }
 
-// A gradient of PairDots, which several inputs may share, with the products that add to it.
+// One gradient tensor of PairDots and the products that are added to it. Several inputs may share it.
 struct DotGradient {
   struct Term {
     int64_t column;    // of the vector in the gradient

@@ -56,7 +56,7 @@ std::string KernelName(const char* signature) {
   if (begin == absl::string_view::npos) return std::string(name);
   name.remove_prefix(begin + kBefore.size());
   name = name.substr(0, name.rfind(']'));
-  // What every kernel's name has tells nothing.
+  // Leave out what all names of kernels have.
   return absl::StrReplaceAll(name, {{"satrap::", ""},
                                     {"{anonymous}::", ""},
                                     {"<unnamed>::", ""},
