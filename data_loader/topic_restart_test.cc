@@ -1,5 +1,5 @@
-// A loader of topics that goes on from a cut: what it sends together with what was consumed before is
-// what an undisturbed run sends, whatever has happened to the topics meanwhile.
+// A loader of topics that goes on from a cut: what it sends together with what was consumed before
+// is what an undisturbed run sends, whatever has happened to the topics meanwhile.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

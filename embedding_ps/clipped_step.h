@@ -1,7 +1,7 @@
 // A ClippedStep is an ordered step between its two halves (JobConfig.gradient_clip_norm): all its
-// Updates are answered with the squares of its gradients, and it waits for the factor that ApplyStep
-// brings. Each embedding worker that sent an Update of the step sends ApplyStep; the first applies
-// it, the others wait until it is applied.
+// Updates are answered with the squares of its gradients, and it waits for the factor that
+// ApplyStep brings. Each embedding worker that sent an Update of the step sends ApplyStep; the
+// first applies it, the others wait until it is applied.
 //
 //   waiting --first ApplyStep--> being applied --End--> applied --Begin--> waiting for the next
 //

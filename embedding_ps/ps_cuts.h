@@ -40,8 +40,8 @@ class PsCuts {
   explicit PsCuts(CutWriter::Options options) : options_(std::move(options)) {}
 
   // Whether Begin(cut) would mark the rows: false if the cut is begun already.
-  // FAILED_PRECONDITION: a higher number was begun or abandoned, or this one was abandoned before it
-  // began. INVALID_ARGUMENT: 0.
+  // FAILED_PRECONDITION: a higher number was begun or abandoned, or this one was abandoned before
+  // it began. INVALID_ARGUMENT: 0.
   absl::StatusOr<bool> IsNew(uint64_t cut) const;
   // Marks all rows and begins to write them to `directory`. `ended` runs when nothing is written
   // any more. REQUIRES: IsNew(cut), and no row is being changed

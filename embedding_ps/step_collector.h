@@ -76,9 +76,9 @@ struct StepSum {
   std::vector<SummedTable> sums;
   std::vector<TableGradient> tables;  // of a step that is not finite none
 };
-// A single part needs no sums, so its gradients stay where they arrived. INVALID_ARGUMENT if a table
-// needs sample counts, and those of a key add up to 0: of parts that share their candidates one counts
-// them, so a part may have 0 for a key, and the step may not.
+// A single part needs no sums, so its gradients stay where they arrived. INVALID_ARGUMENT if a
+// table needs sample counts, and those of a key add up to 0: of parts that share their candidates
+// one counts them, so a part may have 0 for a key, and the step may not.
 absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// The second half of a push with JobConfig.gradient_clip_norm: adds up the squares that the PSs have
-// answered to its Updates, and has them apply the step with the factor that follows.
+// The second half of a push with JobConfig.gradient_clip_norm: adds up the squares that the PSs
+// have answered to its Updates, and has them apply the step with the factor that follows.
 //
 // Every embedding worker with a part of the step adds up the same numbers, exactly, so all of them
 // send the same factor, whatever the number of PSs.

@@ -1,6 +1,7 @@
 // The EmbeddingWorkerEngine serves loaders and NN workers: it takes parts (PutBatch), plans them,
-// hands each to the rank that requests it (NextBatch) with the rows of its ids, and turns its gradients into
-// updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules, stream_queue.h the order of parts.
+// hands each to the rank that requests it (NextBatch) with the rows of its ids, and turns its
+// gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules,
+// stream_queue.h the order of parts.
 //
 //   PutBatch       window -> plan * -> StreamQueue: accepted, or held while the queue is full
 //   NextBatch      window -> StreamQueue: a part, or waiting -> Lookup to the PSs * -> answer *
@@ -8,12 +9,14 @@
 //   Ack            window -> answer
 //
 // Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
-// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the calls that loaders
-// keep open; outstanding parts (neither pushed nor released) by the ranks' permits; kept answers by ranks' open calls.
+// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the
+// calls that loaders keep open; outstanding parts (neither pushed nor released) by the ranks'
+// permits; kept answers by ranks' open calls.
 //
-// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job or generation is
-// answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be reached or breaks the contract is
-// reported to the FailureSink, and the call that needed it gets the error.
+// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job
+// or generation is answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be
+// reached or breaks the contract is reported to the FailureSink, and the call that needed it gets
+// the error.
 //
 // Thread-safe. Never blocks; callbacks run outside the lock.
 
@@ -73,8 +76,9 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     rpc::WireLosses losses;
   };
 
-  // INVALID_ARGUMENT if there are not as many channels as PSs, or the candidates do not serve. Nothing in `options`
-  // is owned; all must outlive the engine, and the engine its tasks and calls. REQUIRES: a validated job
+  // INVALID_ARGUMENT if there are not as many channels as PSs, or the candidates do not serve.
+  // Nothing in `options` is owned; all must outlive the engine, and the engine its tasks and calls.
+  // REQUIRES: a validated job
   static absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> Create(const JobConfig& job,
                                                                        Options options);
 

@@ -30,8 +30,9 @@ struct JaggedIds {
   };
   size_t samples = 0;
   std::vector<Feature> features;
-  // Of the layout's candidate feature; they belong to the part. Where they are counted, a key's count
-  // grows by 1 for each; where all parts of a batch have the same ones, the first part counts them.
+  // Of the layout's candidate feature; they belong to the part. Where they are counted, a key's
+  // count grows by 1 for each; where all parts of a batch have the same ones, the first part counts
+  // them.
   absl::Span<const uint64_t> candidates;
   bool counts_candidates = true;
 };
@@ -55,8 +56,9 @@ struct LookupPlan {
     std::vector<uint64_t> keys;
     // Samples of the part that hold the key, and candidates that are it and are counted here.
     std::vector<uint32_t> counts;
-    // The rows that are sent to the NN worker: those that ROWS features and candidates refer to. `sent` lists them
-    // in ascending order, as indices into `keys`. It is empty if all keys are sent.
+    // The rows that are sent to the NN worker: those that ROWS features and candidates refer to.
+    // `sent` lists them in ascending order, as indices into `keys`. It is empty if all keys are
+    // sent.
     size_t num_sent = 0;
     std::vector<uint32_t> sent;
   };

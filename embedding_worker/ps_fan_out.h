@@ -1,6 +1,6 @@
 // A PsFanOut sends one call to several embedding PSs at once and gathers their answers: the Lookups
-// of a part, the Updates of a push, or its ApplySteps. Each request is repeated until it is answered
-// and runs once at its PS (common/rpc/numbered_client.h).
+// of a part, the Updates of a push, or its ApplySteps. Each request is repeated until it is
+// answered and runs once at its PS (common/rpc/numbered_client.h).
 //
 // Thread-safe.
 

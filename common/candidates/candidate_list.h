@@ -1,6 +1,6 @@
-// The items that candidates are drawn from (CandidatesConfig), by falling count. A run has one list: the
-// first loader makes it before the run begins (data_loader/candidates), and every embedding worker of every
-// generation reads it. docs/formats.md, "Candidate list".
+// The items that candidates are drawn from (CandidatesConfig), by falling count. A run has one
+// list: the first loader makes it before the run begins (data_loader/candidates), and every
+// embedding worker of every generation reads it. docs/formats.md, "Candidate list".
 //
 // Thread-safe: functions of their arguments and of the disk. They block on it.
 
@@ -17,7 +17,8 @@
 
 namespace satrap {
 
-// Of more items a list is refused: reading it would take more than a gigabyte at each embedding worker.
+// Of more items a list is refused: reading it would take more than a gigabyte at each embedding
+// worker.
 inline constexpr size_t kMostListedItems = size_t{1} << 25;
 
 struct CandidateList {

@@ -1,5 +1,6 @@
 // A message as protobuf text with a last line "# crc32c XXXXXXXX" over all bytes before it: people
-// can read it, and damage is found. Manifests and the entries of a run's log are files of this kind.
+// can read it, and damage is found. Manifests and the entries of a run's log are files of this
+// kind.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,7 +24,8 @@ absl::Status WriteCheckedText(const std::string& path, const google::protobuf::M
                               FileSystem* file_system);
 
 // NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if its checksum does not match or
-// it holds something else than `message`. `crc32c`, if not null, gets the checksum in the last line.
+// it holds something else than `message`. `crc32c`, if not null, gets the checksum in the last
+// line.
 enum class UnknownFields { kRefused, kLeftOut };
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
                              google::protobuf::Message* message,

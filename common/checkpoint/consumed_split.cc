@@ -263,8 +263,8 @@ std::string ConsumedSplit::Merge(const ConsumedSplit& other) {
   return add(end);
 }
 
-// Adds the records of whole blocks and, of a partition, of open blocks, too: their ranges do not say
-// how many they hold.
+// Adds the records of whole blocks and, of a partition, of open blocks, too: their ranges do not
+// say how many they hold.
 std::string ConsumedSplit::MergeWholeBlocks(const ConsumedSplit& other) {
   if (is_topic_ != other.is_topic_) {
     return "a split is a piece of a file or a topic partition, not both";

@@ -1,9 +1,9 @@
 // A ConsumedSplit says what is consumed of one split in one epoch: whole blocks, and ranges of the
 // others (ledger.h). The rules are those of ProvenanceRange (proto/hot.proto).
 //
-// A split is a piece of a file or a topic partition. Block b of a file is the interval [b, b + 1), a
-// block of a partition that of its offsets; blocks never overlap. A place in a block is a record of a
-// file; of a partition it is a slot, which is an offset, and a line of that slot.
+// A split is a piece of a file or a topic partition. Block b of a file is the interval [b, b + 1),
+// a block of a partition that of its offsets; blocks never overlap. A place in a block is a record
+// of a file; of a partition it is a slot, which is an offset, and a line of that slot.
 //
 // Thread-compatible.
 
@@ -85,7 +85,8 @@ class ConsumedSplit {
   std::string RefusalOfBlock(const ProvenanceRange& range) const;
   std::string MergeWholeBlocks(const ConsumedSplit& other);
   absl::Status ReadBlock(const BlockLedger& state);
-  // Whether the split has the records that the state counts, and is rightly not among the done ones.
+  // Whether the split has the records that the state counts, and is rightly not among the done
+  // ones.
   absl::Status CheckRows() const;
   // Records of the ranges of blocks of a file; they are not known of a partition.
   uint64_t RowsOfRanges() const;

@@ -16,8 +16,8 @@ absl::Status Refused(absl::string_view what, uint32_t split, uint32_t epoch,
 }  // namespace
 
 std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range) const {
-  // A range of which nothing else is known can still be wrong in itself, and must be refused without
-  // an entry for its split: the ledger stays as it was.
+  // A range of which nothing else is known can still be wrong in itself, and must be refused
+  // without an entry for its split: the ledger stays as it was.
   static const ConsumedSplit* const nothing = new ConsumedSplit();
   const auto found = epochs_.find(epoch_number);
   if (found == epochs_.end()) return nothing->Refusal(range);
@@ -101,7 +101,8 @@ absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epo
 }
 
 void Ledger::CloseEpochsBefore(uint32_t epoch) {
-  // The totals stay: they are the counts of the report. An epoch with totals alone counts as closed.
+  // The totals stay: they are the counts of the report. An epoch with totals alone counts as
+  // closed.
   for (auto& [number, each] : epochs_) {
     if (number >= epoch) break;
     each.done_splits.clear();

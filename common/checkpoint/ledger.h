@@ -11,8 +11,8 @@
 // holds. A record that is consumed twice is an error here: the promise that the ledger keeps.
 //
 // A split is done when the range that tells its end was consumed, and as many records as it names,
-// or, of a partition, all the offsets. An epoch that is closed is consumed whole, whatever splits it
-// had.
+// or, of a partition, all the offsets. An epoch that is closed is consumed whole, whatever splits
+// it had.
 //
 // Add takes a microsecond or less, so that a rank can call it for each part that it releases.
 //
@@ -62,8 +62,8 @@ class Ledger {
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
   // Adds everything that `other` holds. INTERNAL as Add; the ledger is then useless.
   absl::Status Merge(const Ledger& other);
-  // The error of Add(epoch, range) now, without its change. Whoever reads the records can name their
-  // file.
+  // The error of Add(epoch, range) now, without its change. Whoever reads the records can name
+  // their file.
   absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
   // Keeps of epochs before `epoch` the totals only. REQUIRES: they are over
   void CloseEpochsBefore(uint32_t epoch);
@@ -73,8 +73,8 @@ class Ledger {
   // Whether the range that tells the split's end is consumed.
   bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
   // Whether the first record or slot of the permuted order of the block that holds `block` is
-  // consumed: with it, the block's counts of bad records and empty lines. Of a partition, `block` is
-  // any offset.
+  // consumed: with it, the block's counts of bad records and empty lines. Of a partition, `block`
+  // is any offset.
   bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
   // What is consumed of a block: ascending, disjoint and not touching. A block that is consumed
   // whole gives one range. REQUIRES: `size` is the block's number of records, or of slots
@@ -100,9 +100,9 @@ class Ledger {
   absl::optional<LastMessage> LastMessageOf(uint32_t epoch, uint32_t split) const;
 
   // Stretches of consumed records that come after something unconsumed of their split, in all
-  // splits that are not done. The size of a ledger follows it. Ranges and whole blocks that touch are
-  // one stretch, and the first of a split counts as its contiguous beginning, so there are never more
-  // than open blocks and parts in flight.
+  // splits that are not done. The size of a ledger follows it. Ranges and whole blocks that touch
+  // are one stretch, and the first of a split counts as its contiguous beginning, so there are
+  // never more than open blocks and parts in flight.
   size_t PiecesBehind() const;
 
  private:

@@ -1,6 +1,6 @@
 // Learning rates and L2 for another batch than the one that they were chosen for: the only home of
-// the rules of BatchScalingConfig. Roles ask here for the values that they use; the job itself keeps
-// those of the base batch.
+// the rules of BatchScalingConfig. Roles ask here for the values that they use; the job itself
+// keeps those of the base batch.
 //
 // Thread-safe: functions of their arguments.
 

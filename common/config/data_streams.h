@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// Whether the job names files, topics, a share of `seeded_split` or synthetic samples for the stream. They
-// may turn out to be empty.
+// Whether the job names files, topics, a share of `seeded_split` or synthetic samples for the
+// stream. They may turn out to be empty.
 bool HasValidData(const DataConfig& data);
 bool HasTestData(const DataConfig& data);
 

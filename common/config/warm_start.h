@@ -1,5 +1,5 @@
-// The names in WarmStartConfig.only: which tables and dense parameters a run takes from the model that
-// it starts from.
+// The names in WarmStartConfig.only: which tables and dense parameters a run takes from the model
+// that it starts from.
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,5 +1,5 @@
-// A BrokerOutage counts the readers of a process that hear nothing of the broker, so that one warning
-// speaks for all of them.
+// A BrokerOutage counts the readers of a process that hear nothing of the broker, so that one
+// warning speaks for all of them.
 //
 // Thread-safe.
 

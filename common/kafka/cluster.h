@@ -41,8 +41,9 @@ class KafkaCluster {
   // was set up anew, whose offsets mean other messages.
   const std::string& id() const { return id_; }
 
-  // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND names
-  // a topic that does not exist (or that the login may not see), or the pattern that matches nothing.
+  // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND
+  // names a topic that does not exist (or that the login may not see), or the pattern that matches
+  // nothing.
   absl::StatusOr<std::vector<KafkaPartition>> Partitions(const KafkaConfig& config) const;
   // Of all topics that are not the broker's own (__consumer_offsets).
   absl::StatusOr<std::vector<KafkaPartition>> AllPartitions() const;
@@ -50,17 +51,18 @@ class KafkaCluster {
   // One element for each partition, in order. NOT_FOUND names a partition that does not exist.
   absl::StatusOr<std::vector<KafkaOffsetRange>> Ranges(
       absl::Span<const KafkaPartition> partitions) const;
-  // The first offset whose message has a time of at least `time_ms` (since 1970), or the latest offset
-  // if there is none. No message that is written meanwhile with such a time lies before it. Otherwise
-  // as Ranges.
+  // The first offset whose message has a time of at least `time_ms` (since 1970), or the latest
+  // offset if there is none. No message that is written meanwhile with such a time lies before it.
+  // Otherwise as Ranges.
   absl::StatusOr<std::vector<int64_t>> OffsetsAt(absl::Span<const KafkaPartition> partitions,
                                                  int64_t time_ms) const;
 
   // What KafkaConfig.group_id has committed; absent for partitions without a commit.
   absl::StatusOr<std::vector<absl::optional<int64_t>>> Committed(
       absl::Span<const KafkaPartition> partitions) const;
-  // Commits offsets for the group, all or an error that names the first that failed. What has not been
-  // acknowledged within `limit` may still be committed later, but before what a later call commits.
+  // Commits offsets for the group, all or an error that names the first that failed. What has not
+  // been acknowledged within `limit` may still be committed later, but before what a later call
+  // commits.
   // REQUIRES: nobody reads as a member of the group
   absl::Status Commit(absl::Span<const KafkaPlace> places) const;
 
@@ -69,7 +71,8 @@ class KafkaCluster {
   int LimitMs() const { return static_cast<int>(absl::ToInt64Milliseconds(limit_)); }
   // For a call of several questions, which share its limit.
   int64_t DeadlineMs() const;
-  // Asks for an offset by time for all partitions; `time_ms` may be one of librdkafka's special ones.
+  // Asks for an offset by time for all partitions; `time_ms` may be one of librdkafka's special
+  // ones.
   absl::StatusOr<std::vector<int64_t>> AskOffsets(absl::Span<const KafkaPartition> partitions,
                                                   int64_t time_ms, int64_t deadline_ms) const;
 

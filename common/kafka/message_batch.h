@@ -39,8 +39,8 @@ class MessageBatch {
   bool is_tombstone(size_t i) const;
   // Absent if there is none; a key may be empty, too.
   absl::optional<absl::string_view> key(size_t i) const;
-  // The last header of this name; absent if there is none, or if it has no value. It is searched for,
-  // so a column of a header costs more than one of the key.
+  // The last header of this name; absent if there is none, or if it has no value. It is searched
+  // for, so a column of a header costs more than one of the key.
   absl::optional<absl::string_view> header(size_t i, const char* name) const;
   // The message's time at the broker, milliseconds since 1970; -1 if it has none.
   int64_t time_ms(size_t i) const;

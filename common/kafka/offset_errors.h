@@ -18,9 +18,9 @@ namespace satrap {
 // another client reads it right.
 absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted);
 
-// The broker has refused `wanted`, and said afterwards that it has `found`. OUT_OF_RANGE, and `*lost`
-// is set, if `wanted` is not in it. UNAVAILABLE if it is: the two answers come from different
-// leaders, and nothing is lost.
+// The broker has refused `wanted`, and said afterwards that it has `found`. OUT_OF_RANGE, and
+// `*lost` is set, if `wanted` is not in it. UNAVAILABLE if it is: the two answers come from
+// different leaders, and nothing is lost.
 absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
                            const KafkaOffsetRange& found,
                            absl::optional<MessageSource::Lost>* lost);

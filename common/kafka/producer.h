@@ -1,6 +1,6 @@
 // A KafkaProducer writes messages, each once in its partition even if the connection breaks, and
-// acknowledged by all replicas (an idempotent producer, acks=all). The messages of one partition keep
-// their order.
+// acknowledged by all replicas (an idempotent producer, acks=all). The messages of one partition
+// keep their order.
 //
 // Thread-safe.
 
@@ -45,20 +45,20 @@ class KafkaProducer {
     absl::optional<absl::string_view> key;
     int64_t time_ms = 0;  // since 1970; 0: now
     std::vector<std::pair<std::string, std::string>> headers;
-    // If the broker does not take a message of this size, the first half of the value is sent in place
-    // of it, and so on; the header "full_bytes" then has the size of the whole value.
+    // If the broker does not take a message of this size, the first half of the value is sent in
+    // place of it, and so on; the header "full_bytes" then has the size of the whole value.
     bool may_be_shortened = false;
   };
   // Copies the message and queues it; waits, at most `limit`, while the queue (librdkafka's
   // queue.buffering.*) is full.
-  // UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is too large; NOT_FOUND for a topic
-  // or partition that does not exist; else the error of an earlier message that could not be
+  // UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is too large; NOT_FOUND for a
+  // topic or partition that does not exist; else the error of an earlier message that could not be
   // delivered. Names topic and partition.
   absl::Status Send(const Message& message, absl::Duration limit = absl::Seconds(30));
 
-  // Waits, at most `limit`, until every message is acknowledged; false if time ran out. The error of
-  // the first message that could not be delivered, naming its topic, partition and cause; it stays.
-  // A message is given up after broker_wait_seconds, unless the job sets message.timeout.ms.
+  // Waits, at most `limit`, until every message is acknowledged; false if time ran out. The error
+  // of the first message that could not be delivered, naming its topic, partition and cause; it
+  // stays. A message is given up after broker_wait_seconds, unless the job sets message.timeout.ms.
   absl::StatusOr<bool> TryFlush(absl::Duration limit);
   // The same, but UNAVAILABLE if time ran out, with the number of messages that are left.
   absl::Status Flush(absl::Duration limit);

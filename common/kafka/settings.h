@@ -1,6 +1,6 @@
-// The settings of librdkafka for a job's KafkaConfig: Satrap's defaults, the job's own settings over
-// them, and those that Satrap forces, because reading each message once rests on them. The job must
-// not name a forced setting; the error says why.
+// The settings of librdkafka for a job's KafkaConfig: Satrap's defaults, the job's own settings
+// over them, and those that Satrap forces, because reading each message once rests on them. The job
+// must not name a forced setting; the error says why.
 //
 // Secrets (passwords, private keys) are refused as plain values: the run's log keeps the job. They
 // are given as `file:PATH` or `env:NAME` and resolved when a client is made.

@@ -1,5 +1,5 @@
-// An ExactSum adds doubles without rounding, so the result depends neither on their order nor on how
-// they were divided among several sums. It keeps the sum as a few doubles that do not overlap
+// An ExactSum adds doubles without rounding, so the result depends neither on their order nor on
+// how they were divided among several sums. It keeps the sum as a few doubles that do not overlap
 // (Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
 //
 // Not thread-safe.

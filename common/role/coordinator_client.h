@@ -54,8 +54,8 @@ class CoordinatorClient final : public RendezvousStore {
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
   // The files of the run: `splits`, unless the run has a list already; and its topics. Waits for as
-  // long as the coordinator waits for a broker, whatever timeout_ms says. REQUIRES: heartbeats watch
-  // over the coordinator meanwhile
+  // long as the coordinator waits for a broker, whatever timeout_ms says. REQUIRES: heartbeats
+  // watch over the coordinator meanwhile
   absl::StatusOr<SplitList> FixSplits(int loader, const SplitList& splits);
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);

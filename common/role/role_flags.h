@@ -42,8 +42,8 @@ struct CoordinatorFlags {
   // `from` (a name in RUN/checkpoints or a path to one; empty: the newest).
   bool next_job = false;
   std::string from;  // only with next_job
-  // How the generation before ended: --ended is the message without its text, as protobuf text in one
-  // line, and --cause is the text. Both may be missing.
+  // How the generation before ended: --ended is the message without its text, as protobuf text in
+  // one line, and --cause is the text. Both may be missing.
   Ending ended;
   std::string ending;  // as in RoleFlags
 };

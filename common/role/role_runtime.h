@@ -27,7 +27,8 @@
 //   1, 77   FAILED at the coordinator, which is told of a failure given to failure_sink first and
 //           says what that ends; 1: by this process. 1: one built from other sources.
 //   75, 76  RESTARTING there; 75: by this process. 75: 8 s without an answer from there; another
-//           run's or generation's coordinator or peer; a coordinator that does not know this process.
+//           run's or generation's coordinator or peer; a coordinator that does not know this
+//           process.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process serves on until
 // that has its last cut, or stop_seconds and a little have passed (75). A second one, and a SIGINT,
@@ -79,8 +80,9 @@ class RoleRuntime {
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // of the run's cuts. REQUIRES: after Join
-  // `sink` gets each wish for a cut, or partition dealt to any loader, that a heartbeat brings, again
-  // and again, from a thread of the runtime; it must not block. Null removes it after a running call.
+  // `sink` gets each wish for a cut, or partition dealt to any loader, that a heartbeat brings,
+  // again and again, from a thread of the runtime; it must not block. Null removes it after a
+  // running call.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so
@@ -89,7 +91,8 @@ class RoleRuntime {
   MetricsRegistry* metrics();
   // For engines: a call with an error ends this process. Never blocks; the first error counts.
   std::function<void(absl::Status)> failure_sink();
-  // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but without
+  // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but
+  // without
   // unwinding: peers would notice what that destroys (a collective) before this role tells why.
   void ExitUnlessOk(const absl::Status& status);
 
@@ -120,7 +123,8 @@ class RoleRuntime {
 
   // The member's address (flags.advertise of that process). REQUIRES: after Join; the job has it
   std::string AddressOf(Role role, int index) const;
-  // A connection to a member, owned by the runtime. The first call's `allocator` is EndpointOptions'.
+  // A connection to a member, owned by the runtime. The first call's `allocator` is
+  // EndpointOptions'.
   rpc::Channel* ChannelTo(Role role, int index, std::shared_ptr<BufferAllocator> allocator = {});
   // For LeaseSplit. For other calls use coordinator() and the methods of this class.
   rpc::Channel* coordinator_channel();

@@ -18,8 +18,8 @@ namespace {
 // Values converted at a time by way of f32: small enough for the first-level cache.
 constexpr size_t kConvertBlock = 1024;
 
-// The largest magnitude of an F16 section is below 2^kScaledBits: no value of it rounds to infinity,
-// and a sum of two still fits.
+// The largest magnitude of an F16 section is below 2^kScaledBits: no value of it rounds to
+// infinity, and a sum of two still fits.
 constexpr int kScaledBits = 15;
 
 absl::Span<const uint16_t> Halves(const WireValues& values) {

@@ -72,7 +72,8 @@ struct BlockRange {
   uint32_t from = 0;
   uint32_t to = 0;
   // Of a topic partition: the range consumes the slots from `begin` to `end`, those without records
-  // among them. No record lies between `begin` and record `from`, nor between the last one and `end`.
+  // among them. No record lies between `begin` and record `from`, nor between the last one and
+  // `end`.
   Position begin = {};
   Position end = {};
   uint32_t size() const { return to - from; }

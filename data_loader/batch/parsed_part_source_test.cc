@@ -26,8 +26,8 @@ class SlowSupply final : public SplitSupply {
   std::vector<Callback> open;
 };
 
-// Gives the results it was made with, one a call, and notes its name in `calls`. Its batches have one
-// part of no samples.
+// Gives the results it was made with, one a call, and notes its name in `calls`. Its batches have
+// one part of no samples.
 class ScriptedMaker final : public BatchMaker {
  public:
   ScriptedMaker(char name, std::vector<Result> results, std::string* calls)

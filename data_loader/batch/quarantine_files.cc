@@ -60,8 +60,8 @@ bool NextLine(std::ifstream* file, std::string* line) {
   return true;
 }
 
-// Adds the lines of the pair `path`.{txt,tsv}. Loaders write to the .txt first, so the .tsv may lack
-// lines at its end.
+// Adds the lines of the pair `path`.{txt,tsv}. Loaders write to the .txt first, so the .tsv may
+// lack lines at its end.
 absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
                      std::vector<Kept>* kept) {
   std::ifstream texts(path + ".txt", std::ios::binary), places(path + ".tsv", std::ios::binary);

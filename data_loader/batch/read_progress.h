@@ -44,8 +44,8 @@ struct BadLine {
   const char* reason = "";
   absl::string_view text;
   // Its place in the terms of ProvenanceRange: just before the good record at this position, or
-  // after the last record if there is none. Of a topic, `block` is the message's offset, and `index`
-  // is 0: a later generation may read the message in another block.
+  // after the last record if there is none. Of a topic, `block` is the message's offset, and
+  // `index` is 0: a later generation may read the message in another block.
   uint32_t split = 0;
   uint64_t block = 0;
   uint64_t index = 0;
@@ -83,8 +83,8 @@ class ReadProgress {
 
   // Counts the record and writes its line, which blocks on the disk; an error if that fails. Once
   // 10,000 records of the stream are read, FAILED_PRECONDITION if more than max_bad_fraction of
-  // them are bad; the message names both counts, the quarantine file or the dead-letter topic, and the
-  // stream's first bad record.
+  // them are bad; the message names both counts, the quarantine file or the dead-letter topic, and
+  // the stream's first bad record.
   absl::Status AddBad(const BadLine& bad);
 
   // Registers a reader of the stream's first epoch.

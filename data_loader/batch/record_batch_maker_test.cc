@@ -311,7 +311,8 @@ class TwoRecordBatchMakersTest : public testing::Test {
 
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
-  // All that this one has read is bad, and it ends before the other begins. It tells the split's end.
+  // All that this one has read is bad, and it ends before the other begins. It tells the split's
+  // end.
   const auto ends = RunEpoch(*spec_, bad_.get(), 0, 1, 2);
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0][0].header.part().samples(), 0u);

@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// Makes no rows of blocks that `consumed` holds whole. `log`, `progress` and the ledger must outlive
-// the reader.
+// Makes no rows of blocks that `consumed` holds whole. `log`, `progress` and the ledger must
+// outlive the reader.
 std::unique_ptr<BlockReader> NewSyntheticBlockReader(const Split& split, Stream stream,
                                                      uint64_t block_rows, const ClickLog* log,
                                                      ReadProgress* progress,

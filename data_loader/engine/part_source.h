@@ -26,9 +26,9 @@ class PartSource {
   // The header of a part holds its whole id. The parts of a batch come one after another, from part
   // 0 on, and batches in the order of seq. In an ordered stream every batch has all its parts, of
   // zero samples if need be, and last_of_lane is set. An epoch has at least one batch, unless its
-  // last one was trained before the stream began. A stream of endless passes gives at least one part
-  // a pass, of zero samples if need be: such a part waits at its worker until its pass begins, and
-  // that keeps the loader from running ahead.
+  // last one was trained before the stream began. A stream of endless passes gives at least one
+  // part a pass, of zero samples if need be: such a part waits at its worker until its pass begins,
+  // and that keeps the loader from running ahead.
   //
   // REQUIRES: the previous call was answered
   virtual void Next(Callback done) = 0;

@@ -1,6 +1,6 @@
 // DeadLetters write bad records to the job's dead-letter topic, at least once: what a loader reads
-// again after a restart is written again. The key "topic/partition/offset/line" is the same each time,
-// so readers, and the broker if the topic is compacted, can remove repeats.
+// again after a restart is written again. The key "topic/partition/offset/line" is the same each
+// time, so readers, and the broker if the topic is compacted, can remove repeats.
 //
 // Thread-safe.
 
@@ -26,12 +26,12 @@ class DeadLetterSink {
  public:
   virtual ~DeadLetterSink() = default;
   // The value is the record as it came; the header "reason" says what is wrong with it. Of one that
-  // is too large for the broker a beginning is sent (KafkaProducer::Message::may_be_shortened). Errors
-  // as KafkaProducer::Send.
+  // is too large for the broker a beginning is sent (KafkaProducer::Message::may_be_shortened).
+  // Errors as KafkaProducer::Send.
   virtual absl::Status Send(absl::string_view key, absl::string_view value,
                             absl::string_view reason) = 0;
-  // Waits a moment for the broker to acknowledge everything; false if it has not: call again. Errors as
-  // KafkaProducer::TryFlush, which gives up after broker_wait_seconds.
+  // Waits a moment for the broker to acknowledge everything; false if it has not: call again.
+  // Errors as KafkaProducer::TryFlush, which gives up after broker_wait_seconds.
   virtual absl::StatusOr<bool> Flush() = 0;
   virtual uint64_t acknowledged() const = 0;
 };

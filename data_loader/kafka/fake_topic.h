@@ -1,6 +1,6 @@
-// FakeTopics stand in for a cluster in tests: partitions in memory, which compaction, expiry and a new
-// topic of the same name may change; a clock that moves only while a reader waits, or when the test
-// moves it; and a dead-letter topic.
+// FakeTopics stand in for a cluster in tests: partitions in memory, which compaction, expiry and a
+// new topic of the same name may change; a clock that moves only while a reader waits, or when the
+// test moves it; and a dead-letter topic.
 //
 // Not thread-safe: one thread reads and writes.
 
@@ -55,7 +55,8 @@ class FakeTopics {
   void Expire(const KafkaPartition& in, int64_t offset) { logs_[in].begin = offset; }
   void Delete(const KafkaPartition& partition) { logs_.erase(partition); }
   int64_t end(const KafkaPartition& of) { return logs_[of].end; }
-  // What is at `offset` and after it is in the topic, but does not arrive until this is called again.
+  // What is at `offset` and after it is in the topic, but does not arrive until this is called
+  // again.
   void HoldBack(const KafkaPartition& in, int64_t offset) { logs_[in].held_back = offset; }
 
   // Refers to this object, which must outlive what is opened.

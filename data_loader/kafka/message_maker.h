@@ -45,15 +45,15 @@ class MessageMaker {
     uint64_t lines = 0;
   };
 
-  // `data` says what a line is; null if no job was given. INVALID_ARGUMENT for a column that does not
-  // exist, for a Record without a job, and for several lines in one Record.
+  // `data` says what a line is; null if no job was given. INVALID_ARGUMENT for a column that does
+  // not exist, for a Record without a job, and for several lines in one Record.
   static absl::StatusOr<std::unique_ptr<MessageMaker>> Create(const MessageOptions& options,
                                                               const DataConfig* data);
 
-  // Adds one line, without its end. True if `*message` is now complete: key and time are those of its
-  // first line. Empty lines are left out, and so are comments if Records are made.
-  // INVALID_ARGUMENT for a line without the key or time column, and for one that is no good record if
-  // Records are made.
+  // Adds one line, without its end. True if `*message` is now complete: key and time are those of
+  // its first line. Empty lines are left out, and so are comments if Records are made.
+  // INVALID_ARGUMENT for a line without the key or time column, and for one that is no good record
+  // if Records are made.
   absl::StatusOr<bool> Add(absl::string_view line, Message* message);
   // What is left of a message that is not full; false if nothing is.
   bool Finish(Message* message);

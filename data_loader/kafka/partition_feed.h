@@ -1,6 +1,6 @@
-// A PartitionFeed holds the topic partitions that one source of a loader reads: those that it begins
-// with, and those that are dealt to it while the run trains. Batch makers take theirs by position, so
-// that none is read twice.
+// A PartitionFeed holds the topic partitions that one source of a loader reads: those that it
+// begins with, and those that are dealt to it while the run trains. Batch makers take theirs by
+// position, so that none is read twice.
 //
 // Thread-safe.
 

@@ -1,22 +1,23 @@
-// The BatchMaker of streams from topics. It reads its partitions of a PartitionFeed side by side and
-// makes blocks of their messages (partition_blocks.h), which it queues as they become ready. It asks
-// for no splits.
+// The BatchMaker of streams from topics. It reads its partitions of a PartitionFeed side by side
+// and makes blocks of their messages (partition_blocks.h), which it queues as they become ready. It
+// asks for no splits.
 //
 // In an ordered stream without max_wait_ms the partitions are read by turns, block by block, and a
 // finished one leaves: the order of a lane's records is a function of the topics alone. Otherwise a
 // block that is not full is closed when its partition is read to its end and its first message has
-// waited max_wait_ms, or ten times as long while the broker has more, and a batch that is not full is
-// given then. A lane that has nothing for so long gives a
+// waited max_wait_ms, or ten times as long while the broker has more, and a batch that is not full
+// is given then. A lane that has nothing for so long gives a
 // batch of zero samples: without it neither a cut nor a stop could come.
 //
 // Back-pressure: nothing is read but in MakeBatch.
 //
-// The partitions of the loader share queue_bytes: a maker reads with one client, which it opens anew
-// when partitions are dealt to the loader, and one for each partition whose lost offsets were skipped.
+// The partitions of the loader share queue_bytes: a maker reads with one client, which it opens
+// anew when partitions are dealt to the loader, and one for each partition whose lost offsets were
+// skipped.
 //
-// Threads: as BatchMaker. MakeBatch waits about 50 ms for messages at most, and as long for the broker
-// to take dead letters, then says kNothingYet. Opening clients anew takes up to a second, and a lost
-// offset 5 s (partition_reader.h).
+// Threads: as BatchMaker. MakeBatch waits about 50 ms for messages at most, and as long for the
+// broker to take dead letters, then says kNothingYet. Opening clients anew takes up to a second,
+// and a lost offset 5 s (partition_reader.h).
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
@@ -39,9 +40,9 @@ struct TopicBatchMakerOptions {
   size_t maker = 0;
   size_t makers = 1;
 };
-// Errors of MakeBatch name the partition and offsets: those of MessageSource::Read (OUT_OF_RANGE only
-// if lost offsets are not to be skipped), FAILED_PRECONDITION for a topic that has changed since the
-// run began, those of ReadProgress::AddBad and of DeadLetterSink.
+// Errors of MakeBatch name the partition and offsets: those of MessageSource::Read (OUT_OF_RANGE
+// only if lost offsets are not to be skipped), FAILED_PRECONDITION for a topic that has changed
+// since the run began, those of ReadProgress::AddBad and of DeadLetterSink.
 std::unique_ptr<BatchMaker> NewTopicBatchMaker(TopicBatchMakerOptions options);
 
 }  // namespace satrap

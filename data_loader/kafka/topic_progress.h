@@ -1,9 +1,9 @@
 // A TopicProgress says how far a loader has read the topic partitions of one stream: offsets, lag,
 // the records' times, and the watermark, below which a record is late.
 //
-// The watermark is the least of the partitions' latest record times. A partition that is read to its
-// end and has had no new record for a while is left out, or it would hold the watermark back for ever;
-// one that is not read because others are is not.
+// The watermark is the least of the partitions' latest record times. A partition that is read to
+// its end and has had no new record for a while is left out, or it would hold the watermark back
+// for ever; one that is not read because others are is not.
 //
 // Thread-safe.
 

@@ -1,5 +1,5 @@
-// A TopicStream is what the batch makers of one stream from topics share at a loader, apart from the
-// StreamSpec: how brokers are reached, dead letters, progress.
+// A TopicStream is what the batch makers of one stream from topics share at a loader, apart from
+// the StreamSpec: how brokers are reached, dead letters, progress.
 //
 // Thread-safe, as its members are.
 

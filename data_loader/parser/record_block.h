@@ -36,15 +36,16 @@ class RecordBlock {
   size_t rows() const { return rows_; }
   void Clear();
 
-  // The columns of the message that holds the rows which begin from here on, counted apart from those
-  // of the text, and the time of rows whose text has none. Missing, and 0, before the first call.
+  // The columns of the message that holds the rows which begin from here on, counted apart from
+  // those of the text, and the time of rows whose text has none. Missing, and 0, before the first
+  // call.
   void SetMessageId(size_t column, absl::optional<uint64_t> id) { message_ids_[column] = id; }
   void SetMessageNumeric(size_t column, float value) { message_numerics_[column] = value; }
   void set_message_time(int64_t time) { message_time_ = time; }
 
   // --- the row under construction ---
-  // Makes room for it. Ids, numerics and labels of the text are unspecified and not missing, lists are
-  // empty, the weight is 1, the group 0, the time the message's.
+  // Makes room for it. Ids, numerics and labels of the text are unspecified and not missing, lists
+  // are empty, the weight is 1, the group 0, the time the message's.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;

@@ -12,8 +12,9 @@
 
 namespace satrap {
 
-// The columns of a format, grouped by kind. A column's index is its position within its kind. Columns
-// that are taken from the message that holds a record, and not from its text, are the last ones.
+// The columns of a format, grouped by kind. A column's index is its position within its kind.
+// Columns that are taken from the message that holds a record, and not from its text, are the last
+// ones.
 struct RecordSchema {
   std::vector<std::string> ids;       // exactly one id, or missing
   std::vector<std::string> id_lists;  // any number of ids

@@ -1,5 +1,5 @@
-// What device_need.h promises, of a program without the kernels of devices: the one that has them runs
-// the command from its beginning.
+// What device_need.h promises, of a program without the kernels of devices: the one that has them
+// runs the command from its beginning.
 
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/tools_program.h"

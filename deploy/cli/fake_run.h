@@ -1,5 +1,5 @@
-// Test support: a run in progress that does nothing. The test's process holds the run's folder, as a
-// launcher does, and is the coordinator, which answers as the test has scripted it.
+// Test support: a run in progress that does nothing. The test's process holds the run's folder, as
+// a launcher does, and is the coordinator, which answers as the test has scripted it.
 
 #ifndef SATRAP_DEPLOY_CLI_FAKE_RUN_H_
 #define SATRAP_DEPLOY_CLI_FAKE_RUN_H_

@@ -1,5 +1,5 @@
-// What stop, checkpoint RUN and scale do: they wish something of a run in progress, wait until it is
-// fulfilled, and say what has become of the run.
+// What stop, checkpoint RUN and scale do: they wish something of a run in progress, wait until it
+// is fulfilled, and say what has become of the run.
 //
 // Thread-compatible. Each reaches the run's coordinator as RunConnection does, with its errors.
 

@@ -202,8 +202,8 @@ TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotK
                               HasSubstr("whether cut_0001_000001 is committed is not known")));
 }
 
-// What ends the generation while its cut is linked is judged by what was known after that, and nobody
-// is told before that there is no restart.
+// What ends the generation while its cut is linked is judged by what was known after that, and
+// nobody is told before that there is no restart.
 TEST_F(CoordinatorCommitTest, ALossDuringTheAppendOfACutFindsTheRunWithAllItsRestarts) {
   job_.set_max_restarts(1);
   BeginNewRun();

@@ -129,7 +129,8 @@ TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWe
   EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
 }
 
-// Each removal has the limit to itself: a disk that is slow, and a run that kept many cuts, do not hang.
+// Each removal has the limit to itself: a disk that is slow, and a run that kept many cuts, do not
+// hang.
 TEST_F(CoordinatorHangTest, TheRemovalOfManyCutsMayTakeLongerThanTheLimit) {
   job_.mutable_checkpoint()->set_keep(3);
   StartRunWithLimit();

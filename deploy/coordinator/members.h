@@ -6,10 +6,11 @@
 // another registered process under the same index ends the generation: either the member died, with
 // all that it held, or two processes were started with one index, and nobody can tell which.
 //
-// A process that was started for an earlier generation and registers only now is not told from one of
-// this generation: it holds nothing yet, and may serve as well as any. If there is another one of its
-// index, that costs one restart; then both are told, and each process registers once. The local
-// launcher starts a generation when every process of the last one is dead, so it has none of these.
+// A process that was started for an earlier generation and registers only now is not told from one
+// of this generation: it holds nothing yet, and may serve as well as any. If there is another one
+// of its index, that costs one restart; then both are told, and each process registers once. The
+// local launcher starts a generation when every process of the last one is dead, so it has none of
+// these.
 //
 // Not thread-safe: the coordinator's engine locks.
 

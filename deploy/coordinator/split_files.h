@@ -21,9 +21,10 @@
 namespace satrap {
 
 // The list of the run in job.run_dir(): the one that, with `topics`, `cut_order` (the order
-// fingerprint of the cut that the generation begins from) was made of, or `proposed` if the folder holds it, or the first
-// by name. If the folder holds none, `proposed` is written and is durable when this returns.
-// `writer` is random and names the draft. DATA_LOSS, naming the file, for a damaged list.
+// fingerprint of the cut that the generation begins from) was made of, or `proposed` if the folder
+// holds it, or the first by name. If the folder holds none, `proposed` is written and is durable
+// when this returns. `writer` is random and names the draft. DATA_LOSS, naming the file, for a
+// damaged list.
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
                                        const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,

@@ -88,9 +88,9 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
   return source->OffsetsAt(found.stream.config, found.partitions, *time_ms);
 }
 
-// One element for each partition; sets found->ranges. A start that the cluster is asked for is asked
-// before the ranges, so that it lies within them although writers and the group go on: one after
-// the range would be an error.
+// One element for each partition; sets found->ranges. A start that the cluster is asked for is
+// asked before the ranges, so that it lies within them although writers and the group go on: one
+// after the range would be an error.
 absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   const TopicInput& stream = found->stream;
   const KafkaStart& start = stream.config.start();
@@ -176,8 +176,8 @@ absl::Status CheckLanes(const JobConfig& job, const Found& found) {
       job.lanes()));
 }
 
-// All partitions that the stream reads, sorted: of the topics that it names, and of those that match
-// its pattern and take no dead letters.
+// All partitions that the stream reads, sorted: of the topics that it names, and of those that
+// match its pattern and take no dead letters.
 absl::StatusOr<std::vector<KafkaPartition>> FindPartitions(const TopicInput& stream,
                                                            TopicSource* source) {
   ASSIGN_OR_RETURN(std::vector<KafkaPartition> partitions, source->Partitions(stream.config));

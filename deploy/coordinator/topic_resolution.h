@@ -33,8 +33,8 @@ struct TopicInput {
 // Those that a job of this action reads.
 std::vector<TopicInput> TopicInputsOf(const JobConfig& job);
 
-// Whether the stream has no end. What a job leaves out means NEVER for the train stream and AT_START
-// for the others.
+// Whether the stream has no end. What a job leaves out means NEVER for the train stream and
+// AT_START for the others.
 bool IsEndless(const TopicInput& stream);
 
 struct ResolvedTopics {

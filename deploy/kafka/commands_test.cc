@@ -1,4 +1,5 @@
-// Error messages for wrong command lines. None of these asks a broker: tests/kafka runs the commands.
+// Error messages for wrong command lines. None of these asks a broker: tests/kafka runs the
+// commands.
 
 #include "deploy/kafka/commands.h"
 

@@ -1,5 +1,5 @@
-// The table that `satrap topics` prints: topic partitions, what the broker has, and how far somebody
-// has come.
+// The table that `satrap topics` prints: topic partitions, what the broker has, and how far
+// somebody has come.
 //
 // Thread-safe: functions of their arguments.
 
@@ -38,8 +38,8 @@ struct TopicsColumns {
   bool read = false;
 };
 
-// A line of names, and one for each row. With in_cut, or else with committed, there is the lag: what
-// the broker has behind that offset, or, if there is none, all that it has; up to `until`.
+// A line of names, and one for each row. With in_cut, or else with committed, there is the lag:
+// what the broker has behind that offset, or, if there is none, all that it has; up to `until`.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The lags of all rows.

@@ -1,10 +1,10 @@
 // A ChildProcess is one program that this process has started; the launcher does so through a
 // ProcessStarter (process_starter.h).
 //
-// The child dies with its parent, whatever ends the parent: the kernel kills it when the thread that
-// started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The child is a
-// process group of its own, so that Ctrl-C on the terminal reaches only the launcher, which then
-// stops the others in order. Not thread-safe.
+// The child dies with its parent, whatever ends the parent: the kernel kills it when the thread
+// that started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The child
+// is a process group of its own, so that Ctrl-C on the terminal reaches only the launcher, which
+// then stops the others in order. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_
 #define SATRAP_DEPLOY_LAUNCHER_CHILD_PROCESS_H_

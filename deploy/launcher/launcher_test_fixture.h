@@ -1,5 +1,5 @@
-// The fixture of the launcher's tests: shell scripts as the programs of a run, which sleep, fail, or
-// ignore SIGTERM. Where a test needs a coordinator that answers, it is a scripted one
+// The fixture of the launcher's tests: shell scripts as the programs of a run, which sleep, fail,
+// or ignore SIGTERM. Where a test needs a coordinator that answers, it is a scripted one
 // (scripted_coordinator.cc), and the test writes the run's log.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_LAUNCHER_TEST_FIXTURE_H_

@@ -191,7 +191,8 @@ class Retrieval {
       const auto item = items_.find(pair.item);
       if (item != items_.end()) ++counts[item->second];
     }
-    // Items of equal counts stay in the order of their file, so the ranking is the same in each run.
+    // Items of equal counts stay in the order of their file, so the ranking is the same in each
+    // run.
     popular_.resize(item_names_.size());
     std::iota(popular_.begin(), popular_.end(), 0);
     std::stable_sort(popular_.begin(), popular_.end(),

@@ -44,9 +44,9 @@ struct RetrievalResult {
 
 // An item of equal score or count comes before those further down in `items`. INVALID_ARGUMENT,
 // naming file and line: a line that is not what it should be, an item or a user with relevant items
-// that occurs twice, names and vectors of different numbers, vectors of users and items of different
-// numbers of values; an output that is one of the files to read. FAILED_PRECONDITION if no item
-// has a vector or no user counts; errors of reading and writing.
+// that occurs twice, names and vectors of different numbers, vectors of users and items of
+// different numbers of values; an output that is one of the files to read. FAILED_PRECONDITION if
+// no item has a vector or no user counts; errors of reading and writing.
 absl::StatusOr<RetrievalResult> Retrieve(const RetrievalOptions& options);
 
 }  // namespace satrap

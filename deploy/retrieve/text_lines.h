@@ -38,8 +38,8 @@ class TextLines {
   int64_t line_ = 0;
 };
 
-// The fields of a line, separated by tabs, or by blanks if it has no tab. Empty fields between blanks
-// do not count.
+// The fields of a line, separated by tabs, or by blanks if it has no tab. Empty fields between
+// blanks do not count.
 std::vector<absl::string_view> FieldsOf(absl::string_view line);
 
 // What one line says of a user and an item.
@@ -51,10 +51,10 @@ struct NamePair {
 // fewer than two fields.
 absl::StatusOr<bool> NextPair(TextLines* lines, NamePair* pair);
 
-// The next line as a vector: numbers separated by tabs or blanks; false at the end. `values` is empty
-// for a line of nan, a record that was bad. INVALID_ARGUMENT, naming the line, if a field is not a
-// finite number, some but not all are nan, or the line does not have `dim` fields; a `dim` of 0 is set
-// to their number.
+// The next line as a vector: numbers separated by tabs or blanks; false at the end. `values` is
+// empty for a line of nan, a record that was bad. INVALID_ARGUMENT, naming the line, if a field is
+// not a finite number, some but not all are nan, or the line does not have `dim` fields; a `dim` of
+// 0 is set to their number.
 absl::StatusOr<bool> NextVector(TextLines* lines, int64_t* dim, std::vector<float>* values);
 
 }  // namespace satrap

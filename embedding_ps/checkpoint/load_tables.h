@@ -30,9 +30,10 @@ struct LoadOptions {
 
 struct LoadResult {
   // NOT_FOUND if the directory holds no complete model; FAILED_PRECONDITION if a table is missing
-  // from the model or has another fingerprint (in a warm start: other segments); DATA_LOSS, naming the manifest, if its files do not
-  // have the rows of the tables, naming file and offset, if a file is missing, truncated or
-  // damaged, or naming the file if it is intact but belongs to another save.
+  // from the model or has another fingerprint (in a warm start: other segments); DATA_LOSS, naming
+  // the manifest, if its files do not have the rows of the tables, naming file and offset, if a
+  // file is missing, truncated or damaged, or naming the file if it is intact but belongs to
+  // another save.
   absl::Status status;
   // Whether rows from before the load are gone. After an error the tables are then empty, and no
   // Update may build on them.

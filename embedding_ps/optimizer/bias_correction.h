@@ -1,8 +1,8 @@
 // The bias correction of a decaying average that began at 0: 1 - beta^t after t steps.
 //
 // The first 32,768 are kept in a table, because a power for each row would cost more than the rest
-// of its step. In f32 a beta of .999, the usual one, comes to 1 after some 17,300 steps, and then no power
-// is left to compute.
+// of its step. In f32 a beta of .999, the usual one, comes to 1 after some 17,300 steps, and then
+// no power is left to compute.
 //
 // Thread-safe: const.
 

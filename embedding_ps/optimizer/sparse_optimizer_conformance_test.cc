@@ -21,7 +21,8 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-// With its defaults; without penalties that pull values towards 0 whatever the gradient, if so told.
+// With its defaults; without penalties that pull values towards 0 whatever the gradient, if so
+// told.
 std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
                                                        bool penalties = true) {
   SparseOptimizerConfig config;

@@ -55,10 +55,10 @@ class EmbeddingTable {
               absl::Span<uint8_t> presence) const;
 
   // Applies one optimizer step to each of `keys` with row i of `gradients`, [keys.size(),
-  // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples that
-  // hold each key; empty if not known. Returns the number of rows created. Rows of a frozen table are
-  // created and take no step. REQUIRES: keys are unique, context.normalizer > 0, sizes agree, and if
-  // needs_sample_counts(), sample_counts are given and above 0
+  // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples
+  // that hold each key; empty if not known. Returns the number of rows created. Rows of a frozen
+  // table are created and take no step. REQUIRES: keys are unique, context.normalizer > 0, sizes
+  // agree, and if needs_sample_counts(), sample_counts are given and above 0
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
@@ -77,8 +77,9 @@ class EmbeddingTable {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                   absl::Span<const uint32_t> sample_counts, const StepContext& context,
                   ExactSum* squares) const;
-  // The same of SweepShard, for the rows that AddSquares has left out since the last call. REQUIRES:
-  // others_have_gradients(); AddSquares has run for all keys of the step, and Update has not
+  // The same of SweepShard, for the rows that AddSquares has left out since the last call.
+  // REQUIRES: others_have_gradients(); AddSquares has run for all keys of the step, and Update has
+  // not
   void AddSquaresOfOthers(int shard, const StepContext& context, ExactSum* squares) const;
   // Whether the rows that no sample holds have such gradients as well: of L2 of mode DENSE.
   bool others_have_gradients() const {
@@ -115,7 +116,8 @@ class EmbeddingTable {
   // Loading. AppendRows copies rows of ascending keys into the table, where no call finds them;
   // any number of threads may append runs of their own. IndexShard then makes the rows of one shard
   // visible; `runs` by ascending keys. INVALID_ARGUMENT, with nothing changed, if the keys of all
-  // runs together do not ascend. REQUIRES: the table has no other rows, and is not changed meanwhile
+  // runs together do not ascend. REQUIRES: the table has no other rows, and is not changed
+  // meanwhile
   using Run = std::vector<std::vector<TableShard::AppendedRow>>;  // by shard
   void AppendRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows, Run* run);
   absl::Status IndexShard(int shard, absl::Span<const Run* const> runs);

@@ -1,4 +1,5 @@
-// What a table with semantics GLOBAL does beside following its reference (global_reference_test.cc).
+// What a table with semantics GLOBAL does beside following its reference
+// (global_reference_test.cc).
 
 #include <cmath>
 #include <map>

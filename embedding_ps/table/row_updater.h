@@ -41,8 +41,8 @@ class RowUpdater {
     // Makes a row that was just created what it would be if it had been there from step 0 on. Of
     // semantics GLOBAL; otherwise nothing happens.
     void AgeNewRow(float* row) const;
-    // The step of `count` rows that no sample holds, `stride` floats apart: of the segments that need
-    // a sweep, with a gradient of 0. If the step is not finite: makes the rows not miss it.
+    // The step of `count` rows that no sample holds, `stride` floats apart: of the segments that
+    // need a sweep, with a gradient of 0. If the step is not finite: makes the rows not miss it.
     // REQUIRES: needs_sweep(finite)
     void Sweep(float* rows, size_t stride, size_t count);
     // The squares, summed, of what the optimizers would take of `gradient` with a clip_factor of 1.

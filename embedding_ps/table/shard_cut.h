@@ -28,8 +28,8 @@ class CopyBudget {
  public:
   explicit CopyBudget(int64_t limit_bytes) : left_bytes_(limit_bytes) {}
 
-  // For the copies of `rows`. False if fewer than `bytes` are left: the budget is then exhausted for
-  // good, and the cut with it.
+  // For the copies of `rows`. False if fewer than `bytes` are left: the budget is then exhausted
+  // for good, and the cut with it.
   bool Take(int64_t rows, int64_t bytes);
   void Return(int64_t bytes) { left_bytes_ += bytes; }
   bool exhausted() const { return exhausted_; }

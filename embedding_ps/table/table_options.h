@@ -17,8 +17,8 @@ struct TableOptions {
   // The partitions of the keys that it may hold, both inclusive.
   int first_partition = 0;
   int last_partition = kNumPartitions - 1;
-  // Steps that the run had made when this process started, and how many of them the table was frozen
-  // in. A step in which the table is frozen is not a missed step.
+  // Steps that the run had made when this process started, and how many of them the table was
+  // frozen in. A step in which the table is frozen is not a missed step.
   int64_t first_step = 0;
   int64_t frozen_steps = 0;
   SparseOptimizerFactory new_optimizer = NewSparseOptimizer;

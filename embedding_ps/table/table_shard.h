@@ -65,8 +65,8 @@ class TableShard {
   void AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
-  // Sweeps the rows that Update has not stepped since the last call. REQUIRES: needs_sweep(finite) of
-  // the updater
+  // Sweeps the rows that Update has not stepped since the last call. REQUIRES: needs_sweep(finite)
+  // of the updater
   void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                 float* rows) const EXCLUDES(mutex_);
@@ -104,9 +104,9 @@ class TableShard {
     size_t width;
   };
   // Calls visit(position, number, row) for each position in turn; row is null if the key is absent.
-  // Before that it brings the first `touched_bytes` of the row, and its part of `caller_array`, into
-  // the cache. absent(ordinal) is called earlier for each absent key; it may create the row and
-  // return its number, else RowIndex::kAbsent.
+  // Before that it brings the first `touched_bytes` of the row, and its part of `caller_array`,
+  // into the cache. absent(ordinal) is called earlier for each absent key; it may create the row
+  // and return its number, else RowIndex::kAbsent.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   size_t touched_bytes, const CallerArray& caller_array, Absent absent,
@@ -115,8 +115,8 @@ class TableShard {
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
   // Notes that the step holds the row, so that the next ForEachOtherRun leaves it out.
   void SetHeld(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one after the
-  // other, and forgets the notes.
+  // Calls visit(rows, count) for the rows that are not noted, as runs of rows that lie one after
+  // the other, and forgets the notes.
   template <typename Visitor>
   void ForEachOtherRun(Visitor visit) const REQUIRES(mutex_);
   size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }

@@ -101,8 +101,8 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
     keys[n] = order_.KeyOf(copy.ordinal);
     sources[n++] = reading.RowOf(copy);
   };
-  // Two ascending sequences, the index and the copies, are merged. Thread-safety analysis cannot see
-  // that the lambda runs with the lock held.
+  // Two ascending sequences, the index and the copies, are merged. Thread-safety analysis cannot
+  // see that the lambda runs with the lock held.
   bool full = false;
   index_.Walk(base | partition.next, base | KeyOrder::kLowMask,
               [&](RowIndex::Slot& slot) NO_THREAD_SAFETY_ANALYSIS {

@@ -1,4 +1,5 @@
-// The squares of the gradients that a step hands to the optimizers, of rows that it holds and of others.
+// The squares of the gradients that a step hands to the optimizers, of rows that it holds and of
+// others.
 
 #include <memory>
 #include <vector>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr uint64_t kRows = 200;
 
-// SGD of rate 1, so that a step is the gradient. Some segments have L2 of mode DENSE, some another rule.
+// SGD of rate 1, so that a step is the gradient. Some segments have L2 of mode DENSE, some another
+// rule.
 TableConfig ConfigOf(TableConfig::Semantics semantics) {
   TableConfig config;
   config.set_name("t");

@@ -1,8 +1,8 @@
-// The candidates of parts: which items are drawn for a part, and log Q of them and of the samples' own
-// items (CandidatesConfig in proto/model.proto).
+// The candidates of parts: which items are drawn for a part, and log Q of them and of the samples'
+// own items (CandidatesConfig in proto/model.proto).
 //
-// Draws depend on the job's seed and on the part's name: in SYNC on (epoch, lane, seq), so all parts of a
-// batch have the same candidates whatever their number; in HYBRID on the part as well.
+// Draws depend on the job's seed and on the part's name: in SYNC on (epoch, lane, seq), so all
+// parts of a batch have the same candidates whatever their number; in HYBRID on the part as well.
 //
 // Thread-safe: const.
 
@@ -25,8 +25,8 @@ namespace satrap {
 
 struct PartCandidates {
   std::vector<uint64_t> ids;  // in the order of the draws
-  // Empty unless subtract_log_q. Of the expected count in the part's candidates; without draws (count
-  // 0), of the probability.
+  // Empty unless subtract_log_q. Of the expected count in the part's candidates; without draws
+  // (count 0), of the probability.
   std::vector<float> log_q;           // [ids]
   std::vector<float> positive_log_q;  // [samples]
 };
@@ -34,17 +34,17 @@ struct PartCandidates {
 class CandidateSource {
  public:
   // Null if the job needs no list (NeedsCandidateList): there is nothing to draw.
-  // INVALID_ARGUMENT, naming the field, if the list is empty, has fewer items than `count` and `unique`
-  // asks for, or its counts serve no FIXED_UNIGRAM. REQUIRES: a validated job
+  // INVALID_ARGUMENT, naming the field, if the list is empty, has fewer items than `count` and
+  // `unique` asks for, or its counts serve no FIXED_UNIGRAM. REQUIRES: a validated job
   static absl::StatusOr<std::unique_ptr<const CandidateSource>> Create(const JobConfig& job,
                                                                        CandidateList list);
 
-  // Whether this part counts its candidates among the samples that hold a key (L2 of mode OCCURRENCE,
-  // CowClip): once for all parts that have the same, so in SYNC part 0 alone.
+  // Whether this part counts its candidates among the samples that hold a key (L2 of mode
+  // OCCURRENCE, CowClip): once for all parts that have the same, so in SYNC part 0 alone.
   bool CountsIn(const PartId& part) const { return !ordered_ || part.part() == 0; }
 
-  // `positives`: the item of each sample. One that is not in the list, or that is never drawn, has the
-  // log Q of the rarest item that can be drawn.
+  // `positives`: the item of each sample. One that is not in the list, or that is never drawn, has
+  // the log Q of the rarest item that can be drawn.
   PartCandidates Draw(const PartId& part, absl::Span<const uint64_t> positives) const;
 
  private:

@@ -1,6 +1,6 @@
-// Linear layers. A layer may be prepared, with the tensors that it is going to be given: a device then
-// chooses once how its products are made, and which of them take a bias, an activation or a gradient
-// along, and its operations allocate nothing. What they give is the same, up to rounding.
+// Linear layers. A layer may be prepared, with the tensors that it is going to be given: a device
+// then chooses once how its products are made, and which of them take a bias, an activation or a
+// gradient along, and its operations allocate nothing. What they give is the same, up to rounding.
 //
 // Part of Backend, whose rules on memory, order, control, determinism and errors hold.
 
@@ -29,14 +29,15 @@ class PreparedLinear {
   const Activation activation_;
 };
 
-// The tensors of a layer with the most rows that it will get. Its operations then get the same: only
-// the samples may be fewer, and dx.add another.
+// The tensors of a layer with the most rows that it will get. Its operations then get the same:
+// only the samples may be fewer, and dx.add another.
 struct LinearSpec {
   LinearGradArgs args;  // without dy, which is empty then, there are no gradients
   Tensor bias;          // (1, out), or empty
   // The layer of the same backend whose ReLU made x, if LinearBackward of this layer is the last
-  // operation that adds to the gradient of x, and LinearBackward of that layer the only one that reads
-  // it; otherwise null. What dx holds in between is the backend's matter: it may have passed the ReLU.
+  // operation that adds to the gradient of x, and LinearBackward of that layer the only one that
+  // reads it; otherwise null. What dx holds in between is the backend's matter: it may have passed
+  // the ReLU.
   PreparedLinear* input_relu = nullptr;
 };
 
@@ -54,8 +55,8 @@ class LinearOperations {
   virtual absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) {
     return std::make_unique<PreparedLinear>(spec.args.activation);
   }
-  // Linear and LinearGrad of a prepared layer. REQUIRES: the tensors are those of its spec (LinearSpec);
-  // a LinearForward of the same samples was the last
+  // Linear and LinearGrad of a prepared layer. REQUIRES: the tensors are those of its spec
+  // (LinearSpec); a LinearForward of the same samples was the last
   virtual void LinearForward(PreparedLinear* layer, Tensor x, Tensor w, Tensor bias, Tensor y) {
     Linear(x, w, bias, layer->activation(), y);
   }

@@ -1,6 +1,7 @@
-// The operations of losses other than BceWithLogits (backend.h), with that one's rules: gradients are
-// those of a sum, not of a mean, times control.gradient_scale; sample weights and a mask, (n, 1) each, may be empty, which means 1;
-// a masked sample adds exactly 0, whatever its label, and its gradient is exactly 0; and
+// The operations of losses other than BceWithLogits (backend.h), with that one's rules: gradients
+// are those of a sum, not of a mean, times control.gradient_scale; sample weights and a mask, (n,
+// 1) each, may be empty, which means 1; a masked sample adds exactly 0, whatever its label, and its
+// gradient is exactly 0; and
 //
 //   sums: F64 (1, 2) = [sum weight l | sum weight]     over samples, or pairs, that count
 //
@@ -14,8 +15,8 @@
 
 namespace satrap {
 
-// What CandidateLoss takes. Each column of the scores is the score of an item, and one column of each
-// sample is that of its positive.
+// What CandidateLoss takes. Each column of the scores is the score of an item, and one column of
+// each sample is that of its positive.
 struct CandidateLossArgs {
   CandidateLossKind kind = CandidateLossKind::kSoftmax;
   // The positive of sample i is column i. False: it is column 0.
@@ -42,8 +43,8 @@ class LossOperations {
                             Tensor mask, Tensor doutputs, Tensor sums) = 0;
 
   // BPR (Rendle et al. 2009): of a pair of sample p, a positive, and n, a negative,
-  // l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same. The gradient of
-  // a sample is the sum over its pairs in their order, and 0 without pairs.
+  // l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same. The gradient
+  // of a sample is the sum over its pairs in their order, and 0 without pairs.
   // scores, dscores: (n, 1)   pairs: U32 (m, 2), rows [p | n], p != n   weights: (m, 1)
   virtual void PairwiseLogistic(Tensor control, Tensor scores, Tensor pairs, Tensor weights,
                                 Tensor dscores, Tensor sums) = 0;
@@ -56,8 +57,8 @@ class LossOperations {
   // With z = scores less log Q, p the column of the positive and sums over the columns that count:
   //   kSoftmax    l = log(sum over c of exp(z_c)) - z_p
   //   kLogistic   l = sum over c of BCE(z_c, [c == p])
-  // dscores is the gradient for z. Jean et al. (2015); Gutmann and Hyvarinen (2010); the definitions
-  // are those of TensorFlow's sampled_softmax_loss and nce_loss.
+  // dscores is the gradient for z. Jean et al. (2015); Gutmann and Hyvarinen (2010); the
+  // definitions are those of TensorFlow's sampled_softmax_loss and nce_loss.
   virtual void CandidateLoss(Tensor control, const CandidateLossArgs& args) = 0;
 };
 

@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// A copy in 16 bits of a parameter in a flat range: `values`, (rows, cols) of F16 or BF16, has row by row
-// the values [begin, begin + rows cols) of the range.
+// A copy in 16 bits of a parameter in a flat range: `values`, (rows, cols) of F16 or BF16, has row
+// by row the values [begin, begin + rows cols) of the range.
 struct WeightCopy {
   int64_t begin = 0;
   Tensor values;
@@ -25,13 +25,13 @@ class StepOperations {
 
   // Decides a step from its sums over all ranks, (1, kNumStepSums). It counts if it has weight, and
   // applies if it also is finite. scale = 1 / (StepNormalizer (rank/step_normalizer.h) *
-  // gradient_scale), in double and rounded once, or 0 without weight; then gradient_scale follows the
-  // rule if the step counts. The rest is the plan's.
+  // gradient_scale), in double and rounded once, or 0 without weight; then gradient_scale follows
+  // the rule if the step counts. The rest is the plan's.
   virtual void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) = 0;
 
   // One step of an optimizer over a flat range: all tensors are (1, values), `slots` the rule's
-  // NumSlots. Changes nothing unless the control applies, whatever the gradient holds. For each value,
-  // with the control's scale and lr = its learning rate * rate_factor:
+  // NumSlots. Changes nothing unless the control applies, whatever the gradient holds. For each
+  // value, with the control's scale and lr = its learning rate * rate_factor:
   //
   //     g = gradient * scale + l2 w + l1 sign(w); w -= lr weight_decay w
   //
@@ -49,7 +49,8 @@ class StepOperations {
   //                           a - c^2, at least 0, in the place of a;
   //                           s = lr g / (sqrt(a + epsilon_in_root) + epsilon);
   //                           mu > 0: m = mu m + s; w -= m, otherwise w -= s
-  //     kAdadelta             a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon);
+  //     kAdadelta             a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a +
+  //     epsilon);
   //                           u = rho u + (1 - rho) d^2; w -= lr d
   //     kAmsGrad              as kAdam, with x = max(x, v) in the place of v in the last line
   //     kFtrl                 q = (beta + sqrt(n + g^2)) / lr + lambda2; n += g^2;
@@ -60,14 +61,15 @@ class StepOperations {
   //
   // embedding_ps/optimizer/ftrl.h and ftml.h derive the last two from the papers' forms.
   //
-  // `copies` then have the new values, each rounded once. They may overlap neither each other nor w, and
-  // are in the order of their places. REQUIRES: they had those of w before; `begin` is a multiple of 16
+  // `copies` then have the new values, each rounded once. They may overlap neither each other nor
+  // w, and are in the order of their places. REQUIRES: they had those of w before; `begin` is a
+  // multiple of 16
   virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
                              absl::Span<const Tensor> slots,
                              absl::Span<const WeightCopy> copies) = 0;
 
-  // average = d average + (1 - d) w with d = AverageDecay(decay, the control's step), if the control
-  // applies. Both (1, values).
+  // average = d average + (1 - d) w with d = AverageDecay(decay, the control's step), if the
+  // control applies. Both (1, values).
   virtual void AverageStep(Tensor control, float decay, Tensor w, Tensor average) = 0;
 };
 

@@ -1,7 +1,7 @@
-// A DeviceStream runs operations on a device, one after another in the order of the calls. An operation
-// is enqueued: the call returns before it has run, and waits for earlier ones only if the queue is
-// full. Operations of different streams run in any order, except where WaitFor orders them. Kernel
-// sources include this header, so it knows only the standard library's integers.
+// A DeviceStream runs operations on a device, one after another in the order of the calls. An
+// operation is enqueued: the call returns before it has run, and waits for earlier ones only if the
+// queue is full. Operations of different streams run in any order, except where WaitFor orders
+// them. Kernel sources include this header, so it knows only the standard library's integers.
 //
 // Memory. `device` and `pinned` pointers lie within an allocation of the stream's device
 // (device.h). What an operation reads must not change, and what it writes must not be read, until

@@ -1,5 +1,6 @@
 // A Device without memory: allocations have addresses that nothing lies at, launches and copies do
-// nothing, and every event has happened. It shows what a program would take of a device, without one.
+// nothing, and every event has happened. It shows what a program would take of a device, without
+// one.
 //
 // Pinned memory is there, because the host writes to it. A copy out gives zeros.
 //

@@ -36,8 +36,8 @@
 // A mask names exactly the lanes that take part, and each of them passes the same mask.
 //
 // Kernels may call constexpr functions of headers that are not for kernels alone (dropout_mask.h):
-// nvcc gets --expt-relaxed-constexpr. Subnormal f32 values count as 0, as on the CPU's backend: nvcc
-// gets -ftz=true (docs/gpu.md).
+// nvcc gets --expt-relaxed-constexpr. Subnormal f32 values count as 0, as on the CPU's backend:
+// nvcc gets -ftz=true (docs/gpu.md).
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNEL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNEL_H_

@@ -1,5 +1,5 @@
-// The products that a vendor's library makes. A product is planned once, with all that does not change
-// from step to step, and the plan is run with any number of samples up to the spec's.
+// The products that a vendor's library makes. A product is planned once, with all that does not
+// change from step to step, and the plan is run with any number of samples up to the spec's.
 //
 // The same plan and arguments give the same bits, and plans of equal specs are equal.
 //
@@ -18,11 +18,13 @@
 
 namespace satrap {
 
-// The most that a planner's plans may need for their sums; as much as a library's vendor advises for the
-// cards that we build for (cuBLAS's documentation of cublasSetWorkspace: 32 MiB on compute capability 9.0).
+// The most that a planner's plans may need for their sums; as much as a library's vendor advises
+// for the cards that we build for (cuBLAS's documentation of cublasSetWorkspace: 32 MiB on compute
+// capability 9.0).
 inline constexpr int64_t kMostPlanWorkspaceBytes = int64_t{32} << 20;
 
-// Device memory, aligned as the spec says; bias, mask and sums to 16. Factors and c have the spec's types.
+// Device memory, aligned as the spec says; bias, mask and sums to 16. Factors and c have the spec's
+// types.
 struct ProductBuffers {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -37,7 +39,8 @@ class ProductPlan {
  public:
   virtual ~ProductPlan() = default;
   // Enqueues the product of the first `samples` samples.
-  //   workspace: the planner's workspace_bytes() of device memory, aligned to 256; of this stream alone
+  //   workspace: the planner's workspace_bytes() of device memory, aligned to 256; of this stream
+  //   alone
   //   REQUIRES: 1 <= samples <= the spec's
   virtual void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
                    void* workspace) = 0;
@@ -47,9 +50,9 @@ class ProductPlanner {
  public:
   virtual ~ProductPlanner() = default;
   virtual int64_t workspace_bytes() const = 0;  // at most kMostPlanWorkspaceBytes
-  // NOT_FOUND if the library has no algorithm for it: with an epilogue, try the product without one and
-  // do the rest by own kernels; without, the product is for own kernels, too. INTERNAL if the library
-  // fails. REQUIRES: ForLibrary(spec); kColumnSums has an f32 output
+  // NOT_FOUND if the library has no algorithm for it: with an epilogue, try the product without one
+  // and do the rest by own kernels; without, the product is for own kernels, too. INTERNAL if the
+  // library fails. REQUIRES: ForLibrary(spec); kColumnSums has an f32 output
   virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) = 0;
 };
 

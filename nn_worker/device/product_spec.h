@@ -39,7 +39,8 @@ struct ProductSpec {
   bool transpose_a = false;                          // a is stored as (terms, rows)
   bool transpose_b = false;                          // b is stored as (cols, terms)
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // values from one stored row to the next
-  // What the addresses of the matrices are multiples of, in bytes: at most 16, and at least a value.
+  // What the addresses of the matrices are multiples of, in bytes: at most 16, and at least a
+  // value.
   int64_t a_alignment = 16, b_alignment = 16, c_alignment = 16;
   ProductPrecision precision = ProductPrecision::kF32;
   bool f32_output = true;  // otherwise c has the type of the factors
@@ -49,11 +50,12 @@ struct ProductSpec {
   int64_t samples() const { return transpose_a ? terms : rows; }
 };
 
-// Whether a library is to be asked at all: no dimension is 0, and none of the weight matrix is under 8.
-// It is slow at the others, or does not take them, and own kernels do them.
+// Whether a library is to be asked at all: no dimension is 0, and none of the weight matrix is
+// under 8. It is slow at the others, or does not take them, and own kernels do them.
 bool ForLibrary(const ProductSpec& spec);
 
-// The same product for matrices that lie column by column. Such a matrix, read row by row, is its own
+// The same product for matrices that lie column by column. Such a matrix, read row by row, is its
+// own
 // transpose: c^T = op(b)^T op(a)^T, so the factors change places.
 //   d (m, n) = op(a) op(b);   factors as they are stored: rows, cols, values from column to column
 struct ColumnMajor {

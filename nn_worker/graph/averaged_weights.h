@@ -1,8 +1,9 @@
-// The means of a network's parameters over its steps (AveragedWeightsConfig), and their use in the place
-// of the parameters.
+// The means of a network's parameters over its steps (AveragedWeightsConfig), and their use in the
+// place of the parameters.
 //
-// Layers read the parameters where they lie. To evaluate with the means, these are copied there, and
-// what was trained is kept aside meanwhile. It costs two more buffers of the size of the parameters.
+// Layers read the parameters where they lie. To evaluate with the means, these are copied there,
+// and what was trained is kept aside meanwhile. It costs two more buffers of the size of the
+// parameters.
 //
 // Thread-compatible.
 
@@ -25,8 +26,8 @@ class AveragedWeights {
   // Call after each step of the optimizer; does nothing if `control` did not apply it.
   // REQUIRES: Show(false)
   void Follow(Tensor control);
-  // Swaps the averages in (true), or the trained values back (false). Returns whether the parameters
-  // changed.
+  // Swaps the averages in (true), or the trained values back (false). Returns whether the
+  // parameters changed.
   bool Show(bool averages);
 
   Tensor averages() const { return averages_; }  // (1, values)

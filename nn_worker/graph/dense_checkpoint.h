@@ -40,8 +40,8 @@ std::string EncodeArrays(const std::vector<NamedArray>& arrays);
 // version.
 absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes);
 
-// The kind of the optimizer whose state is among the arrays: "adam". Empty if there is no state, as of
-// SGD.
+// The kind of the optimizer whose state is among the arrays: "adam". Empty if there is no state, as
+// of SGD.
 std::string OptimizerKindOf(const std::vector<NamedArray>& arrays);
 
 }  // namespace satrap

@@ -21,8 +21,8 @@
 
 namespace satrap {
 
-// A DenseStart as an array of a dense checkpoint: 1 x 4, the two numbers, each as low and high part,
-// low + 2^24 * high. A run that has nothing to keep saves none.
+// A DenseStart as an array of a dense checkpoint: 1 x 4, the two numbers, each as low and high
+// part, low + 2^24 * high. A run that has nothing to keep saves none.
 inline constexpr char kDenseStartName[] = "#warm_start";
 absl::optional<NamedArray> EncodeStart(const DenseStart& start);
 // Removes it from the arrays of a checkpoint; zeros if there is none. DATA_LOSS if it is not what
@@ -52,8 +52,9 @@ struct TakenOfModel {
 
 // `values` are the parameters and running statistics of the network, `states` what its optimizer
 // keeps; `model_step` is the number of steps of the run that saved the model. The state is taken
-// whole or not at all, because a rule has one count of steps for all parameters: only if every value
-// is taken, and the model has all of `states`. If values are taken without it, the rate warms up.
+// whole or not at all, because a rule has one count of steps for all parameters: only if every
+// value is taken, and the model has all of `states`. If values are taken without it, the rate warms
+// up.
 // FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
 absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t model_step,
                                         absl::Span<const NamedArray> saved,

@@ -1,6 +1,6 @@
-// DLRM's own example (Naumov et al. 2019), three mini-batches of two samples: the losses and weights
-// that its README prints, to five digits. The run covers a task with MSE, embedding gradients of
-// pooled ids, and the sum over ranks.
+// DLRM's own example (Naumov et al. 2019), three mini-batches of two samples: the losses and
+// weights that its README prints, to five digits. The run covers a task with MSE, embedding
+// gradients of pooled ids, and the sum over ranks.
 
 #include <string>
 #include <thread>

@@ -8,8 +8,8 @@
 
 namespace satrap {
 
-// The sum of (scale * gradient + l2 w + l1 sign(w))^2 with the rule's l2 and l1, in double precision.
-// The same bits on every CPU, because the ranks of a step must agree on it. REQUIRES:
+// The sum of (scale * gradient + l2 w + l1 sign(w))^2 with the rule's l2 and l1, in double
+// precision. The same bits on every CPU, because the ranks of a step must agree on it. REQUIRES:
 // gradient.size() == w.size()
 double GradientSquares(float scale, const OptimizerRule& rule, absl::Span<const float> gradient,
                        absl::Span<const float> w);

@@ -27,8 +27,8 @@ struct GraphTensor {
   bool needs_gradient = false;
   // A graph input that belongs to the part: (rows of the part, dim), of shape [most rows, dim].
   bool of_part = false;
-  // Of its values and their gradients. One value a sample (logits, what is added to them, lengths of
-  // sequences) is always F32.
+  // Of its values and their gradients. One value a sample (logits, what is added to them, lengths
+  // of sequences) is always F32.
   DType dtype = DType::kF32;
   // The output of a concatenation that this tensor lies within, and its first column there; -1 if
   // it has memory of its own.
@@ -50,8 +50,8 @@ struct Graph {
   }
 
   std::vector<GraphNode> nodes;  // in the order of Forward
-  // [0]: "numeric"; then GraphInputs.segments, then the lengths of its sequences, then the candidates;
-  // then outputs of layers.
+  // [0]: "numeric"; then GraphInputs.segments, then the lengths of its sequences, then the
+  // candidates; then outputs of layers.
   std::vector<GraphTensor> tensors;
   int num_inputs = 0;
   std::vector<int> outputs;  // tensors, by task

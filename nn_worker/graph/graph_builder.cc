@@ -242,8 +242,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Names the inputs with their shapes, as far as they are inferred: a wrong shape is rarely the fault
-  // of the layer that notices it.
+  // Names the inputs with their shapes, as far as they are inferred: a wrong shape is rarely the
+  // fault of the layer that notices it.
   absl::Status Error(const GraphNode& node, absl::string_view what) const {
     std::vector<std::string> inputs;
     for (const std::string& name : node.config.inputs()) {

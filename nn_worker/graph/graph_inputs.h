@@ -36,8 +36,8 @@ struct GraphInputs {
   // The features that are sequences, in that order. Each has a graph input "FEATURE.length", [1]:
   // how many of its positions a sample has.
   std::vector<std::string> sequences;
-  // The segments of the part's candidates (ModelConfig.candidates), `feature` being kCandidateInput. Each
-  // belongs to the part, not to its samples: [max_candidates, dim].
+  // The segments of the part's candidates (ModelConfig.candidates), `feature` being
+  // kCandidateInput. Each belongs to the part, not to its samples: [max_candidates, dim].
   std::vector<FeatureSegment> candidates;
   int64_t max_candidates = 0;
   // The most samples of a part: what an output with a column for each has columns.

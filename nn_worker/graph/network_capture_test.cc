@@ -372,8 +372,8 @@ TEST(NetworkCaptureTest, BatchNormOfAllRanksStaysOutsideOfTheGraphs) {
   EXPECT_EQ(TrainTwoRanks({}, /*captures=*/true, 15), TrainTwoRanks({}, /*captures=*/false, 0));
 }
 
-// Then the pass begins and ends outside of a graph. There are three: of the products forward, of the
-// loss, and of the products backward.
+// Then the pass begins and ends outside of a graph. There are three: of the products forward, of
+// the loss, and of the products backward.
 TEST(NetworkCaptureTest, BatchNormMayBeTheFirstLayerAndTheLast) {
   Job job;
   job.model = kNormsAtBothEnds;

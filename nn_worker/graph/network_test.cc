@@ -257,8 +257,8 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm and by a stop, item.embedding only by a stop; and the mlp's input
-// is trained by nobody, since what reads it is behind a stop.
+// user.embedding is read by the fm and by a stop, item.embedding only by a stop; and the mlp's
+// input is trained by nobody, since what reads it is behind a stop.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }

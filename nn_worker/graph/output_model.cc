@@ -65,8 +65,8 @@ class OutputModel {
   }
 
  private:
-  // Adds the layers that `output` needs. What neither is a layer nor an input is the graph builder's
-  // to report.
+  // Adds the layers that `output` needs. What neither is a layer nor an input is the graph
+  // builder's to report.
   absl::Status Reach(const std::string& output) {
     std::vector<std::string> stack = {LayerOf(output)};
     while (!stack.empty()) {

@@ -1,5 +1,5 @@
-// The part of a model that some of its values need: for predictions that are vectors, and for models
-// whose heads can only be computed in training.
+// The part of a model that some of its values need: for predictions that are vectors, and for
+// models whose heads can only be computed in training.
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,5 +1,5 @@
-// What an optimizer does with each part of the flat buffer of parameters: the settings of parameters
-// by name (ParameterSettings).
+// What an optimizer does with each part of the flat buffer of parameters: the settings of
+// parameters by name (ParameterSettings).
 //
 // Thread-safe: functions of their arguments.
 
@@ -25,9 +25,11 @@ struct ParameterRange {
   OptimizerRule rule;
 };
 
-// The ranges of all parameters that are not frozen, in order. Neighbours with equal settings are one
-// range, the gap between them included. `rule` is that of parameters without settings of their own.
-// INVALID_ARGUMENT, naming the pattern and the parameters there are, for a pattern that matches none.
+// The ranges of all parameters that are not frozen, in order. Neighbours with equal settings are
+// one range, the gap between them included. `rule` is that of parameters without settings of their
+// own.
+// INVALID_ARGUMENT, naming the pattern and the parameters there are, for a pattern that matches
+// none.
 absl::StatusOr<std::vector<ParameterRange>> MakeParameterRanges(const FlatLayout& parameters,
                                                                 const DenseOptimizerConfig& config,
                                                                 const OptimizerRule& rule);

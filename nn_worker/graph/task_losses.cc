@@ -90,7 +90,8 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
 
 void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, const Memory& memory,
                           Given* given) {
-  // The operation reads pairs and their weights, and no labels: a pair says which of both is better.
+  // The operation reads pairs and their weights, and no labels: a pair says which of both is
+  // better.
   MakePairs(targets, &pairs_);
   const auto count = static_cast<int64_t>(pairs_.weights.size());
   for (float& weight : pairs_.weights) weight *= task.weight;

@@ -15,9 +15,9 @@ namespace {
 // Values of the pairs of one tile of samples: 4 MiB.
 constexpr int64_t kTileValues = int64_t{1} << 20;
 
-// For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n values.
-// That is done for a tile of samples at a time, forward and again backward: for all samples it would
-// take d times the memory of everything else.
+// For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n
+// values. That is done for a tile of samples at a time, forward and again backward: for all samples
+// it would take d times the memory of everything else.
 //
 // Maps are kept transposed, [d, H]: then the columns of all samples are the rows of one product.
 class CinLayer final : public Layer {

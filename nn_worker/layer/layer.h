@@ -90,11 +90,11 @@ class Layer {
     return 2 * values;
   }
 
-  // True if Forward or Backward of a training pass uses the collective or copies to the host, and so
-  // cannot be captured in a graph (DeviceMemory::Capture). After Bind. Otherwise Forward and Backward
-  // of two training passes over the same tensors, with equally many samples and candidates, enqueue
-  // the same operations with the same arguments: what differs from pass to pass they read from memory
-  // that the binding names.
+  // True if Forward or Backward of a training pass uses the collective or copies to the host, and
+  // so cannot be captured in a graph (DeviceMemory::Capture). After Bind. Otherwise Forward and
+  // Backward of two training passes over the same tensors, with equally many samples and
+  // candidates, enqueue the same operations with the same arguments: what differs from pass to pass
+  // they read from memory that the binding names.
   virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.

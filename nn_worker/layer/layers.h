@@ -1,8 +1,8 @@
 // The layers, each with its formula first, then its errors. layer_factory.h makes one from the job.
 //
-// Shapes are those of one sample: [d] is a vector, [k, d] has k rows of d values. "n fields of d" are
-// either n inputs [d] or one [n, d] (fields.h). What a layer does not accept is INVALID_ARGUMENT when it
-// is bound to its inputs, with the shapes it got.
+// Shapes are those of one sample: [d] is a vector, [k, d] has k rows of d values. "n fields of d"
+// are either n inputs [d] or one [n, d] (fields.h). What a layer does not accept is
+// INVALID_ARGUMENT when it is bound to its inputs, with the shapes it got.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYERS_H_
 #define SATRAP_NN_WORKER_LAYER_LAYERS_H_
@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewActivationLayer(const ActivationLayerC
 // y = the sum of the inputs, element by element.   xs, y: one shape
 absl::StatusOr<std::unique_ptr<Layer>> NewAddLayer();
 
-// The product of two inputs, element by element; the second may be [1], which multiplies every element
+// The product of two inputs, element by element; the second may be [1], which multiplies every
+// element
 // of the first.   x_0: any shape  x_1: the same, or [1]  y: that of x_0
 absl::StatusOr<std::unique_ptr<Layer>> NewMultiplyLayer();
 
@@ -116,7 +117,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewFmLayer();
 absl::StatusOr<std::unique_ptr<Layer>> NewFwfmLayer();
 
 // The interaction of FFM (Juan et al. 2016).   n fields of (n - 1) d  y: [1]
-//   y = sum over i < j of <v_i^(j), v_j^(i)>; field i holds the vectors for 0, ..., i - 1, i + 1, ...
+//   y = sum over i < j of <v_i^(j), v_j^(i)>; field i holds the vectors for 0, ..., i - 1, i + 1,
+//   ...
 absl::StatusOr<std::unique_ptr<Layer>> NewFieldAwareInteractionLayer();
 
 // The bi-interaction of NFM (He and Chua 2017).   n fields of d  y: [d]
@@ -141,7 +143,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCrossLayer(const CrossConfig& config);
 // INVALID_ARGUMENT if the rank is negative, or unless `layers` is 1: the graph expands the others.
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& config);
 
-// The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d  y: [sum of units]
+// The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d  y: [sum of
+// units]
 //   X^k_h = sum_ij W^k_hij (X^{k-1}_i * X^0_j) + b^k_h; y = the sums over d of all X^k_h
 // INVALID_ARGUMENT unless there are units, each at least 1.
 absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
@@ -163,12 +166,13 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSequencePoolLayer(const SequencePoolCo
 // ---- Scores of retrieval
 
 // Scores of a sample's positive item and of the part's candidates, for sampled softmax and NCE.
-//   user [d], positive [d], candidates [S, d] (and bias: positive [1], candidates [S, 1])  y: [1 + S]
-//   y_0 = scale <u, p> + b_p,  y_{1+j} = scale <u, c_j> + b_j; with `normalize` u, p and c are divided
-//   by their norms
+//   user [d], positive [d], candidates [S, d] (and bias: positive [1], candidates [S, 1])  y: [1 +
+//   S]
+//   y_0 = scale <u, p> + b_p,  y_{1+j} = scale <u, c_j> + b_j; with `normalize` u, p and c are
+//   divided by their norms
 //
-// A part may have fewer candidates than S, and in an evaluation has none: further columns of y are left
-// as they are, and those of dy are not read.
+// A part may have fewer candidates than S, and in an evaluation has none: further columns of y are
+// left as they are, and those of dy are not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewCandidateLogitsLayer(const CandidateLogitsConfig& config);
 
 // Scores of all items of the part for each of its samples, for in-batch softmax.

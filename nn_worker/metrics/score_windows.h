@@ -1,20 +1,21 @@
-// How good the predictions were of records before they were trained on: AUC, log loss and calibration
-// over windows of samples and over windows of data time (EvaluationConfig.window_samples and
-// window_data_seconds). Data a model has not seen yet is a test set, and the only one of a run that
-// never ends. A rank scores its own parts; no collective is needed. The scores are those of the
-// training pass, so dropout and batch normalisation act on them as in training.
+// How good the predictions were of records before they were trained on: AUC, log loss and
+// calibration over windows of samples and over windows of data time
+// (EvaluationConfig.window_samples and window_data_seconds). Data a model has not seen yet is a
+// test set, and the only one of a run that never ends. A rank scores its own parts; no collective
+// is needed. The scores are those of the training pass, so dropout and batch normalisation act on
+// them as in training.
 //
-// Windows of samples count those of the run, over all ranks, and end with the first step that reaches
-// a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records' own times. A
-// part belongs to one window as a whole, that of the median of its times, so a record that is far
-// from the others of its part counts in their window. A window ends when a part lies after its end.
-// A part before its begin is late and counts in it, however late: partitions that lie hours apart are
-// read by turns while a run catches up. So one window of each kind is open. Windows go back when data
-// is read again, in a new epoch, and after kOlderInARow late parts in a row, because a part in the
-// far future must not hold a window open for ever.
+// Windows of samples count those of the run, over all ranks, and end with the first step that
+// reaches a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records'
+// own times. A part belongs to one window as a whole, that of the median of its times, so a record
+// that is far from the others of its part counts in their window. A window ends when a part lies
+// after its end. A part before its begin is late and counts in it, however late: partitions that
+// lie hours apart are read by turns while a run catches up. So one window of each kind is open.
+// Windows go back when data is read again, in a new epoch, and after kOlderInARow late parts in a
+// row, because a part in the far future must not hold a window open for ever.
 //
-// Windows that no step has ended are not reported, and the first one of a generation holds only what
-// the generation has trained of it. Memory is constant, and no sample costs an allocation.
+// Windows that no step has ended are not reported, and the first one of a generation holds only
+// what the generation has trained of it. Memory is constant, and no sample costs an allocation.
 //
 // Not thread-safe.
 
@@ -52,8 +53,8 @@ class ScoreWindows {
   static constexpr int kOlderInARow = 1000;
   using Sink = std::function<void(const ScoreWindow&)>;
 
-  // This rank's part of a step. Empty weights or mask: all 1; a sample whose mask is 0 is ignored, as
-  // is a logit that is not finite. Empty times: not known.
+  // This rank's part of a step. Empty weights or mask: all 1; a sample whose mask is 0 is ignored,
+  // as is a logit that is not finite. Empty times: not known.
   struct Part {
     absl::Span<const float> logits;
     absl::Span<const float> labels;

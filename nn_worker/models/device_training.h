@@ -1,8 +1,9 @@
-// Trains models on a device and on the CPU, on the same synthetic samples, and compares the weights: a
-// suite of tests over a factory of backends, which the tests of the devices instantiate.
+// Trains models on a device and on the CPU, on the same synthetic samples, and compares the
+// weights: a suite of tests over a factory of backends, which the tests of the devices instantiate.
 //
 //   INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
-//                            testing::Values<DeviceFactory>([] { return NewHostDeviceBackend({}); }));
+//                            testing::Values<DeviceFactory>([] { return NewHostDeviceBackend({});
+//                            }));
 //
 // If a factory has no backend, as without a card, the tests are skipped with its message.
 

@@ -1,5 +1,5 @@
-// The training of device_training.h on the kernels of a device, which the host runs, with the plans of a
-// library and without.
+// The training of device_training.h on the kernels of a device, which the host runs, with the plans
+// of a library and without.
 
 #include "nn_worker/models/device_training.h"
 
@@ -28,8 +28,8 @@ INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
 INSTANTIATE_TEST_SUITE_P(HostDeviceWithPlans, DeviceTraining,
                          testing::Values<DeviceFactory>([] { return NewPlannedHostBackend({}); }));
 
-// Linear layers with ReLU, one after the other. "total" reads the output of a ReLU, too, behind "side"
-// or before it.
+// Linear layers with ReLU, one after the other. "total" reads the output of a ReLU, too, behind
+// "side" or before it.
 ModelConfig Towers(bool total_last) {
   const std::string total = R"(layers { name: "total" inputs: "deep" sum {} })";
   const std::string side =
@@ -96,7 +96,8 @@ TEST(DeviceTrainingTest, AProfilerSeesWhatAStepDoes) {
                                          "optimizer", "end"));
 }
 
-// A gradient passes its ReLU where the last reader adds to it, if that is a product, and not before.
+// A gradient passes its ReLU where the last reader adds to it, if that is a product, and not
+// before.
 TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
   for (const bool total_last : {true, false}) {
     const TrainingJob job = {Towers(total_last), 40};

@@ -1,6 +1,7 @@
-// The scalars of a step, in memory of a backend. Backend::DecideStep writes them when the sums of the
-// step are there; operations read them when they run, not when they are enqueued. So a device decides
-// by itself whether a step changes anything, and a recorded sequence of operations can be repeated.
+// The scalars of a step, in memory of a backend. Backend::DecideStep writes them when the sums of
+// the step are there; operations read them when they run, not when they are enqueued. So a device
+// decides by itself whether a step changes anything, and a recorded sequence of operations can be
+// repeated.
 //
 // Kernels include this header, so it knows only the standard library's integers.
 
@@ -44,8 +45,8 @@ struct StepPlan {
   GradientScaleRule gradient_scale;
 };
 
-// The factor of the old value in a mean over the steps, after step `step` of the job: small in the first
-// steps, so that the mean does not hold on to the initial values.
+// The factor of the old value in a mean over the steps, after step `step` of the job: small in the
+// first steps, so that the mean does not hold on to the initial values.
 constexpr float AverageDecay(float decay, uint64_t step) {
   const float steps = static_cast<float>(step) + 1;
   const float early = (1 + steps) / (10 + steps);

@@ -253,8 +253,8 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   }
 }
 
-// At a constant rate: when the rate changes, the algorithm's weights jump and these do not (ftrl.h of
-// the tables).
+// At a constant rate: when the rate changes, the algorithm's weights jump and these do not (ftrl.h
+// of the tables).
 TEST(DenseOptimizerFactoryTest, HundredRandomStepsOfFtrlAreThoseOfItsAlgorithm) {
   constexpr int64_t kCount = 37;
   for (const char* text :

@@ -1,9 +1,9 @@
-// A planner for tests that takes the place of a vendor's library: its plans enqueue our own kernels, so
-// they run on the host's device. It refuses what it is told to.
+// A planner for tests that takes the place of a vendor's library: its plans enqueue our own
+// kernels, so they run on the host's device. It refuses what it is told to.
 //
-// The sums are those of kernel_products.h, with its bits, whatever is done with them on the way out. A
-// plan overwrites its workspace before it begins, and fails a CHECK for buffers that are not aligned as
-// its spec says, or that its epilogue misses.
+// The sums are those of kernel_products.h, with its bits, whatever is done with them on the way
+// out. A plan overwrites its workspace before it begins, and fails a CHECK for buffers that are not
+// aligned as its spec says, or that its epilogue misses.
 //
 // Thread-compatible.
 

@@ -1,5 +1,5 @@
-// Products with the plans of a vendor's library, where it takes them, and our own kernel (kernel_products.h)
-// for everything else.
+// Products with the plans of a vendor's library, where it takes them, and our own kernel
+// (kernel_products.h) for everything else.
 
 #ifndef SATRAP_NN_WORKER_PRODUCTS_LIBRARY_PRODUCTS_H_
 #define SATRAP_NN_WORKER_PRODUCTS_LIBRARY_PRODUCTS_H_

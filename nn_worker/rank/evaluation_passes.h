@@ -1,6 +1,6 @@
-// A rank's passes over validation and test sets: it requests parts from all embedding workers, scores
-// one at a time, acknowledges each, and merges the metrics of all ranks when no worker has a part
-// left. The merge is a collective, so it is the barrier at the end of a pass.
+// A rank's passes over validation and test sets: it requests parts from all embedding workers,
+// scores one at a time, acknowledges each, and merges the metrics of all ranks when no worker has a
+// part left. The merge is a collective, so it is the barrier at the end of a pass.
 //
 // Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
 // outlive the callbacks of its calls.
@@ -28,8 +28,8 @@ class EvaluationPasses {
   EvaluationPasses(const RankOptions& options, int num_workers, EmbeddingWorkerClient* client,
                    StepTrainer* trainer, FailureLatch* failure);
 
-  // Makes pass number `pass` over `stream`. `done` gets the metrics, the same on every rank; it does
-  // not run after a failure. REQUIRES: the pass before is done; the tables stand still
+  // Makes pass number `pass` over `stream`. `done` gets the metrics, the same on every rank; it
+  // does not run after a failure. REQUIRES: the pass before is done; the tables stand still
   void Begin(Stream stream, uint32_t pass, Done done);
 
  private:

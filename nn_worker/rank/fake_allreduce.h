@@ -1,6 +1,6 @@
 // The allreduce and the barriers of the ranks of a FakeCluster, in one thread: each ends when all
-// ranks have joined. A CHECK fails unless ranks agree on the step and its rates, an idle rank has no
-// part, and rank 0 alone asks for a cut.
+// ranks have joined. A CHECK fails unless ranks agree on the step and its rates, an idle rank has
+// no part, and rank 0 alone asks for a cut.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_ALLREDUCE_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_ALLREDUCE_H_

@@ -1,7 +1,7 @@
-// A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes of
-// a rank's peers, which check the protocol while it runs (part_custody.h, fake_embedding_worker.h,
-// fake_allreduce.h, fake_cuts.h), and of a network that a seed decides (fake_network.h). What a test
-// orders and what it finds are its bases (fake_record.h).
+// A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes
+// of a rank's peers, which check the protocol while it runs (part_custody.h,
+// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network that a seed decides
+// (fake_network.h). What a test orders and what it finds are its bases (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_CLUSTER_H_

@@ -1,6 +1,6 @@
 // An embedding worker, and the embedding PSs behind it, for tests of RankEngines: queues of parts,
-// requests that wait, and windows in which a call happens once. A CHECK fails unless a part is ended
-// once, by the rank that has it.
+// requests that wait, and windows in which a call happens once. A CHECK fails unless a part is
+// ended once, by the rank that has it.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_EMBEDDING_WORKER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_EMBEDDING_WORKER_H_

@@ -1,6 +1,7 @@
-// The StepTrainer of a rank in a FakeCluster: no network, only what ranks do together. A CHECK fails
-// if a cut is begun after another model was restored, if a step is joined before the last one was ended, if parts are not joined in the order in which
-// they are prepared, or if more are prepared than may be.
+// The StepTrainer of a rank in a FakeCluster: no network, only what ranks do together. A CHECK
+// fails if a cut is begun after another model was restored, if a step is joined before the last one
+// was ended, if parts are not joined in the order in which they are prepared, or if more are
+// prepared than may be.
 
 #ifndef SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_FAKE_TRAINER_H_

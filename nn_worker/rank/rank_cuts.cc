@@ -82,8 +82,8 @@ void RankCuts::OnEnded(uint64_t number, const CutOutcome& outcome) {
   schedule_.OnEnded(number, outcome);
 }
 
-// Tables and position are still those of the abandoned cut, because all ranks have waited. How often
-// in a row a cut may be abandoned is the trainer's to say (CutEngine).
+// Tables and position are still those of the abandoned cut, because all ranks have waited. How
+// often in a row a cut may be abandoned is the trainer's to say (CutEngine).
 void RankCuts::OnAwaited(bool committed) {
   if (!committed) {
     Begin();

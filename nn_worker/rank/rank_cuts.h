@@ -1,9 +1,9 @@
-// A rank's half of the cuts (docs/consistency.md, "Cuts"): what the rank has released since the last
-// one, the number and plan of the next, waiting for those that are waited for, and beginning them
-// again if they are abandoned. On rank 0 also when a cut is due (cut_schedule.h).
+// A rank's half of the cuts (docs/consistency.md, "Cuts"): what the rank has released since the
+// last one, the number and plan of the next, waiting for those that are waited for, and beginning
+// them again if they are abandoned. On rank 0 also when a cut is due (cut_schedule.h).
 //
-// All ranks take the same cuts in the same order, so all count the same numbers and know the name of
-// each. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
+// All ranks take the same cuts in the same order, so all count the same numbers and know the name
+// of each. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
 //
 // Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
 // outlive the callbacks of the trainer.

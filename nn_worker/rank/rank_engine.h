@@ -8,15 +8,15 @@
 // the same number. Every decision is a function of what a step told all ranks alike, so all
 // ranks make it in the same step and need no barrier:
 //   - a stop is decided when a number of steps is reached (a validation is due, or max_steps), a
-//     rank raised its stop flag, or rank 0 raised the flag of a cut or of a validation by the clock.
-//     Ranks then request no more parts but train those they hold, so at most ranks * max_staleness
-//     further steps count (none in ordered mode);
+//     rank raised its stop flag, or rank 0 raised the flag of a cut or of a validation by the
+//     clock. Ranks then request no more parts but train those they hold, so at most ranks *
+//     max_staleness further steps count (none in ordered mode);
 //   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
 //     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
 //     reached, or the end of the epoch if no stop was decided.
 // A rank without a part joins steps without one: as soon as it is idle in both modes, and in
-// unordered mode also when no part has come for idle_step_ms since the last step, or for up to eight
-// times as long while no data comes to any rank.
+// unordered mode also when no part has come for idle_step_ms since the last step, or for up to
+// eight times as long while no data comes to any rank.
 //
 // Evaluation. Each rank requests parts of the pass, scores and acknowledges them. Merging the
 // metrics is the barrier at its end (evaluation_passes.h); every rank gets the same ones and judges
@@ -24,12 +24,12 @@
 //
 // Cuts. When all ranks are idle nothing is in flight, so the tables are a function of what was
 // released: pushed and answered, or acknowledged in a step of weight 0. There a validation comes
-// first, if one is due, and then the cut: one that rank 0 asked for (by clock, by steps, on a wish),
-// one of a new best, or the last. Every rank hands over the ledger of what it has released. Training
-// goes on when all embedding PSs have marked; a cut of a new best, the last and a wished one are
-// waited for, and begun again if they are abandoned. After a cut to leave, ranks do nothing more and
-// never finish (rank_cuts.h). The test set is scored with the best cut, or the last, and no cut comes
-// after it.
+// first, if one is due, and then the cut: one that rank 0 asked for (by clock, by steps, on a
+// wish), one of a new best, or the last. Every rank hands over the ledger of what it has released.
+// Training goes on when all embedding PSs have marked; a cut of a new best, the last and a wished
+// one are waited for, and begun again if they are abandoned. After a cut to leave, ranks do nothing
+// more and never finish (rank_cuts.h). The test set is scored with the best cut, or the last, and
+// no cut comes after it.
 //
 // The engine runs on one serial executor; its public methods are thread-safe. The first error goes
 // to the FailureSink, and the engine does nothing more. Everything passed to the constructor must
@@ -82,8 +82,8 @@ class RankEngine {
   // Ends training early, at a step that all ranks agree on. Validation and test still run.
   void RequestStop();
 
-  // Asks for a cut that begins from now on, and to leave with it if the wish says so. Of wishes that
-  // are repeated or come late only the newest counts. Other ranks than 0 ignore it.
+  // Asks for a cut that begins from now on, and to leave with it if the wish says so. Of wishes
+  // that are repeated or come late only the newest counts. Other ranks than 0 ignore it.
   void RequestCut(const CutWish& wish);
 
  private:

@@ -10,8 +10,8 @@
 namespace satrap {
 namespace {
 
-// After this many rounds without a part, requests wait twice as long at each worker, and after twice
-// as many four times: a quiet topic then costs a rank and the workers a few calls a second.
+// After this many rounds without a part, requests wait twice as long at each worker, and after
+// twice as many four times: a quiet topic then costs a rank and the workers a few calls a second.
 constexpr int kRoundsUntilQuiet = 16;
 constexpr int kMostQuietDoublings = 2;
 

@@ -2,9 +2,9 @@
 // and into the lines of metrics.jsonl.
 //
 // metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
-// {"event":"valid"|"test",...} for each evaluation, {"event":"cut",...} for each cut that has ended.
-// docs/formats.md lists the fields. The file goes on over generations; steps that were lost with one
-// come again in the next.
+// {"event":"valid"|"test",...} for each evaluation, {"event":"cut",...} for each cut that has
+// ended. docs/formats.md lists the fields. The file goes on over generations; steps that were lost
+// with one come again in the next.
 //
 // Thread-safe.
 

@@ -1,5 +1,6 @@
-// Reports the windows of scores that a rank has made before it trained on the records: gauges of the
-// last window of each kind, and lines {"event":"window",...} of metrics.jsonl (docs/formats.md).
+// Reports the windows of scores that a rank has made before it trained on the records: gauges of
+// the last window of each kind, and lines {"event":"window",...} of metrics.jsonl
+// (docs/formats.md).
 //
 // Thread-safe as `write_line` is.
 

@@ -37,7 +37,8 @@ class FakeTables {
   PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
                      WireDtype dtype);
 
-  // What MakePart gives a part of a job with candidates: items, and log Q of an item if the layout has it.
+  // What MakePart gives a part of a job with candidates: items, and log Q of an item if the layout
+  // has it.
   std::vector<uint64_t> candidates;
   static float LogQOf(uint64_t item) { return -1 - .25f * static_cast<float>(item % 8); }
   std::vector<float> ValuesOf(size_t table, uint64_t key) { return RowOf(table, key).values; }

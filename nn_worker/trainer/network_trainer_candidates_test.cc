@@ -1,4 +1,5 @@
-// NetworkTrainer with candidates: sampled softmax, NCE and in-batch softmax against a scalar reference.
+// NetworkTrainer with candidates: sampled softmax, NCE and in-batch softmax against a scalar
+// reference.
 
 #include <cmath>
 #include <map>
@@ -123,8 +124,8 @@ TEST(NetworkTrainerCandidatesTest, TheLossIsThatOfAScalarReference) {
   }
 }
 
-// A gradient is right if a step along it changes the loss by as much as it says: the dense tests compare
-// those of the layers and of the losses, this one how they reach the rows.
+// A gradient is right if a step along it changes the loss by as much as it says: the dense tests
+// compare those of the layers and of the losses, this one how they reach the rows.
 TEST(NetworkTrainerCandidatesTest, GradientsReachTheRowsOfUsersItemsAndCandidates) {
   for (const Case& of : Cases()) {
     const JobConfig job = CandidatesJob(of.loss, of.candidates);

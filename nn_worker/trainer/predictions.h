@@ -9,8 +9,9 @@
 // (split, block, index) is the record's position in the data (ProvenanceRange in proto/hot.proto);
 // the test stream is not shuffled, so the order of positions is the order of the file's records.
 //
-// With JobConfig.predict_outputs the values of all outputs stand in the place of those of tasks. The
-// reader is told how many there are. Example with one, record 5 of block 0 of split 0 with .25, 40 bytes:
+// With JobConfig.predict_outputs the values of all outputs stand in the place of those of tasks.
+// The reader is told how many there are. Example with one, record 5 of block 0 of split 0 with .25,
+// 40 bytes:
 //   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
 //   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
 
@@ -46,8 +47,8 @@ class PredictionWriter {
                                                                   int rank, size_t num_tasks = 1);
   ~PredictionWriter();
 
-  // `predictions`: [samples, num_tasks]. INVALID_ARGUMENT if the part's provenance does not have one
-  // position for each sample, or is that of a topic, whose positions count messages;
+  // `predictions`: [samples, num_tasks]. INVALID_ARGUMENT if the part's provenance does not have
+  // one position for each sample, or is that of a topic, whose positions count messages;
   // FAILED_PRECONDITION, naming the record, if a prediction is NaN.
   absl::Status Add(const PartDescription& part, absl::Span<const double> predictions);
 
@@ -72,10 +73,10 @@ absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_d
                                                         size_t num_tasks = 1);
 
 // Writes run_dir/predictions.txt, one line for each record of the test stream, by position: its
-// prediction of each task, separated by tabs, each "nan" for a record that the loaders found to be bad. So line i is about record i
-// of the file. Bad records are those of the stream in run_dir/quarantine/gNNNN-loader-I.tsv
-// (docs/formats.md), for I in [0, num_loaders) and this generation, which has read the whole stream;
-// a loader that found none has no such file.
+// prediction of each task, separated by tabs, each "nan" for a record that the loaders found to be
+// bad. So line i is about record i of the file. Bad records are those of the stream in
+// run_dir/quarantine/gNNNN-loader-I.tsv (docs/formats.md), for I in [0, num_loaders) and this
+// generation, which has read the whole stream; a loader that found none has no such file.
 // Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv does not have the
 // fields of one; errors of reading and writing. REQUIRES: all loaders have read the whole stream
 absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,

@@ -1,5 +1,5 @@
-// What an evaluation pass makes of the outputs of all tasks: metrics, and predictions of the part that
-// was added last.
+// What an evaluation pass makes of the outputs of all tasks: metrics, and predictions of the part
+// that was added last.
 //
 // Thread-compatible.
 

@@ -1,6 +1,6 @@
 // What a step of a table with semantics GLOBAL costs beyond its Update: the sweep of the rows that
-// no sample holds, in milliseconds, compared with a copy of as many bytes as the rows have, to where
-// they came from and back, in one thread.
+// no sample holds, in milliseconds, compared with a copy of as many bytes as the rows have, to
+// where they came from and back, in one thread.
 //
 //   sweep_benchmark [--rows=1000000] [--dim=10] [--threads=1] [--steps=20]
 //

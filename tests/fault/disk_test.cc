@@ -1,7 +1,7 @@
 // A disk that is full while a cut is written: docs/consistency.md, "What each failure does".
 //
-// There are two ways to a full disk. One is real, a small file system in memory; mounting it needs a
-// namespace of its own, which some machines do not allow. The other works everywhere: a limit for
+// There are two ways to a full disk. One is real, a small file system in memory; mounting it needs
+// a namespace of its own, which some machines do not allow. The other works everywhere: a limit for
 // the size of the files that one process may write, set while it runs.
 
 #include <fcntl.h>
@@ -52,8 +52,8 @@ bool WriteText(const std::string& path, const std::string& text) {
   return written;
 }
 
-// Makes an unprivileged user the master of mounts of his own, and keeps his numbers, which new files
-// get.
+// Makes an unprivileged user the master of mounts of his own, and keeps his numbers, which new
+// files get.
 bool EnterUserNamespace() {
   const uid_t user = geteuid();
   const gid_t group = getegid();

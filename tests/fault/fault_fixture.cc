@@ -83,8 +83,8 @@ bool IsStopped(pid_t pid) {
 
 }  // namespace
 
-// It begins at 0 and grows by 1 each time that the record is trained: without normalisation and with a
-// rate of 1 the layer `tally` adds exactly 1, in whichever batch the record comes.
+// It begins at 0 and grows by 1 each time that the record is trained: without normalisation and
+// with a rate of 1 the layer `tally` adds exactly 1, in whichever batch the record comes.
 std::string FaultFixture::TallyTable() {
   return R"(tables {
   name: "tally"

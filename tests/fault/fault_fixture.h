@@ -1,6 +1,6 @@
 // The base of tests that break a run: its job counts in a table of its own how often each record is
-// trained (the layer `tally`), so that a test can prove by the rows of the last cut that nothing was
-// lost and nothing done twice.
+// trained (the layer `tally`), so that a test can prove by the rows of the last cut that nothing
+// was lost and nothing done twice.
 
 #ifndef SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
 #define SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
@@ -33,8 +33,8 @@ class FaultFixture : public RunFixture {
   // Leaves a run in RunDir() that has committed some cuts and was then killed with its launcher.
   void LeaveAKilledRun(const std::string& job, const std::vector<std::string>& args = {});
 
-  // Sends a signal to a role's process, and after SIGSTOP waits until it stands still. Fails the test if
-  // there is no such process for some seconds.
+  // Sends a signal to a role's process, and after SIGSTOP waits until it stands still. Fails the
+  // test if there is no such process for some seconds.
   void Signal(const std::string& role, int index, int signal);
   // Whether no process of the run is left, after waiting for it.
   bool NobodyIsLeft() const;

@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
                                            "WORKER_AFTER_UPDATE"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Between the halves of a step that is clipped as a whole, some processes have made it and others have
-// not. A sync run that goes on from its newest cut makes it again, from the same rows.
+// Between the halves of a step that is clipped as a whole, some processes have made it and others
+// have not. A sync run that goes on from its newest cut makes it again, from the same rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
   // Of a run whose kill points are `more`.

@@ -1,5 +1,5 @@
-// Runs that start from the model of another one, and rates that fall on a plateau, with every role a
-// process.
+// Runs that start from the model of another one, and rates that fall on a plateau, with every role
+// a process.
 
 #include <cmath>
 #include <filesystem>

@@ -8,8 +8,8 @@
 //     static void SetUpTestSuite() { broker_ = KafkaBroker::Start(); }
 //     void SetUp() override { if (broker_ == nullptr) GTEST_SKIP(); }
 //
-// The script tests/kafka/broker looks for the jars in the checkout: in a test's runfiles it is a link
-// that leads there. Not thread-safe; the thread that starts it must outlive it.
+// The script tests/kafka/broker looks for the jars in the checkout: in a test's runfiles it is a
+// link that leads there. Not thread-safe; the thread that starts it must outlive it.
 
 #ifndef SATRAP_TESTS_KAFKA_KAFKA_BROKER_H_
 #define SATRAP_TESTS_KAFKA_KAFKA_BROKER_H_
@@ -31,8 +31,8 @@ namespace satrap {
 
 class KafkaBroker {
  public:
-  // Starts a broker and waits until it answers. `properties` ("NAME=VALUE") override its settings; if
-  // they change its listeners, `address` is that of the one without login and TLS.
+  // Starts a broker and waits until it answers. `properties` ("NAME=VALUE") override its settings;
+  // if they change its listeners, `address` is that of the one without login and TLS.
   static std::unique_ptr<KafkaBroker> Start(const std::vector<std::string>& properties = {},
                                             const std::string& address = "");
   // Kills it.

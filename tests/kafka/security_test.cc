@@ -1,4 +1,5 @@
-// Login and TLS against a real broker: what works, and one clear error for each thing that does not.
+// Login and TLS against a real broker: what works, and one clear error for each thing that does
+// not.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

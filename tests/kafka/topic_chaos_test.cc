@@ -1,6 +1,6 @@
 // A run without end that trains from a topic while its processes and the broker are killed. Every
-// hundredth message is bad, and the topic gets another partition in mid-run. In the end every record
-// is trained once, and every bad message is among the dead letters.
+// hundredth message is bad, and the topic gets another partition in mid-run. In the end every
+// record is trained once, and every bad message is among the dead letters.
 //
 //   bazel run //tests/kafka:topic_chaos_test -- --records=1000000 --kills=20 --seed=1
 

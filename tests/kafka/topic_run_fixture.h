@@ -1,6 +1,6 @@
-// The base of tests in which whole runs train from the topics of a real broker: their job counts in a
-// table of its own how often each record is trained (tests/fault/fault_fixture.h). A record is a line
-// of csv, its number the id of the feature `record`.
+// The base of tests in which whole runs train from the topics of a real broker: their job counts in
+// a table of its own how often each record is trained (tests/fault/fault_fixture.h). A record is a
+// line of csv, its number the id of the feature `record`.
 
 #ifndef SATRAP_TESTS_KAFKA_TOPIC_RUN_FIXTURE_H_
 #define SATRAP_TESTS_KAFKA_TOPIC_RUN_FIXTURE_H_
@@ -26,11 +26,12 @@ class TopicRunFixture : public FaultFixture {
   uint64_t IdOfRecord(int64_t record) const override;
 
   static std::string LineOf(int64_t record);
-  // Writes the records [from, to), one message each, their numbers dealt to the topic's partitions in
-  // turn.
+  // Writes the records [from, to), one message each, their numbers dealt to the topic's partitions
+  // in turn.
   static void Produce(const std::string& topic, int partitions, int64_t from, int64_t to);
 
-  // The text of a job with 2 processes of each role that reads as `data` says: fields of DataConfig.
+  // The text of a job with 2 processes of each role that reads as `data` says: fields of
+  // DataConfig.
   static std::string JobText(const std::string& data);
   // Writes a job that reads `topic`, with a consumer group of that name. `more` is text of its
   // KafkaConfig, `more_of_job` of the job. Returns its path.

@@ -1,5 +1,5 @@
-// The collectives of cuts among the ranks of a life: all plan the same cut, rank 0 begins it, all are
-// told when every PS has marked, and those that wait for it learn together how it has ended.
+// The collectives of cuts among the ranks of a life: all plan the same cut, rank 0 begins it, all
+// are told when every PS has marked, and those that wait for it learn together how it has ended.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

@@ -1,6 +1,7 @@
 // The hashes and orders of docs/formats.md, written again from that page for the oracle. None of it
-// calls the engines' own functions (common/numeric/hash.h, common/numeric/random.h, data_loader/batch/block.h): an
-// engine that computes a wrong key or a wrong shuffle consistently would agree with itself.
+// calls the engines' own functions (common/numeric/hash.h, common/numeric/random.h,
+// data_loader/batch/block.h): an engine that computes a wrong key or a wrong shuffle consistently
+// would agree with itself.
 //
 // Thread-safe: functions of their arguments.
 
@@ -31,8 +32,8 @@ inline constexpr uint64_t kRowsOfUnshuffledBlock = 8192;
 std::vector<uint32_t> ShuffledRows(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t block,
                                    uint32_t rows);
 
-// The candidates of a part, drawn uniformly from classes 0 .. classes - 1, repeats included. `part` is
-// absent where all parts of a batch have the same.
+// The candidates of a part, drawn uniformly from classes 0 .. classes - 1, repeats included. `part`
+// is absent where all parts of a batch have the same.
 struct DrawnPart {
   uint32_t epoch = 0, lane = 0;
   uint64_t seq = 0;

@@ -23,8 +23,8 @@ namespace satrap::simulation {
 
 class SimLoader {
  public:
-  // The member DATA_LOADER `index` of `crew`, which must have been added. Nothing is owned; all of it
-  // must outlive the loader, which must outlive the loop's tasks.
+  // The member DATA_LOADER `index` of `crew`, which must have been added. Nothing is owned; all of
+  // it must outlive the loader, which must outlive the loop's tasks.
   SimLoader(int index, const JobConfig& job, SimCrew* crew, Planting* planting, SimLoop* loop);
 
   // When it has registered: lists its files, has them fixed, and is ready.

@@ -61,8 +61,8 @@ void CheckProvenance(const WorldShape& shape, const SimPart& part,
   }
 }
 
-// Candidates come with every part that is trained, and with no other; one that is a sample's own item is
-// the same row.
+// Candidates come with every part that is trained, and with no other; one that is a sample's own
+// item is the same row.
 void ReadCandidates(const WorldShape& shape, const PartInput& input,
                     const std::function<void(std::string)>& violated, SimPart* part) {
   const NextBatchAnswerHeader& header = input.header;
@@ -175,8 +175,8 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // SGD with learning rate 1 turns the normalised gradient -n into + n, or one that is taken as it
-    // is (MakeJob).
+    // SGD with learning rate 1 turns the normalised gradient -n into + n, or one that is taken as
+    // it is (MakeJob).
     const double divisor = shape.step_clip_norm > 0 ? 1 : step.normalizer;
     const auto one = static_cast<float>(divisor / step.rate);
     float* counter = &row_gradients[0][part.indices[kCounter][0] * kCounterValues];

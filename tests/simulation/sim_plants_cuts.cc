@@ -180,7 +180,8 @@ class MissedCopyOuts final : public rpc::Handler {
     return {header.SerializeAsString(), builder.Take()};
   }
 
-  // The file has one block of one row, whose optimizer has no state (docs/formats.md, "Saved rows").
+  // The file has one block of one row, whose optimizer has no state (docs/formats.md, "Saved
+  // rows").
   void WriteRow(const rpc::Message& row, SavedFile* saved) {
     LookupAnswerHeader header;
     CHECK(header.ParseFromString(row.header));

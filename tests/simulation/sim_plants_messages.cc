@@ -194,8 +194,8 @@ class RowCreatingLookup final : public rpc::Handler {
     if (method == rpc::kLookup) {
       LookupHeader lookup;
       CHECK(lookup.ParseFromString(request.header));
-      // Before the Lookup, which then finds rows. Most still have their initial values, so only their
-      // presence and their number show it.
+      // Before the Lookup, which then finds rows. Most still have their initial values, so only
+      // their presence and their number show it.
       rows_.Make(lookup.envelope(), KeysOfRows(lookup.tables(), request.payload));
     }
     ps_->Handle(method, std::move(request), std::move(respond));

@@ -1,8 +1,8 @@
 // One row of table "rows", stepped in double precision, one value after another, by the formulas of
 // One row of table "rows", stepped in double precision, one value after another, by the formulas of
 // proto/table.proto, for each segment: division by the step's weight, L2 of mode TOUCHED or DENSE,
-// clipping, optimizer, weight bound. And all rows of a step, whose gradients may be clipped together.
-// It shares no code with embedding_ps.
+// clipping, optimizer, weight bound. And all rows of a step, whose gradients may be clipped
+// together. It shares no code with embedding_ps.
 //
 // Not thread-safe.
 
@@ -53,9 +53,9 @@ struct StepOfRows {
 };
 
 // An ordered step of the rows of a table, by key: of those that `sums` holds, which are created if
-// they are absent, and with semantics GLOBAL of all others. With shape.step_clip_norm their gradients
-// are clipped with those of the dense network. Returns the squares of all gradients, summed, before
-// that.
+// they are absent, and with semantics GLOBAL of all others. With shape.step_clip_norm their
+// gradients are clipped with those of the dense network. Returns the squares of all gradients,
+// summed, before that.
 double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,
                  const StepOfRows& step, std::map<uint64_t, SimRow>* rows);
 

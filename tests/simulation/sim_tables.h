@@ -1,6 +1,7 @@
-// What the tables of a life must hold, replayed row by row (sim_row.h), and the checks of what Lookups
-// bring. Ordered: each step once, when its allreduce ends (AddGradients, StepRows). Unordered: each
-// push (NotePush) in the order in which the embedding PSs applied it (OnUpdateApplied).
+// What the tables of a life must hold, replayed row by row (sim_row.h), and the checks of what
+// Lookups bring. Ordered: each step once, when its allreduce ends (AddGradients, StepRows).
+// Unordered: each push (NotePush) in the order in which the embedding PSs applied it
+// (OnUpdateApplied).
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

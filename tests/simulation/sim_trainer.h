@@ -1,6 +1,6 @@
 // The trainers of all ranks of one life of a world, with the collective between them. Gradients are
-// small integers, so the result of a step is known beforehand; everything that the protocol promises
-// about parts, rows and the order of things is checked as it happens.
+// small integers, so the result of a step is known beforehand; everything that the protocol
+// promises about parts, rows and the order of things is checked as it happens.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

@@ -1,6 +1,6 @@
 // Handlers that stand before an engine, pass every call on and note what they see: how far the
-// loaders are, in which order an embedding PS applies Updates, and what the coordinator tells of cuts
-// and of the end.
+// loaders are, in which order an embedding PS applies Updates, and what the coordinator tells of
+// cuts and of the end.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

@@ -140,15 +140,24 @@ check_headers() {
     END { finish() }'
 }
 
-# A longer file or function probably does two things; if not, ALLOWED says why.
+# clang-format breaks the lines of code, but leaves those of comments alone.
+check_widths() {
+  files '*.h' '*.cc' | scan '
+    /^ *\/\// && length($0) > 100 { print FILENAME ":" FNR ": a comment of more than 100 columns" }'
+}
+
+# A longer file or function probably does two things; if not, ALLOWED says why. The comment that a
+# header begins with, its contract, does not count.
 check_sizes() {
   files '*.h' '*.cc' | scan '
     function finish() {
       limit = path ~ /\.h$/ ? 150 : 500
       if (path != "" && lines > limit) print path ": " lines " lines, more than " limit
     }
-    FNR == 1 { finish(); path = FILENAME; start = 0 }
-    { lines = FNR }
+    FNR == 1 { finish(); path = FILENAME; start = 0; contract = path ~ /\.h$/; skipped = 0 }
+    contract && /^\/\// { ++skipped }
+    !/^\/\// { contract = 0 }
+    { lines = FNR - skipped }
     /^[A-Za-z].*[({,]$/ && !/^(namespace|class|struct|enum|extern|union)[ {]/ { start = FNR; opened = 0 }
     start && /{$/ { opened = 1 }
     start && !opened && /;$/ { start = 0 }  # a declaration
@@ -307,7 +316,7 @@ apply_allowed() {
 }
 
 case "$rule" in
-  format | layers | conditionals | endings | headers | sizes | tags | targets | words) "check_$rule" | apply_allowed ;;
+  format | layers | conditionals | endings | headers | sizes | tags | targets | widths | words) "check_$rule" | apply_allowed ;;
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT

@@ -1,5 +1,5 @@
-// Benchmarks of whole runs that take cuts: how soon a run goes on after a death, and what cuts cost.
-// Each prints one JSON line and returns the exit code.
+// Benchmarks of whole runs that take cuts: how soon a run goes on after a death, and what cuts
+// cost. Each prints one JSON line and returns the exit code.
 //
 // REQUIRES: the main thread; no gRPC has been used in this process yet
 

@@ -40,8 +40,8 @@ extern const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames;
 using RecoveryTimes = std::array<int64_t, kNumRecoveryPhases>;
 
 // `logs` are the logs of all processes, by role and file content; `generation` is the one after the
-// death at `death_unix_ms`, and `restart` what the launcher says of its beginning. NOT_FOUND names a
-// moment that the logs lack.
+// death at `death_unix_ms`, and `restart` what the launcher says of its beginning. NOT_FOUND names
+// a moment that the logs lack.
 absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
     const std::vector<std::pair<Role, std::string>>& logs, uint64_t generation,
     int64_t death_unix_ms, const RestartTimes& restart);

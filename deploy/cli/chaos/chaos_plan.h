@@ -33,8 +33,8 @@ inline constexpr double kLongStopSeconds = 20;
 // often as any other role; stops hit the other roles. Equal arguments give equal events.
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed);
 
-// `kills` kills whose waits have an exponential distribution of the mean `every_seconds`: every moment
-// of a life is equally likely, the first ones included. Processes and determinism as above.
+// `kills` kills whose waits have an exponential distribution of the mean `every_seconds`: every
+// moment of a life is equally likely, the first ones included. Processes and determinism as above.
 std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double every_seconds,
                                         uint64_t seed);
 

@@ -1,6 +1,6 @@
 // Proofs that a finished run has trained every record exactly once in each epoch. They read the
-// files of the run's last cut by their format (docs/formats.md, "Saved rows") and share no code with
-// the processes that have written them.
+// files of the run's last cut by their format (docs/formats.md, "Saved rows") and share no code
+// with the processes that have written them.
 //
 // Thread-safe: functions of their arguments and of the files.
 

@@ -1,5 +1,5 @@
-// The Kafka broker of `satrap demo --kafka` and the process that writes its topic: both are programs
-// beside the run, in its folder, and end with this object, or with this process.
+// The Kafka broker of `satrap demo --kafka` and the process that writes its topic: both are
+// programs beside the run, in its folder, and end with this object, or with this process.
 //
 //   RUN/kafka                        the broker's data and log; a broker started there again
 //                                    (tests/kafka/broker RUN/kafka) has the same address
@@ -24,9 +24,9 @@ namespace satrap {
 
 class KafkaDemoBroker {
  public:
-  // Starts the broker and waits until it has chosen its address. `properties` ("NAME=VALUE") override
-  // its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if it ends; CANCELLED,
-  // "stopped by Interrupt", if a signal asks to stop. `folder` must outlive it.
+  // Starts the broker and waits until it has chosen its address. `properties` ("NAME=VALUE")
+  // override its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if it ends;
+  // CANCELLED, "stopped by Interrupt", if a signal asks to stop. `folder` must outlive it.
   // REQUIRES: the main thread, and no other one
   static absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> Start(
       const RunFolder& folder, const std::string& install_dir,

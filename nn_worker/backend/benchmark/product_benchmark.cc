@@ -1,7 +1,7 @@
 // The rate of the matrix products of the CPU's backends: Linear (x w), and LinearGrad
 // (dz w^T and x^T dz), at the shapes of an MLP 400-400-400 over 429 inputs, of 1024-512 and of
-// 64-32, batch 4096, on 1 and on 2 threads: in F32, and in BF16 by each kind of product that is fast
-// on the CPU.
+// 64-32, batch 4096, on 1 and on 2 threads: in F32, and in BF16 by each kind of product that is
+// fast on the CPU.
 //
 // Prints one JSON line for each: the best of 7 runs, in GFLOP/s of wall time, and beside it
 // oneDNN's own product of the whole F32 matrices in one call on one thread (`bare`), which is what

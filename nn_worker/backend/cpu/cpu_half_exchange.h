@@ -24,7 +24,8 @@ bool Have16BitValues(absl::Span<const FeatureExchange> features);
 
 // Writes the segments and lengths of the samples that `operation` is about.
 void GatherHalves(absl::Span<const FeatureExchange> features, HalfOperation* operation);
-// Assigns the gradients of the samples that `operation` is about. REQUIRES: feature.one_row_a_sample
+// Assigns the gradients of the samples that `operation` is about. REQUIRES:
+// feature.one_row_a_sample
 void AssignGradients(const FeatureExchange& feature, const Tensor& gradients,
                      HalfOperation* operation);
 // Adds the gradients of all samples: block by block of kExchangeSamples, within a block feature by

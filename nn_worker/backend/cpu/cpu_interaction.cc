@@ -70,9 +70,9 @@ SATRAP_VECTORIZE_FUSED void TransposeRow(const float* __restrict x, int64_t rows
 // The compiler may not reorder a sum, so the order is one that fits a vector register: value c is
 // added to lane c % kLanes, and the lanes are added pairwise.
 //
-// A function that is compiled for another CPU than its caller is not inlined by itself, and a call for
-// each pair of short rows costs more than its sum. Callers are SAME_BITS: the sums were made without
-// fused products when Dot was a function of its own, and saved models keep their bits.
+// A function that is compiled for another CPU than its caller is not inlined by itself, and a call
+// for each pair of short rows costs more than its sum. Callers are SAME_BITS: the sums were made
+// without fused products when Dot was a function of its own, and saved models keep their bits.
 [[gnu::always_inline]] inline float Dot(const float* __restrict a, const float* __restrict b,
                                         int64_t count) {
   float lanes[kLanes] = {};

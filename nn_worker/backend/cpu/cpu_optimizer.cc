@@ -11,8 +11,8 @@ namespace {
 // Values whose normalised gradients lie on the stack.
 constexpr int64_t kBlock = 256;
 
-// The coefficients are copied to locals, in all loops: through the references the compiler would have
-// to read them again after each write to w.
+// The coefficients are copied to locals, in all loops: through the references the compiler would
+// have to read them again after each write to w.
 SATRAP_VECTORIZE_FUSED void SgdRange(const StepControl& step, float l2,
                                      const float* __restrict gradient, float* __restrict w,
                                      int64_t count) {
@@ -91,8 +91,8 @@ SATRAP_VECTORIZE_FUSED void NesterovBlock(float lr, float mu, const float* __res
   }
 }
 
-// RMSProp has one loop for each of its parts, since a loop that tests which of them a rule has would
-// not be vectorised. What they hand on lies in `steps`: mean squares at first, then steps.
+// RMSProp has one loop for each of its parts, since a loop that tests which of them a rule has
+// would not be vectorised. What they hand on lies in `steps`: mean squares at first, then steps.
 SATRAP_VECTORIZE_FUSED void MeanSquares(float rho, const float* __restrict gradient,
                                         float* __restrict a, float* __restrict steps,
                                         int64_t count) {

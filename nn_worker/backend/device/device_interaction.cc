@@ -87,7 +87,8 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
                  ConstValuesOf(s), ConstValuesOf(dy));
 }
 
-// One gradient tensor of PairDots and the products that are added to it. Several inputs may share it.
+// One gradient tensor of PairDots and the products that are added to it. Several inputs may share
+// it.
 struct DotGradient {
   struct Term {
     int64_t column;    // of the vector in the gradient

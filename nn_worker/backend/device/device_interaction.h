@@ -1,6 +1,6 @@
 // The operations of feature interactions of DeviceBackend: shapes are checked, lists of tensors are
-// put where kernels find them, and kernels are enqueued (nn_worker/device/kernels). Fm and its gradient
-// (backend.h) are among them, since they share their kernels with the bi-interaction.
+// put where kernels find them, and kernels are enqueued (nn_worker/device/kernels). Fm and its
+// gradient (backend.h) are among them, since they share their kernels with the bi-interaction.
 //
 // Thread-compatible, as every Backend.
 

@@ -1,5 +1,5 @@
-// What DeviceBackend makes of prepared linear layers: what it asks a library for, and that the results
-// are those of own kernels, whatever the library refuses.
+// What DeviceBackend makes of prepared linear layers: what it asks a library for, and that the
+// results are those of own kernels, whatever the library refuses.
 
 #include "nn_worker/backend/device/device_linear.h"
 
@@ -36,7 +36,8 @@ struct NamedFactory {
   BackendFactory make;
 };
 
-// Own kernels alone; plans in every order; and a library that refuses one thing, every fusion, or all.
+// Own kernels alone; plans in every order; and a library that refuses one thing, every fusion, or
+// all.
 std::vector<NamedFactory> Libraries() {
   std::vector<NamedFactory> factories = {{"Kernels", [] { return NewHostDeviceBackend({}); }}};
   for (const HostDeviceOptions& options : EveryOrder()) {
@@ -219,8 +220,8 @@ TEST(DeviceLinearTest, OwnKernelsMakeWhatIsNotForALibrary) {
   prepare(kMost, 7, 400, DType::kF32, DType::kF32, DType::kF32);
   prepare(0, 16, 16, DType::kF32, DType::kF32, DType::kF32);
   EXPECT_THAT(log.prepared, IsEmpty());
-  // Weights of another type leave the weight gradient, and scores of classes, which are F32, the forward
-  // product.
+  // Weights of another type leave the weight gradient, and scores of classes, which are F32, the
+  // forward product.
   prepare(kMost, 16, 16, DType::kF16, DType::kBF16, DType::kF16);
   prepare(kMost, 16, 16, DType::kBF16, DType::kBF16, DType::kF32);
   ASSERT_EQ(log.prepared.size(), 2u);

@@ -5,8 +5,8 @@
 //                            testing::Values([] { return NewCpuBackend(2); }));
 //
 // Random values are compared with ReferenceBackend's results, small cases with numbers worked out
-// by hand. The host need not be able to reach the backend's memory. If the factory has no backend, as
-// without a card, the tests are skipped with its message.
+// by hand. The host need not be able to reach the backend's memory. If the factory has no backend,
+// as without a card, the tests are skipped with its message.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_

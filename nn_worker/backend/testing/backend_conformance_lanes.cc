@@ -1,4 +1,5 @@
-// The part of BackendConformance that is about lanes: copies beside the operations, events, and waits.
+// The part of BackendConformance that is about lanes: copies beside the operations, events, and
+// waits.
 
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,5 @@
-// The part of BackendConformance that is about the control of a step, and the operations that read it.
+// The part of BackendConformance that is about the control of a step, and the operations that read
+// it.
 
 #include <cmath>
 #include <limits>
@@ -132,8 +133,8 @@ Tensor Decided(Backend* backend, const StepPlan& plan, const Sums& sums) {
   return control;
 }
 
-// A range with its state and its average. One serves all rules: each allocation makes the waits of some
-// backends longer.
+// A range with its state and its average. One serves all rules: each allocation makes the waits of
+// some backends longer.
 struct Update {
   Tensor w, average;
   std::vector<Tensor> slots;  // kMaxOptimizerSlots

@@ -1,5 +1,5 @@
-// DeviceBackend on the first card with the plans of cuBLASLt, for tests that are skipped where there is
-// none.
+// DeviceBackend on the first card with the plans of cuBLASLt, for tests that are skipped where
+// there is none.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_

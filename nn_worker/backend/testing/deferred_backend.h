@@ -2,12 +2,12 @@
 // somebody waits for them, and the host cannot reach the memory. Code that relies on more than the
 // contract in backend.h passes on a CPU and fails here:
 //
-//   - reading a result before Sync, or before the second Poll of an event after the operation, gives
-//     the value from before the operation;
+//   - reading a result before Sync, or before the second Poll of an event after the operation,
+//     gives the value from before the operation;
 //   - a copy on a lane of its own reads the host's memory when it runs, so what the host changes
 //     before it has waited goes along;
-//   - an operation that does not wait for a copy in which it needs, and a copy out that does not wait
-//     for the operation, see old values;
+//   - an operation that does not wait for a copy in which it needs, and a copy out that does not
+//     wait for the operation, see old values;
 //   - such a copy from or to memory that is not pinned fails a CHECK;
 //   - touching memory through a Tensor, rather than by a copy or HostView, ends the process with
 //     SIGSEGV, for what Allocate returns is closed to the host: the operations find the same memory

@@ -14,8 +14,8 @@
 
 namespace satrap::deferred {
 
-// What is enqueued in the lanes, and how far each has run. A lane runs only as far as somebody waits
-// for it.
+// What is enqueued in the lanes, and how far each has run. A lane runs only as far as somebody
+// waits for it.
 class Lanes {
  public:
   // A point of a lane: it has been reached when `count` entries have run.
@@ -45,8 +45,8 @@ class Lanes {
       ++queue.run;
     }
   }
-  // Copies out run before the operations that they do not wait for, and copies in after those that do
-  // not wait for them: a WaitFor that is missing gives old values.
+  // Copies out run before the operations that they do not wait for, and copies in after those that
+  // do not wait for them: a WaitFor that is missing gives old values.
   void RunAll() {
     for (const Lane lane : {Lane::kCopiesOut, Lane::kOperations, Lane::kCopiesIn}) RunTo(End(lane));
   }

@@ -22,8 +22,8 @@ namespace satrap::deferred {
 // Access is set by page, so every allocation begins on one.
 inline constexpr int64_t kPageBytes = 4096;
 
-// Zeroed pages, mapped twice: at the address that the caller gets, closed to every access unless the
-// host has a view; and at another one, where the inner backend computes.
+// Zeroed pages, mapped twice: at the address that the caller gets, closed to every access unless
+// the host has a view; and at another one, where the inner backend computes.
 class Pages {
  public:
   explicit Pages(int64_t bytes)
@@ -65,7 +65,8 @@ class Pages {
   bool open_ = false;
 };
 
-// Memory that copies of their own lanes may read and write. Any thread makes and frees Buffers of it.
+// Memory that copies of their own lanes may read and write. Any thread makes and frees Buffers of
+// it.
 class PinnedMemory final : public BufferAllocator {
  public:
   uint8_t* Allocate(size_t size_bytes) override {

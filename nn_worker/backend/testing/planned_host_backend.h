@@ -1,5 +1,6 @@
 // DeviceBackend on HostDevice with the plans of a library, which a kernel planner stands for
-// (nn_worker/products/kernel_planner.h): what a network on a card goes through, for tests on the CPU.
+// (nn_worker/products/kernel_planner.h): what a network on a card goes through, for tests on the
+// CPU.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_

@@ -1,4 +1,5 @@
-// The losses of ReferenceBackend, as backend.h and loss_operations.h define them: sample by sample, in double.
+// The losses of ReferenceBackend, as backend.h and loss_operations.h define them: sample by sample,
+// in double.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_LOSSES_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_LOSSES_H_

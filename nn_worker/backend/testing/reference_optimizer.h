@@ -1,5 +1,5 @@
-// Test support: the optimizers of ReferenceBackend (StepOperations::OptimizerStep), value by value in
-// double, and rules to compare others with them.
+// Test support: the optimizers of ReferenceBackend (StepOperations::OptimizerStep), value by value
+// in double, and rules to compare others with them.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_OPTIMIZER_H_
@@ -17,8 +17,8 @@ namespace satrap::reference {
 void OptimizerStep(const StepControl& control, const OptimizerRule& rule, const Tensor& gradient,
                    const Tensor& w, absl::Span<const Tensor> slots);
 
-// One rule at least of every kind, and of every form that a kind has; some with all the settings that
-// every kind has.
+// One rule at least of every kind, and of every form that a kind has; some with all the settings
+// that every kind has.
 std::vector<OptimizerRule> RulesOfEveryKind();
 
 }  // namespace satrap::reference

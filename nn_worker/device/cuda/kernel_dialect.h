@@ -1,6 +1,6 @@
-// The names of kernel.h for nvcc, for cards of compute capability 8.0 and later. It includes no header
-// of CUDA: nvcc knows all of these by itself. Without --use_fast_math the functions are the accurate
-// ones.
+// The names of kernel.h for nvcc, for cards of compute capability 8.0 and later. It includes no
+// header of CUDA: nvcc knows all of these by itself. Without --use_fast_math the functions are the
+// accurate ones.
 //
 // Kernel sources include this file through kernel.h, as "kernel_dialect.h".
 

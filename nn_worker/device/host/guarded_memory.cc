@@ -91,8 +91,8 @@ void GuardedMemory::Free(void* data) {
   }
 }
 
-// Runs in the handler of a fault, too, so it takes no lock and allocates nothing. The map stays as it
-// is while a kernel runs.
+// Runs in the handler of a fault, too, so it takes no lock and allocates nothing. The map stays as
+// it is while a kernel runs.
 bool GuardedMemory::Open(const void* p) {
   const char* const at = static_cast<const char*>(p);
   auto found = allocations_.upper_bound(at);

@@ -1,11 +1,11 @@
 // A Device that runs kernels and copies on the CPU, to find what is wrong with them before a card
 // runs them, and to run everything without one. What it shows and what it cannot: docs/gpu.md.
 //
-// An operation runs as late as the contract of device_stream.h allows: while an event is polled, a stream
-// is destroyed, or too many operations are enqueued. They then run in the caller's thread, in an
-// order of streams that ExecutionOrder decides, and only then is device memory accessible. So the
-// host never sees a result that it has not waited for, and an order between streams that nothing
-// enforces does not come about by itself.
+// An operation runs as late as the contract of device_stream.h allows: while an event is polled, a
+// stream is destroyed, or too many operations are enqueued. They then run in the caller's thread,
+// in an order of streams that ExecutionOrder decides, and only then is device memory accessible. So
+// the host never sees a result that it has not waited for, and an order between streams that
+// nothing enforces does not come about by itself.
 //
 // REQUIRES: pinned pointers lie in memory from AllocatePinned; memory is freed when nothing is
 // enqueued. Fails a CHECK otherwise, as for everything that block_runner.h and guarded_memory.h

@@ -74,8 +74,8 @@ TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHost) {
 
 SATRAP_KERNEL void TouchKernel(float* y) { y[0] += 1; }
 
-// An allocation that a kernel has opened by its access is closed again, and one that it leaves alone
-// is not opened.
+// An allocation that a kernel has opened by its access is closed again, and one that it leaves
+// alone is not opened.
 TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHostBehindAKernel) {
   TestDevice device;
   float* const touched = device.Put(std::vector<float>(100, 1));

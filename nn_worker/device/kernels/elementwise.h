@@ -48,8 +48,8 @@ SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   }
 }
 
-// Columns are taken in groups of 4. A group is one access where the rows are aligned, and its values
-// have the same order everywhere else, so the bits of a sum do not depend on alignment.
+// Columns are taken in groups of 4. A group is one access where the rows are aligned, and its
+// values have the same order everywhere else, so the bits of a sum do not depend on alignment.
 inline constexpr int kGroup = 4;
 using Group = Vec<float, kGroup>;
 

@@ -15,7 +15,8 @@ struct GroupShape {
   int lanes;
 };
 
-// body(row, first column of a group, lane, whether the group exists). All lanes of a warp take part.
+// body(row, first column of a group, lane, whether the group exists). All lanes of a warp take
+// part.
 template <typename Body>
 SATRAP_DEVICE void ForEachGroupOf(const GroupShape& shape, int64_t rows, Body body) {
   ForEachRow(rows * shape.groups, shape.lanes, [&](int64_t n, int lane, bool exists) {

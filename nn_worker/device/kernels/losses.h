@@ -3,8 +3,8 @@
 //
 // Gradients are those of a sum, times the control's gradient_scale. A masked sample adds exactly 0,
 // whatever its label. `sums`, [2] in f64, = [sum weight l | sum weight], not scaled: samples, or
-// pairs, are cut into pieces of kLossPiece, whose threads are added up by a tree, and the pieces are
-// added in order; so the bits depend on the numbers of samples and columns alone.
+// pairs, are cut into pieces of kLossPiece, whose threads are added up by a tree, and the pieces
+// are added in order; so the bits depend on the numbers of samples and columns alone.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_
@@ -60,8 +60,8 @@ struct SoftmaxLossArgs {
   Column mask;                 // may be null
   Matrix<float> gradients;     // (samples, classes)
 };
-// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). The classes are
-// summed in f32 by LanesOf(classes) lanes (warp_sum.h).
+// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). The classes
+// are summed in f32 by LanesOf(classes) lanes (warp_sum.h).
 void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* partials,
                          double* sums);
 
@@ -82,9 +82,9 @@ struct CandidateLossArrays {
 // The values of `scratch` that CandidateLoss needs.
 inline int64_t CandidateLossScratch(int64_t samples) { return LossPartials(samples) + 2 * samples; }
 // With z = scores less log Q and sums over the columns that count for the sample, p that of its
-// positive: l = log(sum over c of exp(z_c)) - z_p for kSoftmax, l = sum over c of BCE(z_c, [c == p])
-// for kLogistic. A column counts if it is p or has another item than the positive's; any other has
-// the gradient 0, whatever its score. The columns are summed in f32 by LanesOf(columns) lanes.
+// positive: l = log(sum over c of exp(z_c)) - z_p for kSoftmax, l = sum over c of BCE(z_c, [c ==
+// p]) for kLogistic. A column counts if it is p or has another item than the positive's; any other
+// has the gradient 0, whatever its score. The columns are summed in f32 by LanesOf(columns) lanes.
 //   scratch: [CandidateLossScratch(samples)], overwritten
 void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums);
@@ -102,9 +102,10 @@ struct PairLossArgs {
 inline int64_t PairLossScratch(int64_t num_pairs) {
   return LossPartials(num_pairs) + (num_pairs + 1) / 2;
 }
-// Of each pair, l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same. The
-// gradient of a sample is summed in f32 over its pairs in their order, and 0 without pairs: each
-// thread looks through all pairs for those of its sample, so the work grows as samples times pairs.
+// Of each pair, l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same.
+// The gradient of a sample is summed in f32 over its pairs in their order, and 0 without pairs:
+// each thread looks through all pairs for those of its sample, so the work grows as samples times
+// pairs.
 //   scratch: [PairLossScratch(num_pairs)], overwritten
 void PairwiseLogistic(DeviceStream* stream, const PairLossArgs& args, double* scratch,
                       double* sums);

@@ -2,9 +2,9 @@
 // serves the products that a vendor's library does not take or is slow at (few outputs, empty
 // dimensions), and all products of the host's device.
 //
-// Factors and results may have 16 bits. Every output is a sum in f32 in the order of k, rounded once. A product over very many terms can be cut into
-// pieces of kProductPiece, which are added in order: then the bits depend on the number of terms
-// alone.
+// Factors and results may have 16 bits. Every output is a sum in f32 in the order of k, rounded
+// once. A product over very many terms can be cut into pieces of kProductPiece, which are added in
+// order: then the bits depend on the number of terms alone.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_PRODUCT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_PRODUCT_H_

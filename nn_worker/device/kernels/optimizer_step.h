@@ -1,10 +1,10 @@
-// One step of a dense optimizer over a flat range, in one launch, and of the averages of weights. The
-// formulas are those of nn_worker/backend/step_operations.h.
+// One step of a dense optimizer over a flat range, in one launch, and of the averages of weights.
+// The formulas are those of nn_worker/backend/step_operations.h.
 //
 // What changes from step to step is read from the network's control when the kernel runs, so that a
 // captured launch can be repeated, and so that the device decides whether the step applies. Each
-// value is updated by one thread, so the bits do not depend on the launch. That thread also rounds the
-// value for the copy that products read, which saves a pass over all weights.
+// value is updated by one thread, so the bits do not depend on the launch. That thread also rounds
+// the value for the copy that products read, which saves a pass over all weights.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_OPTIMIZER_STEP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_OPTIMIZER_STEP_H_
@@ -18,14 +18,15 @@
 
 namespace satrap {
 
-// Row by row the values [begin, begin + rows cols) of w, of any type. REQUIRES: begin is a multiple of 4
+// Row by row the values [begin, begin + rows cols) of w, of any type. REQUIRES: begin is a multiple
+// of 4
 struct RoundedWeights {
   int64_t begin;
   Values values;
 };
 
-// In device memory, `count` values each. The slots are the first NumSlots of the rule; the others are null.
-// The copies are in the order of their places.
+// In device memory, `count` values each. The slots are the first NumSlots of the rule; the others
+// are null. The copies are in the order of their places.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;

@@ -99,7 +99,8 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   float* const w = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(gradient, 1, count), 4);
   Fill(device_.stream(), MatrixOf(w, 1, count), 1);
-  // One copy for the first turn of some threads, a gap of a group, and one for all that is behind it.
+  // One copy for the first turn of some threads, a gap of a group, and one for all that is behind
+  // it.
   const int64_t first = 64, second = first + kGroup;
   float* const copy = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(copy, 1, count), 7);

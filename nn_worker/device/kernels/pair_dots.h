@@ -3,8 +3,8 @@
 //   y[i, t] = sum over d of xs[a_t][i, a_column_t + d] * xs[b_t][i, b_column_t + d]
 //
 // in f32 in the order of d. The gradient of a vector is the sum over its terms, in their order, of
-// dy[i, t] times the other vector; it is summed in f32 and rounded once. So the bits of a row depend
-// on its values alone.
+// dy[i, t] times the other vector; it is summed in f32 and rounded once. So the bits of a row
+// depend on its values alone.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_

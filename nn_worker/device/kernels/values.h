@@ -1,7 +1,7 @@
-// Values and ConstValues are views of device memory as Matrix is (matrix.h), whose values are f32 or
-// one of the 16-bit types, as the view says when the kernel runs. The values of samples and their
-// gradients have any of them, often several in one operation, so a kernel is compiled once for all.
-// It loads as f32, computes in f32 and rounds what it stores, once (elementwise.h).
+// Values and ConstValues are views of device memory as Matrix is (matrix.h), whose values are f32
+// or one of the 16-bit types, as the view says when the kernel runs. The values of samples and
+// their gradients have any of them, often several in one operation, so a kernel is compiled once
+// for all. It loads as f32, computes in f32 and rounds what it stores, once (elementwise.h).
 //
 // Lists of them lie in device memory. They have no bytes between their fields, so equal lists are
 // equal byte by byte.

@@ -29,8 +29,8 @@ SATRAP_DEVICE inline float WarpMax(float value, int lanes) {
 inline constexpr int kRowWarps = 8;
 inline constexpr int64_t kMaxRowBlocks = 4096;
 
-// body(row, lane of the row, whether the row exists), for `rows` rows of `lanes` lanes each. All lanes
-// of a warp take part in each call, so that the body may add them up. Launch with RowGrid and
+// body(row, lane of the row, whether the row exists), for `rows` rows of `lanes` lanes each. All
+// lanes of a warp take part in each call, so that the body may add them up. Launch with RowGrid and
 // kRowWarps warps. REQUIRES: `lanes` is a power of 2, at most 32
 template <typename Body>
 SATRAP_DEVICE void ForEachRow(int64_t rows, int lanes, Body body) {
