@@ -120,7 +120,7 @@ class RestartTest : public testing::Test {
     }
     return all;
   }
-  // Of the only source of an unordered stream.
+  // Reads the only source of an unordered stream.
   Parts ReadParts(LoaderStreams* streams) { return std::move(ReadEpoch(streams)[0]); }
   static LoaderStreams::Begin At(uint64_t generation, uint32_t epoch, const Ledger& ledger) {
     LoaderStreams::Begin begin;
@@ -311,7 +311,7 @@ TEST_F(RestartTest, SplitsThatAreDoneAreNotOpened) {
   Ledger ledger;
   for (const Part& part : ReadParts(Begin(job, {}).get())) Consume(part, &ledger);
   for (const char* name : {"a", "b", "d"}) {
-    // Of the same size, but no file that can be parsed.
+    // The size is the same, but the file cannot be parsed.
     const std::string text = TempDir::Read(dir_.path() + "/" + name);
     dir_.Write(name, std::string(text.size(), 'x'));
   }

@@ -28,7 +28,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
         absl::StrCat("tables.counts: the update rule of table ", from.table(),
                      " needs the sample counts of its keys, and the request has none"));
   }
-  // Of a step's parts, which share their candidates, the first one counts them.
+  // The parts of a step share their candidates; the first one counts them.
   if (!ordered && std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));

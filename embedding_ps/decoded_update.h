@@ -27,8 +27,8 @@ struct TableGradient {
 struct DecodedUpdate {
   std::vector<TableGradient> tables;
   absl::optional<int64_t> data_time_ms;  // as UpdateHeader
-  // Of the step: 1 in sync, where all its parts are applied as one; in hybrid the part's weight
-  // divided by the normalizer, and 1 if no table of the Update needs it.
+  // The part's share of its step: 1 in sync, where all parts are applied as one; in hybrid the
+  // part's weight divided by the normalizer, and 1 if no table of the Update needs it.
   double part_share = 1;
   // The spans above point into these.
   Buffer payload;

@@ -25,7 +25,7 @@ rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int
           static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000, keeping};
 }
 
-// Of the calls that rank 0 alone makes.
+// Options of calls that rank 0 alone makes.
 rpc::CallReceiver::Options RankZero(const PsEngine::Options& options) {
   return ReceiverOptions(options, /*num_senders=*/1, rpc::Keeping::kUntilClosed);
 }

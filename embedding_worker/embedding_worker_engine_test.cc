@@ -262,7 +262,7 @@ TEST_F(OrderedEngineTest, AStepThatIsNotFiniteSendsEmptyUpdates) {
   EXPECT_FALSE(Updates()[0].header.step().finite());
 }
 
-// Of three workers, each for the parts that WorkerOfPart gives it.
+// There are three workers, each for the parts that WorkerOfPart gives it.
 TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsARequestForIt) {
   JobConfig job = TestJob();
   job.set_mode(JobConfig::SYNC);

@@ -30,7 +30,7 @@ struct JaggedIds {
   };
   size_t samples = 0;
   std::vector<Feature> features;
-  // Of the layout's candidate feature; they belong to the part. Where they are counted, a key's
+  // Ids of the layout's candidate feature; they belong to the part. Where they are counted, a key's
   // count grows by 1 for each; where all parts of a batch have the same ones, the first part counts
   // them.
   absl::Span<const uint64_t> candidates;

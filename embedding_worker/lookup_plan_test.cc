@@ -224,7 +224,7 @@ TEST(LookupPlan, APartOfNoSamplesHasNoKeys) {
   EXPECT_EQ(plan.KeyRangeOf(0, 1, 2).size(), 0u);
 }
 
-// Of the id space of "a" and "b", and of a table that "c" reads, too.
+// Candidates of the id space of "a" and "b", and of a table that "c" reads, too.
 TEST(LookupPlan, CandidatesAreRowsLikeThoseOfTheirFeature) {
   EmbeddingLayout layout = EmbeddingLayout::Make(Job());
   layout.candidate_feature = 0;

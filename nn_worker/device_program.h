@@ -41,7 +41,7 @@ class DeviceProgram {
       absl::FunctionRef<bool()> aborted) const = 0;
 };
 
-// Of the kernels that the program links.
+// Made of the kernels that the program links.
 std::unique_ptr<DeviceProgram> NewDeviceProgram();
 
 }  // namespace satrap

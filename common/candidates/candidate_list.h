@@ -17,8 +17,7 @@
 
 namespace satrap {
 
-// Of more items a list is refused: reading it would take more than a gigabyte at each embedding
-// worker.
+// A longer list is refused: reading it would take more than a gigabyte at each embedding worker.
 inline constexpr size_t kMostListedItems = size_t{1} << 25;
 
 struct CandidateList {

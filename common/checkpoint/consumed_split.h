@@ -63,7 +63,7 @@ class ConsumedSplit {
   bool is_done() const;
   bool has_end() const { return split_rows_.has_value() || bounds_.has_value(); }
   uint64_t rows() const { return rows_; }
-  // Of a file, if the end is consumed: all its records.
+  // All records of the split, if it is a file and its end is consumed.
   absl::optional<uint64_t> split_rows() const { return split_rows_; }
   // As the functions of Ledger.
   bool IsBlockBegun(uint64_t block) const;

@@ -88,7 +88,7 @@ class Ledger {
   Totals OfEpoch(uint32_t epoch) const;
   Totals OfAll() const;
 
-  // Of topic partitions; offsets [first, end). Nothing is known of a split that is done.
+  // For topic partitions; offsets are [first, end). Nothing is known of a split that is done.
   // The blocks of which something is consumed and not all, ascending.
   std::vector<OpenBlock> OpenBlocks(uint32_t epoch, uint32_t split) const;
   // What whole blocks hold from offset `from` on: ascending, not touching.

@@ -10,7 +10,8 @@
 
 namespace satrap {
 
-// Of the pair of files of one loader in one generation, without folder and suffix (.txt, .tsv).
+// The name of the pair of files of one loader in one generation, without folder and suffix (.txt,
+// .tsv).
 inline std::string QuarantineName(uint64_t generation, int loader) {
   return absl::StrFormat("g%04d-loader-%d", generation, loader);
 }

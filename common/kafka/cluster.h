@@ -45,7 +45,7 @@ class KafkaCluster {
   // names a topic that does not exist (or that the login may not see), or the pattern that matches
   // nothing.
   absl::StatusOr<std::vector<KafkaPartition>> Partitions(const KafkaConfig& config) const;
-  // Of all topics that are not the broker's own (__consumer_offsets).
+  // The partitions of all topics but the broker's own (__consumer_offsets).
   absl::StatusOr<std::vector<KafkaPartition>> AllPartitions() const;
 
   // One element for each partition, in order. NOT_FOUND names a partition that does not exist.

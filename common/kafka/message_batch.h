@@ -32,7 +32,7 @@ class MessageBatch {
   bool empty() const { return size() == 0; }
   void Clear();
 
-  // Of message i. Views are valid until the batch changes. REQUIRES: i < size()
+  // These are about message i. Views are valid until the batch changes. REQUIRES: i < size()
   int64_t offset(size_t i) const;
   // Empty for a message without a value: a tombstone of a compacted topic, or an empty one.
   absl::string_view value(size_t i) const;

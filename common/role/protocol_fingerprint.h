@@ -14,11 +14,12 @@
 
 namespace satrap {
 
-// Of proto/hot.proto, proto/control.proto, proto/job.proto and all that they import.
+// The fingerprint of proto/hot.proto, proto/control.proto, proto/job.proto and all that they
+// import.
 uint64_t ProtocolFingerprint();
 
-// Of `files` and all that they import, whatever their order. Comments do not count, nor what stands
-// beside settings (proto/options.proto): a build with another range talks to its peers.
+// That of `files` and all that they import, whatever their order. Comments do not count, nor what
+// stands beside settings (proto/options.proto): a build with another range talks to its peers.
 uint64_t FingerprintOf(const std::vector<const google::protobuf::FileDescriptor*>& files);
 
 }  // namespace satrap

@@ -25,7 +25,7 @@ namespace satrap::rpc {
 struct EndpointOptions {
   // Limit of one request or answer. A larger one ends its call with RESOURCE_EXHAUSTED.
   int64_t max_message_bytes = int64_t{64} << 20;
-  // Of a channel: where the payloads of its answers lie. Null: on the heap.
+  // For a channel: where the payloads of its answers lie. Null: on the heap.
   std::shared_ptr<BufferAllocator> payload_allocator;
 };
 

@@ -12,7 +12,8 @@ constexpr int64_t kFirstPauseUs = 20 * 1000;
 constexpr int64_t kLongestPauseUs = 1000 * 1000;
 // A busy machine runs a timer late by milliseconds, not by as much as this.
 constexpr int64_t kUsualLatenessUs = 1000 * 1000;
-// Of an attempt, however slow transfers are. A dead connection is found by gRPC's keepalive.
+// The limit of one attempt, however slow transfers are. A dead connection is found by gRPC's
+// keepalive.
 constexpr int64_t kLongestAttemptMs = 600 * 1000;
 
 bool IsPeerAway(const absl::Status& status) {

@@ -291,7 +291,7 @@ class Lives {
     return blocks;
   }
 
-  // Of what `cutter` gives, some parts are trained and the others are lost.
+  // Trains some of the parts that `cutter` gives, and loses the others.
   void Train(BatchCutter* cutter) {
     while (!cutter->empty()) {
       for (const Part& part : cutter->Cut(0, false)) {

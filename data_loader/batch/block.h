@@ -43,9 +43,9 @@ struct Block {
   RecordBlock records;
   std::vector<uint32_t> order;  // rows of `records`, in the order in which they are taken
 
-  // Of topic partitions only.
+  // Set for topic partitions only.
   absl::optional<uint64_t> end_offset;
-  // Of each row in `order` the place in the permuted order of slots: ascending.
+  // For each row in `order` its place in the permuted order of slots: ascending.
   std::vector<Position> positions;
   // The last message, and XXH64 of its value. Absent: all offsets are empty.
   absl::optional<uint64_t> last_offset;
@@ -71,9 +71,9 @@ struct BlockRange {
   std::shared_ptr<const Block> block;
   uint32_t from = 0;
   uint32_t to = 0;
-  // Of a topic partition: the range consumes the slots from `begin` to `end`, those without records
-  // among them. No record lies between `begin` and record `from`, nor between the last one and
-  // `end`.
+  // For a topic partition: the range consumes the slots from `begin` to `end`, those without
+  // records among them. No record lies between `begin` and record `from`, nor between the last one
+  // and `end`.
   Position begin = {};
   Position end = {};
   uint32_t size() const { return to - from; }

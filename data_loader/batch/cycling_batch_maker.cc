@@ -121,7 +121,7 @@ class CyclingBatchMaker final : public BatchMaker {
     return kept_[slot];
   }
 
-  // Of the kept batch `slot`, the `size` records from number `first` on.
+  // The `size` records from number `first` on of the kept batch `slot`.
   std::vector<Part> Make(uint64_t slot, uint64_t first, uint64_t size) const {
     auto block = std::make_shared<Block>(spec_->schema);
     for (uint64_t i = first; i < first + size; ++i) {

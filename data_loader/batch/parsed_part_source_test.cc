@@ -146,7 +146,7 @@ TEST_F(ParsedPartSourceTest, ReadsAheadUpToItsCapacity) {
   StaticSplits splits(0, 1, 100);
   Make(1000, TRAIN_STREAM, &splits, 4);
   EXPECT_EQ(Next(), "e0 s0 p0 n5");
-  // Of two batches one part is taken, three wait, so a third batch was begun.
+  // One part of two batches is taken and three wait, so a third batch was begun.
   EXPECT_EQ(progress_.Snapshot().records(), 30u);
   EXPECT_EQ(source_->ready_parts(), 5u);
 }

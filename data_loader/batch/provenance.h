@@ -12,8 +12,9 @@
 
 namespace satrap {
 
-// Of the records of a range. One that begins its block carries the block's counts of bad records
-// and empty lines. Of a topic partition the range may be empty: it then consumes slots alone.
+// The provenance of a range's records. A range that begins its block carries the block's counts of
+// bad records and empty lines. That of a topic partition may be empty: it then consumes slots
+// alone.
 ProvenanceRange ProvenanceOf(const BlockRange& range);
 
 // The end of split number `split`, a piece of a file.

@@ -64,8 +64,8 @@ class ReadProgress {
     int loader_index = 0;
     uint64_t generation = 1;
     double max_bad_fraction = 1;
-    // Of the train stream, in generations before this one. They count towards max_bad_fraction, or
-    // a few bad lines at the end of what is left would end the run.
+    // Records of the train stream in generations before this one. They count towards
+    // max_bad_fraction, or a few bad lines at the end of what is left would end the run.
     uint64_t consumed_records = 0;
     uint64_t consumed_bad_records = 0;
     // Called with one line of text for each bad record that is logged, on the thread that found it.

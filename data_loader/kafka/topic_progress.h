@@ -36,7 +36,7 @@ class TopicProgress {
     bool at_end = false;      // everything below end_offset is read
     int64_t newest_ms = -1;   // the broker's time of the newest message; -1: no message
     uint64_t records = 0;
-    // Of these, by their own times. REQUIRES: set if there are records
+    // The latest time of these records, and how many are late. REQUIRES: set if there are records
     int64_t latest_ms = std::numeric_limits<int64_t>::min();
     uint64_t late = 0;
   };

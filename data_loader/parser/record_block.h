@@ -67,7 +67,7 @@ class RecordBlock {
     if (list.weighted) list.values.push_back(value);
   }
   float* row_labels() { return labels_.data() + rows_ * num_labels_; }
-  // Of formats with one label.
+  // For formats with one label.
   void set_label(float label) { row_labels()[0] = label; }
   bool KnowsALabel() const {
     for (size_t i = 0; i < num_labels_; ++i) {

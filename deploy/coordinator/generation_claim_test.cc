@@ -42,7 +42,7 @@ class GenerationClaimTest : public testing::Test {
   }
   RunLog Log() { return *RunLog::Open(kRun, &disk_, 99); }
 
-  // Of a cut at step 10 * cut.
+  // The manifest of a cut at step 10 * cut.
   static CheckpointManifest ManifestOf(uint64_t generation, uint64_t cut) {
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);

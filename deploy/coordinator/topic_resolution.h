@@ -27,7 +27,7 @@ struct TopicInput {
   Stream stream = TRAIN_STREAM;
   std::string path;  // of its section in the job: "data.kafka"
   KafkaConfig config;
-  // Of all streams of the job: what is written there must not come back as input.
+  // Those of all streams of the job: what is written there must not come back as input.
   std::vector<std::string> dead_letter_topics = {};
 };
 // Those that a job of this action reads.

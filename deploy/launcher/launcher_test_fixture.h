@@ -51,7 +51,7 @@ class LauncherTest : public ::testing::Test {
       });
   // Sends a signal to all processes but the coordinator. REQUIRES: during Run
   void EndRoles(int signal);
-  // Of the first processes and of those that were started last.
+  // Checks the first processes and those that were started last.
   void ExpectNobodyIsLeft() const;
 
   std::string dir_;

@@ -21,7 +21,7 @@ namespace satrap {
 
 // What a rule may know besides the gradient.
 struct StepContext {
-  // Of the update: equal for all of its keys.
+  // What follows is equal for all keys of an Update.
   int64_t step = 0;                   // the job's step, from 0
   bool finite = true;                 // else no row takes the step
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0

@@ -32,7 +32,7 @@ class RowIndex {
     uint64_t ordinal() const { return ~inverse; }
     uint32_t row() const { return row_plus_one - 1; }
 
-    // Of the cut that has the row already, or needs it not (shard_cut.h); 0: of none.
+    // The mark of the cut that has the row already, or does not need it (shard_cut.h); 0: none.
     uint8_t mark() const { return mark_; }
     void set_mark(uint8_t mark) { mark_ = mark; }
 

@@ -179,7 +179,8 @@ void RowUpdater::Step::StepOptimizer(const FusedSegments& fused, float learning_
   if (fused.has_bound) fused.rule->Bound(values, fused.dim);
 }
 
-// Of rules whose values do not move meanwhile: the state ages by the steps that the row has missed.
+// For rules whose values do not move meanwhile: the state ages by the steps that the row has
+// missed.
 void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
   float& last_step = row[fused.last_step_offset];
   const int64_t missed = StepsPassed(last_step, context_.step) - 1;

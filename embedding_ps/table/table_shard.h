@@ -60,8 +60,8 @@ class TableShard {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   const float* gradients, absl::Span<const uint32_t> sample_counts,
                   RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  // Of the rows that AddSquares has left out since the last call. REQUIRES: others_have_gradients()
-  // of the updater
+  // Adds the squares of the rows that AddSquares has left out since the last call.
+  // REQUIRES: others_have_gradients() of the updater
   void AddSquaresOfOthers(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
@@ -136,8 +136,8 @@ class TableShard {
   // for the squares of a step, and again for its Update and sweep. Empty without sweeps.
   mutable std::vector<uint64_t> held_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
-  // Of the newest cut. Slots have no other mark than 0 and those of cuts that were not read whole
-  // since it was 0.
+  // The mark of the newest cut. Slots have no other mark than 0 and those of cuts that were not
+  // read whole since it was 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

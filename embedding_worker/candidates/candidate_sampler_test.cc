@@ -65,7 +65,7 @@ TEST(CandidateSamplerTest, DrawsEachClassAsOftenAsItsProbabilitySays) {
       }
       chi2 += (drawn[c] - expected) * (drawn[c] - expected) / expected;
     }
-    // Of 49 degrees of freedom, 85.4 is exceeded by chance once in 1,000.
+    // With 49 degrees of freedom, 85.4 is exceeded by chance once in 1,000.
     EXPECT_LT(chi2, 85.4) << s.name;
   }
 }

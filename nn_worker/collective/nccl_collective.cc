@@ -53,8 +53,8 @@ absl::StatusOr<Nccl> Load(const std::string& name) {
   return nccl;
 }
 
-// Of a wait that asks again and again. Most are short, so it begins by yielding; a thread that went
-// on yielding would take a core from those that compute.
+// The pauses of a wait that asks again and again. Most are short, so it begins by yielding; a
+// thread that went on yielding would take a core from those that compute.
 class Pauses {
  public:
   void Pause() {

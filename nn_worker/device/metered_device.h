@@ -30,18 +30,19 @@ class DeviceMeter {
     int64_t pinned_bytes = 0;  // of the host's memory in use
     int64_t copied_in_bytes = 0;
     int64_t copied_out_bytes = 0;
-    // Of `bytes`, what a backend holds as scratch memory of operations, and the most that one asked
-    // for.
+    // The share of `bytes` that a backend holds as scratch memory of operations, and the most that
+    // one asked for.
     int64_t scratch_bytes = 0;
     int64_t most_scratch_bytes = 0;
-    // Of `bytes`, lists that operations read, with what was outgrown; and what they lie in now.
+    // The share of `bytes` of lists that operations read, with what was outgrown; and what they lie
+    // in now.
     int64_t list_bytes = 0;
     int64_t network_list_bytes = 0;
     int64_t part_list_bytes = 0;
     int64_t graph_launches = 0;  // of captured passes and their parts
   };
 
-  // Of device memory, the job's nn_worker.device_memory_bytes; 0: none.
+  // The limit of device memory is the job's nn_worker.device_memory_bytes; 0: none.
   explicit DeviceMeter(int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
 
   Reading Read() const;
@@ -54,7 +55,7 @@ class DeviceMeter {
   void CountLists(ListKind kind, int64_t bytes, int64_t held_bytes);
   void CountGraphLaunch();
 
-  // Of device memory. RESOURCE_EXHAUSTED, naming the field of the job, if `bytes` more would be
+  // Checks device memory. RESOURCE_EXHAUSTED, naming the field of the job, if `bytes` more would be
   // above the limit.
   absl::Status CheckRoom(int64_t bytes) const;
   void Take(int64_t bytes);

@@ -94,7 +94,7 @@ TEST(ProductSpecTest, FewOutputsAndEmptyDimensionsAreNotForALibrary) {
   EXPECT_FALSE(ForLibrary(Forward(100, 7, 400)));
   EXPECT_FALSE(ForLibrary(Forward(0, 400, 400)));
   EXPECT_FALSE(ForLibrary(Forward(100, 0, 400)));
-  // Of a weight gradient rows and cols are the weights, terms the samples.
+  // In a weight gradient rows and cols are the weights, terms the samples.
   ProductSpec gradient = Forward(400, 3, 400);
   gradient.transpose_a = true;
   EXPECT_TRUE(ForLibrary(gradient));

@@ -27,8 +27,8 @@ struct GraphTensor {
   bool needs_gradient = false;
   // A graph input that belongs to the part: (rows of the part, dim), of shape [most rows, dim].
   bool of_part = false;
-  // Of its values and their gradients. One value a sample (logits, what is added to them, lengths
-  // of sequences) is always F32.
+  // The type of its values and their gradients. One value a sample (logits, what is added to them,
+  // lengths of sequences) is always F32.
   DType dtype = DType::kF32;
   // The output of a concatenation that this tensor lies within, and its first column there; -1 if
   // it has memory of its own.

@@ -16,7 +16,7 @@ inline constexpr char kNumericInput[] = "numeric";
 // Candidates: their graph inputs are "candidates.SEGMENT".
 inline constexpr char kCandidateInput[] = "candidates";
 
-// Of a sequence: its graph input "FEATURE.length".
+// A sequence has the graph input "FEATURE.length", too.
 inline constexpr char kLengthInput[] = "length";
 
 // One segment of one id feature. Its graph input is named "FEATURE.SEGMENT".

@@ -32,8 +32,8 @@ struct GradientScale {
 // The largest S that a dynamic scale grows to.
 inline constexpr double kMostLossScale = 16777216;
 
-// Of a run of `job` that goes on from `position`, which is empty at its beginning. 1, and never
-// another, unless the precision is F16. REQUIRES: `job` is validated
+// The scale of a run of `job` that goes on from `position`, which is empty at its beginning. It is
+// always 1 unless the precision is F16. REQUIRES: `job` is validated
 GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position);
 
 // S and its count, for the position of a cut.

@@ -279,7 +279,7 @@ TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
   }
 }
 
-// Of steps of rate 1, which are the gradient with L2 and L1.
+// Steps of rate 1 are the gradient with L2 and L1.
 TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) {
   constexpr char kSettings[] =
       "learning_rate: 1 sgd {} l2: 0.25 averaged_weights { decay: 0.9 }"

@@ -34,7 +34,7 @@ struct NetworkOptions {
   // of its tasks' outputs, whatever `trains` says. It leaves what it does not need of a model that
   // it loads.
   std::vector<std::string> outputs;
-  // Of activations, their gradients and the factors of products: F32, F16 or BF16.
+  // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
   // Train enqueues full parts as graphs, where the backend makes them. Layers that prevent it stay

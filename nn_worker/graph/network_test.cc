@@ -283,7 +283,7 @@ TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::vector<float> user = ReadFloats(rank.backend(), rank->input_view(1).FirstRows(5));
   const std::vector<float> got = ReadFloats(rank.backend(), rank->input_gradient(1).FirstRows(5));
   for (size_t c = 0; c < got.size(); ++c) {
-    // Of fm(u, u) = u . u the gradient is 2 u.
+    // The gradient of fm(u, u) = u . u is 2 u.
     EXPECT_NEAR(got[c], 2 * user[c] * dlogit[c / 4], 1e-5) << c;
   }
   // The weights before the stop stay as they are, those after it are trained.

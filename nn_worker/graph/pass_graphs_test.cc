@@ -52,7 +52,7 @@ class PassGraphsTest : public testing::Test {
     EXPECT_TRUE(graphs->Run({24, key}, absl::MakeConstSpan(&whole, 1)).ok());
     return log_;
   }
-  // Of a pass with a sum over the ranks in the middle.
+  // Runs a pass with a sum over the ranks in the middle.
   Log RunParts(PassGraphs* graphs) {
     log_.clear();
     EXPECT_TRUE(graphs->Run({24, 1}, parts_).ok());

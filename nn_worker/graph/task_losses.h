@@ -53,7 +53,7 @@ class TaskLosses {
   // same tensors.
   void AppendShape(PassKey* key) const;
 
-  // Of the last Set and Compute. Waits for the backend.
+  // The sums of the last Set and Compute. Waits for the backend.
   LossSums Read();
 
  private:

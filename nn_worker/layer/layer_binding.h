@@ -42,8 +42,8 @@ struct PassContext {
   }
 
   bool training = false;
-  // Of a training pass. Sample i of the part is sample first_sample_of_step + i of the step: no two
-  // samples of a step, on whichever ranks, have the same number.
+  // For a training pass. Sample i of the part is sample first_sample_of_step + i of the step: no
+  // two samples of a step, on whichever ranks, have the same number.
   int64_t step = 0;
   int64_t first_sample_of_step = 0;
   int64_t candidates = 0;  // of the part

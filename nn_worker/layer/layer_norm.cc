@@ -61,7 +61,7 @@ class LayerNormLayer final : public Layer {
                         absl::Span<const GradientTarget> dxs) override {
     const int64_t n = dys[0].rows;
     const Tensor product = product_.FirstRows(n);
-    // Of each group a sum over samples, then the sum of the groups.
+    // Each group is summed over samples, then the groups are.
     backend_->ColumnSum(dys[0], sums_);
     backend_->ColumnSum(Groups(sums_), beta_gradient_);
     backend_->Multiply(dys[0], normalized_.FirstRows(n), product, /*add=*/false);

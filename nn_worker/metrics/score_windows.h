@@ -70,7 +70,7 @@ class ScoreWindows {
   // A step counted, the `steps`-th, of `samples` samples over all ranks.
   void AddStep(uint64_t steps, uint64_t samples, const Part& part);
 
-  // Of all samples that were added, whatever their windows.
+  // The calibration of all samples that were added, whatever their windows.
   TailCalibration::Value Tail() const { return tail_.Compute(); }
 
  private:

@@ -59,7 +59,7 @@ class ModelStep {
   // Enqueues a step. Waits for the device only in F16. The device's error.
   absl::Status Run();
 
-  // Of the last Run, a sample's mean. Waits for the backend.
+  // The mean loss of a sample in the last Run. Waits for the backend.
   double ReadLoss();
   int64_t graph_launches() const { return network_->graph_launches(); }
   int64_t num_rows() const { return row_gradients_.rows; }

@@ -142,7 +142,7 @@ TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
   }
 }
 
-// Of a model, smaller and smooth: differences of the loss are then its gradients.
+// A model that is smaller and smooth: differences of its loss are then its gradients.
 ModelConfig Smooth(const std::string& name) {
   ModelConfig model = *ZooModel(name);
   for (LayerConfig& layer : *model.mutable_layers()) {

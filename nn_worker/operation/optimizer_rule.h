@@ -29,13 +29,13 @@ inline constexpr int kMaxOptimizerSlots = 3;
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::kSgd;
 
-  // Of every kind.
+  // Constants of every kind.
   float rate_factor = 1;
   float l2 = 0;
   float l1 = 0;
   float weight_decay = 0;
 
-  // Of the kinds whose formulas have them.
+  // Constants of the kinds whose formulas have them.
   float epsilon = 0;
   float beta1 = 0;
   float beta2 = 0;

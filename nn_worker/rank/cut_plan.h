@@ -21,7 +21,7 @@ struct CutPlan {
   // of weight 0.
   LedgerState released;
 
-  // Of rank 0.
+  // Set by rank 0 alone.
   uint64_t wish = 0;   // the CutWish that it fulfils, and all before; 0: none
   bool leave = false;  // training ends for this generation with it
 };

@@ -8,7 +8,7 @@ namespace {
 
 // The fewest parts of a pass that are in flight: one is scored while the next is fetched.
 constexpr int kMinParts = 2;
-// Of the requests of a pass: their lookups belong to no step.
+// The step of the requests of a pass: their lookups belong to no step.
 constexpr uint64_t kNoStep = 0;
 
 }  // namespace

@@ -43,7 +43,7 @@ class EvaluationPasses {
   FailureLatch* const failure_;
   StalenessPermits permits_;
 
-  // Of the current pass.
+  // The current pass.
   std::unique_ptr<PartPipeline> pipeline_;
   Stream stream_ = VALID_STREAM;
   Done done_;

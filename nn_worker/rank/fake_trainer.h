@@ -19,7 +19,7 @@
 
 namespace satrap {
 
-// Of all ranks.
+// Sums over all ranks.
 struct FakeEvaluation {
   uint64_t scored_samples = 0;  // in the current pass
   size_t validations = 0;       // merged

@@ -97,7 +97,7 @@ TEST(RankEnginePlateauTest, ReductionsOfTheRatesGoOnFromACut) {
   first.PutEpoch(TEST_STREAM, 0, 1);
   ASSERT_TRUE(first.StartAndRun());
   EXPECT_EQ(first.pushes.back().step.learning_rate_factor(), .5);
-  // Of step 5: one validation without a best, and one more lowers the rates.
+  // The cut of step 5: one validation without a best, and one more lowers the rates.
   const auto cut = std::find_if(first.cuts.begin(), first.cuts.end(),
                                 [](const FakeCut& cut) { return cut.plan.position.step() == 5; });
   ASSERT_NE(cut, first.cuts.end());

@@ -57,7 +57,7 @@ class Progress final : public RankObserver {
   // The figures of the last full window, and the totals up to now. The rate falls while no data
   // comes.
   TrainProgress Snapshot() const;
-  // Of this generation. Rank 0 only.
+  // Counts of this generation. Rank 0 only.
   CutProgress Cuts() const;
 
  private:

@@ -43,7 +43,7 @@ class StepTimes final : public RankObserver {
   void OnCutEnded(const CutOutcome& outcome) override { next_->OnCutEnded(outcome); }
 
  private:
-  // Of the last steps; 0 before the second one.
+  // The median of the last steps; 0 before the second one.
   int64_t MedianUs() const;
 
   const Executor* const clock_;

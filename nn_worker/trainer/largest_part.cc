@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Of the payload besides values of rows: alignment between sections.
+// Bytes of the payload besides values of rows: alignment between sections.
 constexpr size_t kSpareBytes = 1 << 16;
 
 int64_t IdsOfSample(const FeatureConfig& feature, const DataConfig& data) {

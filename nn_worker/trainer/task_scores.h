@@ -25,10 +25,10 @@ class TaskScores {
   // Adds what the network gave for a task and a part, [samples, outputs].
   void Add(size_t task, std::vector<float> outputs, const LossTargets& targets);
 
-  // Of the last part, [samples, tasks]: with BCE the probability, with MSE and BPR the output as it
-  // is, with a candidate loss the score of the sample's own item, with SOFTMAX_CROSS_ENTROPY the
-  // most probable class, the first of several. NaN if an output of the task is. REQUIRES: all tasks
-  // were added
+  // The scores of the last part, [samples, tasks]: with BCE the probability, with MSE and BPR the
+  // output as it is, with a candidate loss the score of the sample's own item, with
+  // SOFTMAX_CROSS_ENTROPY the most probable class, the first of several. NaN if an output of the
+  // task is. REQUIRES: all tasks were added
   std::vector<double> Predictions() const;
 
   // The metrics of all ranks' samples, and begins anew. Those of the task that is judged, and in

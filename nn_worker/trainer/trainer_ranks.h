@@ -81,7 +81,7 @@ class TrainerRanks {
     return tables_.MakePart(samples, first_sample, F32);
   }
 
-  // Of every rank: what Step does if a step waits for it.
+  // For every rank, what Step does if a step waits for it.
   void EndStep(double squares);
 
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);
@@ -91,7 +91,7 @@ class TrainerRanks {
   }
   // As a model holds it: weights, running statistics, the optimizer's state.
   std::string Saved(int rank) { return networks_[rank]->Save(); }
-  // Of the network's next step.
+  // The scale of the network's next step.
   float GradientScaleOf(int rank) const { return networks_[rank]->gradient_scale().scale; }
   int size() const { return static_cast<int>(trainers_.size()); }
   void Load(int rank, const std::string& saved) {

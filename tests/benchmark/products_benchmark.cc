@@ -85,7 +85,7 @@ double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of all threads of the process.
+// Processor time of all threads of the process.
 double CpuSeconds() {
   timespec now;
   CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
 // have not. A sync run that goes on from its newest cut makes it again, from the same rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
-  // Of a run whose kill points are `more`.
+  // The end of a run whose kill points are `more`.
   struct End {
     std::string digest;
     double steps, clipped_steps, mean_norm;

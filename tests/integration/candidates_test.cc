@@ -115,7 +115,7 @@ TEST_F(CandidatesTest, InSyncTheDrawsDoNotDependOnTheNumberOfNnWorkers) {
   const std::string one = Train(job, "one", with("nn_worker.replicas=1"));
   const std::string two = Train(job, "two", with("nn_worker.replicas=2"));
   EXPECT_EQ(DigestOf(one), DigestOf(two));
-  // Of the second table.
+  // These are rows of the second table.
   EXPECT_GT(JsonNumber(one, "tables.rows.rows"), 1200) << "20 of 50,000 for each of 63 batches";
   EXPECT_NE(DigestOf(Train(job, "seed", with("seed=2"))), DigestOf(one));
 }

@@ -53,7 +53,7 @@ struct Options {
   int rounds = 3;
 };
 
-// Of this thread and of all threads and processes that it starts later.
+// Pins this thread, and all threads and processes that it starts later.
 void PinTo(int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);

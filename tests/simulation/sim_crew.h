@@ -36,7 +36,7 @@
 
 namespace satrap::simulation {
 
-// Of the simulated clock; a world that has not ended by then is stuck.
+// By the simulated clock; a world that has not ended by then is stuck.
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 
 // Short, so that a simulated minute holds many retries. Silence never ends a call: what the network
@@ -82,7 +82,7 @@ class SimCrew {
     std::string why;
   };
 
-  // Of life `life`, which is generation `generation` with the job `job`.
+  // For life `life`, which is generation `generation` with the job `job`.
   SimCrew(const Surroundings& surroundings, int life, uint64_t generation, const JobConfig& job,
           std::unique_ptr<SimProcess> coordinator);
   SimCrew(const SimCrew&) = delete;

@@ -116,7 +116,7 @@ void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTr
       violated(absl::StrCat("the ledger counts ", epoch.rows(), " samples in epoch ", epoch.epoch(),
                             ", and ", used.size(), " were used"));
     }
-    // Of an epoch that is over only the totals may be left.
+    // Only the totals may be left of an epoch that is over.
     const bool only_totals = epoch.splits().empty() && epoch.done_splits().empty();
     if (!only_totals && held != used) {
       violated(absl::StrCat("the ledger of epoch ", epoch.epoch(),

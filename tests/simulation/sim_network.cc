@@ -7,7 +7,7 @@
 
 namespace satrap::simulation {
 
-// Of those that it is made for; then it breaks, and a new one may reach another process.
+// A connection breaks after this many requests, and a new one may reach another process.
 constexpr uint64_t kRequestsOfAConnection = 32;
 
 // One attempt of a call. Shared by its deliveries and its deadline: the first to come runs `done`.

@@ -29,7 +29,7 @@ struct NetworkFaults {
   double lose = 0.05;       // of requests, and of answers
   double repeat = 0.05;     // of requests
   double very_late = 0.01;  // of messages
-  // Of requests that are not delivered, and of answers that are replaced.
+  // The share of requests that are not delivered, and of answers that are replaced.
   double unavailable = 0.02;
   int64_t delay_max_us = 2000;
   int64_t very_late_max_us = 3000000;

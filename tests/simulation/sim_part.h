@@ -42,7 +42,7 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
 
 // The sums over the part's samples. Push number `push` of `rank` (from 1) adds 1 to value `rank` of
 // the counter row and `push` to value kMaxRanks + rank, so that a Lookup shows which pushes it saw.
-// Of a part that is trained in `step`.
+// The gradients of a part that is trained in `step`.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
                             const PartInput& input, const SimPart& part, const StepOfRows& step);
 

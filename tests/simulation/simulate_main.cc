@@ -90,7 +90,7 @@ int RunWorldsInChild(uint64_t first, uint64_t last, bool with_deaths) {
 // Far more than any fault needs, so that one that is not found is not for want of worlds.
 constexpr uint64_t kSeedsPerFault = 2000;
 
-// Of the faults whose text holds `part`.
+// Prints the faults whose text holds `part`.
 int PrintFaultTable(absl::string_view part) {
   bool all_found = true;
   std::printf("| fault | seed |\n|---|---|\n");

@@ -14,13 +14,13 @@ namespace satrap {
 struct CutFigures {
   double seconds = 0;  // of training
   double samples_per_second = 0;
-  // Of each cut that paused training meanwhile.
+  // One for each cut that paused training meanwhile.
   struct Pause {
     double seconds = 0;        // the gap between the counted steps around it, less a usual step
     double usual_seconds = 0;  // of a step
   };
   std::vector<Pause> pauses;
-  // Of each cut that ended meanwhile.
+  // One value for each cut that ended meanwhile.
   std::vector<double> writing_seconds;
   std::vector<double> copied_bytes;
   int abandoned = 0;

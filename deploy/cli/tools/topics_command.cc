@@ -24,7 +24,7 @@
 namespace satrap {
 namespace {
 
-// Of a run that runs now; absent otherwise, or while its coordinator does not answer.
+// The status of a run that runs now; absent otherwise, or while its coordinator does not answer.
 absl::optional<StatusAnswer> StatusOf(const std::string& run_dir) {
   const auto connection = RunConnection::Open(run_dir);
   if (!connection.ok()) return absl::nullopt;

@@ -13,8 +13,8 @@
 namespace satrap {
 
 struct TimingOptions {
-  // Of a measurement. As many operations are enqueued as it takes, but not more than a device's
-  // queue holds, because the host would then wait for room.
+  // The least time of a measurement. As many operations are enqueued as it takes, but not more than
+  // a device's queue holds, because the host would then wait for room.
   double least_seconds = 0.02;
   int most_repeats = 256;
   int rounds = 3;  // of which the fastest counts

@@ -235,7 +235,7 @@ class Panels {
   int64_t cols(int64_t panel) const {
     return std::min(cols_ - begin(panel), vectors(panel) * kLanes);
   }
-  // Of the panel's words, as [pair_rows()][vectors][16].
+  // Where the panel's words begin, as [pair_rows()][vectors][16].
   int64_t offset(int64_t panel) const { return begin(panel) * words_; }
 
  private:

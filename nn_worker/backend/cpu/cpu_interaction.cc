@@ -87,7 +87,7 @@ SATRAP_VECTORIZE_FUSED void TransposeRow(const float* __restrict x, int64_t rows
   return lanes[0];
 }
 
-// Of `a` with each of `n` rows of `b`.
+// The products of `a` with each of `n` rows of `b`.
 SATRAP_VECTORIZE_SAME_BITS void DotRows(const float* __restrict a, const float* __restrict b,
                                         int64_t b_stride, int64_t n, int64_t count,
                                         float* __restrict dots) {
@@ -214,7 +214,8 @@ SATRAP_VECTORIZE_SAME_BITS float DotGroup(const float* a, const float* b, int64_
   return Dot(a, b, width);
 }
 
-// Of the values of a group; in double, since a mean far from 0 would swamp a float's differences.
+// The mean of a group's values; in double, since a mean far from 0 would swamp a float's
+// differences.
 double MeanOf(const float* x, int64_t width) {
   double sum = 0;
   for (int64_t c = 0; c < width; ++c) sum += x[c];

@@ -16,7 +16,7 @@ float WeightOf(const Tensor& weights, int64_t i) {
   return weights.empty() ? 1.0f : *FloatsOf(weights, i);
 }
 
-// Of a column that does not count: its exponential is exactly 0.
+// The score of a column that does not count: its exponential is exactly 0.
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
 // Replaces the scores of a sample by their gradients times `scaled`, and returns the loss.

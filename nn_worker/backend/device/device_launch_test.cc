@@ -136,7 +136,7 @@ TEST_F(DeviceLaunchTest, AnOperationOverManyInputsIsOneLaunch) {
   }
 }
 
-// Of each 16-bit tensor the kernel reads and writes the 16 bits itself: no conversions besides.
+// Kernels read and write 16-bit tensors as they are: there are no conversions besides.
 TEST_F(DeviceLaunchTest, SixteenBitsCostNoLaunches) {
   for (const DType dtype : {DType::kF32, DType::kF16}) {
     const Tensor x = New(kRows, 24, dtype), y = New(kRows, 24, dtype), dy = New(kRows, 24, dtype);

@@ -17,7 +17,7 @@ namespace satrap {
 struct DeviceNeed {
   int64_t bytes = 0;
   std::string text;  // `bytes` in words, for messages
-  // Of `bytes`, what a backend takes at its start (DeviceBackendOptions).
+  // The share of `bytes` that a backend takes at its start (DeviceBackendOptions).
   int64_t scratch_bytes = 0;
   int64_t list_bytes = 0;
   int64_t part_list_bytes = 0;

@@ -29,7 +29,7 @@ namespace satrap {
 
 class DeviceTables {
  public:
-  // Of the network's lists together.
+  // The most that the network's lists take together.
   static constexpr int64_t kMostBytes = 16 << 20;
 
   // `allocate` gives device memory that outlives this object. `copy` enqueues a copy into it, in

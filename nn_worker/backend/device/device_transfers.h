@@ -75,9 +75,9 @@ class DeviceTransfers {
   T* Scratch(int64_t count) {
     return static_cast<T*>(ScratchBytes(count * static_cast<int64_t>(sizeof(T))));
   }
-  // Of the network's operations, whose lists are the same in every step.
+  // Lists of the network's operations, which are the same in every step.
   DeviceTables* tables() { return &tables_; }
-  // Of the exchange with embedding rows, whose lists differ from part to part and would push those
+  // Lists of the exchange with embedding rows, which differ from part to part and would push those
   // of the network out.
   DeviceTables* part_tables() { return &part_tables_; }
 
@@ -133,7 +133,6 @@ class DeviceTransfers {
   Mutex scratch_mutex_;
   void* scratch_ GUARDED_BY(scratch_mutex_) = nullptr;
   int64_t scratch_bytes_ GUARDED_BY(scratch_mutex_) = 0;
-  // Of the thread of the operations.
   bool capturing_ = false;  // true only in the thread of the operations
   DeviceTables tables_, part_tables_;
   std::unique_ptr<DeviceStream> beside_;

@@ -53,10 +53,11 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   LinearGradArgs Reference(const LinearGradArgs& args);
   std::vector<Tensor> References(const std::vector<Tensor>& xs);
 
-  // Of a step of one sample of weight 1, with learning rate 1 and nothing else. On either backend.
+  // The control of a step of one sample of weight 1, with learning rate 1 and nothing else, on
+  // either backend.
   static Tensor ControlThatApplies(Backend* backend);
 
-  // Of the exchange of rows (backend_conformance_rows.cc).
+  // For the exchange of rows (backend_conformance_rows.cc).
   Tensor Uints(const std::vector<uint32_t>& values);
   // Without segments.
   FeatureExchange Feature(RowPooling pooling, int64_t samples, const HostIds& ids, Tensor rows);
@@ -66,7 +67,7 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   // Compares with a tensor of the reference backend.
   void ExpectNear(Tensor got, Tensor want, double tolerance);
 
-  // Of LinearConformance (backend_conformance_linear.cc): memory for a layer.
+  // For LinearConformance (backend_conformance_linear.cc): memory for a layer.
   LinearSpec NewLinear(int64_t n, int64_t in, int64_t out, Activation activation);
 
  private:

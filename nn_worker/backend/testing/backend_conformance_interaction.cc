@@ -96,7 +96,7 @@ TEST_P(InteractionConformance, BatchedProductIsTheReferences) {
       for (const int64_t rows : kRows) {
         constexpr int64_t kCount = 2;
         const bool ta = transposed % 2 == 1, tb = transposed / 2 == 1;
-        // Of y the matrices lie side by side, of a and b one after another, with gaps.
+        // The matrices of y lie side by side, those of a and b one after another, with gaps.
         const Tensor a = Random(rows, kCount * (m * k + m + k), 1, kCount * (m * k + m + k) + 3);
         const Tensor b = Random(rows, kCount * (n * k + n + k), 2);
         const Tensor y = Random(rows, kCount * m * n, 3);

@@ -51,7 +51,7 @@ FeatureExchange BackendConformance::Reference(FeatureExchange feature) {
 
 namespace {
 
-// Of `samples` samples: with offsets 0 to 4 ids each, and some rows in many samples.
+// Ids of `samples` samples: with offsets 0 to 4 each, and some rows in many samples.
 HostIds RandomIds(int64_t samples, uint32_t num_rows, bool lists, bool weights, uint64_t salt) {
   SplitMix64 random(salt);
   HostIds ids;

@@ -273,7 +273,7 @@ TEST_P(CublasLtPlanTest, AMaskTellsTheGradientWhereReluWasPositive) {
   }
   (*forward)->Run(stream_.get(), 64, buffers, workspace_);
   const auto y = Get(buffers.c, 64 * 128);
-  // Of another product the mask lets the same places pass.
+  // The mask lets the same places of another product pass.
   buffers.a = Put(Random(64 * 16, 9, GetParam()), GetParam());
   (*backward)->Run(stream_.get(), 64, buffers, workspace_);
   const auto dx = Get(buffers.c, 64 * 128);

@@ -227,7 +227,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     card_.Choose();
     void* data = nullptr;
-    // Of 0 bytes CUDA gives no address.
+    // CUDA gives no address for 0 bytes.
     const cudaError_t error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
     if (error == cudaErrorMemoryAllocation) return OutOfMemory(bytes);
     RETURN_IF_ERROR(AsStatus(error, "allocating memory"));
@@ -284,7 +284,7 @@ class CudaDevice final : public Device {
       if (graph != nullptr) cudaGraphDestroy(graph);
     });
     if (!enqueued.ok()) {
-      // Of an operation that was refused all later ones and the end are, too.
+      // After an operation that was refused, all later ones and the end are refused, too.
       cudaGetLastError();
       return absl::InternalError(absl::StrCat(card_.ToString(), ", ", enqueued.message()));
     }
@@ -316,7 +316,8 @@ class CudaDevice final : public Device {
     return card_.failure();
   }
 
-  // Of a capture. What the card refuses it does not fail by: it must not be reported again later.
+  // The error of a capture. A card does not fail by what it refuses, so it must not be reported
+  // again later.
   absl::Status Refusal(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return absl::OkStatus();
     cudaGetLastError();

@@ -80,7 +80,7 @@ SATRAP_KERNEL void AddPiecesKernel(const double* partials, int64_t pieces, int64
   }
 }
 
-// Of a rank without rows, 1: its sums are 0 anyway.
+// The number of samples; 1 if there are none: their sums are 0 anyway.
 SATRAP_DEVICE double CountOf(const double* sums, int64_t cols) {
   return sums[2 * cols] < 1 ? 1 : sums[2 * cols];
 }

@@ -41,7 +41,7 @@ void BatchedProduct(DeviceStream* stream, const BatchedProductArgs& args) {
   const int64_t rows = args.y.rows * args.count * args.rows;
   if (rows == 0 || args.cols == 0) return;
   BatchedProductArgs of_kernel = args;
-  // Of one matrix the step is not used, and may be anything.
+  // The step of a single matrix is not used, and may be anything.
   if (args.count == 1) of_kernel.a.step = of_kernel.b.step = of_kernel.y_step = 0;
   of_kernel.b.values =
       WithGroupsAt(WithGroupsAt(args.b.values, of_kernel.b.step), args.b.row_stride);

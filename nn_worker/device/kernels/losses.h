@@ -102,7 +102,7 @@ struct PairLossArgs {
 inline int64_t PairLossScratch(int64_t num_pairs) {
   return LossPartials(num_pairs) + (num_pairs + 1) / 2;
 }
-// Of each pair, l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same.
+// For each pair, l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same.
 // The gradient of a sample is summed in f32 over its pairs in their order, and 0 without pairs:
 // each thread looks through all pairs for those of its sample, so the work grows as samples times
 // pairs.

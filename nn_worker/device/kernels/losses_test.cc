@@ -158,7 +158,7 @@ StepControl* PutControl(TestDevice* device, float gradient_scale) {
   return device->Put(std::vector<StepControl>{control});
 }
 
-// Of `classes` numbers a sample; a masked sample has a label that is none.
+// With `classes` logits a sample; a masked sample has a label that is none.
 Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
                    const std::vector<float>& labels, const std::vector<float>& weights,
                    const std::vector<float>& mask, int64_t classes, float gradient_scale) {

@@ -34,7 +34,7 @@ SATRAP_KERNEL void RowSumGradKernel(ConstValues dy, const RowSumTarget* targets)
   });
 }
 
-// Of one group of columns: the sums of the inputs, which are stored, and of their squares.
+// For one group of columns: the sums of the inputs, which are stored, and of their squares.
 struct SumsOfInputs {
   Group values, squares;
 };
