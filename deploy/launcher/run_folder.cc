@@ -144,7 +144,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& pa
   if (error) return FileError("make folder", path + "/logs", error.value());
   ASSIGN_OR_RETURN(const int lock_fd, LockRun(path));
   // From here on the destructor releases the lock.
-  auto sockets = SocketFolder::Make(P_tmpdir, path + "/sockets");
+  auto sockets = SocketFolder::MakeInTemporaryFolder(path + "/sockets");
   const absl::Status made = sockets.status();
   std::unique_ptr<RunFolder> folder(
       new RunFolder(path, lock_fd, made.ok() ? *std::move(sockets) : nullptr));
