@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,14 +17,19 @@ namespace {
 
 using testing::HasSubstr;
 
-// The whole answer to a GET of `path`.
-std::string Get(const std::string& address, const std::string& path) {
+int Connect(const std::string& address) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(std::atoi(address.substr(address.find(':') + 1).c_str()));
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  return fd;
+}
+
+// The whole answer to a GET of `path`.
+std::string Get(const std::string& address, const std::string& path) {
+  const int fd = Connect(address);
   const std::string request =
       "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   EXPECT_EQ(::write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
@@ -92,6 +98,20 @@ TEST(MetricsServerTest, ServesTheRegistryOnAPortOfItsOwn) {
   EXPECT_NE((*server)->address(), (*other)->address());
   EXPECT_THAT(Get((*server)->address(), "/metrics"),
               HasSubstr("satrap_records_total{index=\"1\",role=\"data_loader\"} 7"));
+}
+
+// A probe that connects and says nothing, as a load balancer's.
+TEST(MetricsServerTest, APageIsServedWhileAnotherConnectionIsIdle) {
+  const MetricsRegistry registry("data_loader", 1);
+  const auto server = MetricsServer::Start(&registry);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int idle = Connect((*server)->address());
+  EXPECT_THAT(Get((*server)->address(), "/metrics"), HasSubstr("200 OK"));
+  pollfd left = {idle, POLLIN, 0};
+  EXPECT_EQ(poll(&left, 1, 0), 0) << "the page came only when the server had given the other up";
+  // The server gives it up in the end.
+  EXPECT_EQ(poll(&left, 1, -1), 1);
+  ::close(idle);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 
 #include "absl/types/optional.h"
@@ -5,6 +6,11 @@
 #include "deploy/cli/commands.h"
 
 namespace satrap {
+
+void IgnoreSignalsOfWrites() {
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+}
 
 int HelpCommand(const CommandLine& line) {
   printf("%s", HelpText(line.command_name).c_str());

@@ -1,7 +1,6 @@
 // The command line without its tools: the script ./satrap builds what is missing and then runs this
 // program, which starts deploy/satrap_tools for the commands that it lacks.
 
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -12,8 +11,7 @@
 #include "deploy/cli/tools_program.h"
 
 int main(int argc, char** argv) {
-  // A file at its size limit is an error of the write, which is told.
-  signal(SIGXFSZ, SIG_IGN);
+  satrap::IgnoreSignalsOfWrites();
   const auto line = satrap::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
   if (!line.ok()) return satrap::PrintError(line.status());
   const absl::optional<int> code = satrap::RunCoreCommand(*line);

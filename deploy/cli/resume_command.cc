@@ -69,6 +69,6 @@ absl::StatusOr<JobRun> Resume(const CommandLine& line) {
 
 }  // namespace
 
-int ResumeCommand(const CommandLine& line) { return ReportRun(Resume(line)); }
+int ResumeCommand(const CommandLine& line) { return ReportRun(Resume(line), line); }
 
 }  // namespace satrap

@@ -44,13 +44,6 @@ RunReport MakeReport(const JobConfig& job, const StatusAnswer& status, double wa
   return report;
 }
 
-absl::Status WriteReport(const RunReport& report, const std::string& file) {
-  const std::string json = ReportJson(report) + "\n";
-  RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
-  // The user's own file last: what fails there must not cost the run's report.
-  return file.empty() ? absl::OkStatus() : WriteFileAtomically(file, json);
-}
-
 // The position of a run's newest cut: after training, where it ended. Absent: it has none.
 absl::StatusOr<absl::optional<CheckpointManifest>> NewestCut(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
@@ -113,6 +106,14 @@ int ExitCodeOf(RunEnd::Kind kind) {
       return kInterrupted;
   }
   return 1;
+}
+
+absl::Status WriteReport(const RunReport& report, const std::string& copy) {
+  const std::string json = ReportJson(report) + "\n";
+  RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
+  RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.txt", ReportText(report)));
+  // The user's own file last: what fails there must not cost the run's report.
+  return copy.empty() ? absl::OkStatus() : WriteFileAtomically(copy, json);
 }
 
 absl::Status CheckOutputsWritable(const CommandLine& line) {
@@ -208,16 +209,20 @@ int PrintEnd(const RunEnd& end) {
   return ExitCodeOf(end.kind);
 }
 
-int ReportRun(const absl::StatusOr<JobRun>& run) {
+int ReportRun(const absl::StatusOr<JobRun>& run, const CommandLine& line) {
   if (!run.ok()) return PrintError(run.status());
   const int code = PrintEnd(run->end);
-  // To stderr: the standard output is for what other programs read, such as predictions.
-  if (run->report.has_value()) fprintf(stderr, "%s", ReportText(*run->report).c_str());
+  if (run->report.has_value()) {
+    FILE* const to = line.report == "/dev/stdout" ? stderr : stdout;
+    fputs(ReportText(*run->report).c_str(), to);
+    // Before what is printed to stderr after it, where both are one terminal.
+    fflush(to);
+  }
   return run->report_written.ok() ? code : PrintError(run->report_written);
 }
 
 int RunJobAndReport(const JobConfig& job, const CommandLine& line) {
-  return ReportRun(RunJob(job, line));
+  return ReportRun(RunJob(job, line), line);
 }
 
 int PrintError(const absl::Status& status) {

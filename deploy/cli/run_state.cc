@@ -101,7 +101,8 @@ std::string RestartsText(const Restarts& restarts) {
   return text;
 }
 
-// Of a run whose report was not written or was removed; the log has the result all the same.
+// Of a run whose report was not written or was removed, or that an older build has ended, which wrote it
+// for programs only; the log has the result all the same.
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
                                   Counted(result.steps(), "step"));
@@ -130,7 +131,7 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
 }
 
 absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms) {
-  const auto report = ReadFile(run_dir + "/report.json", DiskFileSystem());
+  const auto report = ReadFile(run_dir + "/report.txt", DiskFileSystem());
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
   const std::string logs = absl::StrCat("its logs are in ", run_dir, "/logs\n");
   // `evaluate` and `predict` take no cuts, but have a log and a report.

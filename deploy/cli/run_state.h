@@ -18,7 +18,7 @@ namespace satrap {
 std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status);
 
 // A run that nobody runs: how it ended, its last cut, why generations began, and how to go on. It
-// is read from the log, report.json and failure.txt. DATA_LOSS as RunLog::Open.
+// is read from the log, report.txt and failure.txt. DATA_LOSS as RunLog::Open.
 absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms);
 
 }  // namespace satrap

@@ -193,7 +193,9 @@ void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
 absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error of the write
+  // A file at its size limit, and a reader of the log that is gone, are errors of the write.
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
 
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
   CoordinatorOptions options;

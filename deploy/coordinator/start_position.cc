@@ -18,6 +18,28 @@ std::string JudgeOf(const JobConfig& job) {
   return judge;
 }
 
+// A typing error would end the run for good in its first step.
+absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
+                            const RunPosition& position) {
+  const auto max_steps = static_cast<uint64_t>(job.max_steps());
+  if (job.max_steps() != before.max_steps() && max_steps > 0 && max_steps < position.step()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_steps: must be at least ", position.step(),
+                     ", the step of the cut that the run goes on from, or 0 (no limit), got ",
+                     max_steps, "; `satrap evaluate` scores the test set with what is trained"));
+  }
+  const auto patience = static_cast<uint32_t>(job.evaluation().patience());
+  const uint32_t in_vain = position.validations_without_best();
+  if (job.evaluation().patience() != before.evaluation().patience() && patience > 0 &&
+      patience < in_vain) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "evaluation.patience: must be at least ", in_vain,
+        ", the validations without a new best in the cut that the run goes on from, or 0 (no ",
+        "limit), got ", patience));
+  }
+  return absl::OkStatus();
+}
+
 void ForgetJudgements(RunPosition* position) {
   position->clear_best();
   position->clear_validations_without_best();
@@ -90,7 +112,7 @@ absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
                      " has begun in the cut that the run goes on from, got ", job.epochs(),
                      "; max_steps ends training within an epoch"));
   }
-  if (position.next() != RunPosition::FINISH) return absl::OkStatus();
+  if (position.next() != RunPosition::FINISH) return CheckNotPassed(before, job, position);
   const std::string why = WhyTrainingIsOver(job, position);
   return absl::InvalidArgumentError(absl::StrCat(
       "training is over in the cut that the run goes on from, at step ", position.step(),

@@ -32,7 +32,7 @@ std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
 
 // Whether a run may be resumed with `job` in place of `before` from `position`, after
 // ContinueTraining, and `ledger`. INVALID_ARGUMENT if it changes when training ends, and an epoch
-// that it leaves out has begun, or training is over all the same.
+// that it leaves out has begun, training has passed its end already, or is over all the same.
 absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
                               const RunPosition& position, const LedgerState& ledger);
 

@@ -149,6 +149,26 @@ TEST(StartPosition, AnEpochThatHasBegunIsNotLeftOut) {
   EXPECT_TRUE(CheckTrainingEnd(JobOf(5), JobOf(1), RunPosition(), LedgerState()).ok());
 }
 
+TEST(StartPosition, AnEndThatTrainingHasPassedIsNotSet) {
+  RunPosition position;
+  position.set_step(40);
+  position.set_validations_without_best(2);
+  const auto check = [&position](const JobConfig& before, const JobConfig& job) {
+    return std::string(CheckTrainingEnd(before, job, position, LedgerUpTo(1)).message());
+  };
+  EXPECT_THAT(check(JobOf(5), JobOf(5, 39)),
+              HasSubstr("max_steps: must be at least 40, the step of "
+                        "the cut that the run goes on from, or 0"));
+  EXPECT_EQ(check(JobOf(5), JobOf(5, 40)), "") << "what is trained is all that is wanted";
+  EXPECT_EQ(check(JobOf(5, 80), JobOf(5)), "");
+  EXPECT_EQ(check(JobOf(5, 39), JobOf(5, 39)), "")
+      << "it was so, and a part may come after the end";
+  EXPECT_THAT(check(JobOf(5), JobOf(5, 0, 1)),
+              HasSubstr("evaluation.patience: must be at least 2"));
+  EXPECT_EQ(check(JobOf(5), JobOf(5, 0, 2)), "");
+  EXPECT_EQ(check(JobOf(5, 0, 1), JobOf(5, 0, 1)), "");
+}
+
 TEST(StartPosition, AScaleDoesNotEndTraining) {
   EXPECT_THAT(CheckScaleKeepsTraining(JobOf(5), JobOf(1), /*epoch=*/1, /*step=*/9).message(),
               HasSubstr("epochs: must be at least 2, because training is in epoch 2, got 1"));

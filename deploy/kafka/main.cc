@@ -1,5 +1,6 @@
 // The Kafka commands as a program of their own: `kafka produce ...` and `kafka topics ...`.
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -7,6 +8,8 @@
 #include "deploy/kafka/commands.h"
 
 int main(int argc, char** argv) {
+  // A reader of the progress that is gone is no reason to write half of a file.
+  signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (!args.empty() && args[0] == "produce") {
     return satrap::ProduceCommand({args.begin() + 1, args.end()});

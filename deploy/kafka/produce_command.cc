@@ -17,6 +17,7 @@
 #include "data_loader/kafka/produce_synthetic.h"
 #include "deploy/kafka/commands.h"
 #include "deploy/kafka/flags.h"
+#include "deploy/report/progress_line.h"
 
 namespace satrap {
 namespace {
@@ -67,14 +68,18 @@ class Bar {
                                                   std::string(kCells - std::min(full, kCells), ' '),
                                                   progress.fraction * 100);
     const std::string text = absl::StrFormat(
-        "%s%s, %s, %.0f lines/s", bar, Counted(static_cast<uint64_t>(progress.lines), "line"),
+        "%s, %s, %.0f lines/s", Counted(static_cast<uint64_t>(progress.lines), "line"),
         Counted(static_cast<uint64_t>(progress.messages), "message"),
         static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
-      std::fprintf(stderr, "\r%s\033[K", text.c_str());
+      // A line that wraps could not be overwritten.
+      const size_t columns = TerminalColumns(STDERR_FILENO);
+      const bool has_room = bar.size() + text.size() < columns;
+      std::fprintf(stderr, "\r%s%s\033[K", has_room ? bar.c_str() : "",
+                   text.substr(0, columns - 1).c_str());
       open_ = true;
     } else {
-      std::fprintf(stderr, "%s\n", text.c_str());
+      std::fprintf(stderr, "%s%s\n", bar.c_str(), text.c_str());
     }
     return true;
   }

@@ -21,6 +21,8 @@
 namespace satrap {
 namespace {
 
+// How long processes may take to be gone that were killed: the kernel frees their memory meanwhile.
+constexpr int64_t kGoneMs = 60000;
 constexpr Role kStartOrder[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER,
                                 NN_WORKER};
 
@@ -105,6 +107,7 @@ absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, ui
 absl::Status Generation::Start(const JobConfig& job, uint64_t number,
                                const std::vector<std::string>& coordinator_flags) {
   processes_.clear();
+  starter_loss_ = absl::OkStatus();
   std::error_code error;
   if (job.nn_worker().device() == NnWorkerConfig::CUDA &&
       !std::filesystem::exists(absl::StrCat(bin_dir_, "/", ProgramOf(NN_WORKER, job)), error)) {
@@ -123,8 +126,14 @@ absl::Status Generation::Start(const JobConfig& job, uint64_t number,
 }
 
 absl::Status Generation::Reap() {
-  ASSIGN_OR_RETURN(const std::vector<ProcessStarter::Exit> exits, starter_->TakeExits());
-  for (const ProcessStarter::Exit& exit : exits) {
+  auto exits = starter_->TakeExits();
+  if (absl::IsAborted(exits.status())) {
+    starter_loss_ = exits.status();
+    RETURN_IF_ERROR(starter_->Replace(kGoneMs));
+    exits = starter_->TakeExits();
+  }
+  RETURN_IF_ERROR(exits.status());
+  for (const ProcessStarter::Exit& exit : *exits) {
     for (RoleProcess& process : processes_) {
       if (process.pid != exit.pid || process.ended) continue;
       process.ended = true;
@@ -155,7 +164,10 @@ absl::Status Generation::End(int signal, int64_t timeout_ms) {
   for (const RoleProcess& process : processes_) {
     if (!process.ended) pids.push_back(process.pid);
   }
-  RETURN_IF_ERROR(starter_->Signal(pids, signal));
+  const absl::Status sent = starter_->Signal(pids, signal);
+  // With a lost starter they have ended, too.
+  if (absl::IsAborted(sent)) return Reap();
+  RETURN_IF_ERROR(sent);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;
   while (true) {
     RETURN_IF_ERROR(Reap());

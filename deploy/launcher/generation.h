@@ -49,7 +49,8 @@ class Generation {
   // program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Notes the processes that have ended. ABORTED if the starter is gone.
+  // Notes the processes that have ended. If the starter was lost, and with it all of them, another one
+  // takes its place: errors as ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process but the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);
@@ -61,6 +62,8 @@ class Generation {
   const RoleProcess& coordinator() const { return processes_.front(); }
   // "unix:...", the same in each generation.
   std::string coordinator_address() const;
+  // ABORTED if all have ended because the starter was lost.
+  const absl::Status& starter_loss() const { return starter_loss_; }
   bool AnyEnded() const;
   bool AllEnded() const;
   // The first process that ended among those for which `counts` is true; null if there is none.
@@ -74,6 +77,7 @@ class Generation {
   const RunFolder* const folder_;
   const std::string bin_dir_;
   std::vector<RoleProcess> processes_;
+  absl::Status starter_loss_;
 };
 
 // The path as a user would type it: relative if it is below the current folder.

@@ -100,6 +100,10 @@ Cause CauseOf(const RoleProcess& process) {
 }
 
 Cause FindCause(const Generation& generation, const CoordinatorView& view) {
+  if (!generation.starter_loss().ok()) {
+    const std::string text(generation.starter_loss().message());
+    return {EndingOf(Ending::OTHER, text), text};
+  }
   const RoleProcess& coordinator = generation.coordinator();
   const RoleProcess* killed =
       generation.FirstEnded([](const RoleProcess& process) { return process.was_killed(); });

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -255,14 +256,9 @@ TEST_F(LauncherTest, ADamagedLogEndsTheRunAndIsNamed) {
                                  HasSubstr("/run/log/00000001 is damaged")));
 }
 
-TEST_F(LauncherTest, ALostStarterEndsTheRunWithAMessage) {
-  job_.set_max_restarts(5);
-  const RunEnd end = Run([&] { kill(launcher_->starter_pid(), SIGKILL); });
-  EXPECT_EQ(end.kind, RunEnd::FAILED);
-  EXPECT_THAT(end.message, HasSubstr("the process that starts the others (process "));
-  EXPECT_THAT(end.message, HasSubstr(" has died, and all others have ended with it"));
-  for (const auto& [name, pid] : pids_) {
-    // It is reaped by nobody in some containers, and a zombie runs no more.
+// Of processes whose parent is gone. They are reaped by nobody in some containers, and a zombie runs no more.
+void ExpectNoneRuns(const std::map<std::string, pid_t>& pids) {
+  for (const auto& [name, pid] : pids) {
     while (kill(pid, 0) == 0) {
       // Not ContentOf: the process may go while its file is read, and only getline takes that calmly.
       std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -271,6 +267,28 @@ TEST_F(LauncherTest, ALostStarterEndsTheRunWithAMessage) {
       if (stat.empty() || stat.find(") Z ") != std::string::npos) break;
     }
   }
+}
+
+TEST_F(LauncherTest, ALostStarterIsReplacedAndTheNextGenerationBegins) {
+  job_.set_max_restarts(5);
+  ScriptCoordinator("state: RUNNING");
+  on_message_ = [&] { SetStatus("state: FINISHED"); };
+  const RunEnd end = Run([&] { kill(launcher_->starter_pid(), SIGKILL); });
+  EXPECT_EQ(end.kind, RunEnd::FINISHED) << end.message;
+  ASSERT_THAT(messages_, SizeIs(1));
+  EXPECT_THAT(messages_[0], AllOf(HasSubstr("the process that starts the others (process "),
+                                  HasSubstr(" has died, and all others have ended with it\n"),
+                                  HasSubstr("generation 1 goes on from the beginning")));
+  EXPECT_NE(PidOf("coordinator0"), pids_["coordinator0"]);
+  ExpectNoneRuns(pids_);
+}
+
+TEST_F(LauncherTest, ALostStarterEndsARunThatMayNotBeRestarted) {
+  const RunEnd end = Run([&] { kill(launcher_->starter_pid(), SIGKILL); });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("the process that starts the others (process "));
+  EXPECT_THAT(end.message, HasSubstr(" has died, and all others have ended with it"));
+  ExpectNoneRuns(pids_);
 }
 
 }  // namespace

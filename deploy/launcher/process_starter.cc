@@ -5,9 +5,11 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -132,6 +134,11 @@ class Starter {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ProcessStarter>> ProcessStarter::Fork() {
+  ASSIGN_OR_RETURN(const Forked starter, ForkOne());
+  return std::unique_ptr<ProcessStarter>(new ProcessStarter(starter.fd, starter.pid));
+}
+
+absl::StatusOr<ProcessStarter::Forked> ProcessStarter::ForkOne() {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
     return FileError("start", "the process that starts the others");
@@ -152,7 +159,37 @@ absl::StatusOr<std::unique_ptr<ProcessStarter>> ProcessStarter::Fork() {
     Starter(fds[1]).Serve();
   }
   close(fds[1]);
-  return std::unique_ptr<ProcessStarter>(new ProcessStarter(fds[0], pid));
+  return Forked{fds[0], pid};
+}
+
+absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  const int64_t deadline_ms = MonotonicMs() + timeout_ms;
+  for (const pid_t pid : running_) {
+    // The kernel has sent each its signal when its parent ended. Nobody reaps them here.
+    const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (ended < 0 && errno == ESRCH) continue;
+    if (ended < 0) return FileError("watch", absl::StrCat("process ", pid));
+    pollfd waited = {ended, POLLIN, 0};
+    const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 0);
+    const bool is_gone = poll(&waited, 1, static_cast<int>(left_ms)) == 1;
+    close(ended);
+    if (!is_gone) {
+      return absl::DeadlineExceededError(absl::StrCat("process ", pid, " does not end"));
+    }
+  }
+  ASSIGN_OR_RETURN(const Forked starter, ForkOne());
+  close(std::exchange(fd_, starter.fd));
+  pid_ = starter.pid;
+  for (const pid_t pid : running_) exits_.push_back({pid, SIGKILL});
+  running_.clear();
+  return absl::OkStatus();
+}
+
+void ProcessStarter::TakeExit(const std::vector<std::string>& message) {
+  exits_.push_back({NumberOf<pid_t>(message[1]), NumberOf<int>(message[2])});
+  running_.erase(exits_.back().pid);
 }
 
 ProcessStarter::~ProcessStarter() {
@@ -195,7 +232,7 @@ absl::StatusOr<std::string> ProcessStarter::Ask(const std::string& request) {
     }
     const std::vector<std::string> strings = Decode(message);
     if (strings[0] != kExit) return message;
-    exits_.push_back({NumberOf<pid_t>(strings[1]), NumberOf<int>(strings[2])});
+    TakeExit(strings);
   }
 }
 
@@ -205,7 +242,7 @@ absl::StatusOr<pid_t> ProcessStarter::Start(const std::vector<std::string>& args
   request.insert(request.end(), args.begin(), args.end());
   ASSIGN_OR_RETURN(const std::string answer, Ask(Encode(request)));
   const std::vector<std::string> strings = Decode(answer);
-  if (strings[0] == kStarted) return NumberOf<pid_t>(strings[1]);
+  if (strings[0] == kStarted) return *running_.insert(NumberOf<pid_t>(strings[1])).first;
   return absl::Status(static_cast<absl::StatusCode>(NumberOf<int>(strings[1])), strings[2]);
 }
 
@@ -221,7 +258,7 @@ absl::StatusOr<std::vector<ProcessStarter::Exit>> ProcessStarter::TakeExits() {
     if (message.empty()) return std::exchange(exits_, {});
     const std::vector<std::string> strings = Decode(message);
     if (strings[0] != kExit) return Lost("sent an answer that nobody asked for");
-    exits_.push_back({NumberOf<pid_t>(strings[1]), NumberOf<int>(strings[2])});
+    TakeExit(strings);
   }
 }
 

@@ -1,12 +1,12 @@
 // A ProcessStarter starts programs from a process of its own, the starter.
 //
 // The launcher starts processes again and again while it uses gRPC, whose threads a fork would
-// leave behind in any state. So the starter is forked once, before there are threads, and starts
+// leave behind in any state. So the starter is forked before there are threads, and starts
 // programs on request (child_process.h), tells how they end, and passes signals on. One message at
 // a time goes over a socket pair: a request and its answer, or the end of a program.
 //
 // The starter dies with the launcher, and the programs with the starter: the kernel sees to both.
-// A starter that has died, or that does not answer within 10 s, is an error of every call.
+// A starter that has died, or that does not answer within 10 s, is an error of every call, until Replace.
 //
 // Not thread-safe; for the thread that forked it.
 
@@ -15,7 +15,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,12 +48,23 @@ class ProcessStarter {
   // The ends of programs that were not returned before, in order; none if none are known. Never
   // blocks. ABORTED as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
+  // After ABORTED: forks another starter, once all that the lost one had started is gone; TakeExits then
+  // tells that signal 9 has ended it. DEADLINE_EXCEEDED if something is still there after `timeout_ms`;
+  // else as Fork. The process may have threads: the new starter's child handlers are those of the C library
+  // alone, and it uses nothing of which another thread may hold a lock.
+  absl::Status Replace(int64_t timeout_ms);
   // Readable when TakeExits has something to say.
   int fd() const { return fd_; }
   pid_t pid() const { return pid_; }
 
  private:
   ProcessStarter(int fd, pid_t pid) : fd_(fd), pid_(pid) {}
+  struct Forked {
+    int fd;
+    pid_t pid;
+  };
+  static absl::StatusOr<Forked> ForkOne();
+  void TakeExit(const std::vector<std::string>& message);
   // Sends a request and waits for its answer; ends of programs that come before it are kept.
   absl::StatusOr<std::string> Ask(const std::string& request);
   // Receives one message, if there is one; empty if there is none.
@@ -59,8 +72,9 @@ class ProcessStarter {
   // Why the starter cannot be used.
   absl::Status Lost(const std::string& why) const;
 
-  const int fd_;
-  const pid_t pid_;
+  int fd_;
+  pid_t pid_;
+  std::set<pid_t> running_;  // started, and their ends are not known
   std::vector<Exit> exits_;
 };
 

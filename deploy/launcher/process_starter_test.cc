@@ -97,6 +97,26 @@ TEST_F(ProcessStarterTest, ItsDeathEndsAllProgramsAndIsAnError) {
   EXPECT_EQ(starter_->TakeExits().status().code(), absl::StatusCode::kAborted);
 }
 
+TEST_F(ProcessStarterTest, AnotherOneServesInItsPlaceWhenAllIsGoneThatItHadStarted) {
+  const pid_t ended = StartShell("exit 3");
+  ASSERT_EQ(NextExits().size(), 1u);
+  const pid_t program = StartShell("exec sleep 60");
+  const pid_t before = starter_->pid();
+  kill(before, SIGKILL);
+  ASSERT_EQ(starter_->Start({"/bin/true"}, log_).status().code(), absl::StatusCode::kAborted);
+  const absl::Status replaced = starter_->Replace(/*timeout_ms=*/60000);
+  ASSERT_TRUE(replaced.ok()) << replaced;
+  EXPECT_NE(starter_->pid(), before);
+  EXPECT_TRUE(WaitUntilGone(program));
+  const auto exits = starter_->TakeExits();
+  ASSERT_TRUE(exits.ok()) << exits.status();
+  ASSERT_EQ(exits->size(), 1u) << "the end of " << ended << " was told before";
+  EXPECT_EQ((*exits)[0].pid, program);
+  EXPECT_EQ(DescribeExit((*exits)[0].wait_status), "was killed by signal 9 (Killed)");
+  StartShell("exit 4");
+  EXPECT_EQ(DescribeExit(NextExits()[0].wait_status), "exited with code 4");
+}
+
 TEST_F(ProcessStarterTest, ItsDestructorEndsAllPrograms) {
   const pid_t program = StartShell("exec sleep 60");
   starter_.reset();

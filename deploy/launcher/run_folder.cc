@@ -58,16 +58,21 @@ UniqueFile OpenInPlace(const std::string& path) {
   return UniqueFile(fopen(path.c_str(), absl::StartsWith(path, "/dev/") ? "ae" : "we"));
 }
 
-// Writes into a link's target, a pipe or a device, which cannot be replaced or synced.
+// Writes into a link's target, a pipe or a device, which cannot be replaced or synced. A pipe whose
+// reader has gone, as `head` does, has given all that was wanted of it.
 absl::Status WriteInto(const std::string& path, ByteSource source) {
   const UniqueFile file = OpenInPlace(path);
   if (file == nullptr) return FileError("write", path);
+  bool is_left = false;
+  const auto check = [&](bool written) {
+    is_left = is_left || (!written && errno == EPIPE);
+    return written || is_left ? absl::OkStatus() : FileError("write", path);
+  };
   RETURN_IF_ERROR(source([&](absl::string_view bytes) {
-    return fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size()
-               ? absl::OkStatus()
-               : FileError("write", path);
+    if (is_left) return absl::OkStatus();
+    return check(fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size());
   }));
-  return fflush(file.get()) == 0 ? absl::OkStatus() : FileError("write", path);
+  return is_left ? absl::OkStatus() : check(fflush(file.get()) == 0);
 }
 
 absl::Status ReadInto(FILE* file, const std::string& path, ByteSink sink) {
@@ -144,7 +149,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Fill(const std::string& pa
   if (error) return FileError("make folder", path + "/logs", error.value());
   ASSIGN_OR_RETURN(const int lock_fd, LockRun(path));
   // From here on the destructor releases the lock.
-  auto sockets = SocketFolder::Make(P_tmpdir, path + "/sockets");
+  auto sockets = SocketFolder::MakeInTemporaryFolder(path + "/sockets");
   const absl::Status made = sockets.status();
   std::unique_ptr<RunFolder> folder(
       new RunFolder(path, lock_fd, made.ok() ? *std::move(sockets) : nullptr));

@@ -144,6 +144,25 @@ TEST_F(RunFolderTest, AFileThatAStreamGoesToIsNotCutShort) {
   EXPECT_EQ(ContentOf(path), "before report after!");
 }
 
+TEST_F(RunFolderTest, AReaderThatHasSeenEnoughIsNoError) {
+  signal(SIGPIPE, SIG_IGN);
+  int pipe_of[2];
+  ASSERT_EQ(pipe(pipe_of), 0);
+  close(pipe_of[0]);
+  const std::string text(3 << 20, 'x');
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/from", text).ok());
+  fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  dup2(pipe_of[1], STDOUT_FILENO);
+  close(pipe_of[1]);
+  const absl::Status copied = CopyFileAtomically(dir_ + "/from", "/dev/stdout");
+  const absl::Status written = WriteFileAtomically("/dev/stdout", "short");
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  EXPECT_TRUE(copied.ok()) << copied;
+  EXPECT_TRUE(written.ok()) << written;
+}
+
 TEST_F(RunFolderTest, AFileIsCopiedWhole) {
   const std::string text = std::string(3 << 20, 'x') + "end";
   ASSERT_TRUE(WriteFileAtomically(dir_ + "/from", text).ok());

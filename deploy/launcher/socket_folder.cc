@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 constexpr char kPrefix[] = "satrap-";
 constexpr char kSixLetters[] = "XXXXXX";
 constexpr char kOwner[] = "/owner";
+// A socket's path has at most 107 bytes; the longest one here is PARENT/satrap-XXXXXX/embedding_worker_1023
+// with some bytes to spare.
+constexpr size_t kLongestParent = 64;
 
 // Whether this is a folder of ours, by name, type, mode and user: nobody else could have written to
 // it.
@@ -106,6 +109,25 @@ absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::stri
   RETURN_IF_ERROR(folder->Claim());
   RETURN_IF_ERROR(ReplaceLink(path, link));
   return folder;
+}
+
+absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::MakeInTemporaryFolder(
+    const std::string& link) {
+  std::error_code error;
+  const fs::path named = fs::temp_directory_path(error);
+  if (error) return FileError("use the temporary folder that", "TMPDIR names", error.value());
+  const std::string parent = fs::absolute(named).string();
+  if (parent.size() > kLongestParent) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the temporary folder ", parent, " (TMPDIR) has a path of ", parent.size(),
+                     " bytes, and paths of sockets in it would be too long: name one of at most ",
+                     kLongestParent, " bytes"));
+  }
+  auto folder = Make(parent, link);
+  if (folder.ok()) return folder;
+  return absl::Status(folder.status().code(),
+                      absl::StrCat(folder.status().message(),
+                                   "; TMPDIR names another folder for the run's sockets"));
 }
 
 SocketFolder::SocketFolder(std::string path, std::string link)

@@ -109,5 +109,51 @@ TEST_F(SocketFolderTest, NamesTheFolderThatCannotBeMade) {
       << folder.status();
 }
 
+// The environment is that of the whole process, so each case sets what it needs.
+class TemporaryFolderTest : public SocketFolderTest {
+ protected:
+  void SetUp() override {
+    SocketFolderTest::SetUp();
+    before_ = fs::temp_directory_path();
+  }
+  void TearDown() override {
+    setenv("TMPDIR", before_.c_str(), 1);
+    SocketFolderTest::TearDown();
+  }
+  // The error with this TMPDIR; empty if there is none.
+  std::string ErrorWith(const std::string& folder) {
+    setenv("TMPDIR", folder.c_str(), 1);
+    return std::string(SocketFolder::MakeInTemporaryFolder(dir_ + "/sockets").status().message());
+  }
+  std::string before_;
+};
+
+TEST_F(TemporaryFolderTest, IsThatOfTheEnvironment) {
+  // Short, because a socket's path is.
+  std::string short_dir = (fs::temp_directory_path() / "s.XXXXXX").string();
+  ASSERT_NE(mkdtemp(short_dir.data()), nullptr);
+  setenv("TMPDIR", short_dir.c_str(), 1);
+  {
+    const auto folder = SocketFolder::MakeInTemporaryFolder(dir_ + "/sockets");
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    EXPECT_EQ(fs::path((*folder)->path()).parent_path(), short_dir);
+  }
+  EXPECT_TRUE(fs::is_empty(short_dir));
+  fs::remove(short_dir);
+}
+
+TEST_F(TemporaryFolderTest, ThatCannotBeUsedIsNamedInOneLine) {
+  EXPECT_EQ(ErrorWith("/no/such"),
+            "cannot use the temporary folder that TMPDIR names: No such file or directory");
+  const std::string refused = ErrorWith("/proc/self");
+  EXPECT_NE(refused.find("cannot make folder /proc/self/satrap-"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("; TMPDIR names another folder"), std::string::npos) << refused;
+  const std::string long_dir = dir_ + "/" + std::string(80, 'x');
+  fs::create_directory(long_dir);
+  const std::string too_long = ErrorWith(long_dir);
+  EXPECT_NE(too_long.find(long_dir + " (TMPDIR) has a path of "), std::string::npos) << too_long;
+  EXPECT_NE(too_long.find("at most 64 bytes"), std::string::npos) << too_long;
+}
+
 }  // namespace
 }  // namespace satrap

@@ -1,9 +1,11 @@
 #include "deploy/report/progress_line.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,7 +16,7 @@ namespace {
 
 constexpr int64_t kTerminalPeriodMs = 250;
 constexpr int64_t kPlainPeriodMs = 5000;
-constexpr int kBarWidth = 20;
+constexpr size_t kBarWidth = 20;
 
 std::string Phase(const StatusAnswer& status) {
   switch (status.state()) {
@@ -33,70 +35,132 @@ std::string Phase(const StatusAnswer& status) {
   return "starting";
 }
 
+// REQUIRES: fraction in [0, 1]
 std::string Bar(double fraction) {
-  if (fraction < 0) return "";
-  const int full = static_cast<int>(fraction * kBarWidth);
-  return absl::StrCat("[", std::string(full, '#'), std::string(kBarWidth - full, '.'),
-                      absl::StrFormat("] %3.0f%% ", fraction * 100));
+  const auto full = static_cast<size_t>(fraction * kBarWidth);
+  return absl::StrCat("[", std::string(full, '#'), std::string(kBarWidth - full, '.'), "] ");
+}
+
+// The most important first.
+enum Importance {
+  kPhase,
+  kPercentage,
+  kStep,
+  kTimeLeft,
+  kLoss,
+  kLag,
+  kSamplesPerSecond,
+  kValidation,
+  kAuc,
+  kSamples,
+  kBar,
+  kRates,
+  kNorm,
+  kStaleness,
+  kWatermark,
+  kLeastImportant = kWatermark,
+};
+
+// A part of the line, with what separates it from the one before.
+struct Part {
+  Importance importance;
+  std::string text;
+};
+
+std::string ValidationText(const MetricValues& valid) {
+  if (valid.has_auc()) return absl::StrFormat(" | valid auc %.4f", valid.auc());
+  if (valid.has_rmse()) return absl::StrFormat(" | valid rmse %.4f", valid.rmse());
+  return absl::StrFormat(" | valid logloss %.4f", valid.logloss());
+}
+
+std::string LagText(const TopicsStatus& topics) {
+  std::string text = absl::StrCat(" | lag ", CountText(topics.lag_messages()));
+  if (topics.has_lag_seconds()) absl::StrAppendFormat(&text, " (%.1f s)", topics.lag_seconds());
+  return text;
+}
+
+// What is known, in the order in which it is shown, without the bar.
+std::vector<Part> PartsOf(const StatusAnswer& status) {
+  const TrainProgress& train = status.train();
+  std::vector<Part> parts = {{kPhase, Phase(status)}};
+  if (status.state() != RUNNING || train.step() == 0) return parts;
+  // A stream without end has no epochs, and no number of samples to compare with.
+  if (train.endless()) {
+    parts.push_back({kStep, absl::StrCat("  step ", CountText(train.step()))});
+    parts.push_back({kSamples, absl::StrCat(" | ", Counted(train.samples(), "sample"))});
+  } else {
+    parts.push_back({kStep, absl::StrFormat("  epoch %d  step %s", train.epoch() + 1,
+                                            CountText(train.step()))});
+  }
+  if (train.samples_per_second() > 0) {
+    const auto rate = static_cast<uint64_t>(train.samples_per_second());
+    parts.push_back({kSamplesPerSecond, absl::StrCat(" | ", CountText(rate), " samples/s")});
+  }
+  if (train.has_window_loss()) {
+    parts.push_back({kLoss, absl::StrFormat(" | loss %.4f", train.window_loss())});
+  }
+  if (train.has_window_auc() && std::isfinite(train.window_auc())) {
+    parts.push_back({kAuc, absl::StrFormat(" | auc %.4f", train.window_auc())});
+  }
+  if (train.has_staleness_max()) {
+    parts.push_back({kStaleness, absl::StrFormat(" | staleness %.1f (max %d)",
+                                                 train.staleness_mean(), train.staleness_max())});
+  }
+  if (const GradientNorms& norms = train.gradient_norms(); norms.steps() > 0) {
+    parts.push_back(
+        {kNorm, absl::StrFormat(" | norm %.4g (mean %.4g, %s of %s clipped)", norms.last(),
+                                MeanNorm(norms), CountText(norms.clipped_steps()),
+                                Counted(norms.steps(), "step"))});
+  }
+  if (train.has_learning_rate_factor()) {
+    parts.push_back({kRates, absl::StrFormat(" | rates x %g (%s)", train.learning_rate_factor(),
+                                             Counted(train.reductions(), "reduction"))});
+  }
+  if (train.has_last_valid()) parts.push_back({kValidation, ValidationText(train.last_valid())});
+  if (status.topics().has_lag_messages()) parts.push_back({kLag, LagText(status.topics())});
+  if (status.topics().has_watermark_ms()) {
+    parts.push_back(
+        {kWatermark, absl::StrCat(" | watermark ", UtcText(status.topics().watermark_ms()))});
+  }
+  if (!train.endless() && train.has_seconds_left() && train.seconds_left() >= 0) {
+    parts.push_back({kTimeLeft, absl::StrCat(" | ", DurationText(train.seconds_left()), " left")});
+  }
+  return parts;
+}
+
+// Those that are at least as important as `least`.
+std::string Joined(const std::vector<Part>& parts, int least) {
+  std::string text;
+  for (const Part& part : parts) {
+    if (part.importance <= least) text += part.text;
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string ProgressText(const StatusAnswer& status) {
-  const TrainProgress& train = status.train();
-  std::string text = Phase(status);
-  if (status.state() != RUNNING || train.step() == 0) return text;
-  // A stream without end has no epochs, and no number of samples to compare with.
-  if (train.endless()) {
-    absl::StrAppend(&text, "  step ", CountText(train.step()), " | ",
-                    Counted(train.samples(), "sample"));
-  } else {
-    absl::StrAppendFormat(&text, "  epoch %d  step %s", train.epoch() + 1, CountText(train.step()));
+  return Joined(PartsOf(status), kLeastImportant);
+}
+
+std::string FittedProgress(const StatusAnswer& status, size_t columns) {
+  std::vector<Part> parts = PartsOf(status);
+  if (const double fraction = ProgressFraction(status); fraction >= 0) {
+    parts.insert(parts.begin(), {{kBar, Bar(fraction)},
+                                 {kPercentage, absl::StrFormat("%3.0f%% ", fraction * 100)}});
   }
-  if (train.samples_per_second() > 0) {
-    absl::StrAppend(&text, " | ", CountText(static_cast<uint64_t>(train.samples_per_second())),
-                    " samples/s");
+  std::string text;
+  for (int least = kLeastImportant; least >= kPhase; --least) {
+    text = Joined(parts, least);
+    if (text.size() < columns) return text;
   }
-  if (train.has_window_loss()) absl::StrAppendFormat(&text, " | loss %.4f", train.window_loss());
-  if (train.has_window_auc() && std::isfinite(train.window_auc())) {
-    absl::StrAppendFormat(&text, " | auc %.4f", train.window_auc());
-  }
-  if (train.has_staleness_max()) {
-    absl::StrAppendFormat(&text, " | staleness %.1f (max %d)", train.staleness_mean(),
-                          train.staleness_max());
-  }
-  if (const GradientNorms& norms = train.gradient_norms(); norms.steps() > 0) {
-    absl::StrAppendFormat(&text, " | norm %.4g (mean %.4g, %s of %s clipped)", norms.last(),
-                          MeanNorm(norms), CountText(norms.clipped_steps()),
-                          Counted(norms.steps(), "step"));
-  }
-  if (train.has_learning_rate_factor()) {
-    absl::StrAppendFormat(&text, " | rates x %g (%s)", train.learning_rate_factor(),
-                          Counted(train.reductions(), "reduction"));
-  }
-  if (train.has_last_valid()) {
-    const MetricValues& valid = train.last_valid();
-    if (valid.has_auc()) {
-      absl::StrAppendFormat(&text, " | valid auc %.4f", valid.auc());
-    } else if (valid.has_rmse()) {
-      absl::StrAppendFormat(&text, " | valid rmse %.4f", valid.rmse());
-    } else {
-      absl::StrAppendFormat(&text, " | valid logloss %.4f", valid.logloss());
-    }
-  }
-  if (status.topics().has_lag_messages()) {
-    absl::StrAppend(&text, " | lag ", CountText(status.topics().lag_messages()));
-    if (status.topics().has_lag_seconds()) {
-      absl::StrAppendFormat(&text, " (%.1f s)", status.topics().lag_seconds());
-    }
-  }
-  if (status.topics().has_watermark_ms()) {
-    absl::StrAppend(&text, " | watermark ", UtcText(status.topics().watermark_ms()));
-  }
-  if (!train.endless() && train.has_seconds_left() && train.seconds_left() >= 0) {
-    absl::StrAppend(&text, " | ", DurationText(train.seconds_left()), " left");
-  }
-  return text;
+  return text.substr(0, columns == 0 ? 0 : columns - 1);
+}
+
+size_t TerminalColumns(int fd) {
+  constexpr size_t kUsual = 80;
+  winsize size = {};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
 double ProgressFraction(const StatusAnswer& status) {
@@ -114,7 +178,7 @@ void ProgressLine::Show(const StatusAnswer& status, int64_t now_ms) {
   next_ms_ = now_ms + (is_terminal_ ? kTerminalPeriodMs : kPlainPeriodMs);
   if (is_terminal_) {
     // Return to the first column, and erase the rest of a longer previous text.
-    Write(absl::StrCat("\r", Bar(ProgressFraction(status)), ProgressText(status), "\x1b[K"));
+    Write(absl::StrCat("\r", FittedProgress(status, columns_(fd_)), "\x1b[K"));
     line_open_ = true;
   } else {
     Write(absl::StrCat(ProgressText(status), "\n"));

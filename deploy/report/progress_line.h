@@ -1,13 +1,18 @@
 // The line that shows a run's progress. On a terminal it is one line with a bar, overwritten in
-// place. Elsewhere it is a plain line every few seconds, and at once when the phase changes.
+// place, and never longer than the terminal is wide at that moment: only the last row of a line that
+// wraps could be overwritten. Elsewhere it is a plain line every few seconds, and at once when the
+// phase changes.
 //
 // Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_REPORT_PROGRESS_LINE_H_
 #define SATRAP_DEPLOY_REPORT_PROGRESS_LINE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "proto/control.pb.h"
 
@@ -22,13 +27,23 @@ namespace satrap {
 //   watermark 2026-05-01T09:30:00Z
 std::string ProgressText(const StatusAnswer& status);
 
+// The same with the bar before it, in less than `columns` columns: the last one stays free, because a
+// terminal may wrap there. What does not fit goes whole, in this order: watermark, staleness, norm,
+// rates, the bar without its percentage, the samples of a run without end, auc, valid, samples/s, lag,
+// loss, time left, epoch and step, percentage; the phase, which is left, is cut.
+std::string FittedProgress(const StatusAnswer& status, size_t columns);
+
+// How wide the terminal `fd` is now; 80 if it does not tell.
+size_t TerminalColumns(int fd);
+
 // The fraction of the run that is done, in [0, 1]; negative if it is unknown.
 double ProgressFraction(const StatusAnswer& status);
 
 class ProgressLine {
  public:
-  // Writes to the file descriptor `fd`, not owned.
-  ProgressLine(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
+  // Writes to the file descriptor `fd`, not owned. `columns` is asked at each write to a terminal.
+  ProgressLine(int fd, bool is_terminal, std::function<size_t(int fd)> columns = TerminalColumns)
+      : fd_(fd), is_terminal_(is_terminal), columns_(std::move(columns)) {}
 
   // Shows the status, unless the last line is too recent. `now_ms` is a monotonic clock.
   void Show(const StatusAnswer& status, int64_t now_ms);
@@ -40,6 +55,7 @@ class ProgressLine {
 
   const int fd_;
   const bool is_terminal_;
+  const std::function<size_t(int fd)> columns_;
   std::string last_phase_;
   int64_t next_ms_ = 0;
   bool line_open_ = false;

@@ -120,13 +120,62 @@ TEST_F(ProgressLineTest, PlainLinesComeSeldomUnlessThePhaseChanges) {
 }
 
 TEST_F(ProgressLineTest, ATerminalGetsOneLineWithABar) {
-  ProgressLine line(pipe_[1], /*is_terminal=*/true);
+  ProgressLine line(pipe_[1], /*is_terminal=*/true, [](int) { return 200; });
   line.Show(Training(), 0);
   line.Show(Training(), 1000);
   line.End();
   const std::string text = Written();
   EXPECT_THAT(text, HasSubstr("\r[#####...............]  25% training"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
+TEST_F(ProgressLineTest, WhatDoesNotFitTheTerminalGoesWholeAndTheLeastImportantFirst) {
+  const std::string all =
+      "[#####...............]  25% training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | "
+      "auc 0.7312 | staleness 1.8 (max 4) | 12.0 s left";
+  // The last column stays free.
+  EXPECT_EQ(FittedProgress(Training(), all.size() + 1), all);
+  EXPECT_EQ(FittedProgress(Training(), all.size()),
+            "[#####...............]  25% training  epoch 1  step 120 | 54,321 samples/s | "
+            "loss 0.4712 | auc 0.7312 | 12.0 s left");
+  EXPECT_EQ(FittedProgress(Training(), 80),
+            " 25% training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | 12.0 s left");
+  EXPECT_EQ(FittedProgress(Training(), 40), " 25% training  epoch 1  step 120");
+  EXPECT_EQ(FittedProgress(Training(), 6), "train");
+  EXPECT_EQ(FittedProgress(Training(), 1), "");
+  close(pipe_[1]);
+}
+
+TEST_F(ProgressLineTest, NoLineIsAsLongAsTheTerminalIsWideWhateverTheRunHas) {
+  StatusAnswer status = Training();
+  TrainProgress* train = status.mutable_train();
+  train->mutable_gradient_norms()->set_steps(120);
+  train->mutable_gradient_norms()->set_sum(300);
+  train->set_learning_rate_factor(.01);
+  train->mutable_last_valid()->set_auc(.77);
+  status.mutable_topics()->set_lag_messages(1234);
+  status.mutable_topics()->set_watermark_ms(1777627800500);
+  for (size_t columns = 1; columns < 300; ++columns) {
+    EXPECT_LT(FittedProgress(status, columns).size(), columns);
+  }
+  close(pipe_[1]);
+}
+
+TEST_F(ProgressLineTest, TheWidthIsAskedForAtEachWrite) {
+  size_t columns = 200;
+  ProgressLine line(pipe_[1], /*is_terminal=*/true, [&columns](int) { return columns; });
+  line.Show(Training(), 0);
+  columns = 20;
+  line.Show(Training(), 1000);
+  line.End();
+  const std::string text = Written();
+  EXPECT_THAT(text, HasSubstr("staleness 1.8 (max 4) | 12.0 s left\x1b[K"));
+  EXPECT_THAT(text, ::testing::EndsWith("\r 25% training\x1b[K\n"));
+}
+
+TEST_F(ProgressLineTest, WhatIsNoTerminalIsTakenForOneOf80Columns) {
+  EXPECT_EQ(TerminalColumns(pipe_[1]), 80u);
+  close(pipe_[1]);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -150,6 +151,14 @@ std::vector<pid_t> ProcessesWritingTo(const std::function<bool(const std::string
   return pids;
 }
 
+// Empty if the process is gone, or goes while it is read, which is no exception here.
+std::string CommandLineOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 }  // namespace
 
 int SendSignal(pid_t pid, int signal) {
@@ -246,7 +255,7 @@ std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     pid_t pid;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || pid == getpid()) continue;
-    if (absl::StrContains(ReadFile(entry.path().string() + "/cmdline"), text)) pids.push_back(pid);
+    if (absl::StrContains(CommandLineOf(pid), text)) pids.push_back(pid);
   }
   return pids;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <zlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -65,6 +66,8 @@ class TrainTest : public RunFixture {
     EXPECT_FALSE(fs::exists(Path(run + "/sockets"))) << "the folder of sockets is removed";
     const std::string report = ReadFile(Path(run + ".json"));
     EXPECT_EQ(report, ReadFile(Path(run + "/report.json")));
+    EXPECT_THAT(end.out, HasSubstr("\nmodel        ")) << "and nothing but the report";
+    EXPECT_EQ(end.out, ReadFile(Path(run + "/report.txt")));
     return report;
   }
 };
@@ -84,6 +87,26 @@ TEST_F(TrainTest, BothModesLearnFromEverySampleOnce) {
     EXPECT_GT(JsonNumber(report, "samples_per_second"), 0);
     EXPECT_GE(JsonNumber(report, "wall_seconds"), JsonNumber(report, "train_seconds"));
   }
+}
+
+TEST_F(TrainTest, WhereStdoutIsForAProgramTheReportForPeopleGoesToStderr) {
+  const CommandEnd end =
+      Satrap({"train", WriteJob(2000), "--run_dir", Path("run"), "--report", "/dev/stdout"});
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_EQ(end.out, ReadFile(Path("run/report.json")));
+  EXPECT_THAT(end.err, HasSubstr(ReadFile(Path("run/report.txt"))));
+}
+
+// As `satrap train JOB 2>&1 | head -1`, whose reader has gone when the second line comes.
+TEST_F(TrainTest, ARunWhoseProgressNobodyReadsAnyMoreTrainsOnToItsEnd) {
+  const Command command = StartProgram({"bash", "-c", R"(set -o pipefail; "$@" 2>&1 | head -n 1)",
+                                        "bash", ProgramPath("deploy/satrap_cli"), "--install_dir=.",
+                                        "train", WriteJob(20000), "--run_dir", Path("run")});
+  const CommandEnd end = WaitFor(command);
+  EXPECT_EQ(end.exit_code, 0) << end.out;
+  EXPECT_THAT(end.out, HasSubstr("runs in " + Path("run")));
+  EXPECT_EQ(JsonNumber(ReadFile(Path("run/report.json")), "samples"), 20000);
+  EXPECT_TRUE(RoleProcesses(Path("run")).empty());
 }
 
 TEST_F(TrainTest, AReproducibleRunHasTheSameBitsWithAnyNumberOfServices) {
@@ -397,8 +420,15 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   EXPECT_THAT(inspected.out, HasSubstr("embedding dim 4 adagrad, linear dim 1 adagrad"));
   EXPECT_EQ(Satrap({"checkpoint", "verify", Path("run")}).exit_code, 0);
   EXPECT_EQ(Satrap({"checkpoint", Path("run")}).exit_code, 1) << "nothing runs";
+  // An end that the run has passed would end it for good. The refusal names its step.
+  const CommandEnd refused = Satrap({"resume", Path("run"), "--set", "max_steps=1"});
+  EXPECT_EQ(refused.exit_code, 1);
+  const std::string least = "max_steps: must be at least ";
+  ASSERT_THAT(refused.err, HasSubstr(least));
+  const int step = std::atoi(refused.err.substr(refused.err.find(least) + least.size()).c_str());
   const CommandEnd resumed =
-      Satrap({"resume", Path("run"), "--set", "max_steps=1", "--report", Path("resumed.json")});
+      Satrap({"resume", Path("run"), "--set", absl::StrCat("max_steps=", step + 9), "--report",
+              Path("resumed.json")});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(JsonNumber(ReadFile(Path("resumed.json")), "generations"), 2);
 }

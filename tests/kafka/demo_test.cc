@@ -27,8 +27,8 @@ TEST_F(KafkaDemo, TrainsForSomeTimeAndLeavesNothingRunning) {
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, HasSubstr("writing 2,000 records a second"));
   EXPECT_THAT(end.err, HasSubstr("no work is lost"));
-  EXPECT_THAT(end.err, ContainsRegex("samples/s +[0-9,]+ +[0-9,]+"));
-  EXPECT_THAT(end.err, ContainsRegex("embedding_ps 0, rows +[0-9.]+ .?B"));
+  EXPECT_THAT(end.out, ContainsRegex("samples/s +[0-9,]+ +[0-9,]+"));
+  EXPECT_THAT(end.out, ContainsRegex("embedding_ps 0, rows +[0-9.]+ .?B"));
   EXPECT_THAT(ReadFile(Path("run/metrics.jsonl")), HasSubstr("\"generation\":1"));
   EXPECT_TRUE(WaitUntilGone(Path("run"), 10)) << "broker and producer end with the demo";
 }

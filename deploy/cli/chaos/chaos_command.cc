@@ -244,7 +244,7 @@ absl::StatusOr<int> RunChaos(const CommandLine& line) {
   const absl::StatusOr<JobRun> run = line.every_seconds > 0
                                          ? RunWithRandomKills(job, line, &done)
                                          : RunWithPlannedEvents(job, line, &done);
-  const int code = ReportRun(run);
+  const int code = ReportRun(run, line);
   if (code != 0) return code;
   bool good = PrintCheck(CheckLedger(run->run_dir));
   good = PrintCheck(CheckTally(run->run_dir)) && good;

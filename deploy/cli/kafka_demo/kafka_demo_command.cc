@@ -144,8 +144,7 @@ absl::Status WriteTopics(const CommandLine& line, const JobConfig& job, uint64_t
 void AddBayesAuc(const SyntheticFormat& log, JobRun* run) {
   if (!run->report.has_value() || !run->report->result.has_test()) return;
   run->report->bayes_auc = ComputeBayesAuc(log).of_test_labels;
-  const absl::Status written =
-      WriteFileAtomically(run->run_dir + "/report.json", ReportJson(*run->report) + "\n");
+  const absl::Status written = WriteReport(*run->report, /*copy=*/"");
   if (!written.ok()) run->report_written = written;
 }
 
@@ -177,9 +176,10 @@ absl::StatusOr<int> RunDemo(const CommandLine& line) {
                [&watch](const StatusAnswer& status, Launcher*) { return watch.Look(status); });
   if (!watch.problem().empty()) return absl::AbortedError(watch.problem());
   if (run.ok()) AddBayesAuc(log, &*run);
-  const int code = ReportRun(run);
+  const int code = ReportRun(run, line);
   if (run.ok()) {
-    fprintf(stderr, "%s", watch.series().Text().c_str());
+    printf("%s", watch.series().Text().c_str());
+    fflush(stdout);
     fprintf(stderr,
             "satrap: the broker has ended; `%s/tests/kafka/broker %s/kafka` starts it again, with "
             "the same topics and address\n",

@@ -1,6 +1,5 @@
 // The whole command line: what deploy/satrap_cli has, and its tools.
 
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -45,8 +44,7 @@ int RunTool(const CommandLine& line) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  // A file at its size limit is an error of the write, which is told.
-  signal(SIGXFSZ, SIG_IGN);
+  satrap::IgnoreSignalsOfWrites();
   const auto line = satrap::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
   if (!line.ok()) return satrap::PrintError(line.status());
   const absl::optional<int> code = satrap::RunCoreCommand(*line);
