@@ -17,17 +17,11 @@ class AucMetric final : public PassMetric {
  public:
   void Add(const ScoredSamples& samples) override {
     for (size_t i = 0; i < samples.labels.size(); ++i) {
-      if (samples.counts(i)) auc_.Add(samples.scores[i], samples.labels[i], samples.weight(i));
+      if (!samples.counts(i)) continue;
+      auc_.Add(samples.scores[i], samples.labels[i], static_cast<float>(samples.weight(i)));
     }
   }
-  // Every rank merges all states in rank order, its own among them, so all get the same bits.
-  absl::Status Merge(Collective* collective) override {
-    ASSIGN_OR_RETURN(const std::vector<std::string> states,
-                     collective->AllGatherBytes(auc_.Encode()));
-    auc_ = Auc();
-    for (const std::string& state : states) RETURN_IF_ERROR(auc_.MergeEncoded(state));
-    return absl::OkStatus();
-  }
+  absl::Status Merge(Collective* collective) override { return auc_.Merge(collective); }
   void Finish(MetricValues* values) override { values->set_auc(auc_.Compute().value); }
 
  private:
