@@ -80,7 +80,7 @@ std::string ProgressText(const StatusAnswer& status) {
       absl::StrAppendFormat(&text, " | valid auc %.4f", valid.auc());
     } else if (valid.has_rmse()) {
       absl::StrAppendFormat(&text, " | valid rmse %.4f", valid.rmse());
-    } else {
+    } else if (valid.has_logloss()) {
       absl::StrAppendFormat(&text, " | valid logloss %.4f", valid.logloss());
     }
   }
