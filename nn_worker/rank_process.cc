@@ -291,6 +291,12 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   });
 }
 
+// To the launcher, over the network: the log of this process is on the disk that hangs, as a rule.
+void TellOfTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
+  if (trouble.hangs_seconds > 0) progress->set_metrics_file_hangs_seconds(trouble.hangs_seconds);
+  if (trouble.dropped > 0) progress->set_metrics_lines_dropped(trouble.dropped);
+}
+
 // Exports the metrics of a device; returns what takes its steps. Null on the CPU.
 std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<DeviceMeter> meter) {
   if (meter == nullptr) return nullptr;
@@ -398,10 +404,11 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
       write_line, &progress);
   RankMetrics metrics(runtime.metrics(), runtime.executor(), &step_times);
   const auto registration =
-      runtime.SetProgressSource([&progress, &metrics, leads](HeartbeatRequest* heartbeat) {
-        if (!leads) return;
+      runtime.SetProgressSource([&progress, &metrics, &metrics_file](HeartbeatRequest* heartbeat) {
+        if (metrics_file == nullptr) return;  // not rank 0
         metrics.UpdateAges();
         *heartbeat->mutable_train() = progress.Snapshot();
+        TellOfTrouble(metrics_file->trouble(), heartbeat->mutable_train());
         *heartbeat->mutable_cuts() = progress.Cuts();
       });
 

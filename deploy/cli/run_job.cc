@@ -22,6 +22,7 @@
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
+#include "deploy/report/run_warnings.h"
 
 namespace satrap {
 namespace {
@@ -148,6 +149,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   for (const std::string& file : {failure, ending}) unlink(file.c_str());
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   AbandonedCuts abandoned;
+  ProgressWarnings warnings(job);
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
@@ -157,6 +159,10 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
           progress.End();
           fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
                   status.cuts().last_abandoned_cause().c_str());
+        }
+        for (const std::string& warning : warnings.New(status.train())) {
+          progress.End();
+          fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
         }
         return watch == nullptr || watch(status, launcher.get());
       },

@@ -13,6 +13,7 @@
 #include "deploy/launcher/run_progress.h"
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_report.h"
+#include "deploy/report/run_warnings.h"
 #include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
@@ -124,6 +125,9 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
       absl::StrCat("job '", status.job_name(), "' in ", run_dir, ", generation ",
                    status.generation(), ", for ", DurationText(status.seconds()), ": ",
                    RunState_Name(status.state()), "\n", ProgressText(status), "\n");
+  for (const std::string& warning : WarningsOf(status.train())) {
+    absl::StrAppend(&text, "warning: ", warning, "\n");
+  }
   absl::StrAppend(&text, TopicsText(status), CutsText(status), RestartsText(status.restarts()));
   if (status.ending().has_text()) absl::StrAppend(&text, status.ending().text(), "\n");
   for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));

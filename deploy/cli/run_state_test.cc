@@ -146,5 +146,16 @@ TEST_F(RunStateTest, ARunInProgressShowsItsCutsAndWhyGenerationsBegan) {
               HasSubstr("cuts: none yet\nrestarts after failures: 0\n"));
 }
 
+TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {
+  StatusAnswer status;
+  status.set_state(RUNNING);
+  EXPECT_THAT(RunningRunText("RUN", status), Not(HasSubstr("warning")));
+  status.mutable_train()->mutable_moving_label_rate()->set_highest(.5);
+  status.mutable_train()->set_metrics_file_hangs_seconds(9);
+  EXPECT_THAT(RunningRunText("RUN", status),
+              AllOf(HasSubstr("\nwarning: the label rate moves"),
+                    HasSubstr("\nwarning: the disk of the run has not taken")));
+}
+
 }  // namespace
 }  // namespace satrap

@@ -70,7 +70,8 @@ struct Part {
 std::string ValidationText(const MetricValues& valid) {
   if (valid.has_auc()) return absl::StrFormat(" | valid auc %.4f", valid.auc());
   if (valid.has_rmse()) return absl::StrFormat(" | valid rmse %.4f", valid.rmse());
-  return absl::StrFormat(" | valid logloss %.4f", valid.logloss());
+  if (valid.has_logloss()) return absl::StrFormat(" | valid logloss %.4f", valid.logloss());
+  return "";  // a task whose loss has no metric
 }
 
 std::string LagText(const TopicsStatus& topics) {

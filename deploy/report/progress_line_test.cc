@@ -57,6 +57,15 @@ TEST_F(ProgressLineTest, ShowsWhatIsKnown) {
   close(pipe_[1]);
 }
 
+TEST_F(ProgressLineTest, AValidationWithoutAMetricShowsNoLoglossOfZero) {
+  StatusAnswer status = Training();
+  status.mutable_train()->mutable_last_valid()->set_samples(100);
+  EXPECT_THAT(ProgressText(status), Not(HasSubstr("valid")));
+  status.mutable_train()->mutable_last_valid()->set_logloss(.5);
+  EXPECT_THAT(ProgressText(status), HasSubstr(" | valid logloss 0.5000"));
+  close(pipe_[1]);
+}
+
 TEST_F(ProgressLineTest, ShowsHowFarARunIsBehindItsTopics) {
   StatusAnswer status = Training();
   status.mutable_train()->set_seconds_left(-1);

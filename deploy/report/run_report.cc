@@ -9,6 +9,7 @@
 #include "common/config/batch_scaling.h"
 #include "common/config/data_streams.h"
 #include "deploy/report/json.h"
+#include "deploy/report/run_warnings.h"
 #include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
@@ -101,24 +102,23 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
-// A scale that doubles until a step overflows skips a step now and then. More than that is another fault.
-bool SkipsByLossScale(const RunReport& report) {
-  constexpr uint64_t kStepsASkip = 100;
-  return report.scales_loss && report.result.skipped_steps() * kStepsASkip <= report.result.steps();
-}
-
 // Problems that a reader of only the last lines must not miss.
 void AppendWarnings(const RunReport& report, std::string* text) {
   const RunResult& result = report.result;
-  if (result.skipped_steps() > 0 && SkipsByLossScale(report)) {
-    absl::StrAppendFormat(
-        text, "skipped      %s, and the loss scale was halved\n",
-        Counted(result.skipped_steps(), "step overflowed F16", "steps overflowed F16"));
-  } else if (result.skipped_steps() > 0) {
-    absl::StrAppendFormat(
-        text, "warning      %s: lower the learning rate\n",
-        Counted(result.skipped_steps(), "step had gradients that were not finite and was skipped",
-                "steps had gradients that were not finite and were skipped"));
+  // A scale that doubles until a step overflows skips that step, and many while it settles.
+  const uint64_t overflowed = std::min(result.overflowed_steps(), result.skipped_steps());
+  const uint64_t others = result.skipped_steps() - overflowed;
+  if (overflowed > 0) {
+    absl::StrAppendFormat(text, "skipped      %s, and the loss scale was halved\n",
+                          Counted(overflowed, "step overflowed F16", "steps overflowed F16"));
+  }
+  if (others > 0) {
+    absl::StrAppendFormat(text, "warning      %s: lower the learning rate\n",
+                          Counted(others, "step had gradients that were not finite and was skipped",
+                                  "steps had gradients that were not finite and were skipped"));
+  }
+  for (const std::string& warning : report.warnings) {
+    absl::StrAppend(text, "warning      ", warning, "\n");
   }
   if (result.has_test() && result.test().samples() == 0) {
     absl::StrAppend(text, "warning      the test data has no records\n");
@@ -158,8 +158,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
     }
   }
   report.reproducible = job.reproducible();
-  report.scales_loss =
-      job.nn_worker().precision() == NnWorkerConfig::F16 && job.nn_worker().loss_scale().dynamic();
+  report.warnings = WarningsOf(job, report.result);
   // A job that was changed to clip no more leaves the figures of its earlier steps.
   if (job.gradient_clip_norm() == 0) report.result.clear_gradient_norms();
   report.batch_scaling = BatchScalingText(job);
@@ -215,6 +214,11 @@ std::string ReportJson(const RunReport& report) {
   json.Field("resumes", report.resumes);
   json.Field("scales", report.scales);
   json.Field("skipped_steps", result.skipped_steps());
+  json.Field("overflowed_steps", result.overflowed_steps());
+  json.Key("warnings");
+  json.BeginArray();
+  for (const std::string& warning : report.warnings) json.String(warning);
+  json.EndArray();
   json.BoolField("stopped_early", result.stopped_early());
   json.Field("best_step", result.best_step());
   WriteTables(result, &json);

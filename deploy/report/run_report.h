@@ -41,8 +41,8 @@ struct RunReport {
   uint64_t resumes = 0;           // generations that began with `satrap resume`
   uint64_t scales = 0;            // and by `satrap scale`
   bool reproducible = false;
-  bool scales_loss = false;   // nn_worker.precision is F16, with a dynamic loss scale
-  std::string batch_scaling;  // BatchScalingText of the job
+  std::string batch_scaling;          // BatchScalingText of the job
+  std::vector<std::string> warnings;  // WarningsOf the job and the result (run_warnings.h)
   // With evaluation.reduce_on_plateau: the product of the reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
   uint32_t reductions = 0;  // that make this product
@@ -60,7 +60,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
 //   empty_lines, batch_scaling (of a job that has it: the effective rates as text),
 //   learning_rate_factor and reductions (of a job with reduce_on_plateau), gradient_norm{last, mean,
 //   steps, clipped_steps} (of a job with gradient_clip_norm), generations, restarts[]{generation,
-//   cause, from_step}, resumes, scales, skipped_steps, stopped_early, best_step, tables[]{name, rows,
+//   cause, from_step}, resumes, scales, skipped_steps, overflowed_steps, warnings[], stopped_early, best_step, tables[]{name, rows,
 //   bytes}, rows, bytes (their sums), model_dir, model_digest (hexadecimal; equal models have equal ones), run_dir.
 std::string ReportJson(const RunReport& report);
 

@@ -199,23 +199,47 @@ TEST(RunReport, WarnsOfATrainingThatDiverged) {
   EXPECT_THAT(ReportText(report), HasSubstr("warning      the test AUC is not a number"));
 }
 
-TEST(RunReport, DoesNotWarnOfStepsThatALossScaleSkipsWhileItSettles) {
+TEST(RunReport, DoesNotWarnOfStepsThatALossScaleWasHalvedFor) {
   RunReport report = TrainedReport();
-  report.scales_loss = true;
-  report.result.set_steps(850);
-  report.result.set_skipped_steps(2);
+  report.result.set_steps(245);
+  report.result.set_skipped_steps(16);
+  report.result.set_overflowed_steps(16);
   EXPECT_THAT(
       ReportText(report),
-      AllOf(HasSubstr("skipped      2 steps overflowed F16, and the loss scale was halved\n"),
+      AllOf(HasSubstr("skipped      16 steps overflowed F16, and the loss scale was halved\n"),
             Not(HasSubstr("warning"))));
-  report.result.set_skipped_steps(9);
-  EXPECT_THAT(ReportText(report), HasSubstr("warning      9 steps had gradients"));
-  JobConfig job;
-  EXPECT_FALSE(MakeRunReport(job, StatusAnswer(), 1).scales_loss);
-  job.mutable_nn_worker()->set_precision(NnWorkerConfig::F16);
-  EXPECT_TRUE(MakeRunReport(job, StatusAnswer(), 1).scales_loss);
-  job.mutable_nn_worker()->mutable_loss_scale()->set_dynamic(false);
-  EXPECT_FALSE(MakeRunReport(job, StatusAnswer(), 1).scales_loss) << "it is not halved";
+  report.result.set_skipped_steps(17);
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr("skipped      16 steps overflowed F16"),
+                    HasSubstr("warning      1 step had gradients that were not finite")));
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("skipped_steps":17,"overflowed_steps":16,)"));
+}
+
+TEST(RunReport, WarnsOfWhatIsWrongWithDataOrJob) {
+  EXPECT_THAT(ReportJson(TrainedReport()), HasSubstr(R"("warnings":[],)"));
+  StatusAnswer status;
+  status.mutable_result()->mutable_moving_label_rate()->set_highest(.5);
+  MetricValues* const test = status.mutable_result()->mutable_test();
+  test->set_samples(1000);
+  test->set_positives(400);
+  test->set_normalised_entropy(1.5);
+  const RunReport report = MakeRunReport(JobConfig(), status, 1);
+  EXPECT_THAT(ReportText(report), AllOf(HasSubstr("\nwarning      the label rate moves"),
+                                        HasSubstr("\nwarning      test: NE 1.5 is above 1")));
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("warnings":["the label rate moves)"));
+}
+
+TEST(RunReport, ALossWithoutAMetricSaysSoInPlaceOfAnEmptyLine) {
+  RunReport report = TrainedReport();
+  MetricValues* const test = report.result.mutable_test();
+  test->Clear();
+  test->set_samples(100);
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("test         no metric of its loss; `satrap retrieve` judges what it "
+                        "retrieves (100 samples)\n"));
+  for (const char* name : {"next", "ctr"}) test->add_tasks()->set_name(name);
+  test->mutable_tasks(1)->mutable_values()->set_auc(.75);
+  EXPECT_THAT(ReportText(report), HasSubstr("\n  next: no metric of its loss; "));
 }
 
 TEST(RunReport, WarnsOfTestDataWithoutRecords) {

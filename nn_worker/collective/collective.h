@@ -65,6 +65,12 @@ class Collective {
   // Element r of the result is the bytes that rank r gave. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
+  // Element r of `bytes` goes to rank r, and element r of the result is what rank r gave for this one.
+  // Sizes may differ and may be 0. Both are whole in memory: who has much to give calls it often, with
+  // pieces. REQUIRES: an element for each rank
+  virtual absl::StatusOr<std::vector<std::string>> AllToAllBytes(
+      absl::Span<const std::string> bytes) = 0;
+
   // Returns when every rank has called it.
   virtual absl::Status Barrier() = 0;
 

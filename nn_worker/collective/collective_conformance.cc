@@ -133,6 +133,42 @@ TEST_P(CollectiveConformance, GathersBytesOfAnySize) {
   });
 }
 
+// What rank `from` gives rank `to`: sizes that differ, some of them 0.
+std::string Given(int from, int to, int round) {
+  return std::string(static_cast<size_t>((from * 3 + to) % 5) * 1000 * round,
+                     static_cast<char>('a' + 5 * from + to));
+}
+
+TEST_P(CollectiveConformance, EachRankGetsFromEachWhatItWasGiven) {
+  for (const int size : {1, 2, 4}) {
+    Spawn(size, [size](Collective* collective) {
+      const int own = collective->rank();
+      for (int round = 0; round < 4; ++round) {
+        std::vector<std::string> given;
+        for (int to = 0; to < size; ++to) given.push_back(Given(own, to, round));
+        const auto received = collective->AllToAllBytes(given);
+        ASSERT_TRUE(received.ok()) << received.status();
+        ASSERT_EQ(received->size(), static_cast<size_t>(size));
+        for (int from = 0; from < size; ++from) {
+          EXPECT_EQ((*received)[from], Given(from, own, round)) << "from " << from << " to " << own;
+        }
+      }
+    });
+  }
+}
+
+TEST_P(CollectiveConformance, OneRankMayGiveAllTheOthersNothing) {
+  Spawn(3, [](Collective* collective) {
+    std::vector<std::string> given(3);
+    if (collective->rank() == 1) given[2] = std::string(3000000, 'x');
+    const auto received = collective->AllToAllBytes(given);
+    ASSERT_TRUE(received.ok()) << received.status();
+    for (int from = 0; from < 3; ++from) {
+      EXPECT_EQ((*received)[from].size(), from == 1 && collective->rank() == 2 ? 3000000u : 0u);
+    }
+  });
+}
+
 TEST_P(CollectiveConformance, ABarrierLetsNobodyPastBeforeAllAreThere) {
   std::atomic<int> arrived{0};
   Spawn(4, [&](Collective* collective) {
@@ -166,6 +202,7 @@ TEST_P(CollectiveConformance, AbortEndsAWaitingCallAndTheObject) {
       EXPECT_EQ(ranks[rank]->AllReduceSum(absl::MakeSpan(values)).message(), "rank 2 is lost");
       EXPECT_EQ(ranks[rank]->Barrier().message(), "rank 2 is lost");
       EXPECT_EQ(ranks[rank]->AllGatherBytes("x").status().message(), "rank 2 is lost");
+      EXPECT_EQ(ranks[rank]->AllToAllBytes({"x", "y", "z"}).status().message(), "rank 2 is lost");
     });
   }
   while (waiting < 2) std::this_thread::yield();

@@ -61,7 +61,19 @@ class StoreAdapter final : public gloo::rendezvous::Store {
 struct Extent {
   size_t begin = 0;
   size_t bytes = 0;
+  size_t end() const { return begin + bytes; }
 };
+
+// Stretches of these sizes, one after another.
+std::vector<Extent> Consecutive(absl::Span<const uint64_t> sizes) {
+  std::vector<Extent> extents;
+  size_t begin = 0;
+  for (const uint64_t size : sizes) {
+    extents.push_back({begin, size});
+    begin += size;
+  }
+  return extents;
+}
 
 class GlooCollective final : public Collective {
  public:
@@ -108,6 +120,35 @@ class GlooCollective final : public Collective {
       return absl::OkStatus();
     }));
     return gathered;
+  }
+
+  absl::StatusOr<std::vector<std::string>> AllToAllBytes(
+      absl::Span<const std::string> bytes) override {
+    CHECK(bytes.size() == static_cast<size_t>(size()));
+    std::vector<std::string> received(size());
+    RETURN_IF_ERROR(Run([&]() -> absl::Status {
+      std::vector<uint64_t> given_sizes, sizes(size());
+      for (const std::string& element : bytes) given_sizes.push_back(element.size());
+      const auto size_of = [](int r) { return Extent{r * sizeof(uint64_t), sizeof(uint64_t)}; };
+      RETURN_IF_ERROR(Exchange(Bytes(absl::MakeSpan(given_sizes)), size_of,
+                               Bytes(absl::MakeSpan(sizes)), size_of));
+      sizes[rank()] = given_sizes[rank()];
+      // A message is a stretch of one buffer, so all elements of a side are one.
+      std::string given, all;
+      const std::vector<Extent> given_extents = Consecutive(given_sizes);
+      const std::vector<Extent> extents = Consecutive(sizes);
+      given.reserve(given_extents.back().end());
+      for (const std::string& element : bytes) given += element;
+      all.resize(extents.back().end());
+      RETURN_IF_ERROR(Exchange(
+          absl::MakeSpan(given), [&](int to) { return given_extents[to]; }, absl::MakeSpan(all),
+          [&](int from) { return extents[from]; }));
+      for (int r = 0; r < size(); ++r) {
+        received[r] = r == rank() ? bytes[r] : all.substr(extents[r].begin, extents[r].bytes);
+      }
+      return absl::OkStatus();
+    }));
+    return received;
   }
 
   absl::Status Barrier() override {

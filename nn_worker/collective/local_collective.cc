@@ -122,6 +122,26 @@ class LocalCollective final : public Collective {
     return gathered;
   }
 
+  // What a rank shows are its strings themselves, of which each other rank copies its own.
+  absl::StatusOr<std::vector<std::string>> AllToAllBytes(
+      absl::Span<const std::string> bytes) override {
+    CHECK(bytes.size() == static_cast<size_t>(size()));
+    std::vector<const std::string*> given;
+    for (const std::string& element : bytes) given.push_back(&element);
+    std::vector<std::string> received;
+    const absl::Status status = point_->Meet(
+        rank_,
+        absl::Span<char>(reinterpret_cast<char*>(given.data()), given.size() * sizeof(given[0])),
+        [&](absl::Span<const absl::Span<char>> shown) {
+          for (absl::Span<char> strings : shown) {
+            received.push_back(*reinterpret_cast<const std::string* const*>(strings.data())[rank_]);
+          }
+        },
+        [] {});
+    if (!status.ok()) return status;
+    return received;
+  }
+
   absl::Status Barrier() override {
     return point_->Meet(
         rank_, {}, [](absl::Span<const absl::Span<char>>) {}, [] {});

@@ -5,121 +5,209 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "nn_worker/metrics/entry_exchange.h"
+
 namespace satrap {
 namespace {
 
-// Entries are compacted when there are this many, and then whenever their number has doubled since
-// the last time, so that the cost of an entry stays small.
-constexpr size_t kCompactEntries = 1 << 16;
-constexpr size_t kEntryBytes = 20;
+constexpr uint32_t kSign = 0x80000000u;
 
 // An integer with the order of the floats: the bits of negative ones are inverted, and the others
 // are moved above them. -0 becomes 0.
-uint32_t KeyOfScore(float score) {
-  score += 0.0f;
+uint32_t KeyOf(float value) {
+  value += 0.0f;
   uint32_t bits;
-  std::memcpy(&bits, &score, sizeof(bits));
-  if (bits == 0x80000000u) bits = 0;
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (bits == kSign) bits = 0;
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
-
-template <typename T>
-void Put(T value, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-template <typename T>
-T TakeAt(absl::string_view bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof(value));
+float ValueOf(uint32_t key) {
+  const uint32_t bits = (key & kSign) != 0 ? key & ~kSign : ~key;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
+uint32_t ScoreKeyOf(uint64_t entry) { return static_cast<uint32_t>(entry >> 32); }
+float WeightOf(uint64_t entry) { return ValueOf(static_cast<uint32_t>(entry)); }
+uint64_t EntryOf(uint32_t score_key, float weight) {
+  return (static_cast<uint64_t>(score_key) << 32) | KeyOf(weight);
+}
+
+// The end of the entries from `begin` on that have its score and its class.
+const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
+  const bool positive = WeightOf(*begin) > 0;
+  const uint64_t* at = begin + 1;
+  while (at != end && ScoreKeyOf(*at) == ScoreKeyOf(*begin) && (WeightOf(*at) > 0) == positive) {
+    ++at;
+  }
+  return at;
+}
+
+// The weights of equal entries become their sum: the 24 leading bits and what is left, which together
+// are exact for up to 2^48 samples of weight 1.
+size_t JoinEqual(uint64_t* entries, size_t count) {
+  const uint64_t* const end = entries + count;
+  uint64_t* out = entries;
+  for (const uint64_t* at = entries; at != end;) {
+    const uint64_t* const equal_end = EndOfEqual(at, end);
+    const uint32_t key = ScoreKeyOf(*at);
+    double sum = 0;
+    for (const uint64_t* equal = at; equal != equal_end; ++equal) sum += WeightOf(*equal);
+    auto leading = static_cast<float>(sum);
+    if (std::abs(leading) > std::abs(sum)) leading = std::nextafter(leading, 0.0f);
+    const auto rest = static_cast<float>(sum - leading);
+    const bool joins = equal_end - at > (rest != 0 ? 2 : 1) && std::isfinite(leading);
+    if (!joins) {
+      out = std::copy(at, equal_end, out);
+    } else {
+      *out++ = EntryOf(key, leading);
+      if (rest != 0) *out++ = EntryOf(key, rest);
+      // The rest of a positive sum comes first.
+      if (rest > 0) std::swap(out[-1], out[-2]);
+    }
+    at = equal_end;
+  }
+  return static_cast<size_t>(out - entries);
+}
+
+// A long double has 64 significant bits, which two doubles hold exactly.
+void Put(long double value, std::string* out) {
+  const auto leading = static_cast<double>(value);
+  const double parts[] = {leading, static_cast<double>(value - leading)};
+  out->append(reinterpret_cast<const char*>(parts), sizeof(parts));
+}
+long double TakeAt(absl::string_view bytes, size_t at) {
+  double parts[2];
+  std::memcpy(parts, bytes.data() + at, sizeof(parts));
+  return static_cast<long double>(parts[0]) + parts[1];
+}
+constexpr size_t kPutBytes = 2 * sizeof(double);
+
 }  // namespace
 
-void Auc::Add(float score, float label, double weight) {
+Auc::Auc() : entries_(&JoinEqual) {}
+
+void Auc::Add(float score, float label, float weight) {
+  CHECK(!merged_.has_value());
   if (weight == 0) return;
   if (std::isnan(score)) {
     ++nan_scores_;
     return;
   }
-  const bool positive = label > 0.5f;
-  Append({KeyOfScore(score), positive ? weight : 0, positive ? 0 : weight});
+  entries_.Add(EntryOf(KeyOf(score), label > 0.5f ? weight : -weight));
 }
 
-void Auc::Append(const Entry& entry) {
-  entries_.push_back(entry);
-  if (entries_.size() >= std::max(kCompactEntries, 2 * compacted_)) Compact();
+absl::Status Auc::Merge(Collective* collective) {
+  if (collective->size() > 1) {
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> borders, FindBorders(collective));
+    RETURN_IF_ERROR(ExchangeEntries(
+        collective,
+        [&borders](Entry entry) {
+          return std::upper_bound(borders.begin(), borders.end(), ScoreKeyOf(entry)) -
+                 borders.begin();
+        },
+        SortedBlocks<Entry>(&JoinEqual), &entries_));
+  }
+  const Totals own = AddUp();
+  std::string bytes;
+  for (const long double value :
+       {own.positives, own.negatives, own.won, static_cast<long double>(own.nan_scores)}) {
+    Put(value, &bytes);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> ranges, collective->AllGatherBytes(bytes));
+  // Every rank adds up all ranges, from the lowest scores on, so all get the same bits.
+  merged_.emplace();
+  for (size_t rank = 0; rank < ranges.size(); ++rank) {
+    const std::string& range = ranges[rank];
+    if (range.size() != 4 * kPutBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("evaluation: nn_worker ", rank, " sent ",
+                                                     range.size(), " bytes of an AUC, expected ",
+                                                     4 * kPutBytes));
+    }
+    const long double positives = TakeAt(range, 0);
+    merged_->won += TakeAt(range, 2 * kPutBytes) + positives * merged_->negatives;
+    merged_->positives += positives;
+    merged_->negatives += TakeAt(range, kPutBytes);
+    merged_->nan_scores += static_cast<uint64_t>(TakeAt(range, 3 * kPutBytes));
+  }
+  entries_ = SortedBlocks<Entry>(&JoinEqual);
+  return absl::OkStatus();
 }
 
-void Auc::Merge(const Auc& other) {
-  nan_scores_ += other.nan_scores_;
-  for (const Entry& entry : other.entries_) Append(entry);
-}
-
-void Auc::Compact() {
-  if (compacted_ == entries_.size()) return;
-  const auto less = [](const Entry& a, const Entry& b) { return a.key < b.key; };
-  // Stable, so that the weights of one score are added in the order in which they came.
-  std::stable_sort(entries_.begin() + compacted_, entries_.end(), less);
-  std::inplace_merge(entries_.begin(), entries_.begin() + compacted_, entries_.end(), less);
-  size_t kept = 0;
-  for (size_t i = 1; i < entries_.size(); ++i) {
-    if (entries_[i].key == entries_[kept].key) {
-      entries_[kept].positive += entries_[i].positive;
-      entries_[kept].negative += entries_[i].negative;
-    } else {
-      entries_[++kept] = entries_[i];
+// Each rank is to get an equal share of the entries. The key of the entry that is the first of a share
+// is found from its leading byte to its last, by counting the entries whose keys begin as it does by
+// their next byte: that of a model which gives nearly equal scores, too.
+absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) const {
+  constexpr int kValues = 256;  // of a byte
+  const int ranks = collective->size();
+  std::vector<uint32_t> begins(ranks - 1, 0);  // of the keys, as far as they are known
+  std::vector<double> below(ranks - 1, 0);     // entries with keys below those that begin so
+  double all = 0;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    // The same on every rank, as the counts are.
+    std::vector<uint32_t> counted = begins;
+    counted.erase(std::unique(counted.begin(), counted.end()), counted.end());
+    std::vector<double> counts(counted.size() * kValues, 0);
+    entries_.ForEach([&](Entry entry) {
+      const uint64_t key = ScoreKeyOf(entry);
+      const auto begin = static_cast<uint32_t>(key >> (shift + 8));
+      const auto at = std::lower_bound(counted.begin(), counted.end(), begin);
+      if (at == counted.end() || *at != begin) return;
+      ++counts[static_cast<size_t>(at - counted.begin()) * kValues + ((key >> shift) & 0xff)];
+    });
+    RETURN_IF_ERROR(collective->AllReduceSum(absl::MakeSpan(counts)));
+    if (shift == 24) {
+      for (const double count : counts) all += count;
+    }
+    for (int rank = 1; rank < ranks; ++rank) {
+      const double place = std::floor(all * rank / ranks);
+      uint32_t& begin = begins[rank - 1];
+      const size_t first =
+          static_cast<size_t>(std::lower_bound(counted.begin(), counted.end(), begin) -
+                              counted.begin()) *
+          kValues;
+      uint32_t value = 0;
+      while (value + 1 < kValues && below[rank - 1] + counts[first + value] <= place) {
+        below[rank - 1] += counts[first + value++];
+      }
+      begin = (begin << 8) | value;
     }
   }
-  entries_.resize(kept + 1);
-  compacted_ = entries_.size();
+  return begins;
+}
+
+Auc::Totals Auc::AddUp() {
+  Totals totals;
+  totals.nan_scores = nan_scores_;
+  uint32_t key = 0;
+  double positives = 0, negatives = 0;  // of `key`
+  const auto end_of_key = [&] {
+    totals.won += static_cast<long double>(positives) * (totals.negatives + negatives / 2.0L);
+    totals.positives += positives;
+    totals.negatives += negatives;
+    positives = negatives = 0;
+  };
+  entries_.ForEachAscending([&](Entry entry) {
+    if (ScoreKeyOf(entry) != key) end_of_key();
+    key = ScoreKeyOf(entry);
+    const double weight = WeightOf(entry);
+    (weight > 0 ? positives : negatives) += std::abs(weight);
+  });
+  end_of_key();
+  return totals;
 }
 
 MetricValue Auc::Compute() {
-  Compact();
+  const Totals totals = merged_.has_value() ? *merged_ : AddUp();
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  if (nan_scores_ > 0) return {nan, "a score is not a number"};
-  // Numbers of pairs are products of sums and pass 2^53 early; in long double they stay exact.
-  long double won = 0;
-  long double negatives_below = 0;
-  long double positives = 0;
-  for (const Entry& entry : entries_) {
-    won += static_cast<long double>(entry.positive) * (negatives_below + entry.negative / 2.0L);
-    negatives_below += entry.negative;
-    positives += entry.positive;
-  }
-  if (positives == 0) return {nan, "no positive sample"};
-  if (negatives_below == 0) return {nan, "no negative sample"};
-  return {static_cast<double>(won / (positives * negatives_below)), ""};
-}
-
-std::string Auc::Encode() {
-  Compact();
-  std::string out;
-  out.reserve(16 + entries_.size() * kEntryBytes);
-  Put<uint64_t>(entries_.size(), &out);
-  Put<uint64_t>(nan_scores_, &out);
-  for (const Entry& entry : entries_) {
-    Put(entry.key, &out);
-    Put(entry.positive, &out);
-    Put(entry.negative, &out);
-  }
-  return out;
-}
-
-absl::Status Auc::MergeEncoded(absl::string_view bytes) {
-  const absl::Status bad = absl::InvalidArgumentError("AUC state of another rank: wrong size");
-  if (bytes.size() < 16) return bad;
-  const uint64_t count = TakeAt<uint64_t>(bytes, 0);
-  if (count != (bytes.size() - 16) / kEntryBytes || (bytes.size() - 16) % kEntryBytes != 0) {
-    return bad;
-  }
-  nan_scores_ += TakeAt<uint64_t>(bytes, 8);
-  for (size_t at = 16; at < bytes.size(); at += kEntryBytes) {
-    Append({TakeAt<uint32_t>(bytes, at), TakeAt<double>(bytes, at + 4),
-            TakeAt<double>(bytes, at + 12)});
-  }
-  return absl::OkStatus();
+  if (totals.nan_scores > 0) return {nan, "a score is not a number"};
+  if (totals.positives == 0) return {nan, "no positive sample"};
+  if (totals.negatives == 0) return {nan, "no negative sample"};
+  return {static_cast<double>(totals.won / (totals.positives * totals.negatives)), ""};
 }
 
 }  // namespace satrap

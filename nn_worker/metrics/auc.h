@@ -1,10 +1,12 @@
 // The area under the ROC curve, exactly: P(score of a positive > score of a negative) + 1/2
 // P(equal), weighted.
 //
-// An Auc holds the weights of positives and negatives for each distinct float32 score. Merging the
-// states of disjoint sets of samples gives the state of their union, so the result does not depend
-// on how samples are divided among ranks (up to the rounding of sums of weights; exactly if all
-// weights are 1). Memory: 24 bytes for each distinct score.
+// Merge divides the scores among the ranks by range, equal ones on one rank, and each rank sorts and
+// adds up its range. So the result does not depend on how samples were divided among ranks (up to the
+// rounding of sums of weights; exactly if all weights are 1).
+//
+// Memory: 8 bytes for each sample of this rank, while samples are added and in Merge: its range then
+// takes the place of its samples. Equal scores of one class are joined, so they take less.
 //
 // Thread-compatible.
 
@@ -16,7 +18,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "nn_worker/collective/collective.h"
+#include "nn_worker/metrics/sorted_blocks.h"
 
 namespace satrap {
 
@@ -28,33 +33,40 @@ struct MetricValue {
 
 class Auc {
  public:
-  // `label` is 0 or 1 (anything above 1/2 is positive). A weight of 0 adds nothing.
-  void Add(float score, float label, double weight);
-  void Merge(const Auc& other);
+  Auc();
+
+  // `label` is 0 or 1 (anything above 1/2 is positive). `weight` is not negative; 0 adds nothing.
+  // REQUIRES: not after Merge
+  void Add(float score, float label, float weight);
+
+  // Collective: from now on Compute is of the samples of all ranks, with the same bits on each.
+  // Errors are those of ExchangeEntries (entry_exchange.h).
+  absl::Status Merge(Collective* collective);
 
   // Undefined without a positive or without a negative, or if a score was NaN.
   MetricValue Compute();
 
-  // The state, for another rank: u64 entries | u64 NaN scores | entries of {u32 key, f64 positive,
-  // f64 negative}, little-endian.
-  std::string Encode();
-  // Merges an encoded state. INVALID_ARGUMENT if `bytes` is not one.
-  absl::Status MergeEncoded(absl::string_view bytes);
-
  private:
-  struct Entry {
-    uint32_t key;  // has the order of the scores
-    double positive;
-    double negative;
+  // The key of a score in the upper half, which has the order of the scores, and in the lower half
+  // that of a weight, which is negative if the samples are.
+  using Entry = uint64_t;
+
+  // Of samples in a range of scores. Numbers of pairs are products of sums and pass 2^53 early; in
+  // long double they stay exact.
+  struct Totals {
+    long double positives = 0;
+    long double negatives = 0;
+    long double won = 0;  // pairs of a positive and a negative, ties one half
+    uint64_t nan_scores = 0;
   };
 
-  void Append(const Entry& entry);
-  // Sorts the entries and joins those with equal keys.
-  void Compact();
+  // The least keys that belong to ranks 1, 2 and so on.
+  absl::StatusOr<std::vector<uint32_t>> FindBorders(Collective* collective) const;
+  Totals AddUp();
 
-  std::vector<Entry> entries_;
-  size_t compacted_ = 0;  // entries at the front that are sorted and distinct
+  SortedBlocks<Entry> entries_;
   uint64_t nan_scores_ = 0;
+  absl::optional<Totals> merged_;
 };
 
 }  // namespace satrap

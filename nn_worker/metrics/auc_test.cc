@@ -1,18 +1,20 @@
 #include "nn_worker/metrics/auc.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "common/numeric/random.h"
 #include "gtest/gtest.h"
+#include "nn_worker/collective/local_collective.h"
 
 namespace satrap {
 namespace {
 
 struct Sample {
-  float score, label;
-  double weight;
+  float score, label, weight;
 };
 
 // Random samples with many equal scores.
@@ -22,7 +24,7 @@ std::vector<Sample> Samples(int count, bool weighted) {
   for (int i = 0; i < count; ++i) {
     const float label = random.Below(3) == 0 ? 1.0f : 0.0f;
     const float score = static_cast<float>(static_cast<int>(random.Below(40)) - 20) / 7 + label / 2;
-    samples.push_back({score, label, weighted ? random.NextDouble() : 1.0});
+    samples.push_back({score, label, weighted ? static_cast<float>(random.NextDouble()) : 1.0f});
   }
   return samples;
 }
@@ -32,7 +34,7 @@ double ByPairs(const std::vector<Sample>& samples) {
   for (const Sample& p : samples) {
     for (const Sample& n : samples) {
       if (p.label < 0.5f || n.label > 0.5f) continue;
-      const double weight = p.weight * n.weight;
+      const double weight = double{p.weight} * n.weight;
       won += weight * (p.score > n.score ? 1 : p.score == n.score ? 0.5 : 0);
       pairs += weight;
     }
@@ -50,24 +52,97 @@ TEST(AucTest, CountsPairsWithTiesOneHalf) {
   }
 }
 
-TEST(AucTest, AnyDivisionAmongRanksGivesTheSame) {
-  const std::vector<Sample> samples = Samples(200000, true);
-  Auc whole;
-  for (const Sample& s : samples) whole.Add(s.score, s.label, s.weight);
-  for (const size_t ranks : {2u, 4u, 5u}) {
-    std::vector<Auc> parts(ranks);
-    // The last has none.
-    for (size_t i = 0; i < samples.size(); ++i) {
-      parts[i * i % (ranks - 1)].Add(samples[i].score, samples[i].label, samples[i].weight);
-    }
-    Auc merged, decoded;
-    for (Auc& part : parts) {
-      merged.Merge(part);
-      ASSERT_TRUE(decoded.MergeEncoded(part.Encode()).ok());
-    }
-    EXPECT_NEAR(merged.Compute().value, whole.Compute().value, 1e-12);
-    EXPECT_NEAR(decoded.Compute().value, whole.Compute().value, 1e-12);
+// Of the samples of all ranks, of which rank_of(i) has sample i.
+MetricValue Merged(const std::vector<Sample>& samples, int ranks,
+                   const std::function<size_t(size_t i)>& rank_of) {
+  const auto collectives = NewLocalCollectives(ranks);
+  std::vector<Auc> aucs(ranks);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    aucs[rank_of(i)].Add(samples[i].score, samples[i].label, samples[i].weight);
   }
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const absl::Status merged = aucs[rank].Merge(collectives[rank].get());
+      EXPECT_TRUE(merged.ok()) << merged;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const MetricValue value = aucs[0].Compute();
+  for (Auc& other : aucs) {
+    if (std::isnan(value.value)) {
+      EXPECT_EQ(other.Compute().reason, value.reason);
+    } else {
+      EXPECT_EQ(other.Compute().value, value.value) << "the same bits on every rank";
+    }
+  }
+  return value;
+}
+
+double OfOne(const std::vector<Sample>& samples) {
+  return Merged(samples, 1, [](size_t) { return 0; }).value;
+}
+
+TEST(AucTest, AnyDivisionAmongRanksGivesTheSame) {
+  for (const bool weighted : {false, true}) {
+    const std::vector<Sample> samples = Samples(200000, weighted);
+    const double whole = OfOne(samples);
+    for (const size_t ranks : {2u, 4u, 5u}) {
+      // The last has none.
+      const double merged =
+          Merged(samples, ranks, [ranks](size_t i) { return i * i % (ranks - 1); }).value;
+      if (weighted) {
+        EXPECT_NEAR(merged, whole, 1e-12);
+      } else {
+        EXPECT_EQ(merged, whole) << "with weights of 1, to the last bit";
+      }
+      EXPECT_NEAR(Merged(samples, ranks, [](size_t) { return 0; }).value, merged, 1e-12);
+    }
+  }
+}
+
+// By ranges of scores a rank could get all samples, or cut a score in two.
+TEST(AucTest, ScoresThatAreHardToDivideMakeNoDifference) {
+  SplitMix64 random(3);
+  const std::vector<std::function<float(size_t)>> scores = {
+      [](size_t) { return -2.5f; },
+      [](size_t i) { return i % 10 == 0 ? std::nextafter(1.0f, 2.0f) : 1.0f; },
+      // 997 neighbouring floats
+      [&](size_t) { return 1 + static_cast<float>(random.Below(997)) * 0x1p-23f; },
+      [&](size_t i) { return i % 3 == 0 ? static_cast<float>(random.NextDouble()) : 0.0f; },
+      [&](size_t i) {
+        return static_cast<float>(i % 2 == 0 ? 1 : -1) * std::numeric_limits<float>::infinity();
+      },
+      [&](size_t) { return static_cast<float>(random.NextDouble() - .5) * 1e-38f; },
+  };
+  for (size_t kind = 0; kind < scores.size(); ++kind) {
+    std::vector<Sample> samples;
+    for (size_t i = 0; i < 50000; ++i) {
+      samples.push_back({scores[kind](i), random.Below(3) == 0 ? 1.0f : 0.0f, 1});
+    }
+    const double whole = OfOne(samples);
+    for (const size_t ranks : {2u, 3u, 7u}) {
+      EXPECT_EQ(Merged(samples, ranks, [ranks](size_t i) { return i % ranks; }).value, whole)
+          << "kind " << kind << ", " << ranks << " ranks";
+    }
+  }
+}
+
+// 2^24 + 1 is no float: joined samples are counted exactly all the same.
+TEST(AucTest, CountsMoreEqualSamplesThanAFloatCounts) {
+  Auc auc;
+  constexpr int kEqual = (1 << 24) + 1;
+  for (int i = 0; i < kEqual; ++i) auc.Add(.5f, 1, 1);
+  auc.Add(.25f, 1, 1);
+  auc.Add(.375f, 0, 1);
+  EXPECT_EQ(auc.Compute().value, static_cast<double>(kEqual) / (kEqual + 1));
+}
+
+TEST(AucTest, RanksWithoutSamplesAgreeThatThereIsNone) {
+  EXPECT_EQ(Merged({}, 3, nullptr).reason, "no positive sample");
+  const Sample nan = {std::numeric_limits<float>::quiet_NaN(), 1, 1};
+  EXPECT_EQ(Merged({nan, {1, 0, 1}, {1, 1, 1}}, 2, [](size_t i) { return i % 2; }).reason,
+            "a score is not a number");
 }
 
 TEST(AucTest, KnowsScoresAFloatApart) {
@@ -98,14 +173,6 @@ TEST(AucTest, OneClassIsUndefinedAndSaysWhy) {
   EXPECT_EQ(auc.Compute().value, 1);
   auc.Add(std::numeric_limits<float>::quiet_NaN(), 0, 1);
   EXPECT_EQ(auc.Compute().reason, "a score is not a number");
-}
-
-TEST(AucTest, RefusesAStateOfAnotherSize) {
-  Auc auc;
-  auc.Add(1, 1, 1);
-  const std::string state = auc.Encode();
-  EXPECT_FALSE(auc.MergeEncoded(state.substr(0, state.size() - 1)).ok());
-  EXPECT_FALSE(auc.MergeEncoded("").ok());
 }
 
 }  // namespace

@@ -1,115 +1,109 @@
 #include "nn_worker/metrics/group_auc.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <tuple>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/numeric/hash.h"
+#include "nn_worker/metrics/entry_exchange.h"
 
 namespace satrap {
-namespace {
-
-// An entry on the wire: u64 group | f32 score | f64 weight.
-constexpr size_t kEntryBytes = 20;
-
-}  // namespace
 
 void GroupAuc::Add(const ScoredSamples& samples) {
   CHECK(samples.groups.size() == samples.labels.size());
   for (size_t i = 0; i < samples.labels.size(); ++i) {
-    const double weight = samples.weight(i);
+    const auto weight = static_cast<float>(samples.weight(i));
     if (!samples.counts(i) || weight == 0) continue;
     if (std::isnan(samples.scores[i])) {
-      ++sums_[kNanScores];
+      ++counts_[kNanScores];
       continue;
     }
-    entries_.push_back(
+    entries_.Add(
         {samples.groups[i], samples.scores[i], samples.labels[i] > 0.5f ? weight : -weight});
   }
 }
 
-std::string GroupAuc::Encode() const {
-  std::string bytes(entries_.size() * kEntryBytes, '\0');
-  char* at = bytes.data();
-  for (const Entry& entry : entries_) {
-    std::memcpy(at, &entry.group, 8);
-    std::memcpy(at + 8, &entry.score, 4);
-    std::memcpy(at + 12, &entry.weight, 8);
-    at += kEntryBytes;
-  }
-  return bytes;
+absl::Status GroupAuc::Merge(Collective* collective) {
+  const auto ranks = static_cast<uint64_t>(collective->size());
+  RETURN_IF_ERROR(ExchangeEntries(
+      collective, [ranks](const Entry& entry) { return Mix64(entry.group) % ranks; },
+      SortedBlocks<Entry>(), &entries_));
+  AddGroups();
+  entries_ = SortedBlocks<Entry>();
+  return AddUpRanks(collective);
 }
 
-absl::Status GroupAuc::AppendGroupsOf(int rank, int num_ranks, absl::string_view bytes) {
-  if (bytes.size() % kEntryBytes != 0) {
-    return absl::InvalidArgumentError("GAUC state of another rank: wrong size");
-  }
-  for (size_t at = 0; at < bytes.size(); at += kEntryBytes) {
-    Entry entry;
-    std::memcpy(&entry.group, bytes.data() + at, 8);
-    if (Mix64(entry.group) % static_cast<uint64_t>(num_ranks) != static_cast<uint64_t>(rank)) {
-      continue;
+void GroupAuc::AddGroups() {
+  // Of the group so far, and of its samples with the last score.
+  double won = 0, positives = 0, negatives = 0, tied_positives = 0, tied_negatives = 0;
+  const auto end_of_score = [&] {
+    won += tied_positives * (negatives + tied_negatives / 2);
+    positives += tied_positives;
+    negatives += tied_negatives;
+    tied_positives = tied_negatives = 0;
+  };
+  const auto end_of_group = [&] {
+    end_of_score();
+    if (positives == 0 || negatives == 0) {
+      counts_[kLeftOut] += positives + negatives > 0 ? 1 : 0;  // none before the first
+    } else {
+      const double weight = positives + negatives;
+      weighted_auc_.Add(weight * won / (positives * negatives));
+      weight_.Add(weight);
+      ++counts_[kGroups];
     }
-    std::memcpy(&entry.score, bytes.data() + at + 8, 4);
-    std::memcpy(&entry.weight, bytes.data() + at + 12, 8);
-    entries_.push_back(entry);
+    won = positives = negatives = 0;
+  };
+  Entry last = {};
+  entries_.ForEachAscending([&](const Entry& entry) {
+    if (entry.group != last.group) {
+      end_of_group();
+    } else if (entry.score != last.score) {
+      end_of_score();
+    }
+    last = entry;
+    (entry.weight > 0 ? tied_positives : tied_negatives) += std::abs(entry.weight);
+  });
+  end_of_group();
+}
+
+absl::Status GroupAuc::AddUpRanks(Collective* collective) {
+  RETURN_IF_ERROR(collective->AllReduceSum(absl::MakeSpan(counts_)));
+  for (ExactSum* const sum : {&weighted_auc_, &weight_}) {
+    const auto terms = sum->Terms();
+    ASSIGN_OR_RETURN(const std::vector<std::string> from_ranks,
+                     collective->AllGatherBytes({reinterpret_cast<const char*>(terms.data()),
+                                                 terms.size() * sizeof(double)}));
+    for (size_t rank = 0; rank < from_ranks.size(); ++rank) {
+      if (static_cast<int>(rank) == collective->rank()) continue;  // it has its own
+      const std::string& bytes = from_ranks[rank];
+      if (bytes.size() % sizeof(double) != 0) {
+        return absl::InvalidArgumentError(absl::StrCat("evaluation: nn_worker ", rank, " sent ",
+                                                       bytes.size(),
+                                                       " bytes of a GAUC, which are no doubles"));
+      }
+      for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
+        double term;
+        std::memcpy(&term, bytes.data() + at, sizeof(term));
+        sum->Add(term);
+      }
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status GroupAuc::Merge(Collective* collective) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> states, collective->AllGatherBytes(Encode()));
-  entries_.clear();
-  for (const std::string& state : states) {
-    RETURN_IF_ERROR(AppendGroupsOf(collective->rank(), collective->size(), state));
-  }
-  // By weight, too, so that a group's sums do not depend on which rank had which sample.
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.group, a.score, a.weight) < std::tie(b.group, b.score, b.weight);
-  });
-  const Entry* const end = entries_.data() + entries_.size();
-  for (const Entry* begin = entries_.data(); begin != end;) {
-    const Entry* group_end = begin;
-    while (group_end != end && group_end->group == begin->group) ++group_end;
-    AddGroup(begin, group_end);
-    begin = group_end;
-  }
-  entries_.clear();
-  return collective->AllReduceSum(absl::MakeSpan(sums_));
-}
-
-void GroupAuc::AddGroup(const Entry* begin, const Entry* end) {
-  double won = 0, positives = 0, negatives = 0;
-  for (const Entry* at = begin; at != end;) {
-    double tied_positives = 0, tied_negatives = 0;
-    const float score = at->score;
-    for (; at != end && at->score == score; ++at) {
-      (at->weight > 0 ? tied_positives : tied_negatives) += std::abs(at->weight);
-    }
-    won += tied_positives * (negatives + tied_negatives / 2);
-    positives += tied_positives;
-    negatives += tied_negatives;
-  }
-  if (positives == 0 || negatives == 0) {
-    ++sums_[kLeftOut];
-    return;
-  }
-  const double weight = positives + negatives;
-  sums_[kWeightedAuc] += weight * won / (positives * negatives);
-  sums_[kWeight] += weight;
-  ++sums_[kGroups];
-}
-
 void GroupAuc::Finish(MetricValues* values) {
-  const bool defined = sums_[kWeight] > 0 && sums_[kNanScores] == 0;
-  values->set_gauc_by_samples(defined ? sums_[kWeightedAuc] / sums_[kWeight]
+  const double weight = weight_.Rounded();
+  const bool defined = weight > 0 && counts_[kNanScores] == 0;
+  values->set_gauc_by_samples(defined ? weighted_auc_.Rounded() / weight
                                       : std::numeric_limits<double>::quiet_NaN());
-  values->set_gauc_groups(static_cast<uint64_t>(sums_[kGroups]));
-  values->set_gauc_groups_left_out(static_cast<uint64_t>(sums_[kLeftOut]));
+  values->set_gauc_groups(static_cast<uint64_t>(counts_[kGroups]));
+  values->set_gauc_groups_left_out(static_cast<uint64_t>(counts_[kLeftOut]));
 }
 
 }  // namespace satrap

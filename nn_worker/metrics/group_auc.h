@@ -7,18 +7,19 @@
 // Groups of one class have no AUC and are left out, and counted. Undefined (NaN) without a group of
 // both classes, or if a score is NaN.
 //
-// Each group is computed by one rank, hash(group) mod W, from the samples of all ranks; only sums over
-// groups differ in their order with W. Memory: 24 bytes for each sample, of all ranks in Merge.
+// Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums over
+// groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of this
+// rank; in Merge those of its groups take their place. The samples of one group lie on one rank.
 
 #ifndef SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_
 #define SATRAP_NN_WORKER_METRICS_GROUP_AUC_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <tuple>
 
-#include "absl/strings/string_view.h"
+#include "common/numeric/exact_sum.h"
 #include "nn_worker/metrics/pass_metric.h"
+#include "nn_worker/metrics/sorted_blocks.h"
 
 namespace satrap {
 
@@ -33,18 +34,23 @@ class GroupAuc final : public PassMetric {
   struct Entry {
     uint64_t group;
     float score;
-    double weight;  // negative: of a negative sample
+    float weight;  // negative: of a negative sample
+
+    // By weight, too, so that a group's sums do not depend on which rank had which sample.
+    bool operator<(const Entry& other) const {
+      return std::tie(group, score, weight) < std::tie(other.group, other.score, other.weight);
+    }
   };
-  // Sums over groups, of one rank and then of all.
-  enum Sum { kWeightedAuc, kWeight, kGroups, kLeftOut, kNanScores, kNumSums };
+  // Of groups or samples, of one rank and then of all.
+  enum Count { kGroups, kLeftOut, kNanScores, kNumCounts };
 
-  std::string Encode() const;
-  absl::Status AppendGroupsOf(int rank, int num_ranks, absl::string_view bytes);
-  // Adds the group of entries [begin, end), sorted by score.
-  void AddGroup(const Entry* begin, const Entry* end);
+  // Adds the groups that this rank has, all of whose samples it has.
+  void AddGroups();
+  absl::Status AddUpRanks(Collective* collective);
 
-  std::vector<Entry> entries_;
-  double sums_[kNumSums] = {};
+  SortedBlocks<Entry> entries_;
+  double counts_[kNumCounts] = {};
+  ExactSum weighted_auc_, weight_;
 };
 
 }  // namespace satrap

@@ -17,17 +17,11 @@ class AucMetric final : public PassMetric {
  public:
   void Add(const ScoredSamples& samples) override {
     for (size_t i = 0; i < samples.labels.size(); ++i) {
-      if (samples.counts(i)) auc_.Add(samples.scores[i], samples.labels[i], samples.weight(i));
+      if (!samples.counts(i)) continue;
+      auc_.Add(samples.scores[i], samples.labels[i], static_cast<float>(samples.weight(i)));
     }
   }
-  // Every rank merges all states in rank order, its own among them, so all get the same bits.
-  absl::Status Merge(Collective* collective) override {
-    ASSIGN_OR_RETURN(const std::vector<std::string> states,
-                     collective->AllGatherBytes(auc_.Encode()));
-    auc_ = Auc();
-    for (const std::string& state : states) RETURN_IF_ERROR(auc_.MergeEncoded(state));
-    return absl::OkStatus();
-  }
+  absl::Status Merge(Collective* collective) override { return auc_.Merge(collective); }
   void Finish(MetricValues* values) override { values->set_auc(auc_.Compute().value); }
 
  private:
@@ -60,12 +54,16 @@ class LogLossMetric final : public PassMetric {
 
 }  // namespace
 
+bool HasTwoClasses(TaskConfig::Loss loss) {
+  return loss == TaskConfig::BCE || loss == TaskConfig::BPR;
+}
+
 TaskMetrics::TaskMetrics(TaskConfig::Loss loss, bool groups) : loss_(loss), groups_(groups) {
   Begin();
 }
 
 void TaskMetrics::Begin() {
-  samples_ = 0;
+  samples_ = positives_ = 0;
   metrics_.clear();
   switch (loss_) {
     case TaskConfig::BCE:
@@ -94,14 +92,20 @@ void TaskMetrics::Add(const ScoredSamples& samples) {
   CHECK(samples.scores.size() == count * samples.outputs);
   CHECK(samples.weights.empty() || samples.weights.size() == count);
   CHECK(samples.mask.empty() || samples.mask.size() == count);
-  for (size_t i = 0; i < count; ++i) samples_ += samples.counts(i) ? 1 : 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!samples.counts(i)) continue;
+    ++samples_;
+    positives_ += samples.labels[i] > 0.5f ? 1 : 0;
+  }
   for (const auto& metric : metrics_) metric->Add(samples);
 }
 
 absl::StatusOr<MetricValues> TaskMetrics::Merge(Collective* collective) {
   MetricValues values;
-  RETURN_IF_ERROR(collective->AllReduceSum(absl::MakeSpan(&samples_, 1)));
-  values.set_samples(static_cast<uint64_t>(samples_));
+  double counts[] = {samples_, positives_};
+  RETURN_IF_ERROR(collective->AllReduceSum(absl::MakeSpan(counts)));
+  values.set_samples(static_cast<uint64_t>(counts[0]));
+  if (HasTwoClasses(loss_)) values.set_positives(static_cast<uint64_t>(counts[1]));
   for (const auto& metric : metrics_) {
     RETURN_IF_ERROR(metric->Merge(collective));
     metric->Finish(&values);

@@ -5,7 +5,8 @@
 //   BPR                     AUC; GAUC with groups
 //   SOFTMAX_CROSS_ENTROPY   log loss
 //
-// and the number of its samples. All are weighted. Thread-compatible.
+// and the number of its samples, with two classes also that of its positives. All but these numbers are
+// weighted. Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
 #define SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
@@ -19,6 +20,9 @@
 #include "proto/model.pb.h"
 
 namespace satrap {
+
+// Whether labels are 0 and 1 (or, with BCE, between), so that they have a rate.
+bool HasTwoClasses(TaskConfig::Loss loss);
 
 class TaskMetrics {
  public:
@@ -39,6 +43,7 @@ class TaskMetrics {
   const bool groups_;
   std::vector<std::unique_ptr<PassMetric>> metrics_;
   double samples_ = 0;
+  double positives_ = 0;  // of these, those with a label above 1/2
 };
 
 }  // namespace satrap

@@ -54,6 +54,10 @@ void FakeAllreduce::FinishStep() {
     }
   }
   all.finite = orders_->not_finite_steps.count(step.number) == 0;
+  if (orders_->label_rate != nullptr) {
+    all.labelled = all.samples;
+    all.positives = orders_->label_rate(step.number) * static_cast<double>(all.samples);
+  }
   if (all.weight > 0) {
     all.normalizer = StepNormalizer(all.weight, all.samples, orders_->global_batch_size);
   }

@@ -5,6 +5,7 @@
 #define SATRAP_NN_WORKER_RANK_FAKE_RECORD_H_
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct FakeOrders {
   // The AUCs that validations will give, in order; .5 afterwards.
   std::vector<double> aucs;
   std::set<uint64_t> not_finite_steps;
+  // The part of a step's samples that is positive; null: labels are not of two classes.
+  std::function<double(uint64_t step)> label_rate;
   int64_t global_batch_size = 1;
   // The squares of each step's dense gradient; 0: the job has no gradient_clip_norm. Embedding
   // workers answer pushes with twice as many.

@@ -23,7 +23,8 @@ struct StepEvent {
   double weight = 0;
   double loss = 0;  // sum of weighted losses
   bool finite = true;
-  double loss_scale = 0;  // for the next step; 0: the job has none
+  double loss_scale = 0;                              // for the next step; 0: the job has none
+  absl::optional<MovingLabelRate> moving_label_rate;  // as far as it is known (label_order.h)
   bool had_part = false;
   int staleness = 0;  // of this rank's part
   // Of this rank's embedding gradients: PartGradients (part_messages.h).

@@ -22,6 +22,11 @@ RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& enve
   options.evaluation = job.evaluation();
   options.has_valid = HasValidData(job.data());
   options.has_test = HasTestData(job.data()) || !options.train;
+  const LossScaleConfig& loss_scale = job.nn_worker().loss_scale();
+  if (job.nn_worker().precision() == NnWorkerConfig::F16 && loss_scale.dynamic()) {
+    options.traits.moving_loss_scale = loss_scale.initial();
+  }
+  options.traits.has_record_order = !job.data().has_kafka();
   for (const TableConfig& table : job.tables()) {
     if (table.frozen()) options.frozen_tables.push_back(table.id());
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/rpc/timeouts.h"
+#include "nn_worker/rank/run_record.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
@@ -32,6 +33,7 @@ struct RankOptions {
   bool has_valid = false;  // the job has a validation set
   bool has_test = false;
 
+  RunRecord::Traits traits;             // of the run
   std::vector<uint32_t> frozen_tables;  // ids
   RunPosition position;                 // training goes on from here
   CheckpointConfig checkpoint;          // when cuts are due

@@ -4,8 +4,11 @@
 
 namespace satrap {
 
-RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& position)
-    : skipped_in_a_row_(position.skipped_steps_in_a_row()),
+RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& position,
+                     const Traits& traits)
+    : traits_(traits),
+      skipped_in_a_row_(position.skipped_steps_in_a_row()),
+      labels_(position.label_windows()),
       best_(evaluation,
             position.has_best() ? absl::make_optional(position.best().values()) : absl::nullopt,
             static_cast<int>(position.validations_without_best())),
@@ -18,6 +21,9 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
   result_.set_steps(position.step());
   result_.set_samples(position.samples());
   result_.set_skipped_steps(position.skipped_steps());
+  if (position.overflowed_steps() > 0) {
+    result_.set_overflowed_steps(position.overflowed_steps());
+  }
   if (position.stopped_early()) result_.set_stopped_early(true);
   if (position.has_gradient_norms()) {
     *result_.mutable_gradient_norms() = position.gradient_norms();
@@ -28,6 +34,11 @@ RunRecord::RunRecord(const EvaluationConfig& evaluation, const RunPosition& posi
 
 void RunRecord::CountStep(uint64_t samples, bool finite,
                           const absl::optional<LossScaleState>& loss_scale) {
+  // A scale that cannot fall any more is not why a step overflowed.
+  const double scale = loss_scale_.has_value() ? loss_scale_->scale() : traits_.moving_loss_scale;
+  if (!finite && loss_scale.has_value() && loss_scale->scale() < scale) {
+    result_.set_overflowed_steps(result_.overflowed_steps() + 1);
+  }
   loss_scale_ = loss_scale;
   result_.set_steps(result_.steps() + 1);
   result_.set_samples(result_.samples() + samples);
@@ -51,6 +62,10 @@ bool RunRecord::Validate(const MetricValues& values) {
   return true;
 }
 
+absl::optional<MovingLabelRate> RunRecord::moving_label_rate() const {
+  return traits_.has_record_order ? labels_.Judge() : absl::nullopt;
+}
+
 absl::optional<double> RunRecord::plateau_factor() const {
   if (!plateau_.has_value()) return absl::nullopt;
   return plateau_->factor();
@@ -64,6 +79,8 @@ void RunRecord::FillPosition(RunPosition* position) const {
   position->set_validations_without_best(static_cast<uint32_t>(best_.without_best()));
   position->set_stopped_early(result_.stopped_early());
   position->set_skipped_steps(result_.skipped_steps());
+  if (result_.overflowed_steps() > 0) position->set_overflowed_steps(result_.overflowed_steps());
+  if (!labels_.state().samples().empty()) *position->mutable_label_windows() = labels_.state();
   position->set_skipped_steps_in_a_row(skipped_in_a_row_);
   position->set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
   if (loss_scale_.has_value()) *position->mutable_loss_scale() = *loss_scale_;
@@ -78,6 +95,8 @@ RunResult RunRecord::Result() const {
   result.set_train_seconds(static_cast<double>(trained_us_) * 1e-6);
   result.set_best_step(best_validation_.has_value() ? best_validation_->step() : step());
   if (best_validation_.has_value()) result.set_model_dir(best_validation_->cut());
+  if (const auto rate = labels_.Rate()) result.set_train_label_rate(*rate);
+  if (const auto moving = moving_label_rate()) *result.mutable_moving_label_rate() = *moving;
   return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/types/optional.h"
 #include "nn_worker/rank/best_model.h"
+#include "nn_worker/rank/label_order.h"
 #include "nn_worker/rank/plateau.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
@@ -22,7 +23,17 @@ namespace satrap {
 
 class RunRecord {
  public:
-  RunRecord(const EvaluationConfig& evaluation, const RunPosition& position);
+  // What a run that begins from nothing is known by, besides its steps.
+  struct Traits {
+    // The scale of its first step, if steps that are not finite halve it; 0: it does not move.
+    double moving_loss_scale = 0;
+    // Its records are in an order that may be that of their labels: it reads files, not topics.
+    bool has_record_order = true;
+  };
+
+  RunRecord(const EvaluationConfig& evaluation, const RunPosition& position)
+      : RunRecord(evaluation, position, Traits()) {}
+  RunRecord(const EvaluationConfig& evaluation, const RunPosition& position, const Traits& traits);
 
   // Steps counted so far, and so the number of the next one.
   uint64_t step() const { return result_.steps(); }
@@ -34,6 +45,12 @@ class RunRecord {
 
   // In the place of what the last step was counted with.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
+
+  // The last step was of epoch 0 and had so many samples with labels of two classes, which add up to
+  // `positives`.
+  void AddLabels(uint64_t samples, double positives) { labels_.AddStep(samples, positives); }
+  // Absent: it does not move, that is not known yet, or the records have no order.
+  absl::optional<MovingLabelRate> moving_label_rate() const;
 
   // The norm of all gradients of the last step, which were multiplied by `clip_factor`.
   void AddGradientNorm(double norm, float clip_factor);
@@ -60,8 +77,10 @@ class RunRecord {
 
  private:
   RunResult result_;
+  const Traits traits_;
   uint64_t skipped_in_a_row_;
   absl::optional<LossScaleState> loss_scale_;
+  LabelOrder labels_;
   absl::optional<uint64_t> validated_step_;
   BestModel best_;
   absl::optional<BestValidation> best_validation_;

@@ -1,5 +1,7 @@
 #include "nn_worker/rank/run_record.h"
 
+#include <initializer_list>
+
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -36,6 +38,11 @@ RunPosition FullPosition() {
   position.mutable_gradient_norms()->set_clipped_steps(4);
   position.mutable_gradient_norms()->set_sum(50);
   position.mutable_gradient_norms()->set_last(3);
+  position.mutable_label_windows()->set_window_steps(2);
+  position.mutable_label_windows()->set_open_steps(1);
+  position.mutable_label_windows()->add_samples(40);
+  position.mutable_label_windows()->add_positives(8);
+  position.set_overflowed_steps(2);
   return position;
 }
 
@@ -73,6 +80,65 @@ TEST(RunRecordTest, GradientNormsAreThoseOfAllGenerations) {
   record.FillPosition(&position);
   EXPECT_EQ(position.gradient_norms().ShortDebugString(), norms.ShortDebugString());
   EXPECT_FALSE(RunRecord(EvaluationConfig(), RunPosition()).Result().has_gradient_norms());
+}
+
+absl::optional<LossScaleState> ScaleOf(double scale) {
+  LossScaleState state;
+  state.set_scale(scale);
+  return state;
+}
+
+// A step that overflows with the scale at its end has gradients that are too large without any.
+TEST(RunRecordTest, TellsStepsThatALossScaleWasHalvedForFromOthersThatAreNotFinite) {
+  RunRecord::Traits traits;
+  traits.moving_loss_scale = 4;
+  RunRecord record(EvaluationConfig(), RunPosition(), traits);
+  for (const double left : {2.0, 1.0}) record.CountStep(10, false, ScaleOf(left));
+  EXPECT_EQ(record.Result().overflowed_steps(), 2u);
+  record.CountStep(10, false, ScaleOf(1));
+  record.CountStep(10, true, ScaleOf(2));  // it has grown
+  record.CountStep(10, false, ScaleOf(1));
+  EXPECT_EQ(record.Result().overflowed_steps(), 3u);
+  EXPECT_EQ(record.Result().skipped_steps(), 4u);
+
+  RunRecord fixed((EvaluationConfig()), RunPosition());
+  for (int step = 0; step < 2; ++step) fixed.CountStep(10, false, ScaleOf(1024));
+  EXPECT_EQ(fixed.Result().overflowed_steps(), 0u) << "a static scale";
+  RunRecord none((EvaluationConfig()), RunPosition());
+  none.CountStep(10, false);
+  EXPECT_EQ(none.Result().overflowed_steps(), 0u);
+}
+
+void TrainByLabel(RunRecord* record) {
+  for (int step = 0; step < 100; ++step) {
+    record->CountStep(100, true);
+    record->AddLabels(100, step < 50 ? 10 : 30);
+  }
+}
+
+TEST(RunRecordTest, ALabelRateThatMovesIsToldAndStaysWithTheCuts) {
+  RunRecord record((EvaluationConfig()), RunPosition());
+  EXPECT_FALSE(record.Result().has_train_label_rate());
+  TrainByLabel(&record);
+  RunPosition position;
+  record.FillPosition(&position);
+  const RunRecord next(EvaluationConfig(), position);
+  for (const RunRecord* known : std::initializer_list<const RunRecord*>{&record, &next}) {
+    EXPECT_EQ(known->Result().train_label_rate(), .2);
+    EXPECT_EQ(known->Result().moving_label_rate().lowest(), .1);
+    EXPECT_EQ(known->Result().moving_label_rate().highest(), .3);
+    EXPECT_TRUE(known->moving_label_rate().has_value());
+  }
+}
+
+TEST(RunRecordTest, RecordsOfATopicHaveNoOrderThatAShuffleCouldMend) {
+  RunRecord::Traits traits;
+  traits.has_record_order = false;
+  RunRecord record(EvaluationConfig(), RunPosition(), traits);
+  TrainByLabel(&record);
+  EXPECT_FALSE(record.moving_label_rate().has_value());
+  EXPECT_FALSE(record.Result().has_moving_label_rate());
+  EXPECT_EQ(record.Result().train_label_rate(), .2);
 }
 
 TEST(RunRecordTest, TheLastReductionComesBeforeTheStop) {

@@ -43,6 +43,9 @@ struct StepResult {
   uint64_t samples = 0;  // over all ranks
   float weight = 0;      // sum of sample weights over all ranks; 0: the step does not count
   double loss = 0;       // sum of weighted losses over all ranks
+  // Samples with a label of two classes and a weight, over all ranks, and the sum of these labels.
+  uint64_t labelled = 0;
+  double positives = 0;
   // StepNormalizer of the step: what all gradients, dense and embedding, are divided by. Not set
   // if the step does not count.
   float normalizer = 0;

@@ -1,17 +1,18 @@
 // RUN/metrics.jsonl: one JSON object per line, written as it happens, for plotting a run.
 //
-// A line that cannot be written is lost; the run goes on. Thread-safe.
+// A line that cannot be written is lost; the run goes on, and does not wait for the disk
+// (line_writer.h). Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_REPORT_METRICS_FILE_H_
 #define SATRAP_NN_WORKER_REPORT_METRICS_FILE_H_
 
-#include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/thread/mutex.h"
+#include "nn_worker/report/line_writer.h"
 
 namespace satrap {
 
@@ -19,16 +20,16 @@ class MetricsFile {
  public:
   // Opens the file in `run_dir` to append to it, or creates it. Errors name the file.
   static absl::StatusOr<std::unique_ptr<MetricsFile>> Create(const std::string& run_dir);
-  ~MetricsFile();
 
   // `line` has no newline.
-  void Append(absl::string_view line);
+  void Append(absl::string_view line) { writer_.Append(line); }
+
+  LineWriter::Trouble trouble() const { return writer_.trouble(); }
 
  private:
-  explicit MetricsFile(std::FILE* file) : file_(file) {}
+  explicit MetricsFile(std::function<bool(absl::string_view)> write) : writer_(std::move(write)) {}
 
-  Mutex mutex_;
-  std::FILE* const file_;
+  LineWriter writer_;
 };
 
 }  // namespace satrap

@@ -3,26 +3,41 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
 
-TEST(MetricsFileTest, LinesAreThereAtOnceAndStay) {
+TEST(MetricsFileTest, LinesAreThereWhenItIsClosedAndFollowThoseOfTheLifeBefore) {
   const std::string dir = testing::TempDir() + "/metrics_file_test";
   std::filesystem::remove_all(dir);
   std::filesystem::create_directories(dir);
-  auto file = MetricsFile::Create(dir);
-  ASSERT_TRUE(file.ok()) << file.status();
-  (*file)->Append("{\"a\":1}");
-  (*file)->Append("{\"a\":2}");
+  for (const char* line : {"{\"a\":1}", "{\"a\":2}"}) {
+    auto file = MetricsFile::Create(dir);
+    ASSERT_TRUE(file.ok()) << file.status();
+    (*file)->Append(line);
+  }
   std::ifstream text(dir + "/metrics.jsonl");
   std::string first, second;
   std::getline(text, first);
   std::getline(text, second);
   EXPECT_EQ(first, "{\"a\":1}");
   EXPECT_EQ(second, "{\"a\":2}");
+}
+
+// /dev/full takes nothing: the folder has a link to it in place of the file.
+TEST(MetricsFileTest, AFullDiskIsCountedAndEndsNothing) {
+  const std::string dir = testing::TempDir() + "/metrics_file_full";
+  std::filesystem::remove_all(dir);
+  std::filesystem::create_directories(dir);
+  std::filesystem::create_symlink("/dev/full", dir + "/metrics.jsonl");
+  auto file = MetricsFile::Create(dir);
+  ASSERT_TRUE(file.ok()) << file.status();
+  (*file)->Append("{}");
+  while ((*file)->trouble().dropped == 0) std::this_thread::yield();
+  EXPECT_EQ((*file)->trouble().hangs_seconds, 0);
 }
 
 TEST(MetricsFileTest, AFolderThatIsNotThereIsNamed) {

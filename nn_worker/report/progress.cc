@@ -69,6 +69,10 @@ void Progress::OnStep(const StepEvent& event) {
     progress_.set_epoch(event.epoch);
     progress_.set_step(event.steps);
     progress_.set_samples(progress_.samples() + event.samples);
+    progress_.clear_moving_label_rate();
+    if (event.moving_label_rate.has_value()) {
+      *progress_.mutable_moving_label_rate() = *event.moving_label_rate;
+    }
     ++window_.steps;
     window_.samples += event.samples;
     // The mean leaves out steps that are not finite: one infinite loss would hide the others.

@@ -51,6 +51,16 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
       "\"staleness_mean\":1}");
 }
 
+TEST_F(ProgressTest, AMovingLabelRateIsShownAsLongAsItMoves) {
+  progress_.OnPhase("training");
+  StepEvent event;
+  event.moving_label_rate.emplace().set_share(.02);
+  progress_.OnStep(event);
+  EXPECT_EQ(progress_.Snapshot().moving_label_rate().share(), .02);
+  progress_.OnStep(StepEvent());
+  EXPECT_FALSE(progress_.Snapshot().has_moving_label_rate());
+}
+
 TEST_F(ProgressTest, TheLossOfAWindowLeavesOutStepsThatAreNotFinite) {
   progress_.OnPhase("training");
   StepEvent skipped;

@@ -40,6 +40,8 @@ enum ReducedSum {
   kStop,
   kCut,
   kValidation,
+  kLabelled,
+  kPositives,
   kNumReducedSums
 };
 
@@ -102,7 +104,8 @@ struct NetworkTrainer::Rep {
   void PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool);
   absl::Status PrepareOn(ForkJoinPool* pool, Preparation* part);
   absl::StatusOr<StepResult> Step(uint64_t step, Preparation* part, StepFlags flags);
-  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite);
+  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite,
+                                    const LabelCount& labels);
   absl::StatusOr<StepEnd> EndStep(double squares);
   absl::optional<LossScaleState> LossScale() const;
   absl::Status Score(const PartInput& part);
@@ -205,7 +208,11 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   // Before the second reduction, which carries the flag to all ranks: only this rank sees the
   // gradients of its part's embeddings.
   if (network->CountNonFiniteGradients() > 0) finite = false;
-  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite));
+  LabelCount labels;
+  if (view.samples > 0 && HasTwoClasses(options.layout->tasks[main_task].loss)) {
+    labels = CountLabels(batch.targets()[main_task]);
+  }
+  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite, labels));
   if (options.scores != nullptr && is_binary && result.weight > 0) {
     const uint32_t epoch = part != nullptr ? part->input.header.part().id().epoch() : 0;
     options.scores->AddStep(
@@ -217,7 +224,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
 }
 
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
-                                                       StepFlags flags, bool finite) {
+                                                       StepFlags flags, bool finite,
+                                                       const LabelCount& labels) {
   const LossSums loss = options.network->ReadLoss();
   float sums[kNumReducedSums];
   sums[kSamples] = static_cast<float>(samples);
@@ -228,6 +236,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kStop] = flags.stop ? 1 : 0;
   sums[kCut] = flags.cut ? 1 : 0;
   sums[kValidation] = flags.validation ? 1 : 0;
+  sums[kLabelled] = static_cast<float>(labels.samples);
+  sums[kPositives] = static_cast<float>(labels.positives);
   RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
   StepResult result;
   result.learning_rate_factor = flags.learning_rate_factor;
@@ -239,6 +249,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.stop = sums[kStop] > 0;
   result.cut = sums[kCut] > 0;
   result.validation = sums[kValidation] > 0;
+  result.labelled = static_cast<uint64_t>(std::llround(sums[kLabelled]));
+  result.positives = sums[kPositives];
   if (result.weight > 0) {
     result.normalizer = StepNormalizer(result.weight, result.samples, options.global_batch_size);
   }

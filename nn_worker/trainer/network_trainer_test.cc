@@ -51,6 +51,26 @@ INSTANTIATE_TEST_SUITE_P(Cuts, SyncEqualsOneMachineTest,
                                          std::vector<size_t>{7, 7, 40, 60},
                                          std::vector<size_t>{1, 20, 59, 60}));
 
+TEST(NetworkTrainerTest, AStepTellsTheLabelsOfAllRanksThatCount) {
+  const std::vector<FakeSample> batch = TrainerBatch(3);
+  uint64_t labelled = 0;
+  double positives = 0;
+  for (const FakeSample& sample : batch) {
+    if (sample.masked || sample.weight == 0) continue;
+    ++labelled;
+    positives += sample.label;
+  }
+  ASSERT_LT(labelled, kTrainerBatch);
+  ASSERT_GT(positives, 0);
+  for (const std::vector<size_t>& cuts :
+       {std::vector<size_t>{kTrainerBatch}, {10, 10, kTrainerBatch}}) {
+    TrainerRanks ranks(static_cast<int>(cuts.size()));
+    const StepResult result = ranks.Step(0, batch, cuts);
+    EXPECT_EQ(result.labelled, labelled);
+    EXPECT_EQ(result.positives, positives);
+  }
+}
+
 TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
   TrainerRanks ranks(2);
   const StepResult result = ranks.Step(0, TrainerBatch(0), {30, 60});

@@ -72,4 +72,15 @@ absl::Status TaskBatch::CheckClasses(size_t task) const {
   return absl::OkStatus();
 }
 
+LabelCount CountLabels(const LossTargets& targets) {
+  LabelCount count;
+  for (size_t i = 0; i < targets.labels.size(); ++i) {
+    if (!targets.mask.empty() && targets.mask[i] == 0) continue;
+    if (!targets.weights.empty() && targets.weights[i] == 0) continue;
+    ++count.samples;
+    count.positives += targets.labels[i];
+  }
+  return count;
+}
+
 }  // namespace satrap

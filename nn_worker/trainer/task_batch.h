@@ -8,6 +8,7 @@
 #ifndef SATRAP_NN_WORKER_TRAINER_TASK_BATCH_H_
 #define SATRAP_NN_WORKER_TRAINER_TASK_BATCH_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,13 @@ class TaskBatch {
   std::vector<std::vector<float>> columns_, masks_;  // by task; unused where the part's serve
   std::vector<LossTargets> targets_;
 };
+
+// Samples that count for a task and have a weight, and the sum of their labels.
+struct LabelCount {
+  uint64_t samples = 0;
+  double positives = 0;
+};
+LabelCount CountLabels(const LossTargets& targets);
 
 }  // namespace satrap
 

@@ -1,0 +1,19 @@
+// How much memory a program holds by operator new, at most: to measure what an algorithm needs. A
+// program that links this counts all of it. Thread-safe.
+
+#ifndef SATRAP_NN_WORKER_METRICS_LIVE_BYTES_H_
+#define SATRAP_NN_WORKER_METRICS_LIVE_BYTES_H_
+
+#include <cstdint>
+
+namespace satrap {
+
+// Now, over all threads, as the allocator rounds them.
+int64_t LiveBytes();
+// The most since the last call of ResetMostLiveBytes.
+int64_t MostLiveBytes();
+void ResetMostLiveBytes();
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_METRICS_LIVE_BYTES_H_

@@ -1,0 +1,64 @@
+// What the metrics that need all samples of a pass cost, by the number of ranks, over Gloo:
+//
+//   bazel run //nn_worker/metrics:pass_benchmark [-- SAMPLES]
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "common/base/check.h"
+#include "common/base/cpu_name.h"
+#include "nn_worker/collective/gloo_collective.h"
+#include "nn_worker/collective/in_memory_rendezvous_store.h"
+#include "nn_worker/collective/local_collective.h"
+#include "nn_worker/metrics/scored_pass.h"
+
+namespace satrap {
+namespace {
+
+std::vector<std::unique_ptr<Collective>> Connect(int size) {
+  if (size == 1) return NewLocalCollectives(1);
+  const std::unique_ptr<RendezvousStore> store = NewInMemoryRendezvousStore();
+  std::vector<std::unique_ptr<Collective>> ranks(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      GlooOptions options;
+      options.rank = rank;
+      options.size = size;
+      auto collective = NewGlooCollective(options, store.get());
+      CHECK_OK(collective.status());
+      ranks[rank] = std::move(*collective);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+void PrintRow(const char* name, int ranks, size_t samples, std::unique_ptr<PassMetric> (*make)()) {
+  ScoredPass pass;
+  pass.samples = samples;
+  pass.make_metric = make;
+  pass.ranks = Connect(ranks);
+  const PassCost cost = Run(pass);
+  const double value = cost.values.has_auc() ? cost.values.auc() : cost.values.gauc_by_samples();
+  std::printf(
+      "{\"metric\":\"%s\",\"ranks\":%d,\"samples\":%zu,\"bytes_a_sample\":%.1f,\"seconds\":%.2f,"
+      "\"value\":%.17g,\"cpu\":\"%s\"}\n",
+      name, ranks, samples, cost.bytes_a_sample, cost.seconds, value, CpuName().c_str());
+}
+
+void Main(size_t samples) {
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const int ranks : {1, 2, 4}) PrintRow("AUC", ranks, samples, &NewAucMetric);
+  for (const int ranks : {1, 2, 4}) PrintRow("GAUC", ranks, samples, &NewGroupAucMetric);
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  satrap::Main(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000000);
+  return 0;
+}
