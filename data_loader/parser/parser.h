@@ -48,10 +48,8 @@ class Parser {
   // Parses `line`, given without its line end, and appends a row to `block` if it is a good record.
   // REQUIRES: `block` has the format's schema
   ParseResult Parse(absl::string_view line, RecordBlock* block) {
-    if (line.empty()) return {ParseResult::kEmpty, nullptr};
-    if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
-      return {ParseResult::kComment, nullptr};
-    }
+    const ParseResult::Kind kind = KindOf(line);
+    if (kind != ParseResult::kRecord) return {kind, nullptr};
     block->BeginRow();
     const char* reason = ParseRow(line, block);
     if (reason != nullptr) {
@@ -62,8 +60,17 @@ class Parser {
     return {};
   }
 
-  // Whether the first line of a file is a header. CheckHeader then checks it; its INVALID_ARGUMENT
-  // says what was expected.
+  // Whether `line` is empty, a comment, or a record, good or bad.
+  ParseResult::Kind KindOf(absl::string_view line) const {
+    if (line.empty()) return ParseResult::kEmpty;
+    if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
+      return ParseResult::kComment;
+    }
+    return ParseResult::kRecord;
+  }
+
+  // Whether the first line of a file that is neither empty nor a comment is a header. CheckHeader
+  // then checks it; its INVALID_ARGUMENT says what was expected.
   virtual bool has_header() const { return false; }
   virtual absl::Status CheckHeader(absl::string_view) const { return absl::OkStatus(); }
 
