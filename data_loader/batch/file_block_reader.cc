@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "data_loader/parser/bad_text.h"
 #include "data_loader/source/line_reader.h"
 
 namespace satrap {
@@ -68,6 +69,12 @@ class FileBlockReader final : public BlockReader {
   }
 
  private:
+  ParseResult ParseLine(const LineReader::Line& line, RecordBlock* records) {
+    if (!line.too_long) return options_.parser->Parse(line.text, records);
+    too_long_ = LineTooLong(line.text);
+    return {ParseResult::kBad, too_long_.c_str()};
+  }
+
   // Reads to the end of the block that `position_` lies in; false at the end of the split.
   absl::StatusOr<bool> ReadBlock(RecordBlock* records) {
     const uint64_t end = (position_ / options_.block_rows + 1) * options_.block_rows;
@@ -75,8 +82,7 @@ class FileBlockReader final : public BlockReader {
     while (position_ < end) {
       ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
       if (!more) return false;
-      const ParseResult result = line.too_long ? BadRecord("a line over 1 MiB")
-                                               : options_.parser->Parse(line.text, records);
+      const ParseResult result = ParseLine(line, records);
       switch (result.kind) {
         case ParseResult::kRecord:
           ++counts_.scanned;
@@ -131,6 +137,7 @@ class FileBlockReader final : public BlockReader {
   SplitEnd end_;           // of what was read; its counts are those since the last block
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
+  std::string too_long_;  // the reason why the last line over 1 MiB is bad
 };
 
 // Whether a file's header begins in this split or a later one: what lies before the header may fill

@@ -36,10 +36,8 @@ struct ParseResult {
     kBad,      // nothing was appended; `reason` says why
   };
   Kind kind = kRecord;
-  const char* reason = nullptr;  // lives for the whole program
+  const char* reason = nullptr;  // of a bad record; valid until the parser's next call
 };
-
-inline ParseResult BadRecord(const char* reason) { return {ParseResult::kBad, reason}; }
 
 class Parser {
  public:
@@ -54,7 +52,7 @@ class Parser {
     const char* reason = ParseRow(line, block);
     if (reason != nullptr) {
       block->AbandonRow();
-      return BadRecord(reason);
+      return {ParseResult::kBad, reason};
     }
     block->CommitRow();
     return {};
@@ -83,12 +81,20 @@ class Parser {
   explicit Parser(std::string comment_prefix = "") : comment_prefix_(std::move(comment_prefix)) {}
 
   // Writes the block's row under construction. Returns null if the record is good, else the reason
-  // why it is bad, a string literal; the caller then abandons the row.
+  // why it is bad, made by Bad; the caller then abandons the row.
   // REQUIRES: `line` is neither empty nor a comment
   virtual const char* ParseRow(absl::string_view line, RecordBlock* block) = 0;
 
+  // Keeps why a record is bad and returns it, valid until the next call. A reason names the column,
+  // shows its text (bad_text.h) and says what would do, in printable characters.
+  const char* Bad(std::string reason) {
+    reason_ = std::move(reason);
+    return reason_.c_str();
+  }
+
  private:
   const std::string comment_prefix_;
+  std::string reason_;
 };
 
 // Makes the parser of the job's format. The test stream may have a vocabulary of its own.
