@@ -21,6 +21,8 @@
 namespace satrap {
 namespace {
 
+constexpr int kNewestRecordRules = 1;
+
 // valid_kafka and test_kafka, as far as the job has them.
 std::vector<KafkaConfig*> EvaluationTopics(DataConfig* data) {
   std::vector<KafkaConfig*> topics;
@@ -145,6 +147,16 @@ void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
   if (names_topics("data.test_kafka")) data->clear_test_files();
 }
 
+// How a run that begins now reads text. A run that began with an older build has none of these in its
+// resolved job and keeps the rules of then, so they are no defaults of their fields.
+void TakeNewestRules(DataConfig* data) {
+  if (data->has_csv() && data->csv().trim() && !data->csv().has_trim_lists()) {
+    data->mutable_csv()->set_trim_lists(true);
+  }
+  const bool has_rules = data->has_csv() || data->has_libsvm() || data->has_libffm();
+  if (has_rules && !data->has_record_rules()) data->set_record_rules(kNewestRecordRules);
+}
+
 // An override of a layer needs the layer to exist, so those below model.layers are applied after
 // the zoo model is expanded, all others before it: one of them may choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
@@ -167,6 +179,7 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
   for (const std::string& assignment : sets) {
     if (ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
   }
+  TakeNewestRules(job.mutable_data());
   ResolveJob(&job);
   const absl::Status status = ValidateJob(job);
   if (!status.ok()) {

@@ -118,6 +118,47 @@ constexpr char kTopicJob[] = R"(
   model { layers { name: 'logit' inputs: '*.linear' sum {} } }
 )";
 
+constexpr char kCsvJob[] = R"(
+  data {
+    csv { trim: true columns { name: 'y' kind: LABEL } columns { name: 'tags' kind: MULTI_ID } }
+    train_files: '/a'
+    features { name: 'tags' table: 'ids' }
+  }
+  tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } }
+  model { layers { name: 'logit' inputs: '*.linear' sum {} } }
+)";
+
+TEST_F(JobConfigTest, ANewRunReadsTextByTheNewestRules) {
+  const auto job = Load(kCsvJob);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_TRUE(job->data().csv().trim_lists()) << "as csv.trim";
+  EXPECT_EQ(job->data().record_rules(), 1);
+  EXPECT_FALSE(Load(kCsvJob, {"data.csv.trim_lists=false"})->data().csv().trim_lists());
+  EXPECT_EQ(Load(kCsvJob, {"data.record_rules=0"})->data().record_rules(), 0);
+  EXPECT_FALSE(Load(kCsvJob, {"data.csv.trim=false"})->data().csv().has_trim_lists());
+  EXPECT_FALSE(Load(kJob)->data().has_record_rules()) << "a synthetic log has no text";
+}
+
+// The resolved job of an older build has no word about rules, and the order fingerprint of its cuts
+// is that of a data section without one.
+TEST_F(JobConfigTest, ARunThatBeganBeforeKeepsItsRulesForText) {
+  for (const char* format : {"csv { trim: true columns { name: 'y' kind: LABEL } "
+                             "columns { name: 'features' kind: MULTI_ID } }",
+                             "libsvm {}", "libffm { num_fields: 1 }"}) {
+    const bool is_libffm = absl::string_view(format).substr(0, 6) == "libffm";
+    const std::string text = absl::StrCat(
+        "data { ", format, " train_files: '/a' features { name: '", is_libffm ? "0" : "features",
+        "' table: 'ids' } } tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } } "
+        "model { layers { name: 'logit' inputs: '*.linear' sum {} } }");
+    const auto job = LoadResolvedJob(WriteFile("resolved.textproto", text));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_FALSE(job->data().has_record_rules());
+    EXPECT_FALSE(job->data().csv().has_trim_lists());
+    EXPECT_FALSE(job->data().libsvm().has_numeric_label() || job->data().libsvm().has_qid());
+    EXPECT_FALSE(job->data().libffm().has_numeric_label());
+  }
+}
+
 TEST_F(JobConfigTest, FilesOfAnOverrideTakeThePlaceOfTopics) {
   const auto job = Load(kTopicJob, {"action=PREDICT", "init_from=m", "data.test_files=f"});
   ASSERT_TRUE(job.ok()) << job.status();

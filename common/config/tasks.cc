@@ -46,6 +46,35 @@ const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name)
   return nullptr;
 }
 
+struct LabelKind {
+  bool is_class = false;      // and nothing else
+  bool may_be_class = false;  // a class may be written as a number
+};
+
+template <typename Format>
+LabelKind KindOfTokenLabel(const Format& format) {
+  // Two classes are the labels 0 and 1, too.
+  const int classes = format.classes_size();
+  return {classes > 2, classes > 0 || format.numeric_label()};
+}
+
+// Of the label `name`.
+LabelKind KindOfLabel(const DataConfig& data, const std::string& name) {
+  if (data.has_libsvm()) return KindOfTokenLabel(data.libsvm());
+  if (data.has_libffm()) return KindOfTokenLabel(data.libffm());
+  const ColumnConfig* column = LabelColumn(data, name);
+  if (column == nullptr) return {};
+  const bool is_class = column->vocabulary_size() > 0;
+  return {is_class, is_class || column->numeric_label()};
+}
+
+// What makes a class of the label `name`.
+std::string HowToHaveClasses(const DataConfig& data, const std::string& name) {
+  if (data.has_libsvm()) return "set data.libsvm.classes or data.libsvm.numeric_label";
+  if (data.has_libffm()) return "set data.libffm.classes or data.libffm.numeric_label";
+  return absl::StrCat("give column '", name, "' a vocabulary or numeric_label");
+}
+
 std::vector<Metric> MetricsOf(TaskConfig::Loss loss, bool groups) {
   std::vector<Metric> metrics;
   switch (loss) {
@@ -99,19 +128,17 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
                                                ") or empty, got '", task.mask(), "'"));
   }
   read->insert(task.mask());
-  const ColumnConfig* column = LabelColumn(job.data(), label);
-  const bool is_class = column != nullptr && column->vocabulary_size() > 0;
-  const bool is_number = column != nullptr && column->numeric_label();
+  const LabelKind kind = KindOfLabel(job.data(), label);
   // A class may be written as a number, so a number is a label of any loss; a class is of one only.
-  if (is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
+  if (kind.is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
                   absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
                                "', got ", TaskConfig::Loss_Name(task.loss())));
   }
-  if (!is_class && !is_number && task.loss() == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
+  if (!kind.may_be_class && task.loss() == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
-                  absl::StrCat("SOFTMAX_CROSS_ENTROPY needs a label that is a class: give column '",
-                               label, "' a vocabulary or numeric_label"));
+                  absl::StrCat("SOFTMAX_CROSS_ENTROPY needs a label that is a class: ",
+                               HowToHaveClasses(job.data(), label)));
   }
 }
 
@@ -172,6 +199,7 @@ std::vector<std::string> LabelsOf(const DataConfig& data) {
 }
 
 bool HasGroups(const DataConfig& data) {
+  if (data.has_libsvm()) return data.libsvm().qid();
   const Columns* columns = ColumnsIn(data);
   return columns != nullptr &&
          std::any_of(columns->begin(), columns->end(), [](const ColumnConfig& column) {

@@ -94,6 +94,46 @@ TEST(TasksTest, AClassTakesSoftmax) {
             "'click' a vocabulary or numeric_label");
 }
 
+// A job of libsvm or libffm with one task.
+JobConfig TokensJob(const std::string& format, const std::string& loss) {
+  const std::string feature = format.substr(0, 6) == "libffm" ? "0" : "features";
+  JobConfig job = JobWithData(
+      absl::StrCat(format, " train_files: 'a' features { name: '", feature, "' table: 'ids' }"));
+  job.mutable_evaluation()->set_metric(loss == "MSE" ? MSE : LOGLOSS);
+  ModelConfig model;
+  CHECK_OK(ParseText(absl::StrCat("tasks { name: 't' loss: ", loss, " }"), "model", &model));
+  job.mutable_model()->MergeFrom(model);
+  return job;
+}
+
+TEST(TasksTest, LabelsOfLibsvmAndLibffmMayBeClassesOrNumbers) {
+  for (const std::string format : {"libsvm { ", "libffm { num_fields: 1 "}) {
+    const std::string name = format.substr(0, 6);
+    EXPECT_EQ(ProblemsOf(TokensJob(format + "}", "BCE")), "");
+    EXPECT_EQ(ProblemsOf(TokensJob(format + "numeric_label: true }", "MSE")), "");
+    EXPECT_EQ(ProblemsOf(TokensJob(format + "classes: [1, 2] }", "BCE")), "");
+    for (const char* labels :
+         {"numeric_label: true }", "classes: [1, 2] }", "classes: [1, 2, 3] }"}) {
+      EXPECT_EQ(ProblemsOf(TokensJob(format + labels, "SOFTMAX_CROSS_ENTROPY")), "") << labels;
+    }
+    EXPECT_EQ(ProblemsOf(TokensJob(format + "}", "SOFTMAX_CROSS_ENTROPY")),
+              absl::StrCat("model.tasks[0].loss: SOFTMAX_CROSS_ENTROPY needs a label that is a "
+                           "class: set data.",
+                           name, ".classes or data.", name, ".numeric_label"));
+    EXPECT_EQ(
+        ProblemsOf(TokensJob(format + "classes: [1, 2, 3] }", "BCE")),
+        "model.tasks[0].loss: must be SOFTMAX_CROSS_ENTROPY for the classes of column 'label', "
+        "got BCE");
+  }
+}
+
+TEST(TasksTest, TheQueryOfALibsvmFileIsAGroup) {
+  JobConfig job = TokensJob("libsvm { qid: true }", "BCE");
+  EXPECT_TRUE(HasGroups(job.data()));
+  EXPECT_FALSE(HasGroups(TokensJob("libsvm {}", "BCE").data()));
+  EXPECT_EQ(ProblemsOf(job, {"evaluation.metric=GAUC"}), "");
+}
+
 TEST(TasksTest, TheMetricIsOneThatTheTaskHas) {
   const std::string mse = "model.tasks[1].loss=MSE";
   EXPECT_EQ(ProblemsOf(TwoTasks(), {mse, "evaluation.task=cvr"}),

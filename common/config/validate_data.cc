@@ -110,6 +110,22 @@ void ValidateCsv(const CsvFormat& csv, bool tasks, Problems* problems) {
   ValidateColumns(csv.columns(), "data.csv.columns", tasks, problems);
 }
 
+// The labels of libsvm and libffm, whose messages have the same fields for them.
+template <typename Format>
+void ValidateTokenLabels(const Format& format, const std::string& path, Problems* problems) {
+  if (format.classes().empty()) return;
+  if (format.numeric_label()) problems->Add(path + ".numeric_label", "excludes classes");
+  if (format.classes_size() == 1) problems->Add(path + ".classes", "must be two or more, got 1");
+  absl::flat_hash_set<float> seen;
+  for (int i = 0; i < format.classes_size(); ++i) {
+    const std::string class_path = absl::StrCat(path, ".classes[", i, "]");
+    problems->Finite(class_path, format.classes(i));
+    if (!seen.insert(format.classes(i)).second) {
+      problems->Add(class_path, absl::StrCat(format.classes(i), " is taken"));
+    }
+  }
+}
+
 // A Record has numbers and bytes where a line has text, so what says how text is read has no meaning.
 void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) {
   ValidateColumns(record.columns(), "data.record.columns", tasks, problems);
@@ -347,7 +363,11 @@ void ValidateData(const JobConfig& job, Problems* problems) {
   }
   const bool tasks = job.model().tasks_size() > 0;
   if (data.has_csv()) ValidateCsv(data.csv(), tasks, problems);
-  if (data.has_libffm()) CheckRanges(data.libffm(), "data.libffm.", problems);
+  if (data.has_libsvm()) ValidateTokenLabels(data.libsvm(), "data.libsvm", problems);
+  if (data.has_libffm()) {
+    CheckRanges(data.libffm(), "data.libffm.", problems);
+    ValidateTokenLabels(data.libffm(), "data.libffm", problems);
+  }
   if (data.has_record()) ValidateRecord(data.record(), tasks, problems);
   if (data.has_synthetic()) ValidateSynthetic(data.synthetic(), problems);
   ValidateSources(job, problems);

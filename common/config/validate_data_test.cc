@@ -29,6 +29,25 @@ TEST(ValidateData, NamesTheFormatsThereAre) {
             "data: needs one of criteo_tsv, csv, libsvm, libffm, synthetic, record");
 }
 
+TEST(ValidateData, ClassesOfLibsvmAreSeveralNumbersEachOnce) {
+  for (const std::string format : {"libsvm", "libffm"}) {
+    const auto problems = [&format](const std::string& labels) {
+      const bool libffm = format == "libffm";
+      return ProblemsOf(JobWithData(absl::StrCat(format, " { ", libffm ? "num_fields: 1 " : "",
+                                                 labels, " } train_files: 'a' features { name: '",
+                                                 libffm ? "0" : "features", "' table: 'ids' }")));
+    };
+    EXPECT_EQ(problems("classes: [-1, 1]"), "");
+    EXPECT_EQ(problems("classes: 1"),
+              absl::StrCat("data.", format, ".classes: must be two or more, got 1"));
+    EXPECT_EQ(problems("classes: [2, 4, 2]"),
+              absl::StrCat("data.", format, ".classes[2]: 2 is taken"));
+    EXPECT_EQ(problems("classes: [2, 4] numeric_label: true"),
+              absl::StrCat("data.", format, ".numeric_label: excludes classes"));
+    EXPECT_NE(problems("classes: [2, inf]"), "");
+  }
+}
+
 TEST(ValidateData, AJobReadsFeaturesOrNumerics) {
   EXPECT_EQ(ProblemsOf(JobWithData("synthetic { interacting_features: 0 }")),
             "data: has neither features nor numerics");

@@ -175,9 +175,11 @@ TEST_F(CsvQuotesTest, AnOpenQuoteCostsOneRecordWhetherOrNotRecordsMaySpanLines) 
     ASSERT_EQ(place.size(), 8u);
     EXPECT_EQ(place[1], "43");  // offset
     EXPECT_EQ(place[2], "3");   // line
-    EXPECT_EQ(place[4],
-              multiline ? "a quote is not closed by the end of the file or within 1 MiB"
-                        : "a quote is not closed on its line; only data.csv.multiline allows that");
+    EXPECT_EQ(place[4], multiline
+                            ? R"(a quote is not closed by the end of the file or within 1 MiB in )"
+                              R"(column 'user': '\"open,,,,1,,1')"
+                            : R"(a quote is not closed on its line in column 'user': )"
+                              R"('\"open,,,,1,,1'; only data.csv.multiline allows that)");
     EXPECT_EQ(place[7], "1");  // one good record before it
     EXPECT_EQ(TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.txt"), "1,\"open,,,,1,,1\n");
   }

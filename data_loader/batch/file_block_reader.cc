@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "data_loader/parser/bad_text.h"
 #include "data_loader/source/line_reader.h"
 
 namespace satrap {
@@ -47,7 +48,33 @@ class FileBlockReader final : public BlockReader {
 
   SplitEnd End() const override { return end_; }
 
+  // Reads up to the header, the first line of the file that is neither empty nor a comment, and
+  // checks it. A file without such a line has none.
+  // REQUIRES: the header does not lie in an earlier split; before the first Next
+  absl::Status ReadHeader() {
+    const bool reports = options_.report_bad && !options_.consumed.IsBlockBegun(0);
+    LineReader::Line line;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
+      if (!more) return absl::OkStatus();
+      const ParseResult::Kind kind = options_.parser->KindOf(line.text);
+      if (kind == ParseResult::kRecord) break;
+      if (kind == ParseResult::kEmpty && options_.report_bad) ++end_.empty_lines;
+      if (kind == ParseResult::kEmpty && reports) ++counts_.empty_lines;
+      if (kind == ParseResult::kComment && reports) ++counts_.comments;
+    }
+    const absl::Status status = options_.parser->CheckHeader(line.text);
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(path_, ": ", status.message()));
+  }
+
  private:
+  ParseResult ParseLine(const LineReader::Line& line, RecordBlock* records) {
+    if (!line.too_long) return options_.parser->Parse(line.text, records);
+    too_long_ = LineTooLong(line.text);
+    return {ParseResult::kBad, too_long_.c_str()};
+  }
+
   // Reads to the end of the block that `position_` lies in; false at the end of the split.
   absl::StatusOr<bool> ReadBlock(RecordBlock* records) {
     const uint64_t end = (position_ / options_.block_rows + 1) * options_.block_rows;
@@ -55,8 +82,7 @@ class FileBlockReader final : public BlockReader {
     while (position_ < end) {
       ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
       if (!more) return false;
-      const ParseResult result = line.too_long ? BadRecord("a line over 1 MiB")
-                                               : options_.parser->Parse(line.text, records);
+      const ParseResult result = ParseLine(line, records);
       switch (result.kind) {
         case ParseResult::kRecord:
           ++counts_.scanned;
@@ -111,7 +137,24 @@ class FileBlockReader final : public BlockReader {
   SplitEnd end_;           // of what was read; its counts are those since the last block
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
+  std::string too_long_;  // the reason why the last line over 1 MiB is bad
 };
+
+// Whether a file's header begins in this split or a later one: what lies before the header may fill
+// splits.
+absl::StatusOr<bool> ComesBeforeHeader(const Split& split, const Parser& parser) {
+  if (split.from == 0) return true;
+  Split before = split;
+  before.from = 0;
+  before.to = split.from;
+  ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> lines, LineReader::Open(before));
+  LineReader::Line line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, lines->Next(&line));
+    if (!more) return true;
+    if (parser.KindOf(line.text) == ParseResult::kRecord) return false;
+  }
+}
 
 }  // namespace
 
@@ -120,18 +163,13 @@ absl::StatusOr<std::unique_ptr<BlockReader>> NewFileBlockReader(const Split& spl
                                                                 const FileBlockOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<LineReader> lines,
                    LineReader::Open(split, options.parser->multiline()));
-  if (split.from == 0 && options.parser->has_header()) {
-    LineReader::Line header;
-    ASSIGN_OR_RETURN(const bool found, lines->Next(&header));
-    const absl::Status status =
-        options.parser->CheckHeader(found ? header.text : absl::string_view());
-    if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat(split.path, ": ", status.message()));
-    }
-  }
-  std::unique_ptr<BlockReader> reader =
+  auto reader =
       std::make_unique<FileBlockReader>(split.path, split_index, options, std::move(lines));
-  return reader;
+  if (options.parser->has_header()) {
+    ASSIGN_OR_RETURN(const bool may_hold_header, ComesBeforeHeader(split, *options.parser));
+    if (may_hold_header) RETURN_IF_ERROR(reader->ReadHeader());
+  }
+  return std::unique_ptr<BlockReader>(std::move(reader));
 }
 
 }  // namespace satrap

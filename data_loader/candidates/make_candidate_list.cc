@@ -86,6 +86,11 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
 
 absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::string& path,
                                            size_t most_items) {
+  ASSIGN_OR_RETURN(const Compression compression, SniffFile(path));
+  if (compression != Compression::kNone) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is compressed; model.candidates.list is a plain file: decompress it"));
+  }
   Split file;
   file.path = path;
   file.to = std::numeric_limits<uint64_t>::max();

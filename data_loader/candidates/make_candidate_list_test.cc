@@ -91,6 +91,14 @@ TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {
   EXPECT_EQ(RefusalOf("ant\n"), ":1: FIXED_UNIGRAM needs a count behind a tab");
 }
 
+TEST_F(MakeCandidateListTest, ACompressedFileIsRefusedWithWhatToDo) {
+  EXPECT_EQ(RefusalOf("\x1f\x8b\x08 ant"),
+            " is compressed; model.candidates.list is a plain file: decompress it");
+  EXPECT_EQ(RefusalOf("PK\x03\x04 ant"),
+            " is a zip archive or an Excel workbook, which cannot be read: unpack it and name the "
+            "files that it holds");
+}
+
 TEST_F(MakeCandidateListTest, CountsTheGoodRecordsOfTheTrainStream) {
   dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t0\nv\tbee\t1\nu\tcat\tbad\nw\tant\t1\nw\tdog\t1\n");
   const auto list = Count();

@@ -1,8 +1,8 @@
 #include "data_loader/kafka/message_maker.h"
 
-#include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +10,8 @@
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_facts.h"
+#include "data_loader/parser/bad_text.h"
+#include "data_loader/parser/number.h"
 
 namespace satrap {
 namespace {
@@ -27,8 +29,6 @@ std::vector<std::string> ColumnNames(const DataConfig& data) {
   }
   return names;
 }
-
-absl::string_view ShortLine(absl::string_view line) { return line.substr(0, 80); }
 
 }  // namespace
 
@@ -117,7 +117,7 @@ absl::StatusOr<std::string> MessageMaker::Field(absl::string_view line, int colu
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no column ", column + 1, " in the line: ", ShortLine(line)));
+      absl::StrCat("no column ", column + 1, " in the line: ", ShownText(line)));
 }
 
 absl::Status MessageMaker::Begin(absl::string_view line) {
@@ -127,14 +127,13 @@ absl::Status MessageMaker::Begin(absl::string_view line) {
   }
   if (time_ < 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string text, Field(line, time_));
-  int64_t time;
   // A message without a time would get that of its writing, and a negative one has no meaning.
-  if (!absl::SimpleAtoi(text, &time) || time <= 0 ||
-      time > std::numeric_limits<int64_t>::max() / options_.time_unit_ms) {
+  if (!ParseTime(absl::StripAsciiWhitespace(text), options_.time_unit_ms, &open_.time_ms) ||
+      open_.time_ms <= 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("column ", time_ + 1, " is no time: ", ShortLine(line)));
+        absl::StrCat("column ", time_ + 1, " holds ", ShownText(text),
+                     " where a time belongs, a number above 0, in the line: ", ShownText(line)));
   }
-  open_.time_ms = time * options_.time_unit_ms;
   return absl::OkStatus();
 }
 
@@ -145,7 +144,7 @@ absl::StatusOr<bool> MessageMaker::Add(absl::string_view line, Message* message)
     const ParseResult result = parser_->Parse(line, block_.get());
     if (result.kind == ParseResult::kBad) {
       return absl::InvalidArgumentError(
-          absl::StrCat(result.reason, " in the line: ", ShortLine(line)));
+          absl::StrCat(result.reason, " in the line: ", ShownText(line)));
     }
     if (result.kind != ParseResult::kRecord) return false;
     RETURN_IF_ERROR(Begin(line));

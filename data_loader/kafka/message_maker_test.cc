@@ -74,6 +74,18 @@ TEST(MessageMakerTest, ColumnsOfTheJobAreFoundByNameAndWithinQuotes) {
   EXPECT_EQ(message.time_ms, 1700000000123);
 }
 
+TEST(MessageMakerTest, ATimeMayBeWrittenAsAFloat) {
+  MessageOptions options;
+  options.time_column = "2";
+  const auto maker = Make(options, nullptr);  // counts seconds
+  MessageMaker::Message message;
+  EXPECT_TRUE(*maker->Add("a\t1700000000.25", &message));
+  EXPECT_EQ(message.time_ms, 1700000000250);
+  EXPECT_TRUE(*maker->Add("a\t 1700000000 ", &message));
+  EXPECT_EQ(message.time_ms, 1700000000000);
+  EXPECT_FALSE(maker->Add("a\t9223372036854775807", &message).ok());
+}
+
 TEST(MessageMakerTest, ARecordIsParsedBackToTheSameRow) {
   const DataConfig data = Csv();
   MessageOptions options;
@@ -101,7 +113,7 @@ TEST(MessageMakerTest, ARecordIsParsedBackToTheSameRow) {
   MessageMaker::Message message;
   EXPECT_FALSE(*maker->Add("# a comment", &message));
   EXPECT_THAT(std::string(maker->Add("7,u,a,1,1", &message).status().message()),
-              HasSubstr("in the line: 7,u,a,1,1"));
+              HasSubstr("in the line: '7,u,a,1,1'"));
 }
 
 TEST(MessageMakerTest, WhatCannotBeMadeIsRefusedByName) {
@@ -119,9 +131,9 @@ TEST(MessageMakerTest, WhatCannotBeMadeIsRefusedByName) {
   const auto maker = Make(time, nullptr);
   MessageMaker::Message message;
   EXPECT_THAT(std::string(maker->Add("a\tnoon", &message).status().message()),
-              HasSubstr("column 2 is no time"));
+              HasSubstr("column 2 holds 'noon' where a time belongs"));
   EXPECT_THAT(std::string(maker->Add("a", &message).status().message()),
-              HasSubstr("no column 2 in the line: a"));
+              HasSubstr("no column 2 in the line: 'a'"));
 }
 
 }  // namespace

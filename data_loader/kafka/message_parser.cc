@@ -2,7 +2,9 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "data_loader/parser/bad_text.h"
 #include "data_loader/parser/record_parser.h"
 #include "data_loader/parser/string_id.h"
 #include "data_loader/source/line_reader.h"
@@ -11,8 +13,10 @@
 namespace satrap {
 namespace {
 
-constexpr char kSeveralLines[] =
-    "several lines in a message; only data.kafka.format LINES reads them";
+std::string SeveralLines(absl::string_view message) {
+  return absl::StrCat("several lines in a message, ", ShownText(message),
+                      "; only data.kafka.format LINES reads them");
+}
 
 // Without the line end behind it.
 absl::string_view WithoutLineEnd(absl::string_view line) {
@@ -77,7 +81,7 @@ void MessageParser::Parse(const MessageBatch& batch, size_t i, RecordBlock* reco
   if (format_ == KafkaConfig::LINES) return ParseLines(value, records, found);
   const absl::string_view line = WithoutLineEnd(value);
   if (!quotes_.has_value() && std::memchr(line.data(), '\n', line.size()) != nullptr) {
-    found->bad.push_back({0, kSeveralLines, line});
+    found->bad.push_back({0, SeveralLines(line), line});
     return;
   }
   ParseOne(line, 0, records, found);
@@ -121,7 +125,7 @@ size_t MessageParser::RecordEnd(absl::string_view rest, uint32_t* lines) const {
 void MessageParser::ParseOne(absl::string_view text, uint32_t line, RecordBlock* records,
                              Found* found) {
   if (text.size() > kMaxLineBytes && format_ != KafkaConfig::RECORD) {
-    found->bad.push_back({line, "a line over 1 MiB", text});
+    found->bad.push_back({line, LineTooLong(text), text});
     return;
   }
   const ParseResult result = parser_->Parse(text, records);

@@ -31,7 +31,7 @@ class MessageParser {
 
   struct BadRecord {
     uint32_t line = 0;  // of the message, from 0
-    const char* reason = "";
+    std::string reason;
     absl::string_view text;  // part of the message
   };
   // What a message held, apart from its rows.

@@ -156,7 +156,7 @@ absl::Status PartitionBlocks::TakeMessage(const MessageBatch& batch, size_t i) {
     line.is_message = true;
     line.line = bad.line + 1;
     line.stream = options_.stream;
-    line.reason = bad.reason;
+    line.reason = bad.reason.c_str();
     line.text = bad.text;
     line.split = options_.split.split;
     line.block = offset;

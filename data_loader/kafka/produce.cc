@@ -108,7 +108,11 @@ absl::Status Produce(const ProduceOptions& options,
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
       if (!more) break;
-      if (std::exchange(header, false)) continue;
+      // As a loader finds it: empty lines and comments may come before.
+      if (header && parser->KindOf(line.text) == ParseResult::kRecord) {
+        header = false;
+        continue;
+      }
       if (absl::Status status = sender.Add(line.text); !status.ok()) {
         return absl::Status(status.code(),
                             absl::StrCat(file.path, ":", line.number, ": ", status.message()));

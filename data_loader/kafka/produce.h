@@ -22,7 +22,7 @@ struct ProduceOptions {
   KafkaConfig kafka;  // brokers and settings
   std::string topic;  // must exist
   int32_t partition = -1;
-  std::vector<std::string> files;  // plain, gzip or zstd; read one after another
+  std::vector<std::string> files;  // plain or compressed; read one after another
   absl::optional<JobConfig> job;   // says what a line holds
   MessageOptions message;
   double lines_per_second = 0;  // 0: as fast as the broker takes them

@@ -2,9 +2,13 @@
 
 #include <emmintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
+#include "absl/strings/str_cat.h"
+#include "data_loader/parser/bad_text.h"
 #include "data_loader/parser/number.h"
 #include "data_loader/parser/string_id.h"
 
@@ -62,10 +66,11 @@ class CriteoTsvParser final : public Parser {
     const uint32_t size = static_cast<uint32_t>(line.size());
     Tabs tabs;
     ScanLine(text, size, &tabs);
-    if (tabs.has_nul) return "a NUL byte";
-    if (tabs.count != kColumns - 1) return "not 40 columns";
+    if (tabs.has_nul) return Bad(NulByte(line));
+    if (tabs.count != kColumns - 1) return Bad(NotAllColumns(line, tabs.count + 1));
     if (tabs.positions[0] != 1 || (text[0] != '0' && text[0] != '1')) {
-      return "the label is neither 0 nor 1";
+      return Bad(absl::StrCat(ColumnHolds("label", line.substr(0, tabs.positions[0])),
+                              " where a label belongs: '0' or '1'"));
     }
     block->set_label(text[0] == '1' ? 1.0f : 0.0f);
     float* numerics = block->row_numerics();
@@ -75,7 +80,10 @@ class CriteoTsvParser final : public Parser {
       if (field_size == 0) {
         numerics[i] = kMissingNumeric;
       } else if (!ParseNumber(absl::string_view(text + from, field_size), false, &numerics[i])) {
-        return "an integer column does not hold a number";
+        return Bad(
+            absl::StrCat(ColumnHolds(absl::StrCat("I", i + 1), line.substr(from, field_size)),
+                         " where a number without exponent belongs, such as 12 or -0.5; "
+                         "the empty string is missing"));
       }
     }
     // There are kColumns - 1 tabs, so this slot is free; the last field ends with the line.
@@ -88,6 +96,25 @@ class CriteoTsvParser final : public Parser {
       if (field_size == 0) block->SetMissing(static_cast<size_t>(i));
     }
     return nullptr;
+  }
+
+  // The name of a column, from 0.
+  static std::string NameOf(int column) {
+    if (column == 0) return "label";
+    if (column <= kNumerics) return absl::StrCat("I", column);
+    return column < kColumns ? absl::StrCat("C", column - kNumerics) : absl::StrCat(column + 1);
+  }
+  static std::string NulByte(absl::string_view line) {
+    const size_t at = line.find('\0');
+    const absl::string_view before = line.substr(0, at);
+    const auto column = std::count(before.begin(), before.end(), '\t');
+    return absl::StrCat("a NUL byte at byte ", at, " of the line, in column ",
+                        NameOf(static_cast<int>(column)), ": ",
+                        ShownText(line.substr(at < 20 ? 0 : at - 20)), "; text has none");
+  }
+  static std::string NotAllColumns(absl::string_view line, int columns) {
+    return absl::StrCat(columns, " columns between tabs in ", ShownText(line), ", not ", kColumns,
+                        ": label, I1 .. I13, C1 .. C26");
   }
 };
 

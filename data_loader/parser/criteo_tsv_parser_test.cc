@@ -1,5 +1,6 @@
 #include "data_loader/parser/criteo_tsv_parser.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -98,6 +99,23 @@ TEST_F(CriteoTsvParserTest, ANulByteIsBadWhereverItStands) {
     EXPECT_EQ(ParseWith(column, std::string("a\0b", 3)).kind, ParseResult::kBad) << column;
   }
   EXPECT_EQ(ParseWith(39, std::string("\0", 1)).kind, ParseResult::kBad);
+}
+
+TEST_F(CriteoTsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
+  const auto reason_with = [this](size_t column, const std::string& field) {
+    const ParseResult result = ParseWith(column, field);
+    return std::string(result.kind == ParseResult::kBad ? result.reason : "");
+  };
+  EXPECT_EQ(reason_with(0, "1.0"), "column 'label' holds '1.0' where a label belongs: '0' or '1'");
+  EXPECT_EQ(reason_with(5, "1e5"),
+            "column 'I5' holds '1e5' where a number without exponent belongs, such as 12 or -0.5; "
+            "the empty string is missing");
+  EXPECT_THAT(
+      reason_with(14, std::string("a\0b", 3)),
+      testing::AllOf(testing::HasSubstr("a NUL byte at byte "),
+                     testing::HasSubstr(" in column C1: "), testing::HasSubstr(R"(a\x00\x62)")));
+  EXPECT_EQ(std::string(parser_->Parse("1\t2", &block_).reason),
+            R"(2 columns between tabs in '1\t2', not 40: label, I1 .. I13, C1 .. C26)");
 }
 
 TEST_F(CriteoTsvParserTest, AnEmptyLineIsNoRecordAndABadOneLeavesNothing) {

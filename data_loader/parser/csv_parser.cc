@@ -1,55 +1,26 @@
 #include "data_loader/parser/csv_parser.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/attributes.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
 #include "common/config/job_facts.h"
+#include "data_loader/parser/bad_text.h"
+#include "data_loader/parser/csv_column.h"
 #include "data_loader/parser/number.h"
 #include "data_loader/parser/string_id.h"
 #include "data_loader/source/quoting.h"
 
 namespace satrap {
 namespace {
-
-// One column of the schema, with its defaults filled in and its strings in sets that look up fast.
-struct Column {
-  std::string name;
-  ColumnConfig::Kind kind = ColumnConfig::IGNORE;
-  size_t index = 0;  // among the columns of its kind in the block
-  char separator = '|';
-  absl::optional<char> value_separator;
-  absl::flat_hash_set<std::string> missing_values;
-  std::vector<std::string> positive_values;
-  std::vector<std::string> negative_values;
-  bool numeric_label = false;
-  bool has_vocabulary = false;
-  absl::flat_hash_map<std::string, uint64_t> vocabulary;
-
-  bool IsMissing(absl::string_view field) const {
-    return field.empty() || (!missing_values.empty() && missing_values.contains(field));
-  }
-  // False if there is a vocabulary and the string is not in it.
-  bool IdOf(absl::string_view text, uint64_t* id) const {
-    if (!has_vocabulary) {
-      *id = StringId(text);
-      return true;
-    }
-    const auto at = vocabulary.find(text);
-    if (at == vocabulary.end()) return false;
-    *id = at->second;
-    return true;
-  }
-};
 
 // Linear, because labels have one or two spellings.
 bool Contains(const std::vector<std::string>& values, absl::string_view value) {
@@ -59,40 +30,14 @@ bool Contains(const std::vector<std::string>& values, absl::string_view value) {
   return false;
 }
 
-std::vector<std::string> ValuesOr(const google::protobuf::RepeatedPtrField<std::string>& values,
-                                  const char* otherwise) {
-  if (values.empty()) return {otherwise};
-  return {values.begin(), values.end()};
-}
-
-Column MakeColumn(const ColumnConfig& config, Stream stream) {
-  Column column;
-  column.name = config.name();
-  column.kind = config.kind();
-  if (config.separator().size() == 1) column.separator = config.separator()[0];
-  if (!config.value_separator().empty()) column.value_separator = config.value_separator()[0];
-  column.missing_values.insert(config.missing_values().begin(), config.missing_values().end());
-  column.positive_values = ValuesOr(config.positive_values(), "1");
-  column.negative_values = ValuesOr(config.negative_values(), "0");
-  column.numeric_label = config.numeric_label();
-  column.has_vocabulary = config.vocabulary_size() > 0;
-  const bool test = stream == TEST_STREAM && config.test_vocabulary_size() > 0;
-  uint64_t position = 0;
-  for (const std::string& word : test ? config.test_vocabulary() : config.vocabulary()) {
-    column.vocabulary.emplace(word, position++);
-  }
-  return column;
-}
-
-absl::string_view Trim(absl::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+// Without spaces and tabs around it, but for `kept`.
+absl::string_view Trim(absl::string_view text, absl::optional<char> kept = absl::nullopt) {
+  const auto is_space = [kept](char c) { return (c == ' ' || c == '\t') && c != kept; };
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
 }
 
-constexpr char kTooFewColumns[] = "too few columns";
-constexpr char kTooManyColumns[] = "too many columns";
 constexpr size_t kMaxPrintableBytes = 200;
 
 // The names, escaped and cut off for an error message: a file may hold any bytes, and any number of
@@ -108,17 +53,19 @@ std::string Printable(const std::vector<std::string>& names) {
 
 class CsvParser final : public Parser {
  public:
-  CsvParser(const CsvFormat& format, Stream stream)
+  CsvParser(const CsvFormat& format, Stream stream, RecordRules rules)
       : Parser(format.comment_prefix()),
         separator_(format.separator()[0]),
         header_(format.header()),
         trim_(format.trim()),
+        trim_lists_(format.trim_lists()),
+        float_times_(rules == RecordRules::kNewest),
         quotes_(QuotesOf(format)),
         multiline_(format.multiline()),
         rules_{separator_, trim_, format.comment_prefix()} {
     size_t ids = 0, lists = 0, numerics = 0, labels = 0;
     for (const ColumnConfig& config : format.columns()) {
-      Column column = MakeColumn(config, stream);
+      CsvColumn column = MakeCsvColumn(config, stream, rules);
       if (column.kind == ColumnConfig::ID) column.index = ids++;
       if (column.kind == ColumnConfig::MULTI_ID) column.index = lists++;
       if (column.kind == ColumnConfig::NUMERIC) column.index = numerics++;
@@ -132,8 +79,8 @@ class CsvParser final : public Parser {
   absl::Status CheckHeader(absl::string_view line) const override {
     std::vector<std::string> expected;
     std::vector<std::string> got;
-    const char* reason = HeaderNames(line, &got);
-    if (reason != nullptr) {
+    const std::string reason = HeaderNames(line, &got);
+    if (!reason.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("the header cannot be read: ", reason));
     }
     size_t equal = 0;  // how many of the first columns are equal
@@ -156,21 +103,21 @@ class CsvParser final : public Parser {
  private:
   const char* ParseRow(absl::string_view line, RecordBlock* block) override {
     const char* reason = ParseFields(line, block);
-    if (reason == nullptr && !block->KnowsALabel()) return "no label is known";
+    if (reason == nullptr && !block->KnowsALabel()) return Bad(NoLabel());
     return reason;
   }
 
   const char* ParseFields(absl::string_view line, RecordBlock* block) {
-    if (std::memchr(line.data(), 0, line.size()) != nullptr) return "a NUL byte";
+    if (const void* nul = std::memchr(line.data(), 0, line.size()); nul != nullptr) {
+      return Bad(NulByte(line, static_cast<size_t>(static_cast<const char*>(nul) - line.data())));
+    }
     const char* at = line.data();
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (at == nullptr) return kTooFewColumns;
+      if (at == nullptr) return Bad(TooFewColumns(i, line));
       // Only the first byte of a field can open quotes, so a record without them pays one comparison
       // a field. From the first quoted field on, the separators within quotes matter.
-      if (quotes_ && OpensQuotes(at, end)) {
-        return ParseQuotedFields(absl::string_view(at, static_cast<size_t>(end - at)), i, block);
-      }
+      if (quotes_ && OpensQuotes(at, end)) return ParseQuotedFields(line, at, i, block);
       const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
       const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
       absl::string_view field(at, static_cast<size_t>(field_end - at));
@@ -179,7 +126,8 @@ class CsvParser final : public Parser {
       const char* reason = ParseField(columns_[i], field, block);
       if (reason != nullptr) return reason;
     }
-    return at == nullptr ? nullptr : kTooManyColumns;
+    if (at == nullptr) return nullptr;
+    return Bad(TooManyColumns(absl::string_view(at, static_cast<size_t>(end - at))));
   }
 
   // Whether the field at `at` is quoted.
@@ -190,50 +138,103 @@ class CsvParser final : public Parser {
     return at != end && *at == '"';
   }
 
-  // The rest of ParseFields, from column `first` on, the first that is quoted.
-  const char* ParseQuotedFields(absl::string_view rest, size_t first, RecordBlock* block) {
-    QuotedFields fields(rest, &rules_, &scratch_);
+  // The rest of ParseFields, from column `first` on, the first that is quoted, which begins at `at`.
+  const char* ParseQuotedFields(absl::string_view line, const char* at, size_t first,
+                                RecordBlock* block) {
+    QuotedFields fields(line.substr(static_cast<size_t>(at - line.data())), &rules_, &scratch_);
     for (size_t i = first; i < columns_.size(); ++i) {
-      if (fields.done()) return kTooFewColumns;
+      if (fields.done()) return Bad(TooFewColumns(i, line));
       absl::string_view field;
       const QuotedFields::Result result = fields.Next(&field);
-      if (result != QuotedFields::Result::kField) return ReasonOf(result);
+      if (result != QuotedFields::Result::kField) {
+        return Bad(BadQuotes(result, absl::StrCat("column ", NameOf(i)), fields.rest()));
+      }
       const char* reason = ParseField(columns_[i], field, block);
       if (reason != nullptr) return reason;
     }
-    return fields.done() ? nullptr : kTooManyColumns;
+    return fields.done() ? nullptr : Bad(TooManyColumns(fields.rest()));
   }
 
-  // The names in a header line, or the reason why it has none.
-  const char* HeaderNames(absl::string_view line, std::vector<std::string>* names) const {
+  // Reads the names in a header line. Returns nothing, or why they cannot be read.
+  std::string HeaderNames(absl::string_view line, std::vector<std::string>* names) const {
     if (!quotes_) {
       for (absl::string_view name : absl::StrSplit(line, separator_)) {
         names->emplace_back(trim_ ? Trim(name) : name);
       }
-      return nullptr;
+      return "";
     }
     std::string scratch;
     QuotedFields fields(line, &rules_, &scratch);
     while (!fields.done()) {
       absl::string_view name;
       const QuotedFields::Result result = fields.Next(&name);
-      if (result != QuotedFields::Result::kField) return ReasonOf(result);
+      if (result != QuotedFields::Result::kField) {
+        return BadQuotes(result, absl::StrCat("name ", names->size() + 1), fields.rest());
+      }
       names->emplace_back(name);
     }
-    return nullptr;
+    return "";
   }
 
-  const char* ReasonOf(QuotedFields::Result result) const {
-    if (result == QuotedFields::Result::kTextAfterQuote) return "text after a closing quote";
-    return multiline_ ? "a quote is not closed by the end of the file or within 1 MiB"
-                      : "a quote is not closed on its line; only data.csv.multiline allows that";
+  // --- reasons. Only bad records pay for them ---
+  // Ignored columns may have no name.
+  std::string NameOf(size_t column) const {
+    const std::string& name = columns_[column].name;
+    return name.empty() ? absl::StrCat("number ", column + 1) : ShownText(name);
+  }
+  std::string TooFewColumns(size_t there, absl::string_view line) const {
+    return absl::StrCat("too few columns: ", there, " of ", columns_.size(), " between ",
+                        ShownText(absl::string_view(&separator_, 1)), " (data.csv.separator), in ",
+                        ShownText(line), "; column ", NameOf(there),
+                        " is the first that is not there");
+  }
+  std::string TooManyColumns(absl::string_view rest) const {
+    return absl::StrCat("too many columns: the job names ", columns_.size(), ", and after column ",
+                        NameOf(columns_.size() - 1), " there is ", ShownText(rest));
+  }
+  // `where` names the field, `text` begins with it.
+  std::string BadQuotes(QuotedFields::Result result, absl::string_view where,
+                        absl::string_view text) const {
+    const std::string in = absl::StrCat(" in ", where, ": ", ShownText(text));
+    if (result == QuotedFields::Result::kTextAfterQuote) {
+      return absl::StrCat("text after a closing quote", in,
+                          "; a quote within quotes is written twice");
+    }
+    return multiline_
+               ? absl::StrCat("a quote is not closed by the end of the file or within 1 MiB", in)
+               : absl::StrCat("a quote is not closed on its line", in,
+                              "; only data.csv.multiline allows that");
+  }
+  std::string NulByte(absl::string_view line, size_t at) const {
+    size_t column = 0;
+    std::string scratch;
+    // The last field of what comes before it, whether that is whole or not.
+    const absl::string_view before = line.substr(0, at);
+    if (quotes_) {
+      QuotedFields fields(before, &rules_, &scratch);
+      absl::string_view field;
+      while (fields.Next(&field) == QuotedFields::Result::kField && !fields.done()) ++column;
+    } else {
+      column = static_cast<size_t>(std::count(before.begin(), before.end(), separator_));
+    }
+    return absl::StrCat("a NUL byte at byte ", at, " of the record, in column ",
+                        column < columns_.size() ? NameOf(column) : absl::StrCat(column + 1), ": ",
+                        ShownText(line.substr(at < 20 ? 0 : at - 20)), "; text has none");
+  }
+  std::string NoLabel() const {
+    std::vector<std::string> names;
+    for (const CsvColumn& column : columns_) {
+      if (column.kind == ColumnConfig::LABEL) names.push_back(column.name);
+    }
+    return absl::StrCat("no label is known: ", ShownTexts(names),
+                        names.size() == 1 ? " is missing" : " are all missing");
   }
 
   // Null, or the reason why the record is bad; so does ParseList. Inlined into both callers: as a
   // call it takes some 5 % of the time of a whole record.
-  static ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseField(const Column& column,
-                                                                    absl::string_view field,
-                                                                    RecordBlock* block) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseField(const CsvColumn& column,
+                                                             absl::string_view field,
+                                                             RecordBlock* block) {
     switch (column.kind) {
       case ColumnConfig::IGNORE:
         return nullptr;
@@ -250,8 +251,7 @@ class CsvParser final : public Parser {
           *value = kMissingNumeric;
           return nullptr;
         }
-        return ParseNumber(field, true, value) ? nullptr
-                                               : "a numeric column does not hold a number";
+        return ParseNumber(field, true, value) ? nullptr : Bad(BadNumeric(column, field));
       }
       case ColumnConfig::LABEL: {
         float* label = block->row_labels() + column.index;
@@ -259,14 +259,13 @@ class CsvParser final : public Parser {
         const bool positive = Contains(column.positive_values, field);
         *label = positive ? 1.0f : 0.0f;
         if (positive || Contains(column.negative_values, field)) return nullptr;
-        if (!column.IsMissing(field)) return "an unknown label";
+        if (!column.IsMissing(field)) return Bad(BadLabel(column, field));
         *label = kMissingLabel;
         return nullptr;
       }
       case ColumnConfig::WEIGHT: {
         float weight;
-        if (!ParseNumber(field, true, &weight) || weight < 0)
-          return "the weight is not a number >= 0";
+        if (!ParseNumber(field, true, &weight) || weight < 0) return Bad(BadWeight(column, field));
         block->set_weight(weight);
         return nullptr;
       }
@@ -275,7 +274,8 @@ class CsvParser final : public Parser {
         return nullptr;
       case ColumnConfig::TIME: {
         int64_t time;
-        if (!ParseInteger(field, &time)) return "the time is not an integer";
+        const bool is_time = float_times_ ? ParseTime(field, 1, &time) : ParseInteger(field, &time);
+        if (!is_time) return Bad(BadTime(column, field));
         block->set_time(time);
         return nullptr;
       }
@@ -284,29 +284,34 @@ class CsvParser final : public Parser {
   }
 
   // A number or a class.
-  static const char* ParseLabel(const Column& column, absl::string_view field, float* label) {
+  const char* ParseLabel(const CsvColumn& column, absl::string_view field, float* label) {
     if (column.IsMissing(field)) {
       *label = kMissingLabel;
       return nullptr;
     }
     if (column.numeric_label) {
-      return ParseNumber(field, true, label) ? nullptr : "a numeric label is not a number";
+      return ParseNumber(field, true, label) ? nullptr : Bad(BadLabel(column, field));
     }
     uint64_t position;
-    if (!column.IdOf(field, &position)) return "an unknown label";
+    if (!column.IdOf(field, &position)) return Bad(BadLabel(column, field));
     *label = static_cast<float>(position);
     return nullptr;
   }
 
-  static const char* ParseList(const Column& column, absl::string_view field, RecordBlock* block) {
+  const char* ParseList(const CsvColumn& column, absl::string_view field, RecordBlock* block) {
     for (absl::string_view element : absl::StrSplit(field, column.separator)) {
+      if (trim_lists_) element = Trim(element, column.value_separator);
       float value = 1;
       if (column.value_separator.has_value() && !element.empty()) {
         const size_t at = element.rfind(*column.value_separator);
-        if (at == absl::string_view::npos) return "an id in a list has no value";
-        if (!ParseNumber(element.substr(at + 1), true, &value))
-          return "a value in a list is not a number";
+        if (at == absl::string_view::npos) return Bad(NoValue(column, element));
+        absl::string_view number = element.substr(at + 1);
         element = element.substr(0, at);
+        if (trim_lists_) {
+          number = Trim(number);
+          element = Trim(element);
+        }
+        if (!ParseNumber(number, true, &value)) return Bad(BadValue(column, number));
       }
       uint64_t id;
       if (column.IsMissing(element) || !column.IdOf(element, &id)) continue;
@@ -318,17 +323,19 @@ class CsvParser final : public Parser {
   const char separator_;
   const bool header_;
   const bool trim_;
+  const bool trim_lists_;
+  const bool float_times_;
   const bool quotes_;
   const bool multiline_;
   const QuoteRules rules_;
-  std::vector<Column> columns_;
+  std::vector<CsvColumn> columns_;
   std::string scratch_;  // of ParseQuotedRow
 };
 
 }  // namespace
 
-std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream) {
-  return std::make_unique<CsvParser>(format, stream);
+std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream, RecordRules rules) {
+  return std::make_unique<CsvParser>(format, stream, rules);
 }
 
 }  // namespace satrap

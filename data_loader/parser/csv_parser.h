@@ -7,12 +7,14 @@
 #include <memory>
 
 #include "data_loader/parser/parser.h"
+#include "data_loader/parser/record_rules.h"
 #include "proto/data.pb.h"
 
 namespace satrap {
 
 // REQUIRES: a valid format; it is copied
-std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream);
+std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream,
+                                     RecordRules rules = RecordRules::kNewest);
 
 }  // namespace satrap
 

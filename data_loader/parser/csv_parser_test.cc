@@ -1,5 +1,6 @@
 #include "data_loader/parser/csv_parser.h"
 
+#include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +17,11 @@ namespace {
 
 // A parser with its block, from a CsvFormat's text.
 struct Csv {
-  explicit Csv(const std::string& format_text, Stream stream = TRAIN_STREAM)
-      : format(Format(format_text)), parser(NewCsvParser(format, stream)), block(Schema(format)) {}
+  explicit Csv(const std::string& format_text, Stream stream = TRAIN_STREAM,
+               RecordRules rules = RecordRules::kNewest)
+      : format(Format(format_text)),
+        parser(NewCsvParser(format, stream, rules)),
+        block(Schema(format)) {}
 
   static CsvFormat Format(const std::string& text) {
     CsvFormat format;
@@ -30,6 +34,11 @@ struct Csv {
     return SchemaOf(data);
   }
   ParseResult::Kind Parse(absl::string_view line) { return parser->Parse(line, &block).kind; }
+  // Why the record is bad; empty if it is not.
+  std::string ReasonOf(absl::string_view line) {
+    const ParseResult result = parser->Parse(line, &block);
+    return result.kind == ParseResult::kBad ? result.reason : "";
+  }
 
   const CsvFormat format;
   const std::unique_ptr<Parser> parser;
@@ -106,7 +115,8 @@ TEST(CsvParserTest, NumbersThatAreNoneAreBadButMissingOnesAreNot) {
   EXPECT_EQ(csv.Parse("nan,1,1,0"), kBad);
   EXPECT_EQ(csv.Parse("1,-1,1,0"), kBad);
   EXPECT_EQ(csv.Parse("1,,1,0"), kBad);
-  EXPECT_EQ(csv.Parse("1,1,1.5,0"), kBad);
+  EXPECT_EQ(csv.Parse("1,1,x,0"), kBad);
+  EXPECT_EQ(csv.Parse("1,1,,0"), kBad);
   EXPECT_EQ(csv.Parse("1,1,1,"), kBad);
 }
 
@@ -217,23 +227,27 @@ TEST(CsvParserTest, AQuotedFieldIsMissingWhereTheSameStringIsWithoutQuotes) {
 TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextBehindItMakesABadRecord) {
   const std::string columns = R"(columns { name: "y" kind: LABEL } columns { name: "a" kind: ID })";
   Csv csv(columns);
-  const auto reason_of = [](Csv* of, absl::string_view line) {
-    const ParseResult result = of->parser->Parse(line, &of->block);
-    EXPECT_EQ(result.kind, kBad) << line;
-    return std::string(result.reason == nullptr ? "" : result.reason);
-  };
-  EXPECT_EQ(reason_of(&csv, R"(1,"a)"),
-            "a quote is not closed on its line; only data.csv.multiline allows that");
-  EXPECT_EQ(reason_of(&csv, R"(1,"a"")"),
-            "a quote is not closed on its line; only data.csv.multiline allows that");
-  EXPECT_EQ(reason_of(&csv, R"(1,"a"b)"), "text after a closing quote");
-  EXPECT_EQ(reason_of(&csv, R"(1,"a" )"), "text after a closing quote");
-  EXPECT_EQ(reason_of(&csv, R"("1")"), "too few columns");
-  EXPECT_EQ(reason_of(&csv, R"(1,"a,b",c)"), "too many columns");
+  EXPECT_EQ(csv.ReasonOf(R"(1,"a)"),
+            R"(a quote is not closed on its line in column 'a': '\"a'; only data.csv.multiline )"
+            "allows that");
+  EXPECT_EQ(csv.ReasonOf(R"(1,"a"")"),
+            R"(a quote is not closed on its line in column 'a': '\"a\"\"'; only )"
+            "data.csv.multiline allows that");
+  EXPECT_EQ(csv.ReasonOf(R"(1,"a"b)"),
+            R"(text after a closing quote in column 'a': '\"a\"b'; a quote within quotes is )"
+            "written twice");
+  EXPECT_EQ(csv.ReasonOf(R"(1,"a" )"),
+            R"(text after a closing quote in column 'a': '\"a\" '; a quote within quotes is )"
+            "written twice");
+  EXPECT_EQ(csv.ReasonOf(R"("1")"),
+            R"(too few columns: 1 of 2 between ',' (data.csv.separator), in '\"1\"'; column 'a' )"
+            "is the first that is not there");
+  EXPECT_EQ(csv.ReasonOf(R"(1,"a,b",c)"),
+            "too many columns: the job names 2, and after column 'a' there is 'c'");
   EXPECT_EQ(csv.block.rows(), 0u);
   Csv multiline("multiline: true " + columns);
-  EXPECT_EQ(reason_of(&multiline, R"(1,"a)"),
-            "a quote is not closed by the end of the file or within 1 MiB");
+  EXPECT_EQ(multiline.ReasonOf(R"(1,"a)"),
+            R"(a quote is not closed by the end of the file or within 1 MiB in column 'a': '\"a')");
   EXPECT_EQ(multiline.Parse("1,\"a\nb\""), kRecord);
   EXPECT_EQ(multiline.block.ids(0)[0], StringId("a\nb"));
 }
@@ -273,8 +287,114 @@ TEST(CsvParserTest, NamesInAHeaderMayBeQuoted) {
   EXPECT_TRUE(csv.parser->CheckHeader(R"("y","a, b")").ok());
   EXPECT_FALSE(csv.parser->CheckHeader("y,a, b").ok());
   EXPECT_EQ(csv.parser->CheckHeader(R"(y,"a, b)").message(),
-            "the header cannot be read: a quote is not closed on its line; only data.csv.multiline "
-            "allows that");
+            R"(the header cannot be read: a quote is not closed on its line in name 2: '\"a, b'; )"
+            "only data.csv.multiline allows that");
+}
+
+TEST(CsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
+  Csv csv(R"(columns { name: "x" kind: NUMERIC }
+             columns { name: "age" kind: NUMERIC missing_values: "?" missing_values: "-" }
+             columns { name: "w" kind: WEIGHT } columns { name: "t" kind: TIME }
+             columns { name: "tags" kind: MULTI_ID value_separator: ":" }
+             columns { name: "y" kind: LABEL }
+             columns { name: "rating" kind: LABEL numeric_label: true }
+             columns { name: "kind" kind: LABEL vocabulary: "a" vocabulary: "b" vocabulary: "a" })");
+  const std::string number = " where a number belongs, such as 12, -0.5 or 1e3, at most 3.4e38";
+  const std::string missing = "; if it means missing, name it in the column's missing_values";
+  EXPECT_EQ(csv.ReasonOf("NA,1,1,1,,1,1,a"), "column 'x' holds 'NA'" + number + missing);
+  EXPECT_EQ(csv.ReasonOf("1e60,1,1,1,,1,1,a"), "column 'x' holds '1e60'" + number + missing);
+  EXPECT_EQ(csv.ReasonOf("1,NA,1,1,,1,1,a"),
+            "column 'age' holds 'NA'" + number +
+                "; as missing it takes the empty string and '-', '?' (missing_values)");
+  EXPECT_EQ(csv.ReasonOf("1,1,-1,1,,1,1,a"),
+            "column 'w' holds '-1' where a weight belongs: a number >= 0, never missing");
+  EXPECT_EQ(csv.ReasonOf("1,1,1,2026-11-26,,1,1,a"),
+            "column 't' holds '2026-11-26' where a time belongs: milliseconds since 1970, such as "
+            "1700000000000, never missing");
+  EXPECT_EQ(csv.ReasonOf("1,1,1,1,u,1,1,a"),
+            "column 'tags' holds 'u' where an id with its value belongs, such as 'ID:0.5' "
+            "(value_separator)");
+  EXPECT_EQ(csv.ReasonOf("1,1,1,1,u:x,1,1,a"),
+            "column 'tags' holds 'x' as the value of an id" + number);
+  EXPECT_EQ(
+      csv.ReasonOf("1,1,1,1,,yes,1,a"),
+      "column 'y' holds 'yes' where a label belongs: '1', '1.0' for 1 (positive_values), '0', "
+      "'0.0' for 0 (negative_values), or any number with numeric_label" +
+          missing);
+  EXPECT_EQ(csv.ReasonOf("1,1,1,1,,1,five,a"), "column 'rating' holds 'five'" + number + missing);
+  EXPECT_EQ(csv.ReasonOf("1,1,1,1,,1,1,c"),
+            "column 'kind' holds 'c', which is no class of its vocabulary: 'a', 'b'" + missing);
+  EXPECT_EQ(csv.ReasonOf("1,1,1,1,,,,"),
+            "no label is known: 'y', 'rating', 'kind' are all missing");
+}
+
+TEST(CsvParserTest, AReasonShowsFewBytesAndPrintsThemWhateverTheyAre) {
+  Csv csv(R"(columns { name: "y" kind: LABEL } columns { name: "a\tb" kind: NUMERIC })");
+  EXPECT_THAT(csv.ReasonOf("1,\t\x1b[2J\xff"),
+              testing::StartsWith(R"(column 'a\tb' holds '\t\x1b[2J\xff' where)"));
+  const std::string long_text(5000, 'z');
+  EXPECT_THAT(csv.ReasonOf("1," + long_text),
+              testing::HasSubstr("holds '" + long_text.substr(0, 40) + "...' where"));
+}
+
+TEST(CsvParserTest, ANulByteIsToldWithItsColumn) {
+  const std::string columns = R"(columns { name: "y" kind: LABEL } columns { name: "a" kind: ID }
+                                 columns { name: "b" kind: ID })";
+  Csv csv(columns);
+  using namespace std::string_literals;
+  EXPECT_EQ(csv.ReasonOf("1,a,b\0c"s),
+            R"(a NUL byte at byte 5 of the record, in column 'b': '1,a,b\x00\x63'; text has none)");
+  EXPECT_THAT(csv.ReasonOf("1,\"a,\0b\",b"s),
+              testing::HasSubstr("byte 5 of the record, in column 'a'"));
+  EXPECT_THAT(csv.ReasonOf("\0"s), testing::HasSubstr("in column 'y'"));
+  EXPECT_THAT(csv.ReasonOf("1,a,b,c,\0"s), testing::HasSubstr("in column 5"));
+  Csv plain("quotes: false " + columns);
+  EXPECT_THAT(plain.ReasonOf("1,\"a,\0b\",b"s), testing::HasSubstr("in column 'b'"));
+}
+
+TEST(CsvParserTest, LabelsAndTimesOfPandasAreThoseOfTheIntegers) {
+  const std::string format =
+      R"(columns { name: "y" kind: LABEL } columns { name: "t" kind: TIME })";
+  Csv csv(format);
+  ASSERT_EQ(csv.Parse("1.0,1700000000000.0"), kRecord);
+  ASSERT_EQ(csv.Parse("0.0,1.7e12"), kRecord);
+  EXPECT_EQ(csv.block.label(0), 1.0f);
+  EXPECT_EQ(csv.block.label(1), 0.0f);
+  EXPECT_EQ(csv.block.time(0), 1700000000000);
+  EXPECT_EQ(csv.block.time(1), 1700000000000);
+  EXPECT_EQ(csv.Parse("2.0,1"), kBad);
+  Csv named(R"(columns { name: "y" kind: LABEL positive_values: "yes" negative_values: "no" })");
+  EXPECT_EQ(named.Parse("1.0"), kBad) << "only the named ones count";
+  Csv before(format, TRAIN_STREAM, RecordRules::kFirst);
+  EXPECT_EQ(before.Parse("1.0,1"), kBad) << "a run that began before keeps its records";
+  EXPECT_EQ(before.Parse("1,1.0"), kBad);
+  EXPECT_EQ(before.Parse("1,1"), kRecord);
+}
+
+TEST(CsvParserTest, BlanksInListsAreTrimmedOnlyIfTheFormatSaysSo) {
+  const std::string columns = R"(columns { name: "y" kind: LABEL }
+      columns { name: "tags" kind: MULTI_ID separator: "," missing_values: "?" })";
+  Csv csv("trim: true trim_lists: true " + columns);
+  ASSERT_EQ(csv.Parse(R"(1,"a, b")"), kRecord);
+  ASSERT_EQ(csv.Parse(R"(1,"b,a ")"), kRecord);
+  ASSERT_EQ(csv.Parse("1,\" ?,\t,a\t\""), kRecord);
+  EXPECT_EQ(csv.block.list_ids(0, 0), (std::vector<uint64_t>{StringId("a"), StringId("b")}));
+  EXPECT_EQ(csv.block.list_ids(1, 0), (std::vector<uint64_t>{StringId("b"), StringId("a")}));
+  EXPECT_EQ(csv.block.list_ids(2, 0), (std::vector<uint64_t>{StringId("a")}));
+  Csv before("trim: true " + columns);
+  ASSERT_EQ(before.Parse(R"(1,"a, b")"), kRecord);
+  EXPECT_EQ(before.block.list_ids(0, 0), (std::vector<uint64_t>{StringId("a"), StringId(" b")}));
+}
+
+TEST(CsvParserTest, BlanksAroundValuesOfAListAreTrimmedButNoSeparator) {
+  Csv csv(R"(trim_lists: true columns { name: "y" kind: LABEL }
+             columns { name: "tags" kind: MULTI_ID value_separator: ":" }
+             columns { name: "words" kind: MULTI_ID value_separator: " " })");
+  ASSERT_EQ(csv.Parse("1, a : 0.5 |b:2 ,\ta 0.5|b 2\t"), kRecord);
+  for (const size_t column : {0, 1}) {
+    EXPECT_EQ(csv.block.list_ids(0, column), (std::vector<uint64_t>{StringId("a"), StringId("b")}));
+    EXPECT_EQ(csv.block.list_values(0, column), (std::vector<float>{0.5f, 2.0f}));
+  }
 }
 
 }  // namespace

@@ -7,11 +7,14 @@
 #include <memory>
 
 #include "data_loader/parser/parser.h"
+#include "data_loader/parser/record_rules.h"
 #include "proto/data.pb.h"
 
 namespace satrap {
 
-std::unique_ptr<Parser> NewLibffmParser(const LibffmFormat& format);
+// REQUIRES: a valid format; it is copied
+std::unique_ptr<Parser> NewLibffmParser(const LibffmFormat& format,
+                                        RecordRules rules = RecordRules::kNewest);
 
 }  // namespace satrap
 

@@ -32,6 +32,32 @@ TEST_F(LibffmParserTest, AFieldThatIsNotDeclaredIsBad) {
   EXPECT_EQ(block_.rows(), 0u);
 }
 
+TEST_F(LibffmParserTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {
+  EXPECT_EQ(
+      std::string(parser_->Parse("1 0:x:1", &block_).reason),
+      "there is '0:x:1' where FIELD:INDEX:VALUE belongs: two whole numbers and a number, such "
+      "as 0:3:0.5");
+  EXPECT_EQ(std::string(parser_->Parse("1 0:1:1 3:9:0.5", &block_).reason),
+            "there is '3:9:0.5' of field 3, and fields are below 3 (data.libffm.num_fields)");
+  EXPECT_EQ(std::string(parser_->Parse("2 0:1:1", &block_).reason),
+            "there is '2' where the label belongs, the first of the line: 1, or 0 or -1 for 0; "
+            "data.libffm.numeric_label and data.libffm.classes take other numbers");
+}
+
+TEST_F(LibffmParserTest, CommentsAndOtherLabelsAreThoseOfLibsvm) {
+  EXPECT_EQ(Parse("# a comment"), ParseResult::kComment);
+  ASSERT_EQ(Parse("1.0e0 0:1:1 # 0:x"), ParseResult::kRecord);
+  EXPECT_EQ(block_.label(0), 1.0f);
+  LibffmFormat format = Format().libffm();
+  format.add_classes(1);
+  format.add_classes(2);
+  ASSERT_EQ(NewLibffmParser(format)->Parse("2 0:1:1", &block_).kind, ParseResult::kRecord);
+  EXPECT_EQ(block_.label(1), 1.0f);
+  const std::unique_ptr<Parser> before = NewLibffmParser(Format().libffm(), RecordRules::kFirst);
+  EXPECT_EQ(before->Parse("1.0 0:1:1", &block_).kind, ParseResult::kBad);
+  EXPECT_EQ(before->Parse("1 0:1:1 # a", &block_).kind, ParseResult::kBad);
+}
+
 TEST_F(LibffmParserTest, AnythingElseThanFieldIndexAndValueIsBad) {
   for (const char* line :
        {"1 0:1", "1 0:1:", "1 0::1", "1 :1:1", "1 0:x:1", "1 0:1:1:1", "3 0:1:1"}) {

@@ -7,10 +7,14 @@
 #include <memory>
 
 #include "data_loader/parser/parser.h"
+#include "data_loader/parser/record_rules.h"
+#include "proto/data.pb.h"
 
 namespace satrap {
 
-std::unique_ptr<Parser> NewLibsvmParser();
+// REQUIRES: a valid format; it is copied
+std::unique_ptr<Parser> NewLibsvmParser(const LibsvmFormat& format = LibsvmFormat(),
+                                        RecordRules rules = RecordRules::kNewest);
 
 }  // namespace satrap
 

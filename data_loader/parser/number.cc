@@ -66,6 +66,25 @@ bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
   return std::isfinite(magnitude);
 }
 
+bool ParseTime(absl::string_view text, int64_t unit_ms, int64_t* milliseconds) {
+  int64_t units;
+  if (ParseInteger(text, &units)) return !__builtin_mul_overflow(units, unit_ms, milliseconds);
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const bool negative = at != end && *at == '-';
+  if (at != end && (*at == '-' || *at == '+')) ++at;
+  if (!IsNumber(at, end, true)) return false;
+  double magnitude = 0;
+  const std::from_chars_result result = std::from_chars(at, end, magnitude);
+  if (result.ec != std::errc() || result.ptr != end) return false;
+  const double exact =
+      std::round((negative ? -magnitude : magnitude) * static_cast<double>(unit_ms));
+  // 2^63, which is a double, is the first that does not fit.
+  if (!(exact >= -0x1p63 && exact < 0x1p63)) return false;
+  *milliseconds = static_cast<int64_t>(exact);
+  return true;
+}
+
 bool ParseInteger(absl::string_view text, int64_t* value) {
   const char* at = text.data();
   const char* end = at + text.size();

@@ -44,6 +44,30 @@ TEST(NumberTest, AnExponentIsALetterWhereNoneIsAllowed) {
   EXPECT_TRUE(ParseNumber("1.5", false, &value));
 }
 
+TEST(NumberTest, ATimeMayBeWrittenAsAFloat) {
+  const std::pair<const char*, int64_t> cases[] = {{"1700000000123", 1700000000123},
+                                                   {"1700000000123.0", 1700000000123},
+                                                   {"1.7e12", 1700000000000},
+                                                   {"1700000000123.9", 1700000000124},
+                                                   {"-0.5", -1},
+                                                   {"+5", 5},
+                                                   {"0", 0},
+                                                   {"9223372036854775807", 9223372036854775807}};
+  for (const auto& [text, expected] : cases) {
+    int64_t time = 99;
+    EXPECT_TRUE(ParseTime(text, 1, &time)) << text;
+    EXPECT_EQ(time, expected) << text;
+  }
+  int64_t time;
+  ASSERT_TRUE(ParseTime("1700000000.123", 1000, &time)) << "seconds";
+  EXPECT_EQ(time, 1700000000123);
+  for (const char* text : {"", "nan", "inf", "1e400", "9223372036854775808", "1e19", "-1e19", "x",
+                           "2026-11-26", "1 "}) {
+    EXPECT_FALSE(ParseTime(text, 1, &time)) << text;
+  }
+  EXPECT_FALSE(ParseTime("9223372036854775807", 1000, &time)) << "does not fit";
+}
+
 TEST(NumberTest, IntegersFillSixtyFourBits) {
   int64_t value;
   EXPECT_TRUE(ParseInteger("-9223372036854775808", &value));

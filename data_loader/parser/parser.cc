@@ -5,6 +5,7 @@
 #include "data_loader/parser/csv_parser.h"
 #include "data_loader/parser/libffm_parser.h"
 #include "data_loader/parser/libsvm_parser.h"
+#include "data_loader/parser/record_rules.h"
 
 namespace satrap {
 
@@ -13,11 +14,11 @@ std::unique_ptr<Parser> NewParser(const DataConfig& data, Stream stream) {
     case DataConfig::kCriteoTsv:
       return NewCriteoTsvParser();
     case DataConfig::kCsv:
-      return NewCsvParser(data.csv(), stream);
+      return NewCsvParser(data.csv(), stream, RulesOf(data));
     case DataConfig::kLibsvm:
-      return NewLibsvmParser();
+      return NewLibsvmParser(data.libsvm(), RulesOf(data));
     case DataConfig::kLibffm:
-      return NewLibffmParser(data.libffm());
+      return NewLibffmParser(data.libffm(), RulesOf(data));
     case DataConfig::kRecord:
     case DataConfig::kSynthetic:
     case DataConfig::FORMAT_NOT_SET:

@@ -36,10 +36,8 @@ struct ParseResult {
     kBad,      // nothing was appended; `reason` says why
   };
   Kind kind = kRecord;
-  const char* reason = nullptr;  // lives for the whole program
+  const char* reason = nullptr;  // of a bad record; valid until the parser's next call
 };
-
-inline ParseResult BadRecord(const char* reason) { return {ParseResult::kBad, reason}; }
 
 class Parser {
  public:
@@ -48,22 +46,29 @@ class Parser {
   // Parses `line`, given without its line end, and appends a row to `block` if it is a good record.
   // REQUIRES: `block` has the format's schema
   ParseResult Parse(absl::string_view line, RecordBlock* block) {
-    if (line.empty()) return {ParseResult::kEmpty, nullptr};
-    if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
-      return {ParseResult::kComment, nullptr};
-    }
+    const ParseResult::Kind kind = KindOf(line);
+    if (kind != ParseResult::kRecord) return {kind, nullptr};
     block->BeginRow();
     const char* reason = ParseRow(line, block);
     if (reason != nullptr) {
       block->AbandonRow();
-      return BadRecord(reason);
+      return {ParseResult::kBad, reason};
     }
     block->CommitRow();
     return {};
   }
 
-  // Whether the first line of a file is a header. CheckHeader then checks it; its INVALID_ARGUMENT
-  // says what was expected.
+  // Whether `line` is empty, a comment, or a record, good or bad.
+  ParseResult::Kind KindOf(absl::string_view line) const {
+    if (line.empty()) return ParseResult::kEmpty;
+    if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
+      return ParseResult::kComment;
+    }
+    return ParseResult::kRecord;
+  }
+
+  // Whether the first line of a file that is neither empty nor a comment is a header. CheckHeader
+  // then checks it; its INVALID_ARGUMENT says what was expected.
   virtual bool has_header() const { return false; }
   virtual absl::Status CheckHeader(absl::string_view) const { return absl::OkStatus(); }
 
@@ -76,12 +81,20 @@ class Parser {
   explicit Parser(std::string comment_prefix = "") : comment_prefix_(std::move(comment_prefix)) {}
 
   // Writes the block's row under construction. Returns null if the record is good, else the reason
-  // why it is bad, a string literal; the caller then abandons the row.
+  // why it is bad, made by Bad; the caller then abandons the row.
   // REQUIRES: `line` is neither empty nor a comment
   virtual const char* ParseRow(absl::string_view line, RecordBlock* block) = 0;
 
+  // Keeps why a record is bad and returns it, valid until the next call. A reason names the column,
+  // shows its text (bad_text.h) and says what would do, in printable characters.
+  const char* Bad(std::string reason) {
+    reason_ = std::move(reason);
+    return reason_.c_str();
+  }
+
  private:
   const std::string comment_prefix_;
+  std::string reason_;
 };
 
 // Makes the parser of the job's format. The test stream may have a vocabulary of its own.

@@ -95,10 +95,13 @@ RecordSchema TextSchemaOf(const DataConfig& data) {
     case DataConfig::kLibsvm:
       schema.id_lists = {"features"};
       schema.weighted = {true};
+      schema.numeric_labels = {data.libsvm().numeric_label()};
+      schema.has_group = data.libsvm().qid();
       break;
     case DataConfig::kLibffm:
       schema.id_lists = Numbered("", 0, data.libffm().num_fields());
       schema.weighted.assign(schema.id_lists.size(), true);
+      schema.numeric_labels = {data.libffm().numeric_label()};
       break;
     case DataConfig::kSynthetic:
       schema.numerics = Numbered("I", 1, data.synthetic().numeric_features());

@@ -3,7 +3,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "data_loader/parser/bad_text.h"
 #include "data_loader/parser/string_id.h"
 #include "proto/record.pb.h"
 
@@ -17,10 +21,14 @@ class RecordParser final : public Parser {
  private:
   const char* ParseRow(absl::string_view bytes, RecordBlock* block) override {
     // protobuf counts bytes with an int.
-    if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return "too long";
+    if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+      return Bad(
+          absl::StrCat("a message of ", bytes.size(), " bytes; a Record has less than 2 GiB"));
+    }
     // The message is kept from row to row, so that its lists keep their memory.
     if (!record_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return "not a Record message";
+      return Bad(absl::StrCat("the bytes ", ShownText(bytes),
+                              " are not a satrap.Record message (proto/record.proto)"));
     }
     if (const char* reason = TakeIds(block); reason != nullptr) return reason;
     if (const char* reason = TakeLists(block); reason != nullptr) return reason;
@@ -31,9 +39,13 @@ class RecordParser final : public Parser {
     const size_t columns = schema_.ids.size();
     uint64_t* const ids = block->row_ids();
     if (record_.strings_size() > 0) {
-      if (record_.ids_size() > 0) return "both ids and strings";
-      if (static_cast<size_t>(record_.strings_size()) != columns)
-        return "another number of strings";
+      if (record_.ids_size() > 0) {
+        return Bad(absl::StrCat(record_.ids_size(), " ids and ", record_.strings_size(),
+                                " strings; a record has either, one for each ID column"));
+      }
+      if (static_cast<size_t>(record_.strings_size()) != columns) {
+        return Bad(OtherNumber(record_.strings_size(), "strings", "ID", schema_.ids));
+      }
       for (size_t i = 0; i < columns; ++i) {
         const std::string& text = record_.strings(static_cast<int>(i));
         if (text.empty()) {
@@ -43,11 +55,16 @@ class RecordParser final : public Parser {
         }
       }
     } else {
-      if (static_cast<size_t>(record_.ids_size()) != columns) return "another number of ids";
+      if (static_cast<size_t>(record_.ids_size()) != columns) {
+        return Bad(OtherNumber(record_.ids_size(), "ids", "ID", schema_.ids));
+      }
       if (columns > 0) std::memcpy(ids, record_.ids().data(), columns * sizeof(uint64_t));
     }
     for (const uint32_t column : record_.missing_ids()) {
-      if (column >= columns) return "missing_ids names no column";
+      if (column >= columns) {
+        return Bad(absl::StrCat("missing_ids has ", column, ", and the job has ", columns,
+                                " columns of kind ID, counted from 0"));
+      }
       block->SetMissing(column);
     }
     return nullptr;
@@ -55,17 +72,29 @@ class RecordParser final : public Parser {
 
   const char* TakeLists(RecordBlock* block) {
     const size_t columns = schema_.id_lists.size();
-    if (static_cast<size_t>(record_.lists_size()) != columns) return "another number of lists";
+    if (static_cast<size_t>(record_.lists_size()) != columns) {
+      return Bad(OtherNumber(record_.lists_size(), "lists", "MULTI_ID", schema_.id_lists));
+    }
     for (size_t column = 0; column < columns; ++column) {
       const RecordIdList& list = record_.lists(static_cast<int>(column));
-      if (list.ids_size() > 0 && list.strings_size() > 0) return "both ids and strings in a list";
+      const std::string& name = schema_.id_lists[column];
+      if (list.ids_size() > 0 && list.strings_size() > 0) {
+        return Bad(absl::StrCat("list ", ShownText(name), " has ", list.ids_size(), " ids and ",
+                                list.strings_size(), " strings; it may have either"));
+      }
       const int count = list.ids_size() + list.strings_size();
       if (list.values_size() != (schema_.weighted[column] ? count : 0)) {
-        return "another number of values than of ids in a list";
+        return Bad(absl::StrCat(
+            "list ", ShownText(name), " has ", list.values_size(), " values for ", count, " ids; ",
+            schema_.weighted[column] ? "each has one"
+                                     : "without value_separator its ids have none"));
       }
       for (int i = 0; i < count; ++i) {
         const float value = schema_.weighted[column] ? list.values(i) : 1;
-        if (!std::isfinite(value)) return "a value that is not finite";
+        if (!std::isfinite(value)) {
+          return Bad(absl::StrCat("list ", ShownText(name), " has the value ", value,
+                                  "; a value is finite"));
+        }
         block->AppendToList(column, list.ids_size() > 0 ? list.ids(i) : StringId(list.strings(i)),
                             value);
       }
@@ -75,19 +104,25 @@ class RecordParser final : public Parser {
 
   const char* TakeNumbers(RecordBlock* block) {
     const size_t columns = schema_.numerics.size();
-    if (static_cast<size_t>(record_.numerics_size()) != columns)
-      return "another number of numerics";
+    if (static_cast<size_t>(record_.numerics_size()) != columns) {
+      return Bad(OtherNumber(record_.numerics_size(), "numerics", "NUMERIC", schema_.numerics));
+    }
     float* const numerics = block->row_numerics();
     for (size_t i = 0; i < columns; ++i) {
       const float value = record_.numerics(static_cast<int>(i));
-      if (std::isinf(value)) return "a numeric that is infinite";
+      if (std::isinf(value)) {
+        return Bad(absl::StrCat("column ", ShownText(schema_.numerics[i]), " has the value ", value,
+                                "; a numeric is finite, or NaN where it is missing"));
+      }
       // Every NaN becomes the one that means missing.
       numerics[i] = std::isnan(value) ? kMissingNumeric : value;
     }
     if (const char* reason = TakeLabels(block); reason != nullptr) return reason;
     if (schema_.has_weight) {
       const float weight = record_.weight();
-      if (!std::isfinite(weight) || weight < 0) return "a weight that is negative or not finite";
+      if (!std::isfinite(weight) || weight < 0) {
+        return Bad(absl::StrCat("the weight is ", weight, "; it must be finite and >= 0"));
+      }
       block->set_weight(weight);
     }
     if (schema_.has_group) block->set_group(record_.group());
@@ -97,19 +132,30 @@ class RecordParser final : public Parser {
 
   const char* TakeLabels(RecordBlock* block) {
     if (static_cast<size_t>(record_.labels_size()) != schema_.labels.size()) {
-      return "another number of labels";
+      return Bad(OtherNumber(record_.labels_size(), "labels", "LABEL", schema_.labels));
     }
     for (int i = 0; i < record_.labels_size(); ++i) {
       const float label = record_.labels(i);
       const size_t column = static_cast<size_t>(i);
       const bool any = column < schema_.numeric_labels.size() && schema_.numeric_labels[column];
       if (std::isinf(label) || (!any && label != 0 && label != 1 && !std::isnan(label))) {
-        return "an unknown label";
+        return Bad(absl::StrCat("label ", ShownText(schema_.labels[column]), " is ", label, "; ",
+                                any ? "it must be finite, or NaN where it is missing"
+                                    : "it must be 0 or 1 (numeric_label allows other numbers), or "
+                                      "NaN where it is missing"));
       }
       // Every NaN becomes the one that means missing.
       block->row_labels()[column] = std::isnan(label) ? kMissingLabel : label;
     }
-    return block->KnowsALabel() ? nullptr : "no label is known";
+    if (block->KnowsALabel()) return nullptr;
+    return Bad(absl::StrCat("no label is known: ", ShownTexts(schema_.labels),
+                            schema_.labels.size() == 1 ? " is missing" : " are all missing"));
+  }
+
+  static std::string OtherNumber(int there, absl::string_view what, absl::string_view kind,
+                                 const std::vector<std::string>& columns) {
+    return absl::StrCat(there, " ", what, ", and the job has ", columns.size(), " columns of kind ",
+                        kind, columns.empty() ? "" : ": ", ShownTexts(columns));
   }
 
   const RecordSchema schema_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "common/numeric/random.h"
 #include "data_loader/parser/string_id.h"
 #include "proto/record.pb.h"
@@ -121,38 +122,48 @@ TEST_F(RecordParserTest, ARowKeepsNothingOfTheOneBefore) {
 }
 
 TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_ids(1); }), "another number of ids");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_strings("x"); }), "both ids and strings");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_ids(1); }),
+            "4 ids, and the job has 3 columns of kind ID: 'user', 'item', 'shop'");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_strings("x"); }),
+            "3 ids and 1 strings; a record has either, one for each ID column");
   EXPECT_EQ(ReasonAfter([](Record* r) {
               r->clear_ids();
               r->add_strings("x");
             }),
-            "another number of strings");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_missing_ids(3); }), "missing_ids names no column");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_lists(); }), "another number of lists");
+            "1 strings, and the job has 3 columns of kind ID: 'user', 'item', 'shop'");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_missing_ids(3); }),
+            "missing_ids has 3, and the job has 3 columns of kind ID, counted from 0");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_lists(); }),
+            "3 lists, and the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_strings("x"); }),
-            "both ids and strings in a list");
+            "list 'history' has 2 ids and 1 strings; it may have either");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_values(1); }),
-            "another number of values than of ids in a list");
+            "list 'history' has 1 values for 2 ids; without value_separator its ids have none");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->clear_values(); }),
-            "another number of values than of ids in a list");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_numerics(); }), "another number of numerics");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }), "another number of labels");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_labels(0); }), "another number of labels");
+            "list 'tags' has 0 values for 1 ids; each has one");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_numerics(); }),
+            "0 numerics, and the job has 2 columns of kind NUMERIC: 'age', 'price'");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }),
+            "0 labels, and the job has 1 columns of kind LABEL: 'label'");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->add_labels(0); }),
+            "2 labels, and the job has 1 columns of kind LABEL: 'label'");
   EXPECT_EQ(block_.rows(), 0u);
 }
 
 TEST_F(RecordParserTest, NumbersOutsideTheirRangeAreBad) {
   const float inf = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, 0.5f); }), "an unknown label");
-  EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, kNan); }), "no label is known");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, 0.5f); }),
+            "label 'label' is 0.5; it must be 0 or 1 (numeric_label allows other numbers), or NaN "
+            "where it is missing");
+  EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, kNan); }),
+            "no label is known: 'label' is missing");
   EXPECT_EQ(ReasonAfter([=](Record* r) { r->set_numerics(0, -inf); }),
-            "a numeric that is infinite");
+            "column 'age' has the value -inf; a numeric is finite, or NaN where it is missing");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->set_values(0, kNan); }),
-            "a value that is not finite");
+            "list 'tags' has the value nan; a value is finite");
   for (const float weight : {-1.0f, kNan, inf}) {
     EXPECT_EQ(ReasonAfter([=](Record* r) { r->set_weight(weight); }),
-              "a weight that is negative or not finite");
+              absl::StrCat("the weight is ", weight, "; it must be finite and >= 0"));
   }
   EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, 0); }), "good");
 }
@@ -174,9 +185,12 @@ TEST(RecordParserLabelsTest, EachLabelColumnHasOneAndNanIsMissing) {
   EXPECT_EQ(block.labels(0)[1], -2.5f);
   EXPECT_EQ(reason_of(kNan, 3), "good");
   EXPECT_TRUE(std::isnan(block.labels(1)[0]));
-  EXPECT_EQ(reason_of(kNan, kNan), "no label is known");
-  EXPECT_EQ(reason_of(.5f, 3), "an unknown label");
-  EXPECT_EQ(reason_of(1, std::numeric_limits<float>::infinity()), "an unknown label");
+  EXPECT_EQ(reason_of(kNan, kNan), "no label is known: 'click', 'rating' are all missing");
+  EXPECT_EQ(reason_of(.5f, 3),
+            "label 'click' is 0.5; it must be 0 or 1 (numeric_label allows other numbers), or NaN "
+            "where it is missing");
+  EXPECT_EQ(reason_of(1, std::numeric_limits<float>::infinity()),
+            "label 'rating' is inf; it must be finite, or NaN where it is missing");
 }
 
 TEST_F(RecordParserTest, TheExampleOfTheDocumentationReadsAsItSays) {

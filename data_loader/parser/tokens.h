@@ -1,13 +1,21 @@
 // What libsvm and libffm have in common: lines of tokens separated by spaces or tabs, of which the
-// first is the label.
+// first is the label, up to a comment.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_TOKENS_H_
 #define SATRAP_DATA_LOADER_PARSER_TOKENS_H_
 
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "data_loader/parser/record_block.h"
+#include "data_loader/parser/record_rules.h"
+#include "google/protobuf/repeated_field.h"
 
 namespace satrap {
+
+// What begins a comment, as SVMlight has it.
+inline constexpr char kTokenComment[] = "#";
 
 // Removes the next token from the front of `*line`; false if only spaces and tabs are left.
 inline bool NextToken(absl::string_view* line, absl::string_view* token) {
@@ -20,15 +28,28 @@ inline bool NextToken(absl::string_view* line, absl::string_view* token) {
   return true;
 }
 
-// Removes the label from the front of `*line` and sets it in the row under construction: 1 for "1"
-// and "+1", 0 for "0" and "-1". False if the first token is none of these.
-inline bool TakeBinaryLabel(absl::string_view* line, RecordBlock* block) {
-  absl::string_view token;
-  if (!NextToken(line, &token)) return false;
-  const bool positive = token == "1" || token == "+1";
-  block->set_label(positive ? 1.0f : 0.0f);
-  return positive || token == "0" || token == "-1";
-}
+// How the first token of a line is read as its label. Thread-safe.
+class TokenLabels {
+ public:
+  // `format` is "data.libsvm" or "data.libffm", whose fields the other two are.
+  TokenLabels(std::string format, bool numeric_label,
+              const google::protobuf::RepeatedField<float>& classes, RecordRules rules);
+
+  // False, with *label unspecified, if the token is no label.
+  bool Read(absl::string_view token, float* label) const;
+
+  // The reason (Parser::Bad) why `token` is no label; empty: the line has no token.
+  std::string BadLabel(absl::string_view token) const;
+
+ private:
+  bool ReadAnySpelling(absl::string_view token, float* label) const;
+
+  const std::string format_;
+  const bool numeric_;
+  const bool any_spelling_;  // "1.0" and "1e0" are "1"
+  std::vector<std::string> class_names_;
+  absl::flat_hash_map<float, float> classes_;  // label to class
+};
 
 }  // namespace satrap
 

@@ -1,10 +1,13 @@
 #include "data_loader/source/byte_source.h"
 
+#include <bzlib.h>
 #include <fcntl.h>
+#include <lzma.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,6 +26,10 @@ namespace satrap {
 namespace {
 
 constexpr size_t kCompressedChunkBytes = 256 << 10;
+// `xz -9` needs 65 MiB. A file may ask for 4 GiB, and each parsing thread reads one.
+constexpr uint64_t kMaxXzMemoryMib = 256;
+// The largest window that the library reads without being told otherwise: 128 MiB, of --long=27.
+constexpr int kMaxZstdWindowLog = 27;
 
 // The bytes on disk, up to the size with which the file was listed.
 class PlainFile final : public ByteSource {
@@ -103,6 +110,10 @@ absl::Status Damaged(const std::string& path, uint64_t offset, absl::string_view
   return absl::DataLossError(absl::StrCat(path, ": ", what, " at byte ", offset));
 }
 
+absl::Status NoMemory(const std::string& path) {
+  return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to decompress it"));
+}
+
 // Reads one gzip member after another, as the gzip tool does; zero bytes behind a member are
 // padding.
 class GzipFile final : public ByteSource {
@@ -146,6 +157,8 @@ class GzipFile final : public ByteSource {
       CHECK(inflateReset(&inflater_) == Z_OK);
       inside_member_ = false;
       between_members_ = true;
+    } else if (result == Z_MEM_ERROR) {
+      return NoMemory(path_);
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       return Damaged(path_, input_.offset(), "the gzip file is damaged");
     }
@@ -175,9 +188,7 @@ class ZstdFile final : public ByteSource {
       ZSTD_outBuffer out = {to, size, 0};
       const size_t result = ZSTD_decompressStream(decompressor_, &out, &in);
       input_.Use(in.pos);
-      if (ZSTD_isError(result)) {
-        return Damaged(path_, input_.offset(), "the zstd file is damaged");
-      }
+      if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
       // At the end of the input the decompressor may still have held output, but it gave none.
@@ -187,10 +198,134 @@ class ZstdFile final : public ByteSource {
   uint64_t disk_bytes() const override { return input_.offset(); }
 
  private:
+  absl::Status Failed(ZSTD_ErrorCode error) const {
+    if (error == ZSTD_error_memory_allocation) return NoMemory(path_);
+    if (error == ZSTD_error_frameParameter_windowTooLarge) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, ": the zstd file needs a window of more than ",
+                       (1 << kMaxZstdWindowLog) >> 20, " MiB, more than a loader gives to a file: ",
+                       "compress it again with --long=", kMaxZstdWindowLog, " or less"));
+    }
+    return Damaged(path_, input_.offset(), "the zstd file is damaged");
+  }
+
   const std::string path_;
   CompressedInput input_;
   ZSTD_DStream* const decompressor_;
   bool inside_frame_ = false;
+};
+
+// Reads one bzip2 stream after another, as pbzip2 writes them.
+class Bzip2File final : public ByteSource {
+ public:
+  Bzip2File(std::string path, std::unique_ptr<ByteSource> file)
+      : path_(std::move(path)), input_(std::move(file)) {}
+  ~Bzip2File() override { EndStream(); }
+
+  absl::StatusOr<size_t> Read(char* to, size_t size) override {
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, input_.Fill());
+      if (!inside_stream_) {
+        if (!more) return size_t{0};
+        RETURN_IF_ERROR(BeginStream());
+      }
+      stream_.next_in = const_cast<char*>(input_.data());
+      stream_.avail_in = static_cast<unsigned>(input_.size());
+      stream_.next_out = to;
+      stream_.avail_out = static_cast<unsigned>(std::min<size_t>(size, 1 << 30));
+      const unsigned room = stream_.avail_out;
+      const int result = BZ2_bzDecompress(&stream_);
+      input_.Use(input_.size() - stream_.avail_in);
+      const size_t got = room - stream_.avail_out;
+      if (result == BZ_STREAM_END) {
+        EndStream();
+      } else if (result == BZ_MEM_ERROR) {
+        return NoMemory(path_);
+      } else if (result != BZ_OK) {
+        return Damaged(path_, input_.offset(), "the bzip2 file is damaged");
+      }
+      if (got > 0) return got;
+      // At the end of the input the decompressor may still have held output, but it gave none.
+      if (!more && inside_stream_) {
+        return Damaged(path_, input_.offset(), "the bzip2 file ends early");
+      }
+    }
+  }
+  uint64_t disk_bytes() const override { return input_.offset(); }
+
+ private:
+  absl::Status BeginStream() {
+    std::memset(&stream_, 0, sizeof(stream_));
+    const int result = BZ2_bzDecompressInit(&stream_, 0, 0);
+    if (result == BZ_MEM_ERROR) return NoMemory(path_);
+    CHECK(result == BZ_OK) << result;
+    inside_stream_ = true;
+    return absl::OkStatus();
+  }
+  void EndStream() {
+    if (inside_stream_) BZ2_bzDecompressEnd(&stream_);
+    inside_stream_ = false;
+  }
+
+  const std::string path_;
+  CompressedInput input_;
+  bz_stream stream_;
+  bool inside_stream_ = false;  // stream_ holds memory
+};
+
+// Reads one xz stream after another, and the padding between them.
+class XzFile final : public ByteSource {
+ public:
+  XzFile(std::string path, std::unique_ptr<ByteSource> file)
+      : path_(std::move(path)), input_(std::move(file)) {}
+  ~XzFile() override { lzma_end(&stream_); }
+
+  absl::StatusOr<size_t> Read(char* to, size_t size) override {
+    if (!begun_) {
+      const lzma_ret result =
+          lzma_stream_decoder(&stream_, kMaxXzMemoryMib << 20, LZMA_CONCATENATED);
+      if (result == LZMA_MEM_ERROR) return NoMemory(path_);
+      CHECK(result == LZMA_OK) << result;
+      begun_ = true;
+    }
+    while (!ended_) {
+      ASSIGN_OR_RETURN(const bool more, input_.Fill());
+      stream_.next_in = reinterpret_cast<const uint8_t*>(input_.data());
+      stream_.avail_in = input_.size();
+      stream_.next_out = reinterpret_cast<uint8_t*>(to);
+      stream_.avail_out = size;
+      const lzma_ret result = lzma_code(&stream_, more ? LZMA_RUN : LZMA_FINISH);
+      input_.Use(input_.size() - stream_.avail_in);
+      if (result == LZMA_STREAM_END) {
+        ended_ = true;
+      } else if (result != LZMA_OK) {
+        return Failed(result);
+      }
+      if (stream_.avail_out < size) return size - stream_.avail_out;
+    }
+    return size_t{0};
+  }
+  uint64_t disk_bytes() const override { return input_.offset(); }
+
+ private:
+  absl::Status Failed(lzma_ret result) const {
+    if (result == LZMA_MEM_ERROR) return NoMemory(path_);
+    if (result == LZMA_MEMLIMIT_ERROR) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path_, ": the xz file takes ", (lzma_memusage(&stream_) + (1 << 20) - 1) >> 20,
+          " MiB to decompress, more than the ", kMaxXzMemoryMib, " MiB that a loader gives to a ",
+          "file: compress it again with a smaller dictionary, as of xz -9"));
+    }
+    const bool early = result == LZMA_BUF_ERROR;
+    return Damaged(path_, input_.offset(),
+                   early ? "the xz file ends early" : "the xz file is damaged");
+  }
+
+  const std::string path_;
+  CompressedInput input_;
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+  bool begun_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace
@@ -214,6 +349,12 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& pa
     case Compression::kZstd:
       CHECK(from == 0) << path;
       return std::make_unique<ZstdFile>(path, std::move(file));
+    case Compression::kBzip2:
+      CHECK(from == 0) << path;
+      return std::make_unique<Bzip2File>(path, std::move(file));
+    case Compression::kXz:
+      CHECK(from == 0) << path;
+      return std::make_unique<XzFile>(path, std::move(file));
   }
   return file;
 }

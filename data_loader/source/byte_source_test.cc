@@ -1,6 +1,8 @@
 #include "data_loader/source/byte_source.h"
 
+#include <bzlib.h>
 #include <gtest/gtest.h>
+#include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -33,6 +35,44 @@ std::string Zstd(const std::string& text) {
   return out;
 }
 
+std::string Bzip2(const std::string& text) {
+  std::string out(text.size() + text.size() / 100 + 600, 0);
+  unsigned size = static_cast<unsigned>(out.size());
+  EXPECT_EQ(BZ2_bzBuffToBuffCompress(out.data(), &size, const_cast<char*>(text.data()),
+                                     static_cast<unsigned>(text.size()), 1, 0, 0),
+            BZ_OK);
+  out.resize(size);
+  return out;
+}
+
+// `dictionary_bytes`: how far back a copy may reach, which is the memory that decompressing takes.
+std::string Xz(const std::string& text, uint32_t dictionary_bytes = 1 << 20) {
+  lzma_options_lzma options;
+  EXPECT_FALSE(lzma_lzma_preset(&options, 0));
+  options.dict_size = dictionary_bytes;
+  const lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, nullptr}};
+  std::string out(lzma_stream_buffer_bound(text.size()), 0);
+  size_t size = 0;
+  EXPECT_EQ(lzma_stream_buffer_encode(const_cast<lzma_filter*>(filters), LZMA_CHECK_CRC64, nullptr,
+                                      reinterpret_cast<const uint8_t*>(text.data()), text.size(),
+                                      reinterpret_cast<uint8_t*>(out.data()), &size, out.size()),
+            LZMA_OK);
+  out.resize(size);
+  return out;
+}
+
+struct Format {
+  const char* name;
+  Compression compression;
+  std::string (*compress)(const std::string& text);
+};
+const Format kFormats[] = {
+    {"gzip", Compression::kGzip, Gzip},
+    {"zstd", Compression::kZstd, Zstd},
+    {"bzip2", Compression::kBzip2, Bzip2},
+    {"xz", Compression::kXz, [](const std::string& text) { return Xz(text); }},
+};
+
 std::string SomeText() {
   std::string text;
   for (int i = 0; i < 200000; ++i) text += absl::StrCat(i * 7919 % 104729, "\n");
@@ -61,8 +101,20 @@ TEST(ByteSourceTest, GivesTheBytesOfPlainAndCompressedFiles) {
   const std::string text = SomeText();
   for (const size_t step : {size_t{1000}, size_t{1} << 20}) {
     EXPECT_EQ(*ReadAll(dir.Write("a", text), Compression::kNone, step), text);
-    EXPECT_EQ(*ReadAll(dir.Write("b", Gzip(text)), Compression::kGzip, step), text);
-    EXPECT_EQ(*ReadAll(dir.Write("c", Zstd(text)), Compression::kZstd, step), text);
+    for (const Format& format : kFormats) {
+      const std::string path = dir.Write("b", format.compress(text));
+      EXPECT_EQ(*SniffFile(path), format.compression) << format.name;
+      EXPECT_EQ(*ReadAll(path, format.compression, step), text) << format.name;
+    }
+  }
+}
+
+TEST(ByteSourceTest, AnEmptyMemberHoldsNothing) {
+  TempDir dir;
+  for (const Format& format : kFormats) {
+    const std::string path = dir.Write("a", format.compress(""));
+    EXPECT_EQ(*SniffFile(path), format.compression) << format.name;
+    EXPECT_EQ(*ReadAll(path, format.compression, 100), "") << format.name;
   }
 }
 
@@ -72,34 +124,72 @@ TEST(ByteSourceTest, ReadsMembersAndFramesOneAfterAnother) {
   EXPECT_EQ(*ReadAll(dir.Write("a", Gzip("one\n") + Gzip("") + Gzip("two\n") + padding),
                      Compression::kGzip, 100),
             "one\ntwo\n");
-  EXPECT_EQ(*ReadAll(dir.Write("b", Zstd("one\n") + Zstd("two\n")), Compression::kZstd, 100),
-            "one\ntwo\n");
+  for (const Format& format : kFormats) {
+    const auto compress = format.compress;
+    EXPECT_EQ(*ReadAll(dir.Write("b", compress("one\n") + compress("") + compress("two\n")),
+                       format.compression, 100),
+              "one\ntwo\n")
+        << format.name;
+  }
+  EXPECT_EQ(*ReadAll(dir.Write("c", Xz("one\n") + std::string(8, 0) + Xz("two\n")),
+                     Compression::kXz, 100),
+            "one\ntwo\n")
+      << "padding";
 }
 
 TEST(ByteSourceTest, AFileThatEndsEarlyIsDataLossThatNamesIt) {
   TempDir dir;
   const std::string text = SomeText();
-  for (const bool gzip : {true, false}) {
-    std::string bytes = gzip ? Gzip(text) : Zstd(text);
-    bytes.resize(bytes.size() - 5);
-    const std::string path = dir.Write("cut", bytes);
-    const auto got = ReadAll(path, gzip ? Compression::kGzip : Compression::kZstd, 1 << 20);
-    EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << gzip;
-    EXPECT_NE(got.status().message().find(path), std::string::npos);
-    EXPECT_NE(got.status().message().find("ends early"), std::string::npos) << got.status();
+  for (const Format& format : kFormats) {
+    const std::string whole = format.compress(text);
+    for (const size_t missing : {size_t{1}, size_t{5}, whole.size() / 2, whole.size() - 12}) {
+      const std::string path = dir.Write("cut", whole.substr(0, whole.size() - missing));
+      const auto got = ReadAll(path, format.compression, 1 << 20);
+      EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << format.name << " " << missing;
+      EXPECT_NE(got.status().message().find(path), std::string::npos);
+      EXPECT_NE(got.status().message().find("ends early"), std::string::npos) << got.status();
+    }
   }
 }
 
 TEST(ByteSourceTest, ADamagedFileIsDataLoss) {
   TempDir dir;
   const std::string text = SomeText();
-  for (const bool gzip : {true, false}) {
-    std::string bytes = gzip ? Gzip(text) : Zstd(text);
+  for (const Format& format : kFormats) {
+    std::string bytes = format.compress(text);
     for (size_t i = 1000; i < 1100; ++i) bytes[i] ^= 0x55;
-    const auto got =
-        ReadAll(dir.Write("bad", bytes), gzip ? Compression::kGzip : Compression::kZstd, 1 << 20);
-    EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << gzip;
+    const auto got = ReadAll(dir.Write("bad", bytes), format.compression, 1 << 20);
+    EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << format.name;
   }
+}
+
+TEST(ByteSourceTest, WhateverBytesFollowTheFirstOnesReadingEnds) {
+  TempDir dir;
+  for (const Format& format : kFormats) {
+    const std::string whole = format.compress("a,1\n");
+    // Bytes that are no member, or part of one.
+    const auto got = ReadAll(dir.Write("tail", whole + "garbage"), format.compression, 100);
+    EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << format.name;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      std::string bytes = whole;
+      bytes[i] = static_cast<char>(bytes[i] ^ 0xff);
+      const auto flipped = ReadAll(dir.Write("flip", bytes), format.compression, 100);
+      EXPECT_TRUE(!flipped.ok() || flipped->size() <= 4) << format.name << " " << i;
+    }
+  }
+}
+
+TEST(ByteSourceTest, AFileThatTakesTooMuchMemoryToDecompressIsRefusedWithTheCure) {
+  TempDir dir;
+  const auto xz = ReadAll(dir.Write("a", Xz("one\n", 1 << 30)), Compression::kXz, 100);
+  EXPECT_EQ(xz.status().code(), absl::StatusCode::kInvalidArgument) << xz.status();
+  EXPECT_NE(xz.status().message().find("more than the 256 MiB"), std::string::npos) << xz.status();
+  EXPECT_NE(xz.status().message().find("as of xz -9"), std::string::npos);
+  // The header of a frame with a window of 256 MiB.
+  const std::string frame("\x28\xb5\x2f\xfd\x00\x90\x01\x00\x00", 9);
+  const auto zstd = ReadAll(dir.Write("b", frame), Compression::kZstd, 100);
+  EXPECT_EQ(zstd.status().code(), absl::StatusCode::kInvalidArgument) << zstd.status();
+  EXPECT_NE(zstd.status().message().find("--long=27 or less"), std::string::npos);
 }
 
 // The status and the bytes of a file that had `listed_bytes`.

@@ -46,6 +46,12 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split,
   std::unique_ptr<LineReader> reader(
       new LineReader(std::move(source), plain, from, end, split.from == 0, std::move(multiline)));
   if (split.from > 0) RETURN_IF_ERROR(reader->SkipLine());
+  if (!plain) {
+    // Of a plain file the list of splits has looked at it.
+    RETURN_IF_ERROR(reader->Fill().status());
+    RETURN_IF_ERROR(CheckIsText(absl::string_view(reader->buffer_.data(), reader->limit_),
+                                split.path + ", decompressed,"));
+  }
   reader->first_offset_ = reader->offset_;
   return reader;
 }

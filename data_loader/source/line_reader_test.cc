@@ -191,6 +191,20 @@ TEST(MultilineTest, RecordsLieAcrossTheBordersOfTheBuffer) {
   EXPECT_EQ(RecordsOf(dir.Write("a.gz", Gzip(text)), QuoteRules(), Compression::kGzip), expected);
 }
 
+TEST(LineReaderTest, WhatACompressedFileHoldsMustBeText) {
+  TempDir dir;
+  const std::string archive = "a.csv" + std::string(252, '\0') + "ustar" + std::string(300, '\0');
+  const std::string path = dir.Write("a.tar.gz", Gzip(archive));
+  const auto tar = LineReader::Open(Split{path, Compression::kGzip, 0, 1});
+  EXPECT_EQ(tar.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(tar.status().message(), path +
+                                        ", decompressed, is a tar archive, which cannot be read: "
+                                        "unpack it and name the files that it holds");
+  const auto twice =
+      LineReader::Open(Split{dir.Write("b.gz", Gzip(Gzip("0,1\n"))), Compression::kGzip, 0, 1});
+  EXPECT_EQ(twice.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(MultilineTest, QuotesThatAreNeverClosedTakeOneLineOnly) {
   TempDir dir;
   EXPECT_EQ(RecordsOf(dir.Write("a", "1,\"a\r\n2,b\n3,c")), (Lines{"1,\"a", "2,b", "3,c"}));

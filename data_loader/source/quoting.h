@@ -58,6 +58,8 @@ class QuotedFields {
 
   // True once the last field was given. A record has at least one field, which may be empty.
   bool done() const { return done_; }
+  // What is not yet read: from the next field on, or from one on that could not be given.
+  absl::string_view rest() const { return absl::string_view(at_, static_cast<size_t>(end_ - at_)); }
 
   enum class Result {
     kField,

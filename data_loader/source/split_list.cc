@@ -1,12 +1,10 @@
 #include "data_loader/source/split_list.h"
 
-#include <fcntl.h>
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -41,21 +39,6 @@ absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
   }
   std::sort(paths.begin(), paths.end());
   return paths;
-}
-
-// By the file's first bytes: names lie, and a file that is taken for another kind gives only bad
-// records.
-absl::StatusOr<Compression> SniffCompression(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FileError("read", path);
-  unsigned char magic[4] = {0, 0, 0, 0};
-  const ssize_t size = pread(fd, magic, sizeof(magic), 0);
-  const int error = errno;
-  close(fd);
-  if (size < 0) return FileError("read", path, error);
-  if (size >= 2 && magic[0] == 0x1f && magic[1] == 0x8b) return Compression::kGzip;
-  if (size >= 4 && std::memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0) return Compression::kZstd;
-  return Compression::kNone;
 }
 
 // Appends the file with its size.
@@ -153,7 +136,7 @@ absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
   std::vector<Split> splits;
   for (const FileIdentity& file : files.files()) {
     const std::string path = PathOf(job, file);
-    ASSIGN_OR_RETURN(const Compression compression, SniffCompression(path));
+    ASSIGN_OR_RETURN(const Compression compression, SniffFile(path));
     const bool whole = split_bytes == 0 || compression != Compression::kNone;
     const uint64_t size = file.bytes();
     const uint64_t step = whole ? size : split_bytes;

@@ -14,13 +14,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "data_loader/source/file_kind.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
 #include "proto/position.pb.h"
 
 namespace satrap {
-
-enum class Compression { kNone, kGzip, kZstd };
 
 struct Split {
   std::string path;  // empty: rows of the synthetic stream
@@ -49,7 +48,7 @@ absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream);
 std::string PathOf(const JobConfig& job, const FileIdentity& file);
 
 // The splits of a stream with these files, in order; element j is split j of the wire messages.
-// Reads the first bytes of each file. Errors as ListFiles.
+// Reads the first bytes of each file. Errors as ListFiles and SniffFile.
 absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
                                             const StreamFiles& files);
 

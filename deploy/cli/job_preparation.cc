@@ -75,6 +75,12 @@ absl::Status CheckModel(const JobConfig& job) {
 
 }  // namespace
 
+std::vector<std::string> RowsAsIn(const JobConfig& trained) {
+  const CsvFormat& csv = trained.data().csv();
+  if (!csv.trim() || csv.has_trim_lists()) return {};
+  return {"data.csv.trim_lists=false"};
+}
+
 void MakeDataRootAbsolute(JobConfig* job) {
   if (job->data_root().empty()) return;
   // A slash at the end makes an empty last component; drop it.

@@ -23,6 +23,11 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
 
+// The overrides with which a job finds the rows of a run of the job `trained`, as its resolved text
+// says it: a run of an older build has rows of strings that a new run would trim
+// (data.csv.trim_lists).
+std::vector<std::string> RowsAsIn(const JobConfig& trained);
+
 // Makes a data_root that is relative to the current folder absolute.
 void MakeDataRootAbsolute(JobConfig* job);
 

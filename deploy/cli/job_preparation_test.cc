@@ -37,6 +37,16 @@ class CheckOutputsTest : public ::testing::Test {
   std::string dir_;
 };
 
+TEST(RowsAsInTest, AModelIsScoredOnTheIdsThatItWasTrainedOn) {
+  JobConfig trained;
+  EXPECT_TRUE(RowsAsIn(trained).empty());
+  trained.mutable_data()->mutable_csv()->set_trim(true);
+  EXPECT_THAT(RowsAsIn(trained), testing::ElementsAre("data.csv.trim_lists=false"))
+      << "a run of an older build";
+  trained.mutable_data()->mutable_csv()->set_trim_lists(true);
+  EXPECT_TRUE(RowsAsIn(trained).empty()) << "its job says it";
+}
+
 TEST_F(CheckOutputsTest, WhatTheJobReadsIsNeverWrittenOver) {
   EXPECT_THAT(Check(dir_ + "/job.textproto").message(), HasSubstr("it is the job's file"));
   EXPECT_THAT(Check(dir_ + "/train.csv").message(),

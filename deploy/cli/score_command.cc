@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/config/text_format.h"
 #include "data_loader/source/split_list.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
@@ -30,8 +31,12 @@ absl::StatusOr<JobConfig> JobOfRun(const CommandLine& line, const std::string& a
   sets.push_back(absl::StrCat("action=", action));
   sets.push_back(absl::StrCat("init_from=", model));
   sets.push_back("run_dir=");
-  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
   const std::string path = run_dir + "/job.textproto";
+  JobConfig trained;
+  RETURN_IF_ERROR(ParseTextFile(path, &trained));
+  const std::vector<std::string> rows = RowsAsIn(trained);
+  sets.insert(sets.end(), rows.begin(), rows.end());
+  sets.insert(sets.end(), line.sets.begin(), line.sets.end());
   ASSIGN_OR_RETURN(JobConfig job, PrepareJob(path, sets, line.install_dir));
   RETURN_IF_ERROR(CheckOutputs(job, path, {line.report, line.output_file}));
   job.set_name(absl::StrCat(job.name(), "-", line.command_name));

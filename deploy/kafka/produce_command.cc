@@ -26,7 +26,7 @@ constexpr char kHelp[] =
     R"(usage: satrap produce FILE... --topic T --brokers HOST:PORT[,...] [FLAGS]
        satrap produce --synthetic JOB --topic T --brokers HOST:PORT[,...] [FLAGS]
 
-Writes the lines of files (plain, gzip or zstd) to a Kafka topic, each once, and waits until the
+Writes the lines of files (plain or compressed) to a Kafka topic, each once, and waits until the
 brokers have them. The topic must exist: `satrap topics T --make N` makes one.
 
   --rate N                lines a second (default: as many as the brokers take)

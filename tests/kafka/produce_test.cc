@@ -201,7 +201,7 @@ TEST_F(KafkaProduceTest, AnErrorNamesFileAndLineOrTopic) {
   options_.files = {dir_.Write("a", "1\tx\n2\n")};
   options_.message.key_column = "2";
   EXPECT_THAT(std::string(Run(options_).message()),
-              AllOf(HasSubstr("a:2: "), HasSubstr("no column 2 in the line: 2")));
+              AllOf(HasSubstr("a:2: "), HasSubstr("no column 2 in the line: '2'")));
   options_.message.key_column = "";
   options_.topic = "not-there";
   EXPECT_THAT(std::string(Run(options_).message()), HasSubstr("no topic not-there"));
