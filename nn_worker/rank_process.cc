@@ -39,6 +39,7 @@
 #include "nn_worker/metrics/score_windows.h"
 #include "nn_worker/rank/rank_engine.h"
 #include "nn_worker/rank/rank_options.h"
+#include "nn_worker/rank/step_watch.h"
 #include "nn_worker/report/device_metrics.h"
 #include "nn_worker/report/metrics_file.h"
 #include "nn_worker/report/progress.h"
@@ -186,7 +187,8 @@ void TellOfProducts(const RoleRuntime& runtime) {
       config.precision() == NnWorkerConfig::BF16 ? FastestHalfProducts() : HalfProducts::kF32;
   switch (products) {
     case HalfProducts::kOneDnnBf16:
-      return runtime.logger().Info("multiplies BF16 values with AMX");
+      return runtime.logger().Info(
+          "multiplies BF16 values with AMX, where oneDNN has a fast way; each choice follows");
     case HalfProducts::kAvx512Bf16:
       return runtime.logger().Info("multiplies BF16 values with AVX512_BF16");
     case HalfProducts::kF32:
@@ -228,7 +230,12 @@ absl::StatusOr<JobBackend> MakeBackend(const RoleRuntime& runtime, const DeviceP
   const JobConfig& job = runtime.job();
   JobBackend on_cpu;
   if (job.nn_worker().device() == NnWorkerConfig::CPU) {
-    on_cpu.backend = NewCpuJobBackend(job.nn_worker(), pool);
+    OneDnnHooks hooks;
+    hooks.on_choice = [&logger = runtime.logger()](const ProductChoice& choice) {
+      logger.Info("multiplies BF16 values",
+                  {{"product", choice.product}, {"by", choice.by}, {"because", choice.because}});
+    };
+    on_cpu.backend = NewCpuJobBackend(job.nn_worker(), pool, hooks);
     return on_cpu;
   }
   absl::StatusOr<JobBackend> made = MakeDeviceBackend(runtime, devices, card);
@@ -332,6 +339,31 @@ absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
   return network;
 }
 
+// What the job says of them.
+NetworkTrainerOptions TrainerOptionsOf(const JobConfig& job, const PartLayout& layout) {
+  NetworkTrainerOptions options;
+  options.layout = &layout;
+  options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
+  options.global_batch_size = job.global_batch_size();
+  options.trains = job.action() == JobConfig::TRAIN;
+  options.ordered = job.mode() == JobConfig::SYNC;
+  options.gradient_clip_norm = job.gradient_clip_norm();
+  options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
+  options.run_dir = job.run_dir();
+  options.writes_outputs = job.predict_outputs_size() > 0;
+  return options;
+}
+
+std::unique_ptr<StepWatch> WatchSteps(RoleRuntime& runtime, StepTrainer* trainer,
+                                      const StepWatch::Activity* activity) {
+  return std::make_unique<StepWatch>(
+      trainer, activity, runtime.executor(),
+      [&logger = runtime.logger()](const std::string& doing, int64_t seconds) {
+        logger.Warning("has not finished a step for a while",
+                       {{"seconds", seconds}, {"doing", doing}});
+      });
+}
+
 absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks& ranks,
                      ForkJoinPool* pool, const JobBackend& made) {
   const JobConfig& job = runtime.job();
@@ -363,22 +395,15 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
   ScoreReport score_report(runtime.metrics(), runtime.envelope().generation(), write_line);
   ScoreWindows scores(job.evaluation(), runtime.position().samples(),
                       [&score_report](const ScoreWindow& window) { score_report.Report(window); });
-  NetworkTrainerOptions trainer_options;
-  trainer_options.layout = &layout;
-  trainer_options.max_samples = static_cast<size_t>(MaxSamplesOfPart(job));
-  trainer_options.global_batch_size = job.global_batch_size();
-  trainer_options.trains = job.action() == JobConfig::TRAIN;
-  trainer_options.ordered = job.mode() == JobConfig::SYNC;
-  trainer_options.gradient_clip_norm = job.gradient_clip_norm();
-  trainer_options.has_loss_scale = job.nn_worker().precision() == NnWorkerConfig::F16;
+  StepWatch::Activity activity{nullptr};
+  NetworkTrainerOptions trainer_options = TrainerOptionsOf(job, layout);
+  trainer_options.activity = &activity;
   trainer_options.network = network.get();
   trainer_options.collective = ranks.collective.get();
   trainer_options.pool = pool;
   trainer_options.cuts = leads ? cuts.get() : nullptr;
-  trainer_options.run_dir = job.run_dir();
   trainer_options.scores = &scores;
   trainer_options.predictions = predictions.get();
-  trainer_options.writes_outputs = job.predict_outputs_size() > 0;
   trainer_options.on_device_step = StepSinkOf(runtime, made.meter);
   NetworkTrainer trainer(trainer_options);
   if (made.meter != nullptr) {
@@ -413,11 +438,16 @@ absl::Status RunRank(RoleRuntime& runtime, const StartModel& start, const Ranks&
       });
 
   SerialExecutor executor(runtime.executor());
+  const auto watch = WatchSteps(runtime, &trainer, &activity);
   std::promise<RunResult> finished;
   RankEngine engine(
       MakeRankOptions(job, runtime.index(), runtime.envelope(), runtime.position()), &executor,
-      ChannelsTo(EMBEDDING_WORKER, runtime, made.backend->PinnedBuffers()), &trainer, &metrics,
-      runtime.failure_sink(), [&finished](const RunResult& result) { finished.set_value(result); },
+      ChannelsTo(EMBEDDING_WORKER, runtime, made.backend->PinnedBuffers()), watch.get(), &metrics,
+      runtime.failure_sink(),
+      [&finished, &watch](const RunResult& result) {
+        watch->Stop();
+        finished.set_value(result);
+      },
       runtime.kill_points());
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
   // The engine goes before the runtime.

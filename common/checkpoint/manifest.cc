@@ -75,7 +75,7 @@ uint64_t ModelDigest(const CheckpointManifest& manifest) {
   return Xxh64(text);
 }
 
-uint64_t TableFingerprint(const TableConfig& table) {
+uint64_t TableFingerprint(const TableConfig& table, RowForm form) {
   std::string text = absl::StrCat("keys: mix64(id ^ xxh64(id space)); table ", table.id(), ";");
   for (const SegmentConfig& segment : table.segments()) {
     absl::StrAppend(&text, " segment ", segment.name(), " ", segment.dim(), " optimizer ",
@@ -85,10 +85,13 @@ uint64_t TableFingerprint(const TableConfig& table) {
       if (segment.optimizer().rmsprop().centred()) absl::StrAppend(&text, " centred");
       if (segment.optimizer().rmsprop().momentum() > 0) absl::StrAppend(&text, " momentum");
     }
-    if (segment.l2_mode() == SegmentConfig::TOUCHED) absl::StrAppend(&text, " l2 step");
-    if (table.semantics() == TableConfig::GLOBAL && KeepsLastStep(segment)) {
-      absl::StrAppend(&text, " last step");
-    }
+    const bool has_l2_step = segment.l2_mode() == SegmentConfig::TOUCHED;
+    const bool has_last_step = table.semantics() == TableConfig::GLOBAL && KeepsLastStep(segment);
+    if (has_l2_step) absl::StrAppend(&text, " l2 step");
+    if (has_last_step) absl::StrAppend(&text, " last step");
+    // Rows of other segments are alike in all forms.
+    const bool has_forms = has_l2_step || has_last_step || segment.optimizer().has_sgd_l1();
+    if (has_forms && form != RowForm::kFirst) absl::StrAppend(&text, " form 2");
     absl::StrAppend(&text, ";");
   }
   return Xxh64(text);

@@ -41,8 +41,10 @@ uint64_t ModelDigest(const CheckpointManifest& manifest);
 // Equal for tables that can load each other's saved rows: XXH64 of a text of the key space, the
 // segments, their dims, the kinds of their optimizers and what else makes rows longer: RMSProp with
 // momentum or centred, l2_mode TOUCHED, semantics GLOBAL of rules that then keep a row's last step.
-// Learning rates, bounds and other constants may change between save and load.
-uint64_t TableFingerprint(const TableConfig& table);
+// Learning rates, bounds and other constants may change between save and load. Builds of before wrote rows in
+// the first form, which this build converts (embedding_ps/checkpoint/row_form.h).
+enum class RowForm { kFirst, kSecond };
+uint64_t TableFingerprint(const TableConfig& table, RowForm form = RowForm::kSecond);
 
 }  // namespace satrap
 

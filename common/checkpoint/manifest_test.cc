@@ -143,5 +143,24 @@ TEST(TableFingerprint, NoticesEverySettingThatMakesRowsLonger) {
   EXPECT_EQ(fingerprints.size(), 4u);
 }
 
+TEST(TableFingerprint, TellsTheFormsOfRowsApartWhereTheyDiffer) {
+  TableConfig table;
+  SegmentConfig* segment = table.add_segments();
+  const auto has_forms = [&] {
+    return TableFingerprint(table, RowForm::kFirst) != TableFingerprint(table, RowForm::kSecond);
+  };
+  segment->mutable_optimizer()->mutable_adadelta();
+  EXPECT_FALSE(has_forms()) << "so cuts of before are taken as they are";
+  table.set_semantics(TableConfig::GLOBAL);
+  EXPECT_TRUE(has_forms()) << "a last step";
+  segment->mutable_optimizer()->mutable_sgd_l1();
+  table.set_semantics(TableConfig::LAZY);
+  EXPECT_TRUE(has_forms());
+  segment->mutable_optimizer()->mutable_adagrad();
+  EXPECT_FALSE(has_forms());
+  segment->set_l2_mode(SegmentConfig::TOUCHED);
+  EXPECT_TRUE(has_forms()) << "the step of the last L2";
+}
+
 }  // namespace
 }  // namespace satrap

@@ -119,12 +119,12 @@ class Load : public std::enable_shared_from_this<Load> {
                                                              const EmbeddingTable& table) const {
     const TableConfig& config = table.config();
     const bool warm = options_.warm_start.has_value();
-    if (!warm && saved.fingerprint() == TableFingerprint(config)) return absl::nullopt;
-    if (warm) {
-      if (!RowConversion::IsNeeded(table, saved.fingerprint())) return absl::nullopt;
-      auto conversion = RowConversion::Find(table, saved.id(), saved.fingerprint(), steps);
-      if (conversion.has_value()) return conversion;
-    }
+    const uint64_t fingerprint = saved.fingerprint();
+    if (!warm && fingerprint == TableFingerprint(config)) return absl::nullopt;
+    if (warm && !RowConversion::IsNeeded(table, fingerprint)) return absl::nullopt;
+    auto conversion = warm ? RowConversion::Find(table, saved.id(), fingerprint, steps)
+                           : RowConversion::OfFirstForm(table, fingerprint, steps);
+    if (conversion.has_value()) return conversion;
     return absl::FailedPreconditionError(absl::StrCat(
         "table ", config.name(), " (id ", saved.id(), ") in ", options_.directory,
         warm

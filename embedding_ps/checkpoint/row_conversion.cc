@@ -6,7 +6,6 @@
 #include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
 #include "embedding_ps/optimizer/row_step.h"
-#include "embedding_ps/table/segment_rule.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
@@ -46,10 +45,16 @@ void SetOptimizer(const SegmentConfig& variant, SegmentConfig* segment) {
   segment->set_l2_mode(variant.l2_mode());
 }
 
+// In any form of its rows.
+bool HasFingerprint(const TableConfig& table, uint64_t fingerprint) {
+  return TableFingerprint(table) == fingerprint ||
+         TableFingerprint(table, RowForm::kFirst) == fingerprint;
+}
+
 // Tries all variants for segments [first, ...) of `*table`, whose others are set. Whether one fits.
 bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerprint, int first,
                     TableConfig* table) {
-  if (first == table->segments_size()) return TableFingerprint(*table) == fingerprint;
+  if (first == table->segments_size()) return HasFingerprint(*table, fingerprint);
   return std::any_of(variants.begin(), variants.end(), [&](const SegmentConfig& variant) {
     SetOptimizer(variant, table->mutable_segments(first));
     return FindOptimizers(variants, fingerprint, first + 1, table);
@@ -58,11 +63,11 @@ bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerp
 
 // `saved`: with the id and the semantics of the saved table, and else as this run's.
 absl::optional<TableConfig> SavedTableOf(TableConfig saved, uint64_t fingerprint) {
-  if (TableFingerprint(saved) == fingerprint) return saved;
+  if (HasFingerprint(saved, fingerprint)) return saved;
   const std::vector<SegmentConfig> variants = Variants();
   for (const SegmentConfig& variant : variants) {
     for (SegmentConfig& segment : *saved.mutable_segments()) SetOptimizer(variant, &segment);
-    if (TableFingerprint(saved) == fingerprint) return saved;
+    if (HasFingerprint(saved, fingerprint)) return saved;
   }
   if (saved.segments_size() > kMostSegmentsOfAnyOptimizer ||
       !FindOptimizers(variants, fingerprint, 0, &saved)) {
@@ -93,29 +98,10 @@ bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   return TableFingerprint(of_a) == TableFingerprint(of_b);
 }
 
-// The floats of a segment's state.
-struct StateFloats {
-  int optimizer;
-  bool optimizer_has_last_step;  // its last one
-  bool has_l2_step;              // one more, if l2_mode is TOUCHED
-  bool has_last_step;  // and one at the end, if rows keep their last step (semantics GLOBAL)
-};
-
-StateFloats FloatsOf(const SegmentConfig& segment, const RowLayout::Segment& layout) {
-  const auto optimizer = NewSparseOptimizer(segment.optimizer());
-  CHECK_OK(optimizer.status());  // a table has been made of it
-  StateFloats floats;
-  floats.optimizer = (*optimizer)->StateSize(segment.dim());
-  floats.optimizer_has_last_step = segment.optimizer().has_sgd_l1();
-  floats.has_l2_step = SegmentRule(segment).KeepsL2Step();
-  floats.has_last_step = layout.state_size > floats.optimizer + (floats.has_l2_step ? 1 : 0);
-  return floats;
-}
-
 // The last step of a row in a run whose step 0 follows the last of `steps` steps; of a row that had no
 // last step, one before all of them (row_step.h).
 float CountedAnew(float encoded, int64_t steps) {
-  const int64_t last = static_cast<int64_t>(encoded) - 1 - steps;
+  const int64_t last = (encoded == 0 ? -1 : DecodedStep(encoded)) - steps;
   return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);
 }
 
@@ -125,7 +111,7 @@ bool RowConversion::IsNeeded(const EmbeddingTable& table, uint64_t fingerprint) 
   if (TableFingerprint(table.config()) != fingerprint) return true;
   for (int i = 0; i < table.config().segments_size(); ++i) {
     const SegmentConfig& segment = table.config().segments(i);
-    const StateFloats floats = FloatsOf(segment, table.layout().segments()[i]);
+    const StateFloats floats = StateFloatsOf(segment, table.layout().segments()[i]);
     if (floats.has_l2_step || floats.has_last_step || floats.optimizer_has_last_step) return true;
   }
   return false;
@@ -142,7 +128,7 @@ absl::optional<RowConversion> RowConversion::Find(const EmbeddingTable& table, u
   const RowLayout& from = saved_table->layout();
   const RowLayout& to = new_table->layout();
   RowConversion conversion;
-  conversion.format_ = {fingerprint, static_cast<size_t>(from.num_floats())};
+  conversion.SetFormat(*saved, from, fingerprint, steps);
   conversion.steps_ = static_cast<int64_t>(steps);
   conversion.initial_.resize(to.num_floats());
   new_table->InitRow(/*key=*/0, conversion.initial_.data());
@@ -151,14 +137,34 @@ absl::optional<RowConversion> RowConversion::Find(const EmbeddingTable& table, u
     if (!KeepStatesAlike(config.segments(i), saved->segments(i))) continue;
     const RowLayout::Segment& state = from.segments()[i];
     conversion.CopyState(config.segments(i), state,
-                         FloatsOf(saved->segments(i), state).has_last_step, to.segments()[i]);
+                         StateFloatsOf(saved->segments(i), state).has_last_step, to.segments()[i]);
   }
   return conversion;
 }
 
+absl::optional<RowConversion> RowConversion::OfFirstForm(const EmbeddingTable& table,
+                                                         uint64_t fingerprint, uint64_t steps) {
+  if (TableFingerprint(table.config(), RowForm::kFirst) != fingerprint) return absl::nullopt;
+  RowConversion conversion;
+  conversion.SetFormat(table.config(), table.layout(), fingerprint, steps);
+  const auto floats = static_cast<size_t>(table.layout().num_floats());
+  conversion.initial_.resize(floats);
+  conversion.copies_.push_back({0, 0, floats});
+  return conversion;
+}
+
+void RowConversion::SetFormat(const TableConfig& saved, const RowLayout& layout,
+                              uint64_t fingerprint, uint64_t steps) {
+  from_floats_ = static_cast<size_t>(layout.num_floats());
+  format_ = {fingerprint, from_floats_};
+  if (TableFingerprint(saved) == fingerprint) return;
+  upgrade_.emplace(saved, layout, static_cast<int64_t>(steps));
+  format_.num_floats = upgrade_->first_floats();
+}
+
 void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Segment& from,
                               bool from_has_last_step, const RowLayout::Segment& to) {
-  const StateFloats floats = FloatsOf(segment, to);
+  const StateFloats floats = StateFloatsOf(segment, to);
   const auto from_state = static_cast<size_t>(from.state_offset);
   const auto to_state = static_cast<size_t>(to.state_offset);
   const auto of_optimizer = static_cast<size_t>(floats.optimizer);
@@ -180,8 +186,13 @@ void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Seg
 std::vector<float> RowConversion::Convert(absl::Span<const float> saved) const {
   const size_t rows = saved.size() / format_.num_floats;
   std::vector<float> converted(rows * initial_.size());
+  std::vector<float> upgraded(upgrade_.has_value() ? from_floats_ : 0);
   for (size_t row = 0; row < rows; ++row) {
-    const float* const from = saved.data() + row * format_.num_floats;
+    const float* from = saved.data() + row * format_.num_floats;
+    if (upgrade_.has_value()) {
+      upgrade_->Upgrade(from, upgraded.data());
+      from = upgraded.data();
+    }
     float* const to = converted.data() + row * initial_.size();
     std::copy(initial_.begin(), initial_.end(), to);
     for (const Copy& copy : copies_) std::copy_n(from + copy.from, copy.floats, to + copy.to);

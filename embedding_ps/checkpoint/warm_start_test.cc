@@ -204,10 +204,10 @@ TEST_F(WarmStartTest, TheLastStepOfSgdL1IsAsFarBehindAsItWas) {
   const auto users = NewTable(config);
   CHECK_OK(Load({users.get()}).status);
   const Row row = RowOf(*users, 1);
-  // 3 values; what is paid and owed, and the last step, of either segment.
-  EXPECT_EQ(Row(row.begin(), row.begin() + 6), (Row{10, 11, 12, 13, 14, 15}));
-  EXPECT_EQ(StepsPassed(row[6], 3), 8);
-  EXPECT_EQ(StepsPassed(row[9], 3), 5);
+  // 3 values; what is owed above and below 0, and the last step, of either segment.
+  EXPECT_EQ(Row(row.begin(), row.begin() + 7), (Row{10, 11, 12, 13, 14, 15, 16}));
+  EXPECT_EQ(StepsPassed(row[7], 3), 7);
+  EXPECT_EQ(StepsPassed(row[10], 3), 4);
 }
 
 // Row 1 was stepped last in step 15 of 20. Its state is that of the run's end only when it has decayed

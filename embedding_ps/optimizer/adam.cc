@@ -5,6 +5,7 @@
 
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/bias_correction.h"
+#include "embedding_ps/optimizer/row_step.h"
 
 namespace satrap {
 namespace {
@@ -36,14 +37,14 @@ SATRAP_VECTORIZE_SAME_BITS void AdamStep(const AdamConstants& constants,
 
 SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrection& correction1,
                                             const BiasCorrection& correction2, float l2,
-                                            float factor, const SegmentRows& rows) {
+                                            float factor, int64_t step, const SegmentRows& rows) {
   const size_t dim = rows.dim;
   float last_t = 0;
   for (size_t row = 0; row < rows.count; ++row) {
     float* __restrict const values = rows.values + row * rows.stride;
     float* __restrict const first = rows.state + row * rows.stride;
     float* __restrict const second = first + dim;
-    const float t = second[dim] + 1;
+    const float t = CountOn(second[dim], step);
     second[dim] = t;
     // Rows that are never left out have taken the same number of steps.
     if (t != last_t) {
@@ -80,7 +81,7 @@ class Adam final : public SparseOptimizer {
             absl::Span<float> state) const override {
     const size_t dim = values.size();
     float& t = state[2 * dim];
-    t += 1;
+    t = CountOn(t, context.step);
     const AdamConstants constants = {context.learning_rate, beta1_,         beta2_, epsilon_,
                                      correction1_(t),       correction2_(t)};
     AdamStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);
@@ -88,7 +89,7 @@ class Adam final : public SparseOptimizer {
   bool StepDecayed(const StepContext& context, float l2, float factor,
                    const SegmentRows& rows) const override {
     AdamDecayed({context.learning_rate, beta1_, beta2_, epsilon_, 0, 0}, correction1_, correction2_,
-                l2, factor, rows);
+                l2, factor, context.step, rows);
     return true;
   }
 

@@ -5,6 +5,7 @@
 
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/bias_correction.h"
+#include "embedding_ps/optimizer/row_step.h"
 
 namespace satrap {
 namespace {
@@ -59,7 +60,7 @@ class AmsGrad final : public SparseOptimizer {
             absl::Span<float> state) const override {
     const size_t dim = values.size();
     float& t = state[3 * dim];
-    t += 1;
+    t = CountOn(t, context.step);
     const AmsgradConstants constants = {context.learning_rate, beta1_,         beta2_, epsilon_,
                                         correction1_(t),       correction2_(t)};
     AmsgradStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim,

@@ -5,6 +5,7 @@
 
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/decay_state.h"
+#include "embedding_ps/optimizer/row_step.h"
 
 namespace satrap {
 namespace {
@@ -47,7 +48,7 @@ class Ftml final : public SparseOptimizer {
             absl::Span<float> state) const override {
     const size_t dim = values.size();
     float& t = state[dim];
-    t += 1;
+    t = CountOn(t, context.step);
     const double correction1 = 1 - std::pow(static_cast<double>(beta1_), t);
     const FtmlConstants constants = {
         static_cast<float>(context.learning_rate * (1.0 - beta1_) / correction1), beta2_, epsilon_,

@@ -1,8 +1,10 @@
-// The number of the last step that changed something of a row, kept as one float of its state.
+// Numbers of steps that a row keeps, each as one float of its state: the last step that changed something
+// of the row, and how many it has taken. No arithmetic of f32 is done with them, so they go on past 2^24.
 //
-// A row's float is 0 until the first such step, then 1 + (step mod 2^24), a whole number that f32
-// holds exactly. In hybrid the parts of a step arrive one by one, and a late one after parts of
-// later steps: for the row its step has passed already.
+// The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the float of
+// that rank in this order: the whole numbers 1 to 2^24, the floats above them, the negative floats that are
+// not subnormal. In hybrid the parts of a step arrive one by one, and a late one after parts of later
+// steps: for the row its step has passed already.
 //
 // Thread-safe: functions of their arguments.
 
@@ -10,31 +12,75 @@
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ROW_STEP_H_
 
 #include <cstdint>
+#include <cstring>
 
 namespace satrap {
 
-inline constexpr int64_t kRowStepPeriod = int64_t{1} << 24;
+// Whole numbers that f32 holds without a gap.
+inline constexpr int64_t kMostExactCount = int64_t{1} << 24;
+// Their successors, up to the largest float.
+inline constexpr int64_t kLargerFloats = 0x7f7fffff - 0x4b800000;
+inline constexpr int64_t kRowStepPeriod = kMostExactCount + kLargerFloats + (int64_t{254} << 23);
 // A part is trained at most max_staleness steps before its Update arrives, and that is at most 256.
 inline constexpr int64_t kMostStepsLate = 256;
+// Rows that are up to so many steps ahead are late or of another run, and not a period behind.
+inline constexpr int64_t kMostStepsAhead = kMostExactCount;
 
-inline float EncodedStep(int64_t step) { return static_cast<float>(step % kRowStepPeriod + 1); }
+inline float FloatOfBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+inline uint32_t BitsOfFloat(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// REQUIRES: step >= 0
+inline float EncodedStep(int64_t step) {
+  const int64_t rank = step % kRowStepPeriod + 1;
+  if (rank <= kMostExactCount) return static_cast<float>(rank);
+  if (rank <= kMostExactCount + kLargerFloats) {
+    return FloatOfBits(static_cast<uint32_t>(0x4b800000 + (rank - kMostExactCount)));
+  }
+  return FloatOfBits(
+      static_cast<uint32_t>(0x80800000 + (rank - 1 - kMostExactCount - kLargerFloats)));
+}
+
+// The step, modulo kRowStepPeriod. REQUIRES: `encoded` is of EncodedStep
+inline int64_t DecodedStep(float encoded) {
+  const int64_t bits = BitsOfFloat(encoded);
+  if (bits <= 0x4b800000) return static_cast<int64_t>(encoded) - 1;
+  if (bits <= 0x7f7fffff) return bits - 0x4b800000 + kMostExactCount - 1;
+  return bits - 0x80800000 + kMostExactCount + kLargerFloats;
+}
 
 // Steps after the last one of the row, up to and including `step`; step + 1 if there was none. 0 if
 // `step` or a later one is the row's last already. A row that is further ahead than a part may be
 // late is of another run, whose steps were counted anew: 1. So is, wrongly, one that was left alone
-// for more than 2^23 steps.
+// for more than kRowStepPeriod - kMostStepsAhead steps, 3,003,121,663.
 inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   if (encoded_last_step == 0) return step + 1;
-  const int64_t last = static_cast<int64_t>(encoded_last_step) - 1;
-  const int64_t ahead = (step - last + kRowStepPeriod) % kRowStepPeriod;
-  if (ahead < kRowStepPeriod / 2) return ahead;
-  return kRowStepPeriod - ahead <= kMostStepsLate ? 0 : 1;
+  const int64_t behind =
+      (step % kRowStepPeriod - DecodedStep(encoded_last_step) + kRowStepPeriod) % kRowStepPeriod;
+  if (behind < kRowStepPeriod - kMostStepsAhead) return behind;
+  return kRowStepPeriod - behind <= kMostStepsLate ? 0 : 1;
 }
 
 // The number of a row for which a step passed that was none, because it was not finite: later steps
 // are as far behind as if it had not been counted.
 inline float SkipStep(float encoded_last_step) {
-  return encoded_last_step == static_cast<float>(kRowStepPeriod) ? 1 : encoded_last_step + 1;
+  return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
+}
+
+// The count of a row's own steps after one more, its step `step` of the job: count + 1. Past 2^24, where
+// f32 has every second number, then every fourth, it moves on in the steps whose numbers are multiples of
+// that gap: in the mean over many steps by 1, where adding 1 would leave it where it is for ever.
+inline float CountOn(float count, int64_t step) {
+  if (count < static_cast<float>(kMostExactCount)) return count + 1;
+  const float next = FloatOfBits(BitsOfFloat(count) + 1);
+  return step % static_cast<int64_t>(next - count) == 0 ? next : count;
 }
 
 }  // namespace satrap

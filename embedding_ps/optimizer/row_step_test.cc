@@ -1,5 +1,7 @@
 #include "embedding_ps/optimizer/row_step.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -19,6 +21,39 @@ TEST(RowStepTest, AStepAndThoseBeforeItPassOnce) {
 
 TEST(RowStepTest, ARowOfARunWithMoreStepsBeginsAnew) {
   EXPECT_EQ(StepsPassed(EncodedStep(1000), 2), 1);
+}
+
+TEST(RowStepTest, ARowMayBeLeftAloneForBillionsOfSteps) {
+  for (const int64_t last : {int64_t{0}, int64_t{5}, int64_t{1} << 24, int64_t{1} << 31}) {
+    for (const int64_t missed : {int64_t{1} << 23, int64_t{1} << 24, int64_t{3000000000}}) {
+      EXPECT_EQ(StepsPassed(EncodedStep(last), last + missed), missed) << last;
+    }
+  }
+}
+
+// Where the kinds of floats meet, and in between.
+TEST(RowStepTest, EveryStepOfThePeriodHasAFloatOfItsOwn) {
+  constexpr int64_t kNegative = kMostExactCount + kLargerFloats;
+  for (const int64_t step :
+       {int64_t{0}, int64_t{1}, kMostExactCount - 2, kMostExactCount - 1, kMostExactCount,
+        kMostExactCount + 1, int64_t{1} << 28, kNegative - 2, kNegative - 1, kNegative,
+        kNegative + 1, int64_t{1} << 31, kRowStepPeriod - 1}) {
+    const float encoded = EncodedStep(step);
+    EXPECT_TRUE(std::isnormal(encoded)) << step << " is " << encoded;
+    EXPECT_EQ(DecodedStep(encoded), step) << encoded;
+    EXPECT_EQ(SkipStep(encoded), EncodedStep(step + 1));
+  }
+  EXPECT_EQ(EncodedStep(kMostExactCount - 1), static_cast<float>(kMostExactCount))
+      << "as cuts of before have it";
+}
+
+TEST(RowStepTest, ACountGoesOnPast24Bits) {
+  float count = static_cast<float>(kMostExactCount - 10);
+  for (int64_t step = 0; step < 1010; ++step) count = CountOn(count, step);
+  EXPECT_NEAR(count, static_cast<double>(kMostExactCount) + 1000, 2);
+  count = 0x1p30f;
+  for (int64_t step = 0; step < 100000; ++step) count = CountOn(count, step);
+  EXPECT_NEAR(count, 0x1p30 + 100000, 128);
 }
 
 TEST(RowStepTest, GoesOnPastThePeriod) {

@@ -9,19 +9,24 @@
 namespace satrap {
 namespace {
 
-SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float owed,
+// All weights owe `due` more. A weight pays what it owes to the side that it is on, up to 0, and what it
+// has paid it owes less there and more to the other side. Where a payment is rounded with the weight, the
+// difference stays owed.
+SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
                                            const float* __restrict gradient,
-                                           float* __restrict values, float* __restrict paid,
-                                           size_t dim) {
+                                           float* __restrict values, float* __restrict from_above,
+                                           float* __restrict from_below, size_t dim) {
   for (size_t i = 0; i < dim; ++i) {
     const float z = values[i] - learning_rate * gradient[i];
-    const float q = paid[i];
-    const float from_above = std::max(0.0f, z - (owed + q));
-    const float from_below = std::min(0.0f, z + (owed - q));
+    const float owed_above = from_above[i] + due;
+    const float owed_below = from_below[i] + due;
+    const float left_above = std::max(0.0f, z - owed_above);
+    const float left_below = std::min(0.0f, z + owed_below);
     // A NaN passes through, so that a broken model shows.
-    const float w = z > 0 ? from_above : z < 0 ? from_below : z;
+    const float w = z > 0 ? left_above : z < 0 ? left_below : z;
     values[i] = w;
-    paid[i] = q + (w - z);
+    from_above[i] = owed_above + (w - z);
+    from_below[i] = owed_below - (w - z);
   }
 }
 
@@ -29,7 +34,7 @@ class SgdL1 final : public SparseOptimizer {
  public:
   explicit SgdL1(const SparseOptimizerConfig::SgdL1& config) : l1_(config.l1()) {}
 
-  int StateSize(int dim) const override { return dim + 2; }
+  int StateSize(int dim) const override { return 2 * dim + 1; }
   bool IsElementwise() const override { return false; }
   IdleStep idle_step() const override { return IdleStep::kValues; }
   void InitState(absl::Span<float> state) const override {
@@ -38,14 +43,15 @@ class SgdL1 final : public SparseOptimizer {
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {
     const size_t dim = values.size();
-    float& owed = state[dim];
-    float& last_step = state[dim + 1];
+    float& last_step = state[2 * dim];
     const int64_t passed = StepsPassed(last_step, context.step);
+    float due = 0;
     if (passed > 0) {
-      owed += context.learning_rate * l1_ * static_cast<float>(passed);
+      due = context.learning_rate * l1_ * static_cast<float>(passed);
       last_step = EncodedStep(context.step);
     }
-    StepAndPay(context.learning_rate, owed, gradient.data(), values.data(), state.data(), dim);
+    StepAndPay(context.learning_rate, due, gradient.data(), values.data(), state.data(),
+               state.data() + dim, dim);
   }
 
  private:

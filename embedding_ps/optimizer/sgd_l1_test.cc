@@ -43,6 +43,62 @@ TEST(SgdL1Test, ARowPaysForTheStepsThatItMissed) {
   EXPECT_EQ(value, 2.75f);
 }
 
+// In f32 the sum of all penalties stands still long before.
+TEST(SgdL1Test, EachStepIsPaidForAfter40MillionOthers) {
+  constexpr int64_t kBefore = 40'000'000;
+  constexpr float kL1 = 1e-6f;
+  const auto optimizer = OptimizerOf(Config(kL1));
+  for (const float sign : {1.0f, -1.0f}) {
+    float value = 41 * sign;
+    std::vector<float> state = NewState(*optimizer);
+    StepOne(*optimizer, kBefore - 1, 1, 0, &value, &state);
+    EXPECT_NEAR(value, sign, 4e-6) << "40 are paid";
+    const float before = value;
+    for (int64_t step = 0; step < 100'000; ++step) {
+      StepOne(*optimizer, kBefore + step, 1, 0, &value, &state);
+    }
+    EXPECT_NEAR(value, before - sign * .1f, 1e-5);
+  }
+}
+
+// A payment that is less than half of the weight's last bit is not lost: it stays owed until it counts.
+TEST(SgdL1Test, ALargeWeightPaysWhatRoundingHeldBack) {
+  const auto optimizer = OptimizerOf(Config(1e-6f));
+  float value = 1024;
+  std::vector<float> state = NewState(*optimizer);
+  for (int64_t step = 0; step < 100'000; ++step) StepOne(*optimizer, step, 1, 0, &value, &state);
+  EXPECT_NEAR(value, 1024 - .1f, 0x1p-13);
+}
+
+// What a weight has paid above 0 it does not owe below: the two debts are u + q and u - q.
+TEST(SgdL1Test, AWeightThatChangesSidesOwesThereWhatItHasPaidHere) {
+  const auto optimizer = OptimizerOf(Config(.25f));
+  float value = 1;
+  std::vector<float> state = NewState(*optimizer);
+  StepOne(*optimizer, 0, 1, 0, &value, &state);
+  EXPECT_EQ(value, .75f);
+  // z = -1; u = .5 and q = -.25.
+  StepOne(*optimizer, 1, 1, 1.75f, &value, &state);
+  EXPECT_EQ(value, -.25f);
+}
+
+TEST(SgdL1Test, AWeightThatHasLongBeenAboveZeroIsHeldThereForAsMuch) {
+  const auto optimizer = OptimizerOf(Config(1e-6f));
+  float value = 41;
+  std::vector<float> state = NewState(*optimizer);
+  StepOne(*optimizer, 39'999'999, 1, 0, &value, &state);
+  // It has paid 40 above 0, so it owes 80 below.
+  float paid = 0;
+  for (int64_t step = 40'000'000; paid < 79; ++step) {
+    const float before = value;
+    StepOne(*optimizer, step, 1, 2, &value, &state);
+    paid += 2 - before;
+    ASSERT_EQ(value, 0) << paid;
+  }
+  StepOne(*optimizer, 40'000'100, 1, 4, &value, &state);
+  EXPECT_LT(value, 0);
+}
+
 TEST(SgdL1Test, ThePenaltyEndsAtZeroFromBothSides) {
   const auto optimizer = OptimizerOf(Config(1));
   for (const float start : {0.5f, -0.5f}) {

@@ -16,6 +16,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/thread/mutex.h"
+#include "nn_worker/collective/own_address.h"
 #include "nn_worker/collective/sum_thread.h"
 
 namespace satrap {
@@ -310,9 +311,15 @@ class GlooCollective final : public Collective {
 absl::StatusOr<std::unique_ptr<Collective>> NewGlooCollective(const GlooOptions& options,
                                                               RendezvousStore* store) {
   CHECK(options.rank >= 0 && options.rank < options.size);
+  const absl::StatusOr<std::string> address = OwnAddressOf(options.host);
+  if (!address.ok()) {
+    return absl::Status(address.status().code(),
+                        absl::StrCat("collective: rank ", options.rank,
+                                     " cannot connect: ", address.status().message()));
+  }
   try {
     gloo::transport::tcp::attr attr;
-    attr.hostname = options.host;
+    attr.hostname = *address;
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attr);
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.size);
     context->setTimeout(std::chrono::milliseconds(options.connect_timeout_ms));

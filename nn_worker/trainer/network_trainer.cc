@@ -117,6 +117,9 @@ struct NetworkTrainer::Rep {
   absl::Status LoadTables(const std::string& directory);
   absl::Status LoadFromRank0(const std::string& dense, Network::LoadScope scope);
   absl::StatusOr<std::string> FromRank0(absl::string_view bytes);
+  void Doing(const char* what) const {
+    if (options.activity != nullptr) options.activity->store(what);
+  }
   bool leads() const { return options.collective->rank() == 0; }
   absl::StatusOr<PartView> Read(const PartInput& part);
   int64_t FirstSampleOfStep(const PartView& view) const;
@@ -174,6 +177,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   const PartView without_part;
   double begin_s = 0;
   if (part != nullptr) {
+    Doing("prepares the part");
     PrepareIfNobodyDoes(part, options.pool);
     RETURN_IF_ERROR(part->Await());
     if (options.on_device_step != nullptr) begin_s = MonotonicSeconds();
@@ -184,12 +188,14 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
       PassContext::Training(static_cast<int64_t>(step), FirstSampleOfStep(view),
                             static_cast<int64_t>(view.candidates.indices.samples));
   RETURN_IF_ERROR(batch.Set(view));
+  Doing("computes the network");
   RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
   // What this rank alone can do, while the dense gradients travel.
   bool finite = true;
   PartGradients gradients;
   if (part != nullptr) {
+    Doing("reads the gradients of the embeddings");
     ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &finite));
     if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
@@ -204,6 +210,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
     MutexLock lock(&window_mutex);
     window.Add(logits, watched.labels, watched.weights, watched.mask);
   }
+  Doing("adds up the gradients of all ranks");
   RETURN_IF_ERROR(network->FinishReduce());
   // Before the second reduction, which carries the flag to all ranks: only this rank sees the
   // gradients of its part's embeddings.
@@ -238,7 +245,9 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   sums[kValidation] = flags.validation ? 1 : 0;
   sums[kLabelled] = static_cast<float>(labels.samples);
   sums[kPositives] = static_cast<float>(labels.positives);
+  Doing("adds up the samples and losses of all ranks");
   RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
+  Doing("steps the optimizer");
   StepResult result;
   result.learning_rate_factor = flags.learning_rate_factor;
   result.samples = static_cast<uint64_t>(std::llround(sums[kSamples]));

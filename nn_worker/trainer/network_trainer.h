@@ -16,6 +16,7 @@
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,8 @@ struct NetworkTrainerOptions {
   // Gets, of each step with a part, the seconds from handing its inputs to the backend until its
   // gradients of embeddings are back, on the step's thread. Null: not measured.
   std::function<void(double seconds)> on_device_step;
+  // Is set to what the step's thread does next, for people: text that lives for ever. May be null.
+  std::atomic<const char*>* activity = nullptr;
 };
 
 class NetworkTrainer final : public StepTrainer {

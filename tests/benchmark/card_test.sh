@@ -47,7 +47,10 @@ for flag in "$@"; do
 done
 figures="\"samples_per_second\": $samples, \"compile\": \"$compile\"" ./line "$@"
 EOS
-fake commands/compute-sanitizer <<<'echo "========= ERROR SUMMARY: 0 errors"'
+fake commands/compute-sanitizer <<'EOS'
+[[ " $* " == *" --gtest_filter=-*DeathTest.* "* ]] || sleep 1000 # as it does with a death test
+echo "========= ERROR SUMMARY: 0 errors"
+EOS
 fake commands/nvidia-smi <<<'echo "a card"'
 cp deploy/bundle/satrap.sh "$bundle/satrap"
 chmod 755 "$bundle/satrap"

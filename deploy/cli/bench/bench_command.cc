@@ -161,7 +161,8 @@ absl::StatusOr<int> BenchDeepFm(const CommandLine& line) {
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
   if (meter.num_windows() == 0) return absl::AbortedError("the run ended during the warm-up");
-  const auto products = MeasureProducts(run.run_dir);
+  absl::StatusOr<std::vector<ProductRate>> products = std::vector<ProductRate>();
+  if (MeasuresProducts(job)) products = MeasureProducts(run.run_dir);
   // The measured training is worth printing even without the figure to compare it with.
   if (!products.ok()) PrintError(products.status());
   PrintDeepFm(options, meter, products.ok() ? *products : std::vector<ProductRate>(), run.run_dir);

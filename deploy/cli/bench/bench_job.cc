@@ -113,6 +113,10 @@ absl::StatusOr<JobConfig> JobOfTwos(const CommandLine& line, const std::vector<s
   return job;
 }
 
+bool MeasuresProducts(const JobConfig& job) {
+  return job.nn_worker().device() == NnWorkerConfig::CPU;
+}
+
 double MedianOf(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

@@ -37,6 +37,10 @@ struct DeepFmOptions {
 // a topic, or from a topic without brokers.
 absl::StatusOr<DeepFmOptions> ParseDeepFmFlags(const std::vector<std::string>& flags);
 
+// Whether the CPU's matrix products limit the job, so that bench deepfm measures them afterwards: not
+// those of a device, beside which a CPU takes minutes for a large batch.
+bool MeasuresProducts(const JobConfig& job);
+
 // Gives the job's synthetic log vocabularies that have `rows` ids together, the i-th proportional to
 // 1 / i^1.5 and of one id at least, and all of them rows before training begins.
 // REQUIRES: rows >= the number of features; features and vocabularies are the same, in one table

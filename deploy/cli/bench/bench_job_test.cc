@@ -78,6 +78,15 @@ TEST(ParseDeepFmFlags, TakesOneSourceOfData) {
   }
 }
 
+TEST(MeasuresProducts, OnTheCpuAlone) {
+  JobConfig job;
+  EXPECT_TRUE(MeasuresProducts(job)) << "the default";
+  job.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  EXPECT_FALSE(MeasuresProducts(job));
+  job.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
+  EXPECT_FALSE(MeasuresProducts(job));
+}
+
 TEST(MedianOf, IsTheMiddle) {
   EXPECT_EQ(MedianOf({}), 0);
   EXPECT_EQ(MedianOf({3, 1, 2}), 2);

@@ -3,12 +3,16 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <tuple>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "nn_worker/backend/cpu/cpu_matrix.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
@@ -44,23 +48,31 @@ dnnl::primitive_attr UserScratch() {
   return attr;
 }
 
-// y = x w for kRowBlock rows.
-struct Forward {
-  dnnl::inner_product_forward product;
-  memory::desc x, weights, y, scratch;
+// A product c = a b, and how it is made.
+struct Made {
+  bool taken = false;  // else nothing below is set
+  OneDnnWay way = OneDnnWay::kInnerProduct;
+  dnnl::primitive product;
+  memory::desc a, b, c, scratch;
+  // Of an inner product: between the layout that it asks for and rows without it.
+  dnnl::primitive reorder;
+  memory::desc plain;
 };
 
-// dw = x^T dz for some columns of x.
-struct Backward {
-  dnnl::inner_product_backward_weights product;
-  memory::desc x, dz, dw, scratch;
+// The right factor of a product of rows: value (i, o) is at data + i * in_stride + o * out_stride.
+struct RightFactor {
+  const void* data;
+  int64_t in_stride, out_stride;
 };
 
 }  // namespace
 
 struct CpuBf16Matrix::Rep {
-  explicit Rep(ForkJoinPool* pool)
-      : pool(pool), engine(dnnl::engine::kind::cpu, 0), threads(pool->num_threads()) {
+  Rep(ForkJoinPool* pool, OneDnnHooks hooks)
+      : pool(pool),
+        hooks(std::move(hooks)),
+        engine(dnnl::engine::kind::cpu, 0),
+        threads(pool->num_threads()) {
     for (Thread& thread : threads) thread.stream = dnnl::stream(engine);
   }
 
@@ -75,71 +87,175 @@ struct CpuBf16Matrix::Rep {
   memory Scratch(const memory::desc& desc, Thread* thread) {
     return Memory(desc, thread->scratch.Get<uint8_t>(std::max<int64_t>(1, desc.get_size())));
   }
-  const Forward& ForwardOf(int64_t in, int64_t out, int64_t x_stride, int64_t y_stride);
-  const Backward& BackwardOf(int64_t n, int64_t in, int64_t out, int64_t x_stride,
-                             int64_t dz_stride);
-  // c = a b, where value (i, o) of b is at b + i * in_stride + o * out_stride.
-  void Multiply(const Tensor& a, const void* b, int64_t in_stride, int64_t out_stride,
-                const Tensor& c);
+
+  // Of kRowBlock rows. `what`: the product, for people.
+  const Made& RowsOf(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
+  // Of columns [begin, begin + count) of x.
+  const Made& WeightsOf(const Tensor& x, int64_t count, const Tensor& dz, const Tensor& dw);
+  // The first of the two ways that is taken, each of which returns the names of its primitives.
+  template <typename InnerProduct, typename Matmul>
+  Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
+                  Matmul matmul);
+  // What is against a way; empty: nothing.
+  template <typename Make>
+  std::string Objection(OneDnnWay way, Make make, Made* made, std::string* name);
+  std::string MakeInnerProduct(const Tensor& a, const RightFactor& b, const Tensor& c, Made* made);
+  std::string MakeMatmul(Made* made);
+  std::string MakeInnerProductGradient(int64_t n, int64_t count, int64_t out, int64_t x_stride,
+                                       int64_t dz_stride, int64_t dw_stride, Made* made);
+  std::string MakeReorder(const memory::desc& from, const memory::desc& to, Made* made);
+  void Multiply(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
 
   ForkJoinPool* const pool;
+  const OneDnnHooks hooks;
   const dnnl::engine engine;
   std::vector<Thread> threads;
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, Forward> forwards;
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>, Backward> backwards;
+  std::map<std::array<int64_t, 6>, Made> rows;
+  std::map<std::array<int64_t, 6>, Made> weights;
+  std::set<std::string> told;  // of each kind of product, what was chosen and why
   AlignedScratch blocked, tail_a, tail_c;
 };
 
-const Forward& CpuBf16Matrix::Rep::ForwardOf(int64_t in, int64_t out, int64_t x_stride,
-                                             int64_t y_stride) {
-  const auto key = std::make_tuple(in, out, x_stride, y_stride);
-  if (const auto found = forwards.find(key); found != forwards.end()) return found->second;
-  if (forwards.size() >= kMostKept) forwards.clear();
-  Forward forward;
-  forward.x = Desc(kRowBlock, in, kBf16, x_stride, 1);
-  forward.y = Desc(kRowBlock, out, kF32, y_stride, 1);
-  const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, forward.x,
-                                               AnyLayout(out, in, kBf16), forward.y);
-  const dnnl::inner_product_forward::primitive_desc made(desc, UserScratch(), engine);
-  forward.weights = made.weights_desc();
-  forward.scratch = made.scratchpad_desc();
-  forward.product = dnnl::inner_product_forward(made);
-  return forwards.emplace(key, std::move(forward)).first->second;
+template <typename Make>
+std::string CpuBf16Matrix::Rep::Objection(OneDnnWay way, Make make, Made* made, std::string* name) {
+  const char* const primitive =
+      way == OneDnnWay::kInnerProduct ? "oneDNN inner product" : "oneDNN matmul";
+  *made = Made();
+  try {
+    *name = make(made);
+  } catch (const dnnl::error& error) {
+    return absl::StrCat(primitive, ": ", error.what());
+  }
+  if (hooks.believed_name != nullptr) *name = hooks.believed_name(way, *name);
+  *name = absl::StrCat(primitive, " ", *name);
+  return IsReferenceImplementation(name->substr(name->rfind(' ') + 1))
+             ? absl::StrCat(primitive, " is ", name->substr(name->rfind(' ') + 1))
+             : "";
 }
 
-const Backward& CpuBf16Matrix::Rep::BackwardOf(int64_t n, int64_t in, int64_t out, int64_t x_stride,
-                                               int64_t dz_stride) {
-  const auto key = std::make_tuple(n, in, out, x_stride, dz_stride);
-  if (const auto found = backwards.find(key); found != backwards.end()) return found->second;
-  Backward backward;
-  backward.x = Desc(n, in, kBf16, x_stride, 1);
-  backward.dz = Desc(n, out, kBf16, dz_stride, 1);
-  const memory::desc any = AnyLayout(out, in, kF32);
+template <typename InnerProduct, typename Matmul>
+Made CpuBf16Matrix::Rep::FirstTaken(const std::string& what, const std::string& shape,
+                                    InnerProduct inner_product, Matmul matmul) {
+  Made made;
+  ProductChoice choice;
+  choice.product = absl::StrCat(what, " of ", shape);
+  std::string objection = Objection(OneDnnWay::kInnerProduct, inner_product, &made, &choice.by);
+  if (!objection.empty()) {
+    choice.because = objection;
+    objection = Objection(OneDnnWay::kMatmul, matmul, &made, &choice.by);
+    if (!objection.empty()) absl::StrAppend(&choice.because, "; ", objection);
+    made.way = OneDnnWay::kMatmul;
+  }
+  made.taken = objection.empty();
+  if (!made.taken) choice.by.clear();
+  const bool is_new = told.insert(absl::StrCat(what, ":", choice.by, ":", choice.because)).second;
+  if (is_new && hooks.on_choice != nullptr) hooks.on_choice(choice);
+  return made;
+}
+
+// `made->plain` to or from the layout of the product. The name of a slow reorder is that of the whole.
+std::string CpuBf16Matrix::Rep::MakeReorder(const memory::desc& from, const memory::desc& to,
+                                            Made* made) {
+  const dnnl::reorder::primitive_desc desc(engine, from, engine, to);
+  made->reorder = dnnl::reorder(desc);
+  return desc.impl_info_str();
+}
+
+std::string CpuBf16Matrix::Rep::MakeInnerProduct(const Tensor& a, const RightFactor& b,
+                                                 const Tensor& c, Made* made) {
+  made->a = Desc(kRowBlock, a.cols, kBf16, a.stride, 1);
+  made->c = Desc(kRowBlock, c.cols, kF32, c.stride, 1);
+  const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, made->a,
+                                               AnyLayout(c.cols, a.cols, kBf16), made->c);
+  const dnnl::inner_product_forward::primitive_desc chosen(desc, UserScratch(), engine);
+  made->b = chosen.weights_desc();
+  made->scratch = chosen.scratchpad_desc();
+  made->product = dnnl::inner_product_forward(chosen);
+  // oneDNN's weights are (out, in), in blocks of its own.
+  made->plain = Desc(c.cols, a.cols, kBf16, b.out_stride, b.in_stride);
+  const std::string reorder = MakeReorder(made->plain, made->b, made);
+  return IsReferenceImplementation(reorder) ? reorder : chosen.impl_info_str();
+}
+
+std::string CpuBf16Matrix::Rep::MakeMatmul(Made* made) {
+  const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(made->a, made->b, made->c),
+                                            UserScratch(), engine);
+  made->scratch = chosen.scratchpad_desc();
+  made->product = dnnl::matmul(chosen);
+  return chosen.impl_info_str();
+}
+
+std::string CpuBf16Matrix::Rep::MakeInnerProductGradient(int64_t n, int64_t count, int64_t out,
+                                                         int64_t x_stride, int64_t dz_stride,
+                                                         int64_t dw_stride, Made* made) {
+  made->a = Desc(n, count, kBf16, x_stride, 1);
+  made->b = Desc(n, out, kBf16, dz_stride, 1);
+  const memory::desc any = AnyLayout(out, count, kF32);
   // oneDNN asks for the forward product that this is the gradient of.
-  const dnnl::inner_product_forward::desc forward(dnnl::prop_kind::forward_training, backward.x,
-                                                  AnyLayout(out, in, kBf16), backward.dz);
+  const dnnl::inner_product_forward::desc forward(dnnl::prop_kind::forward_training, made->a,
+                                                  AnyLayout(out, count, kBf16), made->b);
   const dnnl::inner_product_forward::primitive_desc hint(forward, engine);
-  const dnnl::inner_product_backward_weights::desc desc(backward.x, any, backward.dz);
-  const dnnl::inner_product_backward_weights::primitive_desc made(desc, UserScratch(), engine,
-                                                                  hint);
-  backward.dw = made.diff_weights_desc();
-  backward.scratch = made.scratchpad_desc();
-  backward.product = dnnl::inner_product_backward_weights(made);
-  return backwards.emplace(key, std::move(backward)).first->second;
+  const dnnl::inner_product_backward_weights::desc desc(made->a, any, made->b);
+  const dnnl::inner_product_backward_weights::primitive_desc chosen(desc, UserScratch(), engine,
+                                                                    hint);
+  made->c = chosen.diff_weights_desc();
+  made->scratch = chosen.scratchpad_desc();
+  made->product = dnnl::inner_product_backward_weights(chosen);
+  made->plain = Desc(out, count, kF32, 1, dw_stride);
+  const std::string reorder = MakeReorder(made->c, made->plain, made);
+  return IsReferenceImplementation(reorder) ? reorder : chosen.impl_info_str();
 }
 
-void CpuBf16Matrix::Rep::Multiply(const Tensor& a, const void* b, int64_t in_stride,
-                                  int64_t out_stride, const Tensor& c) {
+const Made& CpuBf16Matrix::Rep::RowsOf(const char* what, const Tensor& a, const RightFactor& b,
+                                       const Tensor& c) {
+  const std::array<int64_t, 6> key = {a.cols,   c.cols,      a.stride,
+                                      c.stride, b.in_stride, b.out_stride};
+  if (const auto found = rows.find(key); found != rows.end()) return found->second;
+  if (rows.size() >= kMostKept) rows.clear();
+  const auto inner_product = [&](Made* made) { return MakeInnerProduct(a, b, c, made); };
+  const auto matmul = [&](Made* made) {
+    made->a = Desc(kRowBlock, a.cols, kBf16, a.stride, 1);
+    made->b = Desc(a.cols, c.cols, kBf16, b.in_stride, b.out_stride);
+    made->c = Desc(kRowBlock, c.cols, kF32, c.stride, 1);
+    return MakeMatmul(made);
+  };
+  Made made = FirstTaken(what, absl::StrCat(a.cols, " x ", c.cols), inner_product, matmul);
+  return rows.emplace(key, std::move(made)).first->second;
+}
+
+const Made& CpuBf16Matrix::Rep::WeightsOf(const Tensor& x, int64_t count, const Tensor& dz,
+                                          const Tensor& dw) {
+  const std::array<int64_t, 6> key = {x.rows, count, dz.cols, x.stride, dz.stride, dw.stride};
+  if (const auto found = weights.find(key); found != weights.end()) return found->second;
+  const auto inner_product = [&](Made* made) {
+    return MakeInnerProductGradient(x.rows, count, dz.cols, x.stride, dz.stride, dw.stride, made);
+  };
+  const auto matmul = [&](Made* made) {
+    made->a = Desc(count, x.rows, kBf16, 1, x.stride);
+    made->b = Desc(x.rows, dz.cols, kBf16, dz.stride, 1);
+    made->c = Desc(count, dz.cols, kF32, dw.stride, 1);
+    return MakeMatmul(made);
+  };
+  Made made =
+      FirstTaken("dw = x^T dz", absl::StrCat(x.cols, " x ", dz.cols), inner_product, matmul);
+  return weights.emplace(key, std::move(made)).first->second;
+}
+
+void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const RightFactor& b,
+                                  const Tensor& c) {
   // The setting belongs to the calling thread; the slices make it in theirs.
   omp_set_num_threads(1);
   const int64_t in = a.cols;
   const int64_t out = c.cols;
-  const Forward& forward = ForwardOf(in, out, a.stride, c.stride);
-  // oneDNN's weights are (out, in), in blocks of its own.
-  memory plain = Memory(Desc(out, in, kBf16, out_stride, in_stride), b);
-  memory weights = Memory(forward.weights, blocked.Get<uint8_t>(forward.weights.get_size()));
-  dnnl::reorder(plain, weights).execute(threads[0].stream, plain, weights);
-  threads[0].stream.wait();
+  const Made& made = RowsOf(what, a, b, c);
+  CHECK(made.taken) << what;
+  memory factor = Memory(made.b, b.data);
+  if (made.way == OneDnnWay::kInnerProduct) {
+    memory plain = Memory(made.plain, b.data);
+    factor = Memory(made.b, blocked.Get<uint8_t>(made.b.get_size()));
+    made.reorder.execute(threads[0].stream, {{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, factor}});
+    threads[0].stream.wait();
+  }
 
   const int64_t last = a.rows % kRowBlock;
   const int64_t slices = (a.rows + kRowBlock - 1) / kRowBlock;
@@ -157,12 +273,12 @@ void CpuBf16Matrix::Rep::Multiply(const Tensor& a, const void* b, int64_t in_str
     const int64_t begin = slice * kRowBlock;
     const bool padded = begin + kRowBlock > a.rows;
     Thread& own = threads[thread];
-    forward.product.execute(
-        own.stream, {{DNNL_ARG_SRC,
-                      Memory(forward.x, padded ? static_cast<void*>(padded_a) : BytesOf(a, begin))},
-                     {DNNL_ARG_WEIGHTS, weights},
-                     {DNNL_ARG_DST, Memory(forward.y, padded ? padded_c : FloatsOf(c, begin))},
-                     {DNNL_ARG_SCRATCHPAD, Scratch(forward.scratch, &own)}});
+    made.product.execute(
+        own.stream,
+        {{DNNL_ARG_SRC, Memory(made.a, padded ? static_cast<void*>(padded_a) : BytesOf(a, begin))},
+         {DNNL_ARG_WEIGHTS, factor},
+         {DNNL_ARG_DST, Memory(made.c, padded ? padded_c : FloatsOf(c, begin))},
+         {DNNL_ARG_SCRATCHPAD, Scratch(made.scratch, &own)}});
     own.stream.wait();
     if (!padded) return;
     for (int64_t i = begin; i < a.rows; ++i) {
@@ -182,49 +298,92 @@ bool CpuBf16Matrix::IsFast() {
   return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
 }
 
-CpuBf16Matrix::CpuBf16Matrix(ForkJoinPool* pool) : rep_(std::make_unique<Rep>(pool)) {
+CpuBf16Matrix::CpuBf16Matrix(ForkJoinPool* pool, OneDnnHooks hooks)
+    : rep_(std::make_unique<Rep>(pool, std::move(hooks))) {
   CHECK(IsSupported());
 }
 CpuBf16Matrix::~CpuBf16Matrix() = default;
 
+namespace {
+
+RightFactor PlainOf(const Tensor& w) { return {w.data, w.stride, 1}; }
+RightFactor TransposedOf(const Tensor& w) { return {w.data, 1, w.stride}; }
+
+constexpr char kProduct[] = "y = x w";
+constexpr char kInputGradient[] = "dx = dz w^T";
+
+// Rows of dw of a slice.
+int64_t RowsOfSlice(int64_t rows) {
+  const int64_t slices = (rows + kWeightRows - 1) / kWeightRows;
+  return ((rows + slices - 1) / slices + 31) / 32 * 32;
+}
+
+}  // namespace
+
+bool CpuBf16Matrix::TakesProduct(const Tensor& x, const Tensor& w, const Tensor& y) {
+  CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
+  return rep_->RowsOf(kProduct, x, PlainOf(w), y).taken;
+}
+
+bool CpuBf16Matrix::TakesInputGradient(const Tensor& dz, const Tensor& w, const Tensor& dx) {
+  CHECK(dz.rows == dx.rows && dx.cols == w.rows && dz.cols == w.cols);
+  return rep_->RowsOf(kInputGradient, dz, TransposedOf(w), dx).taken;
+}
+
+bool CpuBf16Matrix::TakesWeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw) {
+  CHECK(x.rows == dz.rows && dw.rows == x.cols && dw.cols == dz.cols && !dw.has_gaps());
+  if (x.rows == 0) return true;
+  if (rep_->weights.size() >= kMostKept) rep_->weights.clear();
+  const int64_t rows = RowsOfSlice(dw.rows);
+  // Made before the threads start: the map is not theirs to change.
+  bool taken = true;
+  for (const int64_t count : {std::min(rows, dw.rows), (dw.rows - 1) % rows + 1}) {
+    taken &= rep_->WeightsOf(x, count, dz, dw).taken;
+  }
+  return taken;
+}
+
 void CpuBf16Matrix::Product(const Tensor& x, const Tensor& w, const Tensor& y) {
   CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
-  rep_->Multiply(x, w.data, w.stride, 1, y);
+  rep_->Multiply(kProduct, x, PlainOf(w), y);
 }
 
 void CpuBf16Matrix::InputGradient(const Tensor& dz, const Tensor& w, const Tensor& dx) {
   CHECK(dz.rows == dx.rows && dx.cols == w.rows && dz.cols == w.cols);
-  rep_->Multiply(dz, w.data, 1, w.stride, dx);
+  rep_->Multiply(kInputGradient, dz, TransposedOf(w), dx);
 }
 
 void CpuBf16Matrix::WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw) {
-  CHECK(x.rows == dz.rows && dw.rows == x.cols && dw.cols == dz.cols && !dw.has_gaps());
+  CHECK(TakesWeightGradient(x, dz, dw));
   if (x.rows == 0) {
     std::memset(FloatsOf(dw), 0, dw.size() * sizeof(float));
     return;
   }
   omp_set_num_threads(1);
-  const int64_t slices = (dw.rows + kWeightRows - 1) / kWeightRows;
-  const int64_t rows = ((dw.rows + slices - 1) / slices + 31) / 32 * 32;
-  if (rep_->backwards.size() >= kMostKept) rep_->backwards.clear();
-  // Made before the threads start: the map is not theirs to change.
-  for (const int64_t count : {std::min(rows, dw.rows), (dw.rows - 1) % rows + 1}) {
-    rep_->BackwardOf(x.rows, count, dz.cols, x.stride, dz.stride);
-  }
+  const int64_t rows = RowsOfSlice(dw.rows);
   rep_->pool->Run((dw.rows + rows - 1) / rows, [&](int64_t slice, int thread) {
     omp_set_num_threads(1);
     const int64_t begin = slice * rows;
     const int64_t count = std::min(rows, dw.rows - begin);
-    const Backward& backward = rep_->BackwardOf(x.rows, count, dz.cols, x.stride, dz.stride);
+    const Made& made = rep_->WeightsOf(x, count, dz, dw);
     Rep::Thread& own = rep_->threads[thread];
-    memory result = rep_->Memory(backward.dw, own.result.Get<uint8_t>(backward.dw.get_size()));
-    backward.product.execute(
-        own.stream, {{DNNL_ARG_SRC, rep_->Memory(backward.x, x.Columns(begin, count).data)},
-                     {DNNL_ARG_DIFF_DST, rep_->Memory(backward.dz, dz.data)},
-                     {DNNL_ARG_DIFF_WEIGHTS, result},
-                     {DNNL_ARG_SCRATCHPAD, rep_->Scratch(backward.scratch, &own)}});
-    memory plain = rep_->Memory(Desc(dz.cols, count, kF32, 1, dw.stride), FloatsOf(dw, begin));
-    dnnl::reorder(result, plain).execute(own.stream, result, plain);
+    const memory x_columns = rep_->Memory(made.a, x.Columns(begin, count).data);
+    const memory gradients = rep_->Memory(made.b, dz.data);
+    const memory scratch = rep_->Scratch(made.scratch, &own);
+    if (made.way == OneDnnWay::kMatmul) {
+      made.product.execute(own.stream, {{DNNL_ARG_SRC, x_columns},
+                                        {DNNL_ARG_WEIGHTS, gradients},
+                                        {DNNL_ARG_DST, rep_->Memory(made.c, FloatsOf(dw, begin))},
+                                        {DNNL_ARG_SCRATCHPAD, scratch}});
+    } else {
+      memory result = rep_->Memory(made.c, own.result.Get<uint8_t>(made.c.get_size()));
+      made.product.execute(own.stream, {{DNNL_ARG_SRC, x_columns},
+                                        {DNNL_ARG_DIFF_DST, gradients},
+                                        {DNNL_ARG_DIFF_WEIGHTS, result},
+                                        {DNNL_ARG_SCRATCHPAD, scratch}});
+      const memory plain = rep_->Memory(made.plain, FloatsOf(dw, begin));
+      made.reorder.execute(own.stream, {{DNNL_ARG_FROM, result}, {DNNL_ARG_TO, plain}});
+    }
     own.stream.wait();
   });
 }

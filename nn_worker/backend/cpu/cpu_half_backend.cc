@@ -70,14 +70,22 @@ SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* d
 class CpuHalfBackend final : public HostBackend {
  public:
   // `owned` may be null.
-  CpuHalfBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool, HalfProducts products)
+  CpuHalfBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool, HalfProducts products,
+                 OneDnnHooks hooks)
       : owned_pool_(std::move(owned)),
         pool_(*pool),
         inner_(NewCpuBackend(pool)),
         memory_{pool, {}} {
     for (int i = 0; i < pool->num_threads(); ++i) workers_.push_back(std::make_unique<Worker>());
-    if (products == HalfProducts::kAvx512Bf16) avx512_ = std::make_unique<CpuAvx512Bf16>(pool);
-    if (products == HalfProducts::kOneDnnBf16) onednn_ = std::make_unique<CpuBf16Matrix>(pool);
+    const bool may_need_avx512 =
+        products == HalfProducts::kOneDnnBf16 && CpuAvx512Bf16::IsSupported();
+    if (products == HalfProducts::kAvx512Bf16 || may_need_avx512) {
+      avx512_ = std::make_unique<CpuAvx512Bf16>(pool);
+    }
+    if (products == HalfProducts::kOneDnnBf16) {
+      const char* const next = may_need_avx512 ? "AVX512_BF16" : "F32";
+      onednn_ = std::make_unique<CpuBf16Matrix>(pool, WithNextWay(std::move(hooks), next));
+    }
   }
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override { return inner_->Allocate(bytes); }
@@ -261,18 +269,23 @@ class CpuHalfBackend final : public HostBackend {
   }
 
  private:
-  void LinearGradOneDnn(const LinearGradArgs& args);
+  // False, with nothing changed, if oneDNN does not take the products.
+  bool LinearOneDnn(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
+                    const Tensor& y);
+  bool LinearGradOneDnn(const LinearGradArgs& args);
   void LinearGradOfOneUnit(const LinearGradArgs& args);
   void HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx);
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
   }
-  // `result` may be empty.
+  // `result` may be empty. Of a product that oneDNN does not make.
   bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
-    return avx512_ != nullptr && AreBf16(x, w) && result.dtype != DType::kF16;
+    // Beside oneDNN, with one output as without: by plain loops.
+    const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
+    return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
   }
-  // Whether oneDNN makes a product with `w`: not with one output, which plain loops make.
-  bool OneDnnMultiplies(const Tensor& x, const Tensor& w) const {
+  // Whether oneDNN is asked for a product with `w`: not with one output, which plain loops make.
+  bool AsksOneDnn(const Tensor& x, const Tensor& w) const {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }
 
@@ -313,7 +326,7 @@ class CpuHalfBackend final : public HostBackend {
   const std::unique_ptr<ForkJoinPool> owned_pool_;
   ForkJoinPool& pool_;
   const std::unique_ptr<Backend> inner_;
-  // At most one; neither: all products are of f32.
+  // Neither: all products are of f32. Both: what oneDNN does not take is AVX512_BF16's.
   std::unique_ptr<CpuAvx512Bf16> avx512_;
   std::unique_ptr<CpuBf16Matrix> onednn_;
   HalfMemory memory_;
@@ -331,18 +344,27 @@ void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tenso
   });
 }
 
+bool CpuHalfBackend::LinearOneDnn(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                  Activation activation, const Tensor& y) {
+  HalfOperation operation(&memory_);
+  const Tensor product = operation.Scratch(y.rows, y.cols);
+  if (!onednn_->TakesProduct(x, w, product)) return false;
+  onednn_->Product(x, w, product);
+  if (!bias.empty()) inner_->AddBias(product, bias, product);
+  inner_->Activate(activation, product, operation.Write(y));
+  return true;
+}
+
 void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
+  if (AsksOneDnn(x, w)) {
+    if (LinearOneDnn(x, w, bias, activation, y)) return;
+  }
   HalfOperation operation(&memory_);
   if (Avx512Multiplies(x, w, y)) {
     const bool relu = activation == Activation::kRelu;
     if (relu || activation == Activation::kLinear) return avx512_->Product(x, w, bias, relu, y);
     const Tensor product = operation.Scratch(y.rows, y.cols);
     avx512_->Product(x, w, bias, /*relu=*/false, product);
-    inner_->Activate(activation, product, operation.Write(y));
-  } else if (OneDnnMultiplies(x, w)) {
-    const Tensor product = operation.Scratch(y.rows, y.cols);
-    onednn_->Product(x, w, product);
-    if (!bias.empty()) inner_->AddBias(product, bias, product);
     inner_->Activate(activation, product, operation.Write(y));
   } else {
     inner_->Linear(operation.Read(x), operation.Read(w), bias, activation, operation.Write(y));
@@ -357,11 +379,11 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
     ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
   }
   if (args.dy.dtype == DType::kBF16) {
+    if (AsksOneDnn(args.x, args.w) && LinearGradOneDnn(args)) return;
     if (Avx512Multiplies(args.x, args.w, args.dx.tensor)) {
       if (args.dx.wanted()) avx512_->InputGradient(args.dy, args.w, args.dx);
       return avx512_->WeightGradient(args.x, args.dy, args.dw, args.db);
     }
-    if (OneDnnMultiplies(args.x, args.w)) return LinearGradOneDnn(args);
   }
   if (args.w.cols == 1 && args.w.rows > 0 && Is16Bit(args.x) && Is16Bit(args.w) &&
       args.dy.dtype == DType::kF32 && args.y.dtype == DType::kF32) {
@@ -426,16 +448,20 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
 }
 
 // From the gradient before the activation, which args.dy holds.
-void CpuHalfBackend::LinearGradOneDnn(const LinearGradArgs& args) {
+bool CpuHalfBackend::LinearGradOneDnn(const LinearGradArgs& args) {
   HalfOperation operation(&memory_);
+  Tensor product;
+  if (!onednn_->TakesWeightGradient(args.x, args.dy, args.dw)) return false;
   if (args.dx.wanted()) {
-    const Tensor product = operation.Scratch(args.x.rows, args.x.cols);
+    product = operation.Scratch(args.x.rows, args.x.cols);
+    if (!onednn_->TakesInputGradient(args.dy, args.w, product)) return false;
     onednn_->InputGradient(args.dy, args.w, product);
     const GradientTarget dx = operation.Target(args.dx);
     inner_->Copy(product, dx.tensor, dx.add);
   }
   if (!args.db.empty()) inner_->ColumnSum(operation.Read(args.dy), args.db);
   onednn_->WeightGradient(args.x, args.dy, args.dw);
+  return true;
 }
 
 }  // namespace
@@ -445,14 +471,16 @@ HalfProducts FastestHalfProducts() {
   return CpuAvx512Bf16::IsSupported() ? HalfProducts::kAvx512Bf16 : HalfProducts::kF32;
 }
 
-std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads, HalfProducts products) {
+std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads, HalfProducts products,
+                                           OneDnnHooks hooks) {
   auto pool = std::make_unique<ForkJoinPool>(compute_threads);
   ForkJoinPool* const borrowed = pool.get();
-  return std::make_unique<CpuHalfBackend>(std::move(pool), borrowed, products);
+  return std::make_unique<CpuHalfBackend>(std::move(pool), borrowed, products, std::move(hooks));
 }
 
-std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool, HalfProducts products) {
-  return std::make_unique<CpuHalfBackend>(nullptr, pool, products);
+std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool, HalfProducts products,
+                                           OneDnnHooks hooks) {
+  return std::make_unique<CpuHalfBackend>(nullptr, pool, products, std::move(hooks));
 }
 
 }  // namespace satrap

@@ -21,6 +21,7 @@
 
 #include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/cpu/onednn_choice.h"
 
 namespace satrap {
 
@@ -28,16 +29,19 @@ namespace satrap {
 enum class HalfProducts {
   kF32,         // widened, too
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  kOneDnnBf16,  // cpu_bf16_matrix.h. REQUIRES: CpuBf16Matrix::IsSupported()
+  kOneDnnBf16,  // cpu_bf16_matrix.h, and what oneDNN has no fast way for as kAvx512Bf16 if the CPU has it,
+                // else as kF32. REQUIRES: CpuBf16Matrix::IsSupported()
 };
 // oneDNN's on a CPU with AMX; else those of AVX512_BF16, if the CPU has it; else of F32.
 HalfProducts FastestHalfProducts();
 
-// As NewCpuBackend (cpu_backend.h).
+// As NewCpuBackend (cpu_backend.h). `hooks`: of products by oneDNN.
 std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads,
-                                           HalfProducts products = FastestHalfProducts());
+                                           HalfProducts products = FastestHalfProducts(),
+                                           OneDnnHooks hooks = {});
 std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool,
-                                           HalfProducts products = FastestHalfProducts());
+                                           HalfProducts products = FastestHalfProducts(),
+                                           OneDnnHooks hooks = {});
 
 }  // namespace satrap
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,18 +37,37 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// Products of BF16 that the CPU has, be they its fastest or not.
-std::vector<HalfProducts> Bf16Products() {
-  std::vector<HalfProducts> products;
-  if (CpuBf16Matrix::IsSupported()) products.push_back(HalfProducts::kOneDnnBf16);
-  if (CpuAvx512Bf16::IsSupported()) products.push_back(HalfProducts::kAvx512Bf16);
-  return products;
+// oneDNN's answers, of which those for the first `refused` ways are taken for reference implementations,
+// and the others for fast ones.
+OneDnnHooks Faked(int refused) {
+  OneDnnHooks hooks;
+  hooks.believed_name = [refused](OneDnnWay way, const std::string&) {
+    return static_cast<int>(way) < refused ? "ref:any" : "jit:faked";
+  };
+  return hooks;
+}
+
+// Products of BF16 that the CPU has, be they its fastest or not, and each way to them.
+struct Bf16Way {
+  HalfProducts products;
+  OneDnnHooks hooks;
+};
+std::vector<Bf16Way> Bf16Ways() {
+  std::vector<Bf16Way> ways;
+  if (CpuBf16Matrix::IsSupported()) {
+    ways.push_back({HalfProducts::kOneDnnBf16, {}});
+    for (const int refused : {0, 1, 2}) {
+      ways.push_back({HalfProducts::kOneDnnBf16, Faked(refused)});
+    }
+  }
+  if (CpuAvx512Bf16::IsSupported()) ways.push_back({HalfProducts::kAvx512Bf16, {}});
+  return ways;
 }
 std::vector<BackendFactory> WithBf16Products() {
   std::vector<BackendFactory> factories;
-  for (const HalfProducts products : Bf16Products()) {
+  for (const Bf16Way& way : Bf16Ways()) {
     for (const int threads : {1, 3}) {
-      factories.push_back([=] { return NewCpuHalfBackend(threads, products); });
+      factories.push_back([=] { return NewCpuHalfBackend(threads, way.products, way.hooks); });
     }
   }
   return factories;
@@ -55,11 +75,11 @@ std::vector<BackendFactory> WithBf16Products() {
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfConformance, testing::ValuesIn(WithBf16Products()));
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfLinearConformance, testing::ValuesIn(WithBf16Products()));
 
-void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(HalfProducts products) {
+void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(const Bf16Way& way) {
   constexpr int64_t kRows = 1100, kIn = 200, kOut = 72;
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 3}) {
-    const auto backend = NewCpuHalfBackend(threads, products);
+    const auto backend = NewCpuHalfBackend(threads, way.products, way.hooks);
     const auto random = [&](int64_t rows, int64_t cols, uint64_t salt) {
       std::vector<uint16_t> bits;
       for (int64_t i = 0; i < rows * cols; ++i) {
@@ -91,10 +111,8 @@ void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(HalfProducts products) {
 }
 
 TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows) {
-  if (Bf16Products().empty()) GTEST_SKIP() << "this CPU has no products of BF16";
-  for (const HalfProducts products : Bf16Products()) {
-    ExpectTheSameBitsForAnyNumberOfThreadsAndRows(products);
-  }
+  if (Bf16Ways().empty()) GTEST_SKIP() << "this CPU has no products of BF16";
+  for (const Bf16Way& way : Bf16Ways()) ExpectTheSameBitsForAnyNumberOfThreadsAndRows(way);
 }
 
 TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {

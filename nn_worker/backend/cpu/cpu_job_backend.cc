@@ -1,14 +1,18 @@
 #include "nn_worker/backend/cpu/cpu_job_backend.h"
 
+#include <utility>
+
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 
 namespace satrap {
 
-std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool) {
+std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool,
+                                          OneDnnHooks hooks) {
   const bool has_half_values =
       config.precision() == NnWorkerConfig::BF16 || config.precision() == NnWorkerConfig::F16;
-  return has_half_values ? NewCpuHalfBackend(pool) : NewCpuBackend(pool);
+  if (!has_half_values) return NewCpuBackend(pool);
+  return NewCpuHalfBackend(pool, FastestHalfProducts(), std::move(hooks));
 }
 
 }  // namespace satrap

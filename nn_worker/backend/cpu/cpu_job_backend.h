@@ -7,13 +7,15 @@
 
 #include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/cpu/onednn_choice.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
-// CpuBackend or CpuHalfBackend, as the precision asks. `pool` must outlive it. REQUIRES: the config
-// of a validated job with device CPU
-std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool);
+// CpuBackend or CpuHalfBackend, as the precision asks. `pool` must outlive it. `hooks`: of products of BF16 by
+// oneDNN. REQUIRES: the config of a validated job with device CPU
+std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool,
+                                          OneDnnHooks hooks = {});
 
 }  // namespace satrap
 

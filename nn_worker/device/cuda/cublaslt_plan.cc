@@ -10,11 +10,14 @@
 #include "common/base/status_macros.h"
 #include "nn_worker/device/cuda/cuda_device.h"
 #include "nn_worker/device/cuda/dynamic_library.h"
+#include "nn_worker/device/first_accepted.h"
 
 namespace satrap {
 namespace {
 
 constexpr int64_t kWorkspaceBytes = kMostPlanWorkspaceBytes;
+// That the heuristic is asked for, best first.
+constexpr int kMostAlgorithms = 16;
 
 // The functions of the library that are used, with the types of its header.
 struct CublasLt {
@@ -118,6 +121,8 @@ class CublasLtPlan final : public ProductPlan {
   absl::Status DescribeOperation();
   absl::Status DescribeMatrices();
   absl::Status ChooseAlgorithm();
+  // NOT_FOUND if `algorithm` does not do this product for every number of samples.
+  absl::Status CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm);
   // Adapts the descriptions to the number of samples.
   cublasStatus_t SetSamples(int64_t samples);
   cublasStatus_t SetBuffers(const ProductBuffers& buffers);
@@ -219,22 +224,29 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
         std::pair(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, spec_.c_alignment)}) {
     if (status == CUBLAS_STATUS_SUCCESS) status = set(attribute, static_cast<uint32_t>(bytes));
   }
-  cublasLtMatmulHeuristicResult_t best;
+  cublasLtMatmulHeuristicResult_t answers[kMostAlgorithms];
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS) {
-    status = lt_.Heuristic(handle_, operation_, a_, b_, c_, c_, preference, 1, &best, &found);
+    status = lt_.Heuristic(handle_, operation_, a_, b_, c_, c_, preference, kMostAlgorithms,
+                           answers, &found);
   }
   lt_.DestroyPreference(preference);
   RETURN_IF_ERROR(Answer(status, "asking for an algorithm"));
-  if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) {
-    return absl::NotFoundError("cuBLASLt has no algorithm for this product");
-  }
-  algorithm_ = best.algo;
-  // It is kept for all numbers of samples: one that takes only the largest is of no use.
+  if (found == 0) return absl::NotFoundError("cuBLASLt has no algorithm for this product");
+  ASSIGN_OR_RETURN(const int taken, FirstAccepted(found, [&](int i) {
+                     RETURN_IF_ERROR(Answer(answers[i].state, "an algorithm"));
+                     return CheckAlgorithm(answers[i].algo);
+                   }));
+  algorithm_ = answers[taken].algo;
+  return absl::OkStatus();
+}
+
+// It is kept for all numbers of samples: one that takes only the largest is of no use.
+absl::Status CublasLtPlan::CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm) {
   for (const int64_t samples : {int64_t{1}, spec_.samples() / 2 + 1, spec_.samples()}) {
     RETURN_IF_ERROR(AsStatus(SetSamples(samples), "fewer samples"));
     cublasLtMatmulHeuristicResult_t checked;
-    RETURN_IF_ERROR(Answer(lt_.Check(handle_, operation_, a_, b_, c_, c_, &algorithm_, &checked),
+    RETURN_IF_ERROR(Answer(lt_.Check(handle_, operation_, a_, b_, c_, c_, &algorithm, &checked),
                            "fewer samples"));
     if (checked.workspaceSize > static_cast<size_t>(kWorkspaceBytes)) {
       return absl::NotFoundError("cuBLASLt needs more workspace than there is");

@@ -1,0 +1,24 @@
+// The address of this machine at which the other ranks reach it. Gloo takes a host unchecked: where the
+// name does not resolve it reads an address list that nobody has made.
+//
+// Thread-safe: a function of its argument and of the machine.
+
+#ifndef SATRAP_NN_WORKER_COLLECTIVE_OWN_ADDRESS_H_
+#define SATRAP_NN_WORKER_COLLECTIVE_OWN_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace satrap {
+
+// The first address of `host` that a socket can be bound to, as text. `host` is a name or an address, of
+// IPv4 or IPv6, the latter also in brackets, without a port. All errors name it: INVALID_ARGUMENT if it cannot be
+// a host, UNAVAILABLE if it does not resolve, as of a name that is about to be made known,
+// FAILED_PRECONDITION if none of its addresses is this machine's.
+absl::StatusOr<std::string> OwnAddressOf(absl::string_view host);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_COLLECTIVE_OWN_ADDRESS_H_

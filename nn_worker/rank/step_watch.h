@@ -1,0 +1,63 @@
+// Says so when a rank has not finished a step for a while, and what it is doing: a StepTrainer in front of
+// another that notes which call is in progress. A scored part and the end of any other call count as a step
+// does.
+//
+// Thread-safe as a StepTrainer.
+
+#ifndef SATRAP_NN_WORKER_RANK_STEP_WATCH_H_
+#define SATRAP_NN_WORKER_RANK_STEP_WATCH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/thread/executor.h"
+#include "nn_worker/rank/step_trainer.h"
+
+namespace satrap {
+
+class StepWatch final : public StepTrainer {
+ public:
+  static constexpr int64_t kLateUs = 60'000'000;
+  // Of what a trainer is doing within a step: text that lives for ever, from any thread.
+  using Activity = std::atomic<const char*>;
+  // What it is doing, and for how many seconds it has not finished. On the executor.
+  using Tell = std::function<void(const std::string& doing, int64_t seconds)>;
+
+  // Nothing is owned but `tell`; `inner` and `activity` outlive this object, and the executor its tasks. The
+  // clock starts. `tell` is called after kLateUs, and then when twice the time has passed; not after Stop
+  // or the end of this object.
+  StepWatch(StepTrainer* inner, const Activity* activity, Executor* executor, Tell tell);
+  ~StepWatch() override;
+
+  // No more steps are expected, and nothing is told from here on.
+  void Stop();
+
+  std::unique_ptr<PreparedPart> Prepare(PartInput part) override;
+  void JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
+                absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) override;
+  void EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) override;
+  void Score(PartInput part, absl::AnyInvocable<void(absl::Status)> done) override;
+  void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) override;
+  void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
+                absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) override;
+  void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) override;
+  void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override;
+
+ private:
+  struct State;
+  // Notes the call, and its end before `done` runs.
+  template <typename Result>
+  absl::AnyInvocable<void(Result)> Watched(std::string doing, absl::AnyInvocable<void(Result)> done,
+                                           bool is_step = false);
+  static void CheckLater(const std::shared_ptr<State>& state);
+
+  StepTrainer* const inner_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_RANK_STEP_WATCH_H_

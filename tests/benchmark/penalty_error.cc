@@ -1,0 +1,108 @@
+// How exact the penalty of sgd_l1 is after many steps: a weight of a row that is in every step, with no
+// gradient, beside the same rule in double precision and beside the rule with one f32 sum of all penalties
+// that a row owes, as it was kept before.
+//
+//   penalty_error [--steps=40000000] [--l1=1e-6]
+//
+// A JSON line for each sign of the weight and each of 8 points on the way.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "common/base/check.h"
+#include "common/base/cpu_name.h"
+#include "embedding_ps/optimizer/sparse_optimizer.h"
+
+namespace satrap {
+namespace {
+
+struct Flags {
+  int64_t steps = 40000000;
+  double l1 = 1e-6;
+};
+
+// The weight that is left of `value`.
+template <typename T>
+struct OneSum {
+  T value;
+  T owed = 0, paid = 0;
+
+  void Step(T penalty) {
+    owed += penalty;
+    const T z = value;
+    if (z > 0) value = std::max(T{0}, z - (owed + paid));
+    if (z < 0) value = std::min(T{0}, z + (owed - paid));
+    paid += value - z;
+  }
+};
+
+void Run(const Flags& flags, float start) {
+  SparseOptimizerConfig config;
+  config.mutable_sgd_l1()->set_l1(static_cast<float>(flags.l1));
+  const auto made = NewSparseOptimizer(config);
+  CHECK_OK(made.status());
+  const SparseOptimizer& optimizer = **made;
+  float value = start;
+  std::vector<float> state(optimizer.StateSize(1));
+  optimizer.InitState(absl::MakeSpan(state));
+  const float penalty = config.sgd_l1().l1();
+  OneSum<double> exact{start};
+  OneSum<float> before{start};
+  StepContext context;
+  context.learning_rate = 1;
+  for (int64_t step = 0; step < flags.steps; ++step) {
+    context.step = step;
+    optimizer.Step(context, {0.0f}, absl::MakeSpan(&value, 1), absl::MakeSpan(state));
+    exact.Step(penalty);
+    before.Step(penalty);
+    if ((step + 1) % std::max<int64_t>(flags.steps / 8, 1) != 0) continue;
+    const double wanted = start - exact.value;
+    const auto error = [&](float got) {
+      return std::abs((start - got) - wanted) / std::abs(wanted);
+    };
+    std::printf(
+        "{\"steps\": %lld, \"start\": %g, \"penalty\": %.6f, \"error\": %.3g, "
+        "\"error_of_one_f32_sum\": %.3g, \"cpu\": \"%s\"}\n",
+        static_cast<long long>(step + 1), start, wanted, error(value), error(before.value),
+        CpuName().c_str());
+  }
+}
+
+bool Parse(int argc, char** argv, Flags* flags) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view arg(argv[i]);
+    const size_t equals = arg.find('=');
+    if (equals == arg.npos) return false;
+    const absl::string_view name = arg.substr(0, equals), value = arg.substr(equals + 1);
+    if (name == "--steps") {
+      if (!absl::SimpleAtoi(value, &flags->steps) || flags->steps < 8) return false;
+    } else if (name == "--l1") {
+      if (!absl::SimpleAtod(value, &flags->l1) || !(flags->l1 > 0)) return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace satrap
+
+int main(int argc, char** argv) {
+  satrap::Flags flags;
+  if (!satrap::Parse(argc, argv, &flags)) {
+    std::fprintf(stderr, "usage: penalty_error [--steps=40000000] [--l1=1e-6]\n");
+    return 2;
+  }
+  // So that a penalty is left to be paid to the end.
+  const auto start = static_cast<float>(1.25 * static_cast<double>(flags.steps) * flags.l1);
+  satrap::Run(flags, start);
+  satrap::Run(flags, -start);
+  return 0;
+}
