@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -32,6 +33,9 @@ std::string ProgressText(const StatusAnswer& status);
 // rates, the bar without its percentage, the samples of a run without end, auc, valid, samples/s, lag,
 // loss, time left, epoch and step, percentage; the phase, which is left, is cut.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
+
+// `bar` and `text` if they fit in less than `columns` columns, else as much of the text as does.
+std::string FittedBar(absl::string_view bar, absl::string_view text, size_t columns);
 
 // How wide the terminal `fd` is now; 80 if it does not tell.
 size_t TerminalColumns(int fd);
