@@ -81,8 +81,8 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
   auto rep = std::make_unique<Rep>();
   // The library reports a failure to listen by an exception only.
   try {
-    // A connection on which nothing comes keeps a thread until its time is over: up to three of them hold
-    // up no page, and each is closed after 5 s.
+    // A connection on which nothing comes keeps a thread until its time is over: up to three of
+    // them hold up no page, and each is closed after 5 s.
     rep->exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
         "listening_ports", "127.0.0.1:0", "num_threads", "4", "request_timeout_ms", "5000"});
   } catch (const std::exception& error) {

@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// For main, before all else: a file at its size limit, and a reader of stdout or stderr that is gone, are
-// errors of the write. A run must not end because nobody reads its progress any more.
+// For main, before all else: a file at its size limit, and a reader of stdout or stderr that is
+// gone, are errors of the write. A run must not end because nobody reads its progress any more.
 void IgnoreSignalsOfWrites();
 
 int HelpCommand(const CommandLine& line);

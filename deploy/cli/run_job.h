@@ -33,16 +33,16 @@ struct JobRun {
   absl::Status report_written;       // not OK: why one of the files of WriteReport was not written
 };
 
-// Writes the report into the run folder, report.txt for people and report.json for programs; then, the
-// latter again, to the file `copy`, if it is not empty. Errors as WriteFileAtomically.
+// Writes the report into the run folder, report.txt for people and report.json for programs; then,
+// the latter again, to the file `copy`, if it is not empty. Errors as WriteFileAtomically.
 absl::Status WriteReport(const RunReport& report, const std::string& copy);
 
 // Checks that --report and --output_file, where they are given, can be written. Errors as CheckWritable.
 absl::Status CheckOutputsWritable(const CommandLine& line);
 
 // Makes the run folder (line.run_dir, or a new one under ./runs), runs the job, and shows its
-// progress and a message for each restart on stderr. Writes the report (WriteReport, with line.report);
-// if the run fails, writes its cause to failure.txt and ending.textproto in the run
+// progress and a message for each restart on stderr. Writes the report (WriteReport, with
+// line.report); if the run fails, writes its cause to failure.txt and ending.textproto in the run
 // folder. `watch`, if given, sees each status; when it returns false the run ends as DISMISSED,
 // without a report. An error says why the run could not begin; line.report and line.output_file are
 // checked first.
@@ -57,8 +57,9 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
 // Returns the exit code.
 int PrintEnd(const RunEnd& end);
 
-// Prints the end of a run (PrintEnd), or why it could not begin, to stderr, and its report to stdout; to
-// stderr, too, if line.report is stdout, which then is for a program. Returns the exit code.
+// Prints the end of a run (PrintEnd), or why it could not begin, to stderr, and its report to
+// stdout; to stderr, too, if line.report is stdout, which then is for a program. Returns the exit
+// code.
 int ReportRun(const absl::StatusOr<JobRun>& run, const CommandLine& line);
 
 // Calls RunJob and ReportRun. Returns the exit code.

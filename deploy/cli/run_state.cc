@@ -102,8 +102,8 @@ std::string RestartsText(const Restarts& restarts) {
   return text;
 }
 
-// Of a run whose report was not written or was removed, or that an older build has ended, which wrote it
-// for programs only; the log has the result all the same.
+// Of a run whose report was not written or was removed, or that an older build has ended, which
+// wrote it for programs only; the log has the result all the same.
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
                                   Counted(result.steps(), "step"));

@@ -73,10 +73,8 @@ class Bar {
         static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
       // A line that wraps could not be overwritten.
-      const size_t columns = TerminalColumns(STDERR_FILENO);
-      const bool has_room = bar.size() + text.size() < columns;
-      std::fprintf(stderr, "\r%s%s\033[K", has_room ? bar.c_str() : "",
-                   text.substr(0, columns - 1).c_str());
+      const std::string line = FittedBar(bar, text, TerminalColumns(STDERR_FILENO));
+      std::fprintf(stderr, "\r%s\033[K", line.c_str());
       open_ = true;
     } else {
       std::fprintf(stderr, "%s%s\n", bar.c_str(), text.c_str());

@@ -49,8 +49,8 @@ class Generation {
   // program for them was not built. REQUIRES: no process of an earlier generation runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Notes the processes that have ended. If the starter was lost, and with it all of them, another one
-  // takes its place: errors as ProcessStarter::Replace.
+  // Notes the processes that have ended. If the starter was lost, and with it all of them, another
+  // one takes its place: errors as ProcessStarter::Replace.
   absl::Status Reap();
   // Waits until each process but the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);

@@ -32,9 +32,10 @@ struct CoordinatorView {
   int64_t over_ms = 0;     // MonotonicMs when the state was FAILED or RESTARTING first
 };
 
-// Chooses, of all that went wrong, what went wrong first: the loss of the starter, with which all end; else
-// a process that was killed by a signal; else a coordinator that runs and does not answer; else the first failure that the coordinator was
-// told of; else the first process that ended. REQUIRES: the generation is over
+// Chooses, of all that went wrong, what went wrong first: the loss of the starter, with which all
+// end; else a process that was killed by a signal; else a coordinator that runs and does not
+// answer; else the first failure that the coordinator was told of; else the first process that
+// ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
 // Adds the flags that tell the next coordinator of a generation's end (CoordinatorFlags).

@@ -256,7 +256,8 @@ TEST_F(LauncherTest, ADamagedLogEndsTheRunAndIsNamed) {
                                  HasSubstr("/run/log/00000001 is damaged")));
 }
 
-// Of processes whose parent is gone. They are reaped by nobody in some containers, and a zombie runs no more.
+// Of processes whose parent is gone. They are reaped by nobody in some containers, and a zombie
+// runs no more.
 void ExpectNoneRuns(const std::map<std::string, pid_t>& pids) {
   for (const auto& [name, pid] : pids) {
     while (kill(pid, 0) == 0) {

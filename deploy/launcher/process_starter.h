@@ -5,8 +5,9 @@
 // programs on request (child_process.h), tells how they end, and passes signals on. One message at
 // a time goes over a socket pair: a request and its answer, or the end of a program.
 //
-// The starter dies with the launcher, and the programs with the starter: the kernel sees to both.
-// A starter that has died, or that does not answer within 10 s, is an error of every call, until Replace.
+// The starter dies with the launcher, and the programs with the starter: the kernel sees to both. A
+// starter that has died, or that does not answer within 10 s, is an error of every call, until
+// Replace.
 //
 // Not thread-safe; for the thread that forked it.
 
@@ -48,10 +49,10 @@ class ProcessStarter {
   // The ends of programs that were not returned before, in order; none if none are known. Never
   // blocks. ABORTED as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
-  // After ABORTED: forks another starter, once all that the lost one had started is gone; TakeExits then
-  // tells that signal 9 has ended it. DEADLINE_EXCEEDED if something is still there after `timeout_ms`;
-  // else as Fork. The process may have threads: the new starter's child handlers are those of the C library
-  // alone, and it uses nothing of which another thread may hold a lock.
+  // After ABORTED: forks another starter, once all that the lost one had started is gone; TakeExits
+  // then tells that signal 9 has ended it. DEADLINE_EXCEEDED if something is still there after
+  // `timeout_ms`; else as Fork. The process may have threads by now: the starter needs nothing of
+  // which another one may hold a lock but the C library's memory, of which that takes care itself.
   absl::Status Replace(int64_t timeout_ms);
   // Readable when TakeExits has something to say.
   int fd() const { return fd_; }

@@ -77,8 +77,8 @@ class RunFolder {
 
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
 // (common/checkpoint/durable_file.h). A link, a pipe or a device is not replaced but written to;
-// one under /dev is not truncated, because /dev/stdout may stand for a file. A pipe whose reader is gone
-// takes the rest as if it were read, if the process ignores SIGPIPE. Errors as FileError
+// one under /dev is not truncated, because /dev/stdout may stand for a file. A pipe whose reader is
+// gone takes the rest as if it were read, if the process ignores SIGPIPE. Errors as FileError
 // (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 

@@ -155,7 +155,12 @@ std::string FittedProgress(const StatusAnswer& status, size_t columns) {
     text = Joined(parts, least);
     if (text.size() < columns) return text;
   }
-  return text.substr(0, columns == 0 ? 0 : columns - 1);
+  return FittedBar("", text, columns);
+}
+
+std::string FittedBar(absl::string_view bar, absl::string_view text, size_t columns) {
+  if (bar.size() + text.size() < columns) return absl::StrCat(bar, text);
+  return std::string(text.substr(0, columns == 0 ? 0 : columns - 1));
 }
 
 size_t TerminalColumns(int fd) {

@@ -1,7 +1,7 @@
 // The line that shows a run's progress. On a terminal it is one line with a bar, overwritten in
-// place, and never longer than the terminal is wide at that moment: only the last row of a line that
-// wraps could be overwritten. Elsewhere it is a plain line every few seconds, and at once when the
-// phase changes.
+// place, and never longer than the terminal is wide at that moment: only the last row of a line
+// that wraps could be overwritten. Elsewhere it is a plain line every few seconds, and at once when
+// the phase changes.
 //
 // Not thread-safe.
 
@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -27,11 +28,14 @@ namespace satrap {
 //   watermark 2026-05-01T09:30:00Z
 std::string ProgressText(const StatusAnswer& status);
 
-// The same with the bar before it, in less than `columns` columns: the last one stays free, because a
-// terminal may wrap there. What does not fit goes whole, in this order: watermark, staleness, norm,
-// rates, the bar without its percentage, the samples of a run without end, auc, valid, samples/s, lag,
-// loss, time left, epoch and step, percentage; the phase, which is left, is cut.
+// The same with the bar before it, in less than `columns` columns: the last one stays free, because
+// a terminal may wrap there. What does not fit goes whole, in this order: watermark, staleness,
+// norm, rates, the bar without its percentage, the samples of a run without end, auc, valid,
+// samples/s, lag, loss, time left, epoch and step, percentage; the phase, which is left, is cut.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
+
+// `bar` and `text` if they fit in less than `columns` columns, else as much of the text as does.
+std::string FittedBar(absl::string_view bar, absl::string_view text, size_t columns);
 
 // How wide the terminal `fd` is now; 80 if it does not tell.
 size_t TerminalColumns(int fd);

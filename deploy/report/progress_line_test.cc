@@ -170,6 +170,14 @@ TEST_F(ProgressLineTest, NoLineIsAsLongAsTheTerminalIsWideWhateverTheRunHas) {
   close(pipe_[1]);
 }
 
+TEST_F(ProgressLineTest, ABarThatHasNoRoomGoesBeforeTheText) {
+  EXPECT_EQ(FittedBar("[==] ", "7 lines", 13), "[==] 7 lines");
+  EXPECT_EQ(FittedBar("[==] ", "7 lines", 12), "7 lines") << "the last column stays free";
+  EXPECT_EQ(FittedBar("[==] ", "7 lines", 7), "7 line");
+  EXPECT_EQ(FittedBar("[==] ", "7 lines", 0), "");
+  close(pipe_[1]);
+}
+
 TEST_F(ProgressLineTest, TheWidthIsAskedForAtEachWrite) {
   size_t columns = 200;
   ProgressLine line(pipe_[1], /*is_terminal=*/true, [&columns](int) { return columns; });
