@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -175,9 +176,7 @@ class ZstdFile final : public ByteSource {
       ZSTD_outBuffer out = {to, size, 0};
       const size_t result = ZSTD_decompressStream(decompressor_, &out, &in);
       input_.Use(in.pos);
-      if (ZSTD_isError(result)) {
-        return Damaged(path_, input_.offset(), "the zstd file is damaged");
-      }
+      if (ZSTD_isError(result)) return Damaged(path_, input_.offset(), WhatIsWrong(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
       // At the end of the input the decompressor may still have held output, but it gave none.
@@ -187,6 +186,21 @@ class ZstdFile final : public ByteSource {
   uint64_t disk_bytes() const override { return input_.offset(); }
 
  private:
+  // A whole file may be one that the library does not read as it is called here.
+  static const char* WhatIsWrong(size_t result) {
+    switch (ZSTD_getErrorCode(result)) {
+      case ZSTD_error_frameParameter_windowTooLarge:
+        return "the zstd file needs a window of more than 128 MiB to be read; compress it with "
+               "--long=27 or less, or without --long";
+      case ZSTD_error_dictionary_wrong:
+        return "the zstd file was compressed with a dictionary; compress it without one";
+      case ZSTD_error_memory_allocation:
+        return "the zstd file needs more memory to be read than there is";
+      default:
+        return "the zstd file is damaged";
+    }
+  }
+
   const std::string path_;
   CompressedInput input_;
   ZSTD_DStream* const decompressor_;

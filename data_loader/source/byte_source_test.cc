@@ -102,6 +102,21 @@ TEST(ByteSourceTest, ADamagedFileIsDataLoss) {
   }
 }
 
+// Frames of one raw byte: magic, descriptor, what it says, and the last block.
+TEST(ByteSourceTest, AZstdFrameThatCannotBeReadIsNotCalledDamaged) {
+  using namespace std::string_literals;
+  TempDir dir;
+  const auto error_of = [&](const std::string& frame) {
+    const auto got = ReadAll(dir.Write("frame", frame), Compression::kZstd, 1 << 20);
+    return std::string(got.status().message());
+  };
+  const std::string magic = "\x28\xb5\x2f\xfd", block = "\x09\x00\x00x"s;
+  EXPECT_EQ(error_of(magic + "\x00\x00"s + block), "") << "a window of 1 KiB";
+  EXPECT_NE(error_of(magic + "\x00\x90"s + block).find("--long=27 or less"), std::string::npos)
+      << "one of 256 MiB";
+  EXPECT_NE(error_of(magic + "\x01\x00\x05"s + block).find("a dictionary"), std::string::npos);
+}
+
 // The status and the bytes of a file that had `listed_bytes`.
 absl::StatusOr<std::string> ReadListed(const std::string& path, Compression compression,
                                        uint64_t listed_bytes) {
