@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -104,9 +106,28 @@ std::string Complaint(const std::string& name, const std::string& value) {
 bool IsHostPort(absl::string_view broker) {
   const size_t colon = broker.rfind(':');
   if (colon == absl::string_view::npos || colon == 0 || colon + 1 == broker.size()) return false;
+  // librdkafka takes spaces for the ends of names, and a zero byte for the end of the list.
+  const bool is_one_word = std::all_of(broker.begin(), broker.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
   int port;
-  return absl::SimpleAtoi(broker.substr(colon + 1), &port) && port > 0 && port < 65536 &&
-         !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
+  return is_one_word && absl::SimpleAtoi(broker.substr(colon + 1), &port) && port > 0 &&
+         port < 65536 && !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
+}
+
+// As Kafka has it. Of other names librdkafka takes the bytes before a zero byte, or waits for a topic that
+// cannot be.
+void CheckTopicName(absl::string_view name, absl::string_view path, Problems* problems) {
+  const bool is_legal = name.size() <= 249 && name != "." && name != ".." &&
+                        std::all_of(name.begin(), name.end(), [](char c) {
+                          return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' ||
+                                 c == '_' || c == '-';
+                        });
+  if (is_legal) return;
+  problems->Add(path,
+                absl::StrCat("must be at most 249 letters, digits, dots, underscores and hyphens, "
+                             "got \"",
+                             absl::CEscape(name), "\""));
 }
 
 void CheckOffsets(const google::protobuf::RepeatedPtrField<KafkaOffset>& offsets,
@@ -190,6 +211,7 @@ void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problem
     const std::string& topic = config.topics(i);
     const std::string at = absl::StrCat(path, ".topics[", i, "]");
     if (topic.empty()) problems->Add(at, "must not be empty");
+    CheckTopicName(topic, at, problems);
     if (std::count(config.topics().begin(), config.topics().begin() + i, topic) > 0) {
       problems->Add(at, absl::StrCat("names ", topic, " a second time"));
     }
@@ -197,6 +219,7 @@ void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problem
       problems->Add(absl::StrCat(path, ".dead_letter_topic"), "must not be a topic that is read");
     }
   }
+  CheckTopicName(config.dead_letter_topic(), absl::StrCat(path, ".dead_letter_topic"), problems);
   if (config.has_start()) {
     CheckPlace(config.start(), absl::StrCat(path, ".start"), "EARLIEST, LATEST, GROUP", problems);
   }

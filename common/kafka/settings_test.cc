@@ -183,6 +183,23 @@ TEST(KafkaConfigTest, EveryProblemIsReportedWithItsPath) {
               AllOf(HasSubstr("kafka.brokers: must name"), HasSubstr("kafka.topics: must name")));
 }
 
+TEST(KafkaConfigTest, NamesThatKafkaCannotHaveAreRefused) {
+  KafkaConfig config = Config("topics: 'Clicks.of_2026-05'");
+  EXPECT_EQ(ProblemsOf(config), "");
+  for (const std::string& name : {std::string("cli\0cks", 7), std::string("^click.*"),
+                                  std::string("a b"), std::string(".."), std::string(250, 'x')}) {
+    config.set_topics(0, name);
+    config.set_dead_letter_topic(name);
+    EXPECT_THAT(ProblemsOf(config), AllOf(HasSubstr("kafka.topics[0]: must be at most 249 letters"),
+                                          HasSubstr("kafka.dead_letter_topic: must be at most")))
+        << name;
+  }
+  for (const std::string& broker : {std::string("b\0:9092", 7), std::string("a b:9092")}) {
+    config.set_brokers(0, broker);
+    EXPECT_THAT(ProblemsOf(config), HasSubstr("kafka.brokers[0]: must be HOST:PORT"));
+  }
+}
+
 TEST(KafkaConfigTest, TimesAreMillisecondsSince1970) {
   EXPECT_EQ(ParseKafkaTime("1970-01-01T00:00:01.5Z").value_or(-1), 1500);
   EXPECT_EQ(ParseKafkaTime("1970-01-01T01:00:00+01:00").value_or(-1), 0);

@@ -200,6 +200,10 @@ class ZstdFile final : public ByteSource {
  private:
   absl::Status Failed(ZSTD_ErrorCode error) const {
     if (error == ZSTD_error_memory_allocation) return NoMemory(path_);
+    if (error == ZSTD_error_dictionary_wrong) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path_, ": the zstd file was compressed with a dictionary; compress it without one"));
+    }
     if (error == ZSTD_error_frameParameter_windowTooLarge) {
       return absl::InvalidArgumentError(
           absl::StrCat(path_, ": the zstd file needs a window of more than ",

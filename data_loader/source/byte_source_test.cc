@@ -192,6 +192,15 @@ TEST(ByteSourceTest, AFileThatTakesTooMuchMemoryToDecompressIsRefusedWithTheCure
   EXPECT_NE(zstd.status().message().find("--long=27 or less"), std::string::npos);
 }
 
+TEST(ByteSourceTest, AZstdFileWithADictionaryIsNotCalledDamaged) {
+  using namespace std::string_literals;
+  TempDir dir;
+  const auto got = ReadAll(dir.Write("frame", "\x28\xb5\x2f\xfd\x01\x00\x05\x09\x00\x00x"s),
+                           Compression::kZstd, 100);
+  EXPECT_EQ(got.status().code(), absl::StatusCode::kInvalidArgument) << got.status();
+  EXPECT_NE(got.status().message().find("a dictionary"), std::string::npos);
+}
+
 // The status and the bytes of a file that had `listed_bytes`.
 absl::StatusOr<std::string> ReadListed(const std::string& path, Compression compression,
                                        uint64_t listed_bytes) {

@@ -61,7 +61,7 @@ TEST(GlooCollectiveTest, ConnectsByIpv6) {
   }
 }
 
-// Gloo itself ends the process.
+// Gloo itself may end the process.
 TEST(GlooCollectiveTest, AHostThatDoesNotResolveIsAnErrorThatNamesIt) {
   const std::unique_ptr<RendezvousStore> store = NewInMemoryRendezvousStore();
   GlooOptions options;
