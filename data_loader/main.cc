@@ -12,6 +12,7 @@
 #include "common/config/candidates.h"
 #include "common/log/log.h"
 #include "common/metrics/refresh.h"
+#include "common/role/process_end.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/thread_pool_executor.h"
 #include "data_loader/candidates/make_candidate_list.h"
@@ -34,6 +35,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
   begin.topics = AccessToBrokers(runtime.logger());
+  NowDoing("lists the files and topics of the run");
   ASSIGN_OR_RETURN(
       std::unique_ptr<LoaderStreams> streams,
       LoaderStreams::Make(
@@ -51,6 +53,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
   // Before the run begins: embedding workers read the list when all have joined.
   if (runtime.index() == 0 && NeedsCandidateList(job)) {
+    NowDoing("makes the list of candidates");
     RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec()));
   }
   RETURN_IF_ERROR(runtime.Join());

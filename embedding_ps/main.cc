@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/metrics/refresh.h"
+#include "common/role/process_end.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/hot_methods.h"
@@ -56,12 +57,15 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   options.kill_points = runtime.kill_points();
   options.first_step = runtime.position().step();
   options.frozen_steps = runtime.position().frozen_steps();
+  NowDoing("makes its tables");
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
   // Before Serve: neither may run beside calls. A cut has the preloaded rows, too.
   if (runtime.cut_folder().empty()) {
+    NowDoing("preloads rows");
     engine->Preload();
   } else {
+    NowDoing("loads the rows of the cut");
     RETURN_IF_ERROR(LoadCut(runtime.cut_folder(), engine.get()));
     runtime.logger().Info("has loaded the rows of the cut");
   }

@@ -8,6 +8,7 @@
 #include "common/candidates/candidate_list.h"
 #include "common/config/candidates.h"
 #include "common/metrics/refresh.h"
+#include "common/role/process_end.h"
 #include "common/role/role_runtime.h"
 #include "common/rpc/hot_methods.h"
 #include "embedding_worker/embedding_worker_engine.h"
@@ -34,9 +35,11 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   for (int ps = 0; ps < runtime.job().embedding_ps().replicas(); ++ps) {
     options.ps.push_back(runtime.ChannelTo(EMBEDDING_PS, ps));
   }
+  NowDoing("makes its queues");
   ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingWorkerEngine> engine,
                    EmbeddingWorkerEngine::Create(runtime.job(), std::move(options)));
   RETURN_IF_ERROR(runtime.Serve({{rpc::kEmbeddingWorkerMethods, engine.get()}}));
+  NowDoing("takes part in the run");
   EngineMetrics metrics(engine.get(), runtime.metrics());
   RefreshEachSecond(runtime.executor(), [&metrics] { metrics.Refresh(); });
   runtime.WaitForFinish();

@@ -20,6 +20,7 @@
 #include "common/checkpoint/run_log.h"
 #include "common/config/score_on_cpu.h"
 #include "common/metrics/refresh.h"
+#include "common/role/process_end.h"
 #include "common/role/role_runtime.h"
 #include "common/thread/fork_join_pool.h"
 #include "common/thread/serial_executor.h"
@@ -328,6 +329,7 @@ absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
                                                      const PartLayout& layout, const Ranks& ranks,
                                                      const JobBackend& made) {
   NetworkOptions options = NetworkOptionsOf(runtime.job(), layout, runtime.position());
+  NowDoing("makes its network");
   options.on_graph_refusal = [&logger = runtime.logger()](const absl::Status& error) {
     logger.Warning(error.message());
   };
@@ -336,6 +338,7 @@ absl::StatusOr<std::unique_ptr<Network>> MakeNetwork(const RoleRuntime& runtime,
   options.reduction = ranks.reduction.get();
   ASSIGN_OR_RETURN(std::unique_ptr<Network> network, Network::Create(options));
   TellOfGraphs(runtime, *network);
+  NowDoing("takes part in the run");
   return network;
 }
 

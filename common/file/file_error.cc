@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/shortage.h"
 
 namespace satrap {
 namespace {
@@ -42,8 +44,9 @@ absl::StatusCode CodeOf(int error) {
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error) {
   CHECK(error != 0) << "cannot " << doing << " " << path << ": there is no error";
   // Not strerror, whose buffer another thread may overwrite.
-  return absl::Status(CodeOf(error), absl::StrCat("cannot ", doing, " ", path, ": ",
+  absl::Status status(CodeOf(error), absl::StrCat("cannot ", doing, " ", path, ": ",
                                                   std::generic_category().message(error)));
+  return MarkShortage(std::move(status), ShortageOfErrno(error));
 }
 
 absl::Status FileError(absl::string_view doing, absl::string_view path) {

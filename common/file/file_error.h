@@ -22,6 +22,7 @@ namespace satrap {
 //   FAILED_PRECONDITION  the path names something that is not a file, or cannot name one (EEXIST,
 //                        EISDIR, ENAMETOOLONG, ELOOP)
 //   DATA_LOSS            everything else (EIO)
+// EMFILE, ENFILE, ENOMEM and EAGAIN are marked (common/base/shortage.h).
 // Never UNAVAILABLE or DEADLINE_EXCEEDED, because callers retry on those.
 // REQUIRES: error != 0
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error);

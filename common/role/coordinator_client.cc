@@ -129,7 +129,6 @@ absl::StatusOr<FailAnswer> CoordinatorClient::Fail(Role role, int index,
   request.set_role(role);
   request.set_index(index);
   *request.mutable_ending() = FailureOf(role, index, error);
-  request.set_code(static_cast<int>(error.code()));
   FailAnswer answer;
   RETURN_IF_ERROR(Call(kFail, request, &answer));
   return answer;

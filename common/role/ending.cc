@@ -5,6 +5,7 @@
 
 #include "common/checkpoint/start_cut.h"
 #include "common/config/text_format.h"
+#include "common/role/cause_table.h"
 
 namespace satrap {
 
@@ -24,6 +25,7 @@ Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text) {
 
 Ending FailureOf(Role role, int index, const absl::Status& error) {
   Ending ending = EndingOf(Ending::MEMBER_FAILED, role, index, error.message());
+  ending.set_kind(KindOf(error));
   if (IsAboutStartCut(error)) ending.set_advice(Ending::RESUME_FROM_ANOTHER_CUT);
   return ending;
 }

@@ -10,8 +10,8 @@
 // stop, or whose run has finished or stopped, exits with 0. The coordinator exits with 75 or 1.
 //
 // A process that got --ending=PATH writes its Ending there, under another name first, before it
-// exits. After a signal, a failed CHECK or a foreign exception there is none, so whoever starts a
-// process removes the file of the one before.
+// exits, also when an exception ends it (process_end.h). After a signal or a failed CHECK there is
+// none, so whoever starts a process removes the file of the one before.
 //
 // Thread-safe: functions of their arguments and of the file.
 
@@ -36,7 +36,8 @@ inline constexpr int kExitEchoFailed = 77;
 Ending EndingOf(Ending::Why why, absl::string_view text);
 // One whose origin is `index` of `role`.
 Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text);
-// By an error of `index` of `role`, MEMBER_FAILED, with the advice that belongs to it.
+// By an error of `index` of `role`, MEMBER_FAILED, with the kind (cause_table.h) and the advice that
+// belong to it.
 Ending FailureOf(Role role, int index, const absl::Status& error);
 
 // Whether the process is the ending's origin.

@@ -41,8 +41,13 @@ class KillPoints {
   std::vector<Armed> armed_;  // the list is fixed; visits_left is guarded by mutex_
 };
 
-// Ends this process as SIGKILL does.
-void KillThisProcess();
+// What a process that the kernel keeps SIGKILL from exits with: 128 + SIGKILL, as shells and
+// container runtimes show a process that was killed.
+inline constexpr int kExitKilled = 137;
+
+// Ends this process as SIGKILL does, in the middle of whatever other threads are doing. A process
+// numbered 1 exits with kExitKilled.
+[[noreturn]] void KillThisProcess();
 
 }  // namespace satrap
 

@@ -1,5 +1,15 @@
 #include "common/role/kill_points.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -47,6 +57,42 @@ TEST(KillPoints, AreOffByDefault) {
 
 TEST(KillPointsDeathTest, KillThisProcessEndsAsSigkillDoes) {
   EXPECT_EXIT(KillThisProcess(), testing::KilledBySignal(SIGKILL), "");
+}
+
+// What a process numbered 1 exits with that kills itself; -1 if it still runs after ten seconds.
+// Returns nothing where the machine allows no numbers of one's own.
+absl::optional<int> ExitCodeOfProcessOne() {
+  int ended[2];
+  if (pipe2(ended, O_CLOEXEC) != 0) return -1;
+  const pid_t parent = fork();
+  if (parent == 0) {
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) _exit(0);
+    const pid_t one = fork();  // the first one in its namespace
+    if (one == 0) KillThisProcess();
+    pollfd waited = {static_cast<int>(syscall(SYS_pidfd_open, one, 0)), POLLIN, 0};
+    int status = 0;
+    int code = -1;
+    if (poll(&waited, 1, 10000) == 1 && waitpid(one, &status, 0) == one) {
+      code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    } else {
+      kill(one, SIGKILL);
+    }
+    if (write(ended[1], &code, sizeof(code)) < 0) _exit(1);
+    _exit(0);
+  }
+  close(ended[1]);
+  int code = -1;
+  const bool told = read(ended[0], &code, sizeof(code)) == sizeof(code);
+  close(ended[0]);
+  waitpid(parent, nullptr, 0);
+  if (!told) return absl::nullopt;
+  return code;
+}
+
+TEST(KillPointsDeathTest, AProcessNumberedOneEndsToo) {
+  const absl::optional<int> code = ExitCodeOfProcessOne();
+  if (!code.has_value()) GTEST_SKIP() << "no process numbers of one's own are allowed here";
+  EXPECT_EQ(*code, kExitKilled);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/role/cause_table.h"
 #include "common/role/protocol_fingerprint.h"
 #include "common/role/role_rep.h"
 #include "common/rpc/header.h"
@@ -65,6 +66,29 @@ void RoleRuntime::Rep::ExitNow(int code, Ending::Why why, absl::string_view mess
   ExitNow(code, message, EndingOf(why, role, flags.role_index, message));
 }
 
+// Registers until a generation has a place for this process. One that is over, and is followed by
+// another, would end it at once, and whoever starts it again would do so many times a second.
+absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterRequest& request) {
+  const int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
+  for (int ends = 1;; ++ends) {
+    const int64_t left_ms = deadline_ms - MonotonicMs();
+    CoordinatorClient client(coordinator_channel.get(), Envelope(), std::max<int64_t>(left_ms, 1));
+    ASSIGN_OR_RETURN(RegisterAnswer answer, client.Register(request));
+    if (!answer.wait()) return answer;
+    const int64_t pause_ms = PauseBeforeReadyMs(ends);
+    if (MonotonicMs() + pause_ms >= deadline_ms) {
+      return absl::UnavailableError(absl::StrCat("the generation at ", flags.coordinator,
+                                                 " is over, and no other one has begun within ",
+                                                 kRegisterTimeoutMs / 1000, " s"));
+    }
+    if (ends == 1) logger.Info("this generation is over; waiting for the next one");
+    poll(nullptr, 0, static_cast<int>(pause_ms));
+    // The old connection leads to the old coordinator.
+    ASSIGN_OR_RETURN(coordinator_channel,
+                     rpc::GrpcChannel::Create(flags.coordinator, rpc::EndpointOptions()));
+  }
+}
+
 absl::Status RoleRuntime::Rep::Register() {
   RegisterRequest request;
   Member* member = request.mutable_member();
@@ -75,8 +99,7 @@ absl::Status RoleRuntime::Rep::Register() {
   member->set_pid(getpid());
   request.set_incarnation(incarnation);
   request.set_protocol(ProtocolFingerprint());
-  CoordinatorClient client(coordinator_channel.get(), Envelope(), kRegisterTimeoutMs);
-  ASSIGN_OR_RETURN(const RegisterAnswer answer, client.Register(request));
+  ASSIGN_OR_RETURN(const RegisterAnswer answer, AwaitPlace(request));
   if (answer.envelope().run_id() == 0) {
     return absl::InternalError(
         absl::StrCat("the coordinator at ", flags.coordinator, " names no run"));
@@ -291,6 +314,7 @@ void RoleRuntime::Rep::SendHeartbeat() {
     MutexLock lock(&mutex);
     period_ms = state == STARTING ? kStartingHeartbeatPeriodMs : kHeartbeatPeriodMs;
     request.set_ready(ready);
+    request.set_knows_members(!members.empty());
   }
   {
     // Locked during the call, so that ~ProgressRegistration waits for it: the objects that the
@@ -335,6 +359,11 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   last_answer_ms = MonotonicMs();
   ExitIfOver(answer);
   {
+    MutexLock lock(&mutex);
+    // They stay as they are, and come only until this process has them.
+    if (members.empty()) members.assign(answer.members().begin(), answer.members().end());
+  }
+  {
     MutexLock lock(&progress_mutex);
     if (answer.wish().number() > 0 && wish_sink) wish_sink(answer.wish());
     for (const DealtPartition& dealt : answer.dealt()) {
@@ -343,7 +372,6 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   }
   MutexLock lock(&mutex);
   if (answer.state() == FINISHED && state != FINISHED) finished_ms = MonotonicMs();
-  if (state == STARTING) members.assign(answer.members().begin(), answer.members().end());
   if (answer.has_order_fingerprint()) order_fingerprint = answer.order_fingerprint();
   state = answer.state();
   changed.NotifyAll();

@@ -42,6 +42,12 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     if (incarnation_ == 0) abort();
     RegisterAnswer registered;
     if (register_error_.has_value()) return respond(*register_error_);
+    if (waits_left_ > 0) {
+      --waits_left_;
+      registered.set_wait(true);
+      answer.header = registered.SerializeAsString();
+      return respond(std::move(answer));
+    }
     if (call.protocol() != ProtocolFingerprint()) abort();
     registered.mutable_envelope()->set_run_id(kRunId);
     registered.mutable_envelope()->set_generation(3);
@@ -67,7 +73,8 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     beat.set_state(state_);
     *beat.mutable_ending() = EndingOf(Ending::OTHER, "somebody else broke");
     beat.set_order_fingerprint(99);
-    *beat.add_members() = member_;
+    if (!call.knows_members()) *beat.add_members() = member_;
+    if (call.knows_members()) ++heartbeats_with_members_;
     for (const uint32_t split : dealt_) {
       if (split < call.known_partitions()) continue;
       DealtPartition* dealt = beat.add_dealt();
@@ -83,7 +90,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     FailAnswer told;
     MutexLock lock(&mutex_);
     *told.mutable_ending() = first_cause_.value_or(call.ending());
-    const bool cured = static_cast<absl::StatusCode>(call.code()) == absl::StatusCode::kUnavailable;
+    const bool cured = call.ending().kind() == Ending::PEER_AWAY;
     told.set_state(cured ? RESTARTING : FAILED);
     answer.header = told.SerializeAsString();
   } else if (method == kFinish) {

@@ -41,6 +41,20 @@ class FakeCoordinator final : public rpc::Handler {
   }
   // Before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
+  // Before the role starts: so many times its generation is over, and the next one not there yet.
+  void LetWait(int times) {
+    MutexLock lock(&mutex_);
+    waits_left_ = times;
+  }
+  int waits_left() {
+    MutexLock lock(&mutex_);
+    return waits_left_;
+  }
+  // Heartbeats whose sender knew the members, and was not told them.
+  int heartbeats_with_members() {
+    MutexLock lock(&mutex_);
+    return heartbeats_with_members_;
+  }
   void SetJob(const JobConfig& job) { job_ = job; }
   // Deals the partitions of these splits to loader 1, as far as a heartbeat does not know them.
   void Deal(const std::vector<uint32_t>& splits) {
@@ -90,6 +104,8 @@ class FakeCoordinator final : public rpc::Handler {
   absl::optional<absl::Status> register_error_;
   JobConfig job_;
   int heartbeats_ GUARDED_BY(mutex_) = 0;
+  int heartbeats_with_members_ GUARDED_BY(mutex_) = 0;
+  int waits_left_ GUARDED_BY(mutex_) = 0;
   std::vector<uint32_t> dealt_ GUARDED_BY(mutex_);
   uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;

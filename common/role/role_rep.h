@@ -33,6 +33,7 @@ struct RoleRuntime::Rep {
   ~Rep();
 
   absl::Status Register();
+  absl::StatusOr<RegisterAnswer> AwaitPlace(const RegisterRequest& request);
   // Ends the process without destructors, because other threads may be using anything. `message`
   // goes to the log, and `ending` is left for whoever has started the process.
   [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);

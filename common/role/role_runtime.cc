@@ -15,6 +15,9 @@
 #include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
 #include "common/numeric/denormals.h"
+#include "common/role/cause_table.h"
+#include "common/role/process_end.h"
+#include "common/role/process_limits.h"
 #include "common/role/role_rep.h"
 #include "common/thread/clock.h"
 
@@ -120,12 +123,14 @@ absl::Status RoleRuntime::Join() {
   {
     MutexLock lock(&rep_->mutex);
     CHECK(!rep_->ready) << "Join is called once";
+    NowDoing("waits until every role is ready");
     rep_->ready = true;  // the next heartbeat says so
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
     over = rep_->state == FINISHED;
   }
   // The coordinator was started again, or this role, after the end.
   if (over) rep_->ExitNow(0, Ending::OTHER, "the run has finished already");
+  NowDoing("takes part in the run");
   rep_->logger.Info("every role is ready");
   return absl::OkStatus();
 }
@@ -190,11 +195,15 @@ int RunRole(Role role, int argc, char** argv,
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
     // There is no coordinator, or it is another generation's: the next one may be right.
-    const bool again = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-                       absl::IsFailedPrecondition(status);
+    const Ending failure = FailureOf(role, 0, status);
+    const bool again =
+        absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());
     return again ? kExitStartAgain : kExitFailed;
   };
   if (!flags.ok()) return start_failed(flags.status());
+  ReportUnexpectedEnd(role, flags->role_index, flags->ending);
+  const absl::Status limits = CheckProcessLimits(/*needs_loopback=*/true);
+  if (!limits.ok()) return start_failed(limits);
   auto runtime = RoleRuntime::Start(role, *flags);
   if (!runtime.ok()) return start_failed(runtime.status());
   (*runtime)->ExitUnlessOk(body(**runtime));

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <new>
 #include <string>
+#include <thread>
 
 #include "common/checkpoint/start_cut.h"
 #include "common/role/role_fixture.h"
@@ -87,6 +90,49 @@ TEST_F(RoleRuntimeTest, ARoleThatTheGenerationHasNoPlaceForIsToBeStartedAgain) {
                       }),
               ::testing::ExitedWithCode(kExitStartAgain), "error: nn_worker: .*has no place");
   EXPECT_EQ(Left().text(), "coordinator: has no place");
+}
+
+TEST_F(RoleRuntimeTest, ARoleThatRegistersAtAGenerationThatIsOverWaitsForTheNext) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    if (coordinator.waits_left() != 0) abort();
+                    const absl::Status joined = runtime.Join();
+                    if (!joined.ok()) return joined;
+                    const absl::Status finished = runtime.Finish(RunResult());
+                    runtime.WaitForFinish();
+                    return finished;
+                  },
+                  [](FakeCoordinator& coordinator) { coordinator.LetWait(3); }),
+              ::testing::ExitedWithCode(0), "waiting for the next one");
+}
+
+TEST_F(RoleRuntimeTest, TheMembersAreToldUntilTheRoleKnowsThem) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    const absl::Status joined = runtime.Join();
+                    if (!joined.ok()) return joined;
+                    coordinator.AwaitHeartbeats(2);
+                    if (coordinator.heartbeats_with_members() < 2) abort();
+                    if (runtime.AddressOf(NN_WORKER, 0) != "127.0.0.1") abort();
+                    const absl::Status finished = runtime.Finish(RunResult());
+                    runtime.WaitForFinish();
+                    return finished;
+                  },
+                  [](FakeCoordinator& coordinator) { coordinator.StartWhenReady(); }),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RoleRuntimeTest, AnExceptionThatNobodyCatchesIsLeftAsAnEnding) {
+  EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) -> absl::Status {
+                const absl::Status joined = runtime.Join();
+                if (!joined.ok()) return joined;
+                const auto memory = std::make_exception_ptr(std::bad_alloc());
+                std::thread([&memory] { std::rethrow_exception(memory); }).join();
+                return absl::OkStatus();
+              }),
+              ::testing::ExitedWithCode(kExitStartAgain),
+              "error: nn_worker 0, while it takes part in the run: no memory is left");
+  EXPECT_EQ(Left().kind(), Ending::NO_MEMORY);
 }
 
 TEST_F(RoleRuntimeTest, ARoleOfAnotherBuildExits1) {

@@ -3,6 +3,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -76,7 +77,10 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     StartCall();
   }
 
-  void Cancel() { context_.TryCancel(); }
+  void Cancel() {
+    given_up_ = true;
+    context_.TryCancel();
+  }
 
   // The answer's first bytes have come.
   void OnReadInitialMetadataDone(bool ok) override {
@@ -103,6 +107,12 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     }
     if (!status.ok()) {
       absl::Status error = FromGrpcStatus(status);
+      // A server that goes down ends the calls that it has not answered. Nothing is wrong with the
+      // call; its peer is away, as when the connection had broken.
+      if (absl::IsCancelled(error) && !given_up_) {
+        return absl::UnavailableError(
+            absl::StrCat("the peer has ended the call: ", error.message()));
+      }
       return answer_begun_ && absl::IsDeadlineExceeded(error) ? MarkAnswerBegun(std::move(error))
                                                               : error;
     }
@@ -120,7 +130,8 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
   grpc::ClientContext context_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer answer_;
-  bool answer_begun_ = false;  // gRPC calls OnDone after everything else
+  std::atomic<bool> given_up_ = false;  // by this channel
+  bool answer_begun_ = false;           // gRPC calls OnDone after everything else
 };
 
 absl::StatusOr<std::unique_ptr<GrpcChannel>> GrpcChannel::Create(const std::string& address,

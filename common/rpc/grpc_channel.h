@@ -27,7 +27,8 @@ class GrpcChannel final : public Channel {
   // returned. REQUIRES: not called from a callback.
   ~GrpcChannel() override;
 
-  // Errors besides those of Channel: RESOURCE_EXHAUSTED if the request or the answer is larger than
+  // A call that the other side has ended is UNAVAILABLE; CANCELLED is one that this channel has given
+  // up. Errors besides those of Channel: RESOURCE_EXHAUSTED if the request or the answer is larger than
   // max_message_bytes, naming the method, the bytes and the fields of the job to change (such a
   // request is not sent); INTERNAL if the answer is malformed. DEADLINE_EXCEEDED is marked by
   // MarkAnswerBegun where that holds.

@@ -180,5 +180,49 @@ TEST(GrpcChannelDeadlineTest, SaysWhetherTheAnswerHadBegunToArrive) {
   }
 }
 
+// A server that goes down ends each call.
+class EndingService final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Reactor;
+  }
+
+ private:
+  class Reactor final : public grpc::ServerGenericBidiReactor {
+   public:
+    Reactor() { Finish(grpc::Status::CANCELLED); }
+    void OnDone() override { delete this; }
+  };
+};
+
+TEST(GrpcChannelCancelTest, ACallThatThePeerHasEndedIsThatOfAPeerWhoIsAway) {
+  EndingService service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  ListenOn("127.0.0.1:0", {}, &builder, &port);
+  builder.RegisterCallbackGenericService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  const auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+  EXPECT_EQ(CallAndWait(channel.get(), kEcho, Message(), 5000).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(GrpcChannelCancelTest, ACallThatTheChannelItselfGivesUpIsCancelled) {
+  BeginningService service(false);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  ListenOn("127.0.0.1:0", {}, &builder, &port);
+  builder.RegisterCallbackGenericService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  auto channel = ChannelTo("127.0.0.1:" + std::to_string(port));
+  absl::Status ended;
+  channel->Call(kEcho, Message(), 60000,
+                [&ended](const absl::StatusOr<Message>& answer) { ended = answer.status(); });
+  channel.reset();  // waits for the callback
+  EXPECT_EQ(ended.code(), absl::StatusCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace satrap::rpc

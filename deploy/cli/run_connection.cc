@@ -2,18 +2,21 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/role/coordinator_client.h"
+#include "common/thread/clock.h"
 #include "deploy/launcher/run_folder.h"
 
 namespace satrap {
 namespace {
 
 constexpr int64_t kTimeoutMs = 2000;
+constexpr int64_t kFirstAttemptMs = 250;
 constexpr int kPeriodMs = 100;
 
 // Whether a wish that got this answer may be taken if it is made again.
@@ -34,14 +37,21 @@ absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::st
                                                run_dir, "` says how it ended, and `satrap resume ",
                                                run_dir, "` goes on with it"));
   }
-  ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(
-                                     absl::StrCat("unix:", sockets.string(), "/coordinator_0"),
-                                     rpc::EndpointOptions()));
-  return std::unique_ptr<RunConnection>(new RunConnection(run_dir, std::move(channel)));
+  const std::string address = absl::StrCat("unix:", sockets.string(), "/coordinator_0");
+  ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
+  return std::unique_ptr<RunConnection>(new RunConnection(run_dir, address, std::move(channel)));
 }
 
 absl::StatusOr<StatusAnswer> RunConnection::Status() {
-  return CoordinatorClient(channel_.get(), Envelope(), kTimeoutMs).Status();
+  const int64_t deadline_ms = MonotonicMs() + kTimeoutMs;
+  for (int64_t attempt_ms = kFirstAttemptMs;; attempt_ms *= 2) {
+    const int64_t left_ms = std::max<int64_t>(deadline_ms - MonotonicMs(), 1);
+    absl::StatusOr<StatusAnswer> status =
+        CoordinatorClient(channel_.get(), Envelope(), std::min(attempt_ms, left_ms)).Status();
+    if (status.ok()) return status;
+    ASSIGN_OR_RETURN(channel_, rpc::GrpcChannel::Create(address_, rpc::EndpointOptions()));
+    if (MonotonicMs() >= deadline_ms) return status;
+  }
 }
 
 absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfilled fulfilled) {
@@ -64,13 +74,14 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
           if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");
         case RESTARTING:
-          break;
         case STARTING:
-          // There is nothing to cut yet, but a run may be stopped before it has begun.
+          // There is nothing to cut, but a run may be stopped all the same: before it has begun, and
+          // by its launcher between two generations.
           if (request.kind() != WishRequest::STOP) break;
           [[fallthrough]];
         case RUNNING:
-          if (status->generation() == generation) break;
+          // A wish that was taken by a generation that is over is lost with it.
+          if (status->state() != RESTARTING && status->generation() == generation) break;
           request.set_run_id(status->run_id());
           const auto wished =
               CoordinatorClient(channel_.get(), Envelope(), kTimeoutMs).Wish(request);

@@ -35,15 +35,19 @@ class RunConnection {
   // because its wishes end with it. Returns the status that fulfilled it. Ended by the run's end:
   // UNAVAILABLE if nothing runs any more, ABORTED if the run has failed, FAILED_PRECONDITION if it
   // has finished, stopped, or takes no such wish; INVALID_ARGUMENT as WishAnswer. A wish to stop
-  // that is refused because the run changes its size is made again after that.
+  // that is refused because the run changes its size is made again after that; between two
+  // generations the run's launcher takes it (deploy/launcher/pause_server.h).
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
 
  private:
-  RunConnection(std::string run_dir, std::unique_ptr<rpc::GrpcChannel> channel)
-      : run_dir_(std::move(run_dir)), channel_(std::move(channel)) {}
+  RunConnection(std::string run_dir, std::string address, std::unique_ptr<rpc::GrpcChannel> channel)
+      : run_dir_(std::move(run_dir)), address_(std::move(address)), channel_(std::move(channel)) {}
 
   const std::string run_dir_;
-  const std::unique_ptr<rpc::GrpcChannel> channel_;
+  const std::string address_;
+  // Made anew after each call that nobody has answered: one that has failed to connect waits longer
+  // and longer before it tries again, while the run's coordinators come and go.
+  std::unique_ptr<rpc::GrpcChannel> channel_;
 };
 
 }  // namespace satrap

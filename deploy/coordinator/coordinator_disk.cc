@@ -370,7 +370,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
         absl::StrCat("the run cannot go on from ", cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
                      "global_batch_size, data), is another than when the cut was made");
-    End(FAILED, EndingOf(Ending::OTHER_DATA, reason));
+    EndBy(EndingOf(Ending::OTHER_DATA, reason));
     return absl::FailedPreconditionError(reason);
   }
   order_fingerprint = order;

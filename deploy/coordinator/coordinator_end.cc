@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/count_text.h"
+#include "common/role/cause_table.h"
 #include "deploy/coordinator/coordinator_rep.h"
 
 namespace satrap {
@@ -31,7 +32,21 @@ void CoordinatorEngine::Rep::EndWithoutLastCut(Ending how) {
   End(STOPPED, std::move(how));
 }
 
+void CoordinatorEngine::Rep::EndBy(Ending how) {
+  how.set_before_ready(state == STARTING);
+  if (!NoRestartCures(how, ended_before)) return EndGeneration(std::move(how));
+  if (RuleOf(how).follows == Follows::kRunEndsIfRepeated) {
+    absl::StrAppend(
+        how.mutable_text(),
+        "\n  the generation before ended by the same before all roles were ready, so no "
+        "restart cures it: ",
+        RuleOf(how).cure);
+  }
+  End(FAILED, std::move(how));
+}
+
 void CoordinatorEngine::Rep::EndGeneration(Ending how) {
+  how.set_before_ready(state == STARTING);
   // An entry that may be in the log may be a cut, which gives the run its restarts again, or its
   // end. The next coordinator sees, and judges.
   const bool may_restart = restarts_without_cut < job.max_restarts() || uncertain.has_value();

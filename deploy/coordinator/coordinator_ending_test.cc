@@ -127,5 +127,74 @@ TEST_F(CoordinatorEndingTest, ACauseThatReadsLikeAWishIsARestartAllTheSame) {
   }
 }
 
+TEST_F(CoordinatorEndingTest, AShortageEndsTheRunAtTheSecondTimeBeforeReadyWithItsCure) {
+  const auto fail_of_memory = [this] {
+    FailRequest failed = FailOf(EMBEDDING_PS, 1, kPlanted, absl::StatusCode::kResourceExhausted);
+    failed.mutable_ending()->set_kind(Ending::NO_MEMORY);
+    return Call<FailAnswer>(kFail, failed)->state();
+  };
+  RegisterAll();
+  EXPECT_EQ(fail_of_memory(), RESTARTING);
+  EXPECT_EQ(ending().kind(), Ending::NO_MEMORY);
+  EXPECT_TRUE(ending().before_ready());
+  const Ending first = ending();
+  BeginAfter(first);
+  RegisterAll();
+  EXPECT_EQ(fail_of_memory(), FAILED);
+  EXPECT_THAT(reason(), HasSubstr("no restart cures it: give it more memory"));
+}
+
+TEST_F(CoordinatorEndingTest, AShortageAfterAllWereReadyIsNotTheSecondTime) {
+  FailRequest failed = FailOf(EMBEDDING_PS, 1, "x", absl::StatusCode::kResourceExhausted);
+  failed.mutable_ending()->set_kind(Ending::NO_DESCRIPTORS);
+  StartRun();
+  EXPECT_EQ(Call<FailAnswer>(kFail, failed)->state(), RESTARTING);
+  EXPECT_FALSE(ending().before_ready());
+  const Ending first = ending();
+  BeginAfter(first);
+  RegisterAll();
+  *failed.mutable_envelope() = ThisRun();
+  EXPECT_EQ(Call<FailAnswer>(kFail, failed)->state(), RESTARTING);
+  // A resume is no restart: whoever makes it may have given the process what it lacked.
+  Resume();
+  RegisterAll();
+  *failed.mutable_envelope() = ThisRun();
+  EXPECT_EQ(Call<FailAnswer>(kFail, failed)->state(), RESTARTING);
+}
+
+TEST_F(CoordinatorEndingTest, WhoRegistersAtAGenerationThatIsOverIsToldToWait) {
+  StartRun();
+  Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
+  const auto late = Call<RegisterAnswer>(kRegister, RegisterOf(EMBEDDING_PS, 0, kFirst + 7));
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_TRUE(late->wait());
+  EXPECT_FALSE(late->has_envelope());
+  EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 0, kFirst + 7).ok()) << "it is registered nowhere";
+  BeatAll();
+  EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "nobody waits for who was told so";
+}
+
+TEST_F(CoordinatorEndingTest, ARunThatHasFailedTellsItToWhoRegisters) {
+  StartRun();
+  Fail(NN_WORKER, 0, "wrong");
+  ASSERT_EQ(state(), FAILED);
+  const auto late = Call<RegisterAnswer>(kRegister, RegisterOf(EMBEDDING_PS, 0, kFirst + 7));
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_FALSE(late->wait());
+}
+
+TEST_F(CoordinatorEndingTest, MembersAreToldToWhoDoesNotKnowThem) {
+  RegisterAll();
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members_size(), 0) << "not all are ready";
+  BeatAll();
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members_size(), 5);
+  EXPECT_EQ(Heartbeat(NN_WORKER, 0)->members_size(), 5) << "the last answer may be lost";
+  HeartbeatRequest knows = HeartbeatOf(NN_WORKER, 0);
+  knows.set_knows_members(true);
+  const auto answer = Call<HeartbeatAnswer>(kHeartbeat, knows);
+  EXPECT_EQ(answer->state(), RUNNING);
+  EXPECT_EQ(answer->members_size(), 0);
+}
+
 }  // namespace
 }  // namespace satrap

@@ -72,21 +72,10 @@ rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders
           rpc::RpcTimeouts().hold_ms * 1000};
 }
 
-// Whether the next generation may do better.
-bool RestartMayCure(int code) {
-  switch (static_cast<absl::StatusCode>(code)) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kInternal:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kOk:  // no code was given
-      return true;
-    default:
-      return false;
-  }
+// How the generation before the claimed one has failed; an empty message if it has not.
+Ending EndedBefore(const RunLog& log) {
+  const GenerationEntry* own = log.last_generation();
+  return own != nullptr && own->began() == BEGAN_RESTART ? own->ended() : Ending();
 }
 
 Ledger LedgerOf(const ClaimedGeneration& claimed) {
@@ -108,6 +97,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       restarts(RestartsOf(claimed)),
       recent_causes(RecentCauses(claimed.log)),
       nothing_lost_before(NothingWasLostBefore(claimed.log)),
+      ended_before(EndedBefore(claimed.log)),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
       commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
@@ -145,8 +135,12 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
                      " was built from other sources than the coordinator: the processes of a run "
                      "must be of one build"));
   }
-  RETURN_IF_ERROR(members.Register(request, executor->NowUs()));
   RegisterAnswer answer;
+  if (state == RESTARTING) {
+    answer.set_wait(true);
+    return answer;
+  }
+  RETURN_IF_ERROR(members.Register(request, executor->NowUs()));
   *answer.mutable_envelope() = envelope;
   *answer.mutable_job() = job;
   answer.set_cut(cut_folder);
@@ -167,7 +161,7 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   HeartbeatAnswer answer;
   answer.set_state(state);
   if (Ended()) *answer.mutable_ending() = ending;
-  if (state != STARTING) members.AddTo(&answer);
+  if (state != STARTING && !request.knows_members()) members.AddTo(&answer);
   if (state != STARTING && order_fingerprint.has_value()) {
     answer.set_order_fingerprint(*order_fingerprint);
   }
@@ -220,11 +214,8 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
       EndingOf(Ending::MEMBER_FAILED, request.role(), index,
                absl::StrCat(MemberName(request.role(), index), ": ", request.ending().text()));
   failure.set_advice(request.ending().advice());
-  if (RestartMayCure(request.code())) {
-    EndGeneration(std::move(failure));
-  } else {
-    End(FAILED, std::move(failure));
-  }
+  failure.set_kind(request.ending().kind());
+  EndBy(std::move(failure));
   // It exits now, so nobody waits until it has been told.
   members.SetTold(request.role(), request.index());
   FailAnswer answer;

@@ -31,6 +31,12 @@ void CoordinatorFixture::Begin(const std::string& cause) {
   Serve(request);
 }
 
+void CoordinatorFixture::BeginAfter(const Ending& ended) {
+  ClaimRequest request;
+  request.ended = ended;
+  Serve(request);
+}
+
 void CoordinatorFixture::Resume(const std::string& from) {
   ClaimRequest request;
   request.next_job = true;
@@ -160,7 +166,6 @@ FailRequest CoordinatorFixture::FailOf(Role role, int index, const std::string& 
   request.set_role(role);
   request.set_index(static_cast<uint32_t>(index));
   *request.mutable_ending() = FailureOf(role, index, absl::Status(code, reason));
-  request.set_code(static_cast<int>(code));
   return request;
 }
 

@@ -33,6 +33,8 @@ class CoordinatorFixture : public ::testing::Test {
 
   // Claims the next generation as another process does, and serves it in place of the last.
   void Begin(const std::string& cause = "");
+  // As Begin, after a generation that ended by `ended`.
+  void BeginAfter(const Ending& ended);
   // As `satrap resume` does, from the newest cut or from that of the name `from`.
   void Resume(const std::string& from = "");
   // Begins a run with `job_` as it is now, in an empty folder.

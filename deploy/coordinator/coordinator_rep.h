@@ -52,17 +52,16 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   // less work is lost.
   bool Ended() const REQUIRES(mutex) { return state != STARTING && state != RUNNING; }
   void End(RunState end, Ending how) REQUIRES(mutex);
-  // By a loss that a restart may cure.
-  void EndGeneration(Ending how) REQUIRES(mutex);
+  void EndBy(Ending how) REQUIRES(mutex);          // FAILED if no restart cures it (cause_table.h)
+  void EndGeneration(Ending how) REQUIRES(mutex);  // by a loss that a restart may cure
   // As STOPPED without a last cut; what is lost by that is told behind the text.
   void EndWithoutLastCut(Ending how) REQUIRES(mutex);
   // Adds to the text what is lost by going on from the newest cut, and sets the loss.
   void AddLostWork(Ending* how) const REQUIRES(mutex);
   // FAILED_PRECONDITION saying how the generation has ended.
   absl::Status EndedError() const REQUIRES(mutex);
-  // For RunTopics.
   absl::Status AppendTopics(const TopicsEntry& topics) override EXCLUDES(mutex);
-  void EndForTopics(const std::string& reason, bool restart_may_cure) override EXCLUDES(mutex);
+  void EndForTopics(Ending how) override EXCLUDES(mutex);
   absl::Status EndedStatus() override EXCLUDES(mutex);
 
   // All but Finish, which posts it, run in tasks of OnDisk. That may be called under `mutex`.
@@ -98,6 +97,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>, RunTopics::Ho
   const std::vector<Restart> restarts;
   const std::string recent_causes;
   const bool nothing_lost_before;  // known of the generations before
+  const Ending ended_before;       // the one before, if it has failed
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;

@@ -1,6 +1,7 @@
 // What the topics of a run need of the engine.
 
-#include "common/role/ending.h"
+#include <utility>
+
 #include "deploy/coordinator/coordinator_rep.h"
 
 namespace satrap {
@@ -21,14 +22,9 @@ absl::Status CoordinatorEngine::Rep::AppendTopics(const TopicsEntry& added) {
   return Ended() ? EndedError() : status;
 }
 
-void CoordinatorEngine::Rep::EndForTopics(const std::string& reason, bool restart_may_cure) {
+void CoordinatorEngine::Rep::EndForTopics(Ending how) {
   MutexLock lock(&mutex);
-  if (restart_may_cure) {
-    // Only the coordinator's own trouble with the log.
-    EndGeneration(EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0, reason));
-  } else {
-    End(FAILED, EndingOf(Ending::TOPICS, reason));
-  }
+  EndBy(std::move(how));
 }
 
 absl::Status CoordinatorEngine::Rep::EndedStatus() {

@@ -6,7 +6,9 @@
 // the launcher or `satrap status` has had time to ask for the last status, with 1 if the run has
 // failed or the generation could not be claimed, with 0 if it has finished or stopped. A
 // coordinator of a run that has finished before tells those who ask, and exits with 0, too. It
-// leaves the generation's Ending, or its own, where --ending says (common/role/ending.h).
+// leaves the generation's Ending, or its own, where --ending says (common/role/ending.h). One that
+// cannot claim for want of memory, processes or descriptors exits with 75, because they may be there
+// when it is started again.
 //
 // Whatever the reason, it waits up to 2 s for file work that is under way when it is to exit, and as
 // long for the last commit of a group's offsets, and no longer, because a disk or a broker may hang.
@@ -37,9 +39,12 @@
 #include "common/checkpoint/run_log.h"
 #include "common/config/job_config.h"
 #include "common/log/log.h"
+#include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/role/kill_points.h"
+#include "common/role/process_end.h"
+#include "common/role/process_limits.h"
 #include "common/role/random_id.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/grpc_server.h"
@@ -197,6 +202,8 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
 
+  RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/false));
+  NowDoing("claims a generation");
   ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
   CoordinatorOptions options;
   options.writer = RandomId();
@@ -230,6 +237,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
                {"run", absl::StrCat(absl::Hex(claimed->run_id, absl::kZeroPad16))},
                {"generation", claimed->generation},
                {"cut", claimed->cut_folder}});
+  NowDoing("serves its generation");
   CoordinatorEngine engine(*std::move(claimed), options);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
@@ -263,9 +271,16 @@ int RunMain(const std::vector<std::string>& args) {
     fprintf(stderr, "error: %s\n", std::string(flags.status().message()).c_str());
     return kExitFailed;
   }
+  ReportUnexpectedEnd(COORDINATOR, 0, flags->ending);
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
-  return CodeOf({kExitFailed, FailureOf(COORDINATOR, 0, exit.status())}, *flags);
+  const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
+  // Whoever starts it again judges whether it is the second time.
+  if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
+    return CodeOf({kExitFailed, failure}, *flags);
+  }
+  fprintf(stderr, "error: %s\n", failure.text().c_str());
+  return CodeOf({kExitStartAgain, failure}, *flags);
 }
 
 }  // namespace

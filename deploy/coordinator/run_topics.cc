@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/ledger.h"
 #include "common/checkpoint/manifest.h"
+#include "common/role/ending.h"
 
 namespace satrap {
 namespace {
@@ -125,15 +126,15 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
   if (!host_->EndedStatus().ok()) return false;
   const bool has_begun = !log_->topics().empty();
   if (!has_begun || !WaitingMayCure(status)) {
-    host_->EndForTopics(std::string(status.message()), /*restart_may_cure=*/false);
+    host_->EndForTopics(EndingOf(Ending::TOPICS, status.message()));
     return false;
   }
   if (options_.executor->NowUs() >= *deadline_us_) {
     // The next generation would wait as long again, and each one after it.
-    host_->EndForTopics(absl::StrCat(status.message(),
+    host_->EndForTopics(EndingOf(
+        Ending::TOPICS, absl::StrCat(status.message(),
                                      "; the run has waited for it as long as broker_wait_seconds ",
-                                     "says. Once it answers, `satrap resume` goes on"),
-                        /*restart_may_cure=*/false);
+                                     "says. Once it answers, `satrap resume` goes on")));
     return false;
   }
   WarnOnce("waiting for the brokers of the run's topics: ", status, &look_trouble_);
@@ -153,9 +154,9 @@ absl::Status RunTopics::BeginWith(const FoundTopics& found) {
     const absl::Status status = host_->AppendTopics(found.added);
     if (!status.ok()) {
       host_->EndForTopics(
-          absl::StrCat("coordinator: the topics cannot be written into the run's log: ",
-                       status.message()),
-          /*restart_may_cure=*/true);
+          EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
+                   absl::StrCat("coordinator: the topics cannot be written into the run's log: ",
+                                status.message())));
       return status;
     }
   }

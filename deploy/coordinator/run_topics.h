@@ -57,8 +57,8 @@ class RunTopics {
     // On disk: appends the entry to the run's log. After an error the generation has ended, unless
     // the entry certainly is not there.
     virtual absl::Status AppendTopics(const TopicsEntry& topics) = 0;
-    // Ends the generation; the run fails, too, unless a restart may cure it.
-    virtual void EndForTopics(const std::string& reason, bool restart_may_cure) = 0;
+    // Ends the generation; the run fails, too, unless a restart may cure it (cause_table.h).
+    virtual void EndForTopics(Ending how) = 0;
     // How the generation has ended; OK as long as it has not.
     virtual absl::Status EndedStatus() = 0;
   };

@@ -99,6 +99,14 @@ Cause CauseOf(const RoleProcess& process) {
   return cause;
 }
 
+Cause CauseOf(const absl::Status& not_started) {
+  Cause cause;
+  cause.ending = FailureOf(COORDINATOR, 0, not_started);
+  cause.ending.set_before_ready(true);
+  cause.full = cause.ending.text();
+  return cause;
+}
+
 Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   if (!generation.starter_loss().ok()) {
     const std::string text(generation.starter_loss().message());
@@ -132,6 +140,32 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   if (echo != nullptr) return ToldCause(generation, *HeardBy(*echo), echo->ended_ms, first);
   if (first == nullptr) first = generation.FirstEnded([](const RoleProcess&) { return true; });
   return first == nullptr ? SilentCoordinator(coordinator, nullptr) : CauseOf(*first);
+}
+
+std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
+                        const RunProgress& progress, const StatusAnswer& status) {
+  std::string text = is_scaled ? "the run is scaled" : cause.full;
+  absl::StrAppend(&text, "\n  ");
+  if (pause_ms >= 1000) absl::StrAppend(&text, "in ", pause_ms / 1000, " s ");
+  absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
+                  BeginningText(progress), "; ");
+  // A change of size begins with a cut after the last step.
+  if (is_scaled || LosesNoWork(progress, status)) return text + kNoWorkIsLost;
+  return absl::StrCat(text, LossText(progress, status), " and trained again");
+}
+
+std::string OutlookText(const std::string& run_dir, const RunProgress& before,
+                        const StatusAnswer& status, const EndOfGeneration& end) {
+  const auto newest = ReadRunProgress(run_dir);
+  if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
+  const std::string how = ResumeText(run_dir, *newest, ShownPath(run_dir));
+  if (end.saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
+  // A generation that did not begin has no work to lose. What the one before lost was told when it
+  // was restarted.
+  const bool claimed = newest->generation > before.generation;
+  if (!end.has_run && status.train().step() == 0 && (end.has_answered || !claimed)) return how;
+  if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);
+  return absl::StrCat(how, "; ", LossText(*newest, status));
 }
 
 // One line each, as people see them in a list of processes.

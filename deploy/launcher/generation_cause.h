@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "deploy/launcher/generation.h"
+#include "deploy/launcher/run_progress.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -23,6 +24,9 @@ struct Cause {
 
 // How `process`, which has ended, did.
 Cause CauseOf(const RoleProcess& process);
+
+// A generation whose processes could not all be started.
+Cause CauseOf(const absl::Status& not_started);
 
 // What the launcher knows of the coordinator of a generation.
 struct CoordinatorView {
@@ -37,6 +41,20 @@ struct CoordinatorView {
 // answer; else the first failure that the coordinator was told of; else the first process that
 // ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
+
+// What is told of a restart: why, and from where the run goes on. `progress` was read after the end.
+std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
+                        const RunProgress& progress, const StatusAnswer& status);
+
+// What is lost of a training that has ended, and how to go on with it; empty if it cannot go on.
+// `before` was read when its last generation was started.
+struct EndOfGeneration {
+  bool saved = false;         // nothing is lost
+  bool has_run = false;       // all its roles were ready
+  bool has_answered = false;  // its coordinator did
+};
+std::string OutlookText(const std::string& run_dir, const RunProgress& before,
+                        const StatusAnswer& status, const EndOfGeneration& end);
 
 // Adds the flags that tell the next coordinator of a generation's end (CoordinatorFlags).
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags);

@@ -9,18 +9,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/base/count_text.h"
+#include "common/base/shortage.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/file_system.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
+#include "common/role/process_limits.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
 #include "common/thread/wall_clock.h"
 #include "deploy/launcher/generation.h"
 #include "deploy/launcher/generation_cause.h"
+#include "deploy/launcher/pause_server.h"
 #include "deploy/launcher/process_starter.h"
+#include "deploy/launcher/restart_count.h"
 #include "deploy/launcher/run_progress.h"
 #include "deploy/launcher/stop_request.h"
 #include "deploy/launcher/stop_signals.h"
@@ -42,15 +45,10 @@ constexpr int64_t kKillMs = 60000;
 // that has just been started may still read the log of a long run.
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
-constexpr int64_t kLongestPauseMs = 30000;
+// How long a command whose wish to stop was taken in a pause may take to ask for the end.
+constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
-
-// 0, 1, 2, 4, ... 30 s.
-int64_t PauseMs(int restarts_since_cut) {
-  if (restarts_since_cut == 0) return 0;
-  return std::min(kLongestPauseMs, int64_t{1000} << std::min(restarts_since_cut - 1, 10));
-}
 
 }  // namespace
 
@@ -79,8 +77,10 @@ struct Launcher::Rep {
   // Kills the generation and brings up the next. Returns the run's end if there is to be none.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
-  std::string RestartText(const Cause& cause, int64_t pause_ms) const;
+  // Waits, and takes a wish to stop meanwhile. Returns the run's end if there is one.
+  absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
   RunEnd Finish(RunEnd::Kind kind);
+  RunEnd EndOf(RunEnd::Kind kind);  // of a run that `status` says to have ended so
   RunEnd Failed(std::string message, const Ending& ending = Ending());
   // `why`: why there is no last cut; empty if none was asked for.
   RunEnd Interrupted(const std::string& why);
@@ -96,7 +96,7 @@ struct Launcher::Rep {
   std::unique_ptr<rpc::GrpcChannel> channel;
   RunProgress progress;             // when the newest generation was started
   uint64_t generations_before = 0;  // in the log when the launcher started
-  int restarts_since_cut = 0;
+  RestartCount restarts;
   absl::optional<Ending> next_cause;  // how the generation before the next one ended
   std::vector<RestartTimes> restart_times;
 
@@ -120,6 +120,7 @@ Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
   // First of all: the starter must be forked while there is one thread.
   ASSIGN_OR_RETURN(starter, ProcessStarter::Fork());
+  RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/true));
   generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
   ASSIGN_OR_RETURN(progress, ReadRunProgress(folder->path()));
   generations_before = progress.generation;
@@ -248,24 +249,15 @@ void Launcher::Rep::Settle() {
 Cause Launcher::Rep::Judge() {
   const auto was_killed = [](const RoleProcess& process) { return process.was_killed(); };
   if (generation->FirstEnded(was_killed) == nullptr && !IsSilent()) Settle();
-  return FindCause(*generation, {status, coordinator_answers, IsSilent(), over_ms});
+  Cause cause = FindCause(*generation, {status, coordinator_answers, IsSilent(), over_ms});
+  if (!has_run && !cause.ending.has_before_ready()) cause.ending.set_before_ready(true);
+  return cause;
 }
 
 // REQUIRES: `progress` was read after the generation's end
 bool Launcher::Rep::IsScaled() const {
   return status.state() == RESTARTING && progress.generation > status.generation() &&
          progress.began == BEGAN_SCALE_ANNOUNCED;
-}
-
-std::string Launcher::Rep::RestartText(const Cause& cause, int64_t pause_ms) const {
-  std::string text = IsScaled() ? "the run is scaled" : cause.full;
-  absl::StrAppend(&text, "\n  ");
-  if (pause_ms > 0) absl::StrAppend(&text, "in ", pause_ms / 1000, " s ");
-  absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
-                  BeginningText(progress), "; ");
-  // A change of size begins with a cut after the last step.
-  if (IsScaled() || LosesNoWork(progress, status)) return text + kNoWorkIsLost;
-  return absl::StrCat(text, LossText(progress, status), " and trained again");
 }
 
 absl::optional<RunEnd> Launcher::Rep::Restart(
@@ -294,34 +286,47 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   const bool is_new_cut = progress.cut.has_value() &&
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
-  if (is_new_cut) restarts_since_cut = 0;
+  if (is_new_cut) restarts.OnCut();
   int64_t pause_ms = 0;
   // One that left with its cut for another size, which could not be announced, has not failed.
   if (!IsScaled() && !(is_new_cut && progress.cut->leave() && status.state() == RESTARTING)) {
-    if (restarts_since_cut >= job.max_restarts()) {
-      if (restarts_since_cut == 0) return Failed(cause.full, cause.ending);
-      return Failed(absl::StrCat(cause.full, "\n  the run was restarted ",
-                                 Counted(static_cast<uint64_t>(restarts_since_cut), "time"),
-                                 " without a cut between (max_restarts)"),
-                    cause.ending);
+    const absl::StatusOr<int64_t> pause = restarts.AddFailure(cause.ending, job.max_restarts());
+    if (!pause.ok()) {
+      return Failed(absl::StrCat(cause.full, pause.status().message()), cause.ending);
     }
-    pause_ms = PauseMs(restarts_since_cut++);
+    pause_ms = *pause;
+  } else {
+    restarts.AddWish();
   }
-  on_message(RestartText(cause, pause_ms));
+  on_message(RestartText(cause, IsScaled(), pause_ms, progress, status));
   next_cause.reset();
   if (!IsScaled()) next_cause = cause.ending;
+  absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
+  if (end.has_value()) return end;
+  const absl::Status started = StartGeneration();
+  if (ShortageOf(started) != Shortage::kNone) return Restart(CauseOf(started), on_message);
+  if (!started.ok()) return Failed(std::string(started.message()));
+  times.started_unix_ms = UnixMs();
+  restart_times.push_back(times);
+  return absl::nullopt;
+}
+
+absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last) {
   const int64_t resume_ms = MonotonicMs() + pause_ms;
+  std::unique_ptr<PauseServer> server;
+  // Where it cannot be started, the next coordinator takes the wish.
+  if (pause_ms > 0) server = PauseServer::ForRun(*generation, status, last, progress);
   while (MonotonicMs() < resume_ms) {
-    WaitForEvent(std::min(resume_ms - MonotonicMs(), kTickMs));
+    WaitForEvent(std::clamp<int64_t>(resume_ms - MonotonicMs(), 0, kTickMs));
     // Nothing runs, so there is nothing to save.
     if (signals.Take() != 0) return Interrupted("");
     const absl::Status starter_status = generation->Reap();
     if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
+    if (server == nullptr || !server->stop_wished()) continue;
+    server->AwaitTold(kTellMs);
+    status = server->status();
+    return EndOf(RunEnd::STOPPED);
   }
-  const absl::Status started = StartGeneration();
-  if (!started.ok()) return Failed(std::string(started.message()));
-  times.started_unix_ms = UnixMs();
-  restart_times.push_back(times);
   return absl::nullopt;
 }
 
@@ -334,21 +339,10 @@ void Launcher::Rep::EndAll() {
 
 std::string Launcher::Rep::Outlook(bool saved) const {
   if (job.action() != JobConfig::TRAIN) return "";
-  const auto newest = ReadRunProgress(folder->path());
-  if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
-  const std::string how = ResumeText(folder->path(), *newest, ShownPath(folder->path()));
-  if (saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
-  // A generation that did not begin has no work to lose. What the one before lost was told when it
-  // was restarted.
-  const bool claimed = newest->generation > progress.generation;
-  if (!has_run && status.train().step() == 0 && (has_answered || !claimed)) return how;
-  if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);
-  return absl::StrCat(how, "; ", LossText(*newest, status));
+  return OutlookText(folder->path(), progress, status, {saved, has_run, has_answered});
 }
 
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
-  RunEnd end;
-  end.kind = kind;
   // A run that was stopped while it was starting leaves roles that still load: they save nothing.
   const bool roles_end = kind == RunEnd::FINISHED || has_run;
   // If the starter is lost, so are the roles, and the run's end is known all the same.
@@ -364,8 +358,14 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   }
   // For the loaders' final counts.
   if (!generation->coordinator().ended) AskStatus();
-  if (kind == RunEnd::INTERRUPTED) end.message = strsignal(signals.first());
   EndAll();
+  return EndOf(kind);
+}
+
+RunEnd Launcher::Rep::EndOf(RunEnd::Kind kind) {
+  RunEnd end;
+  end.kind = kind;
+  if (kind == RunEnd::INTERRUPTED) end.message = strsignal(signals.first());
   if (kind != RunEnd::FINISHED) {
     const bool saved = status.ending().loss() == Ending::NOTHING;
     if (!saved && status.ending().has_text()) warnings.push_back(status.ending().text());

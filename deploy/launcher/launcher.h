@@ -4,10 +4,11 @@
 // A generation ends when one of its processes ends, when the coordinator says RESTARTING, or when
 // the coordinator is silent. Then the launcher kills all of its processes at once and starts the
 // next, as many of each role as the job of the newest GENERATION in the run's log asks for. It
-// pauses 0, 1, 2, 4, ... 30 s before, by the number of restarts since the last cut; after
-// `max_restarts` of them the run ends. It also ends when the coordinator says FINISHED, FAILED or
-// STOPPED, and when a coordinator cannot begin (exit code 1). In every case no process is left. If
-// the launcher itself is killed, the kernel kills them.
+// pauses before, and after `max_restarts` restarts without a cut between the run ends
+// (restart_count.h); in a pause it takes a wish to stop (pause_server.h). It also ends when two
+// generations in a row end, before they are ready, by what no restart cures, when the coordinator
+// says FINISHED, FAILED or STOPPED, and when a coordinator cannot begin (exit code 1). In every
+// case no process is left. If the launcher itself is killed, the kernel kills them.
 //
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT ask it to stop: the first one makes a training take a last
 // cut, within `stop_seconds` (stop_request.h); the second one ends all processes at once. A run

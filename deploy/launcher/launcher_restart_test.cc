@@ -55,6 +55,28 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
   ExpectNobodyIsLeft();
 }
 
+// No coordinator was told of it: the role has not even registered.
+TEST_F(LauncherTest, WhatNoRestartCuresEndsTheRunAtTheSecondTimeBeforeReady) {
+  job_.set_max_restarts(9);
+  SetProgram("embedding_ps",
+             "echo \"why: MEMBER_FAILED kind: NO_ADDRESS origin { role: EMBEDDING_PS index: 0 } "
+             "text: 'no loopback'\" > $ending\n"
+             "echo 'error: embedding_ps: 127.0.0.1 cannot be used'; exit 75");
+  const RunEnd end = Run([] {});
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(messages_, SizeIs(1)) << "one restart";
+  EXPECT_THAT(end.message,
+              AllOf(HasSubstr("embedding_ps 0 exited with code 75"),
+                    HasSubstr("it says: error: embedding_ps: 127.0.0.1 cannot be used"),
+                    HasSubstr("no restart cures it: bring the interface up")));
+  EXPECT_EQ(end.ending.kind(), Ending::NO_ADDRESS);
+  EXPECT_TRUE(end.ending.before_ready());
+  EXPECT_THAT(ArgsOf("coordinator0"),
+              HasSubstr("--ended=why: MEMBER_FAILED origin { role: EMBEDDING_PS index: 0 } kind: "
+                        "NO_ADDRESS before_ready: true"));
+  ExpectNobodyIsLeft();
+}
+
 TEST_F(LauncherTest, TheExitOfAnOldGenerationIsNotThatOfTheNext) {
   job_.set_max_restarts(1);
   // All but the killed one end in the same moment, by the SIGKILL of the launcher.

@@ -7,8 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "common/role/coordinator_client.h"
+#include "common/rpc/grpc_channel.h"
 #include "deploy/launcher/launcher_test_fixture.h"
 #include "deploy/launcher/logged_run.h"
 #include "gmock/gmock.h"
@@ -74,6 +77,38 @@ TEST_F(LauncherStopTest, TheFirstSignalLetsATrainingTakeALastCut) {
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_THAT(messages_[0],
               HasSubstr("Interrupt: the run takes a last cut and stops, within 25 s"));
+  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherStopTest, AWishToStopIsTakenInThePauseBetweenTwoGenerations) {
+  job_.set_max_restarts(9);
+  AppendGeneration(1);
+  CommitCut(1, 4, 1200);
+  SetProgram("data_loader", "exit 3");
+  WishRequest wish;
+  wish.set_kind(WishRequest::STOP);
+  absl::StatusOr<uint64_t> wished = absl::UnknownError("");
+  absl::StatusOr<StatusAnswer> told = absl::UnknownError("");
+  std::thread command;
+  // The third generation comes after a pause of two seconds.
+  on_message_ = [&] {
+    if (messages_.size() != 3) return;
+    command = std::thread([&, address = folder_->SocketAddress("coordinator_0")] {
+      const auto channel = rpc::GrpcChannel::Create(address, rpc::EndpointOptions());
+      CoordinatorClient client(channel->get(), Envelope(), 10000);
+      wished = client.Wish(wish);
+      told = client.Status();
+    });
+  };
+  const RunEnd end = Run([] {});
+  command.join();
+  EXPECT_TRUE(wished.ok()) << wished.status();
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->state(), STOPPED);
+  EXPECT_EQ(told->ending().why(), Ending::ASKED);
+  EXPECT_EQ(end.kind, RunEnd::STOPPED) << end.message;
+  EXPECT_THAT(messages_, SizeIs(3)) << "nothing was started again";
+  EXPECT_THAT(end.outlook, HasSubstr("` goes on from step 1,200 (cut_0001_000004)"));
   ExpectNobodyIsLeft();
 }
 

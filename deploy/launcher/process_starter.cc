@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/shortage.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
 #include "common/thread/clock.h"
@@ -29,7 +30,7 @@ namespace {
 
 // A message is a packet of strings, each followed by a zero byte; the first one is its kind.
 //
-//     start LOG ARG...       -> started PID | refused CODE TEXT
+//     start LOG ARG...       -> started PID | refused CODE SHORTAGE TEXT
 //     signal NUMBER PID...   -> sent
 //     exit PID WAIT_STATUS      from the starter, unasked
 constexpr char kStart[] = "start";
@@ -112,6 +113,7 @@ class Starter {
       auto child = ChildProcess::Start({request.begin() + 2, request.end()}, request[1]);
       if (!child.ok()) {
         return Send({kRefused, absl::StrCat(static_cast<int>(child.status().code())),
+                     absl::StrCat(static_cast<int>(ShortageOf(child.status()))),
                      std::string(child.status().message())});
       }
       children_.push_back(*child);
@@ -243,7 +245,8 @@ absl::StatusOr<pid_t> ProcessStarter::Start(const std::vector<std::string>& args
   ASSIGN_OR_RETURN(const std::string answer, Ask(Encode(request)));
   const std::vector<std::string> strings = Decode(answer);
   if (strings[0] == kStarted) return *running_.insert(NumberOf<pid_t>(strings[1])).first;
-  return absl::Status(static_cast<absl::StatusCode>(NumberOf<int>(strings[1])), strings[2]);
+  absl::Status refusal(static_cast<absl::StatusCode>(NumberOf<int>(strings[1])), strings[3]);
+  return MarkShortage(std::move(refusal), static_cast<Shortage>(NumberOf<int>(strings[2])));
 }
 
 absl::Status ProcessStarter::Signal(const std::vector<pid_t>& pids, int signal) {

@@ -42,7 +42,7 @@ class ProcessStarter {
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
   // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors as
-  // ChildProcess::Start; ABORTED if the starter is gone or silent.
+  // ChildProcess::Start, with their marks; ABORTED if the starter is gone or silent.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
   // Sends a signal to each of `pids` that has not ended. ABORTED as Start.
   absl::Status Signal(const std::vector<pid_t>& pids, int signal);

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/shortage.h"
 
 namespace satrap {
 
@@ -19,8 +21,10 @@ PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   const size_t slack = alignment - kPageBytes;
   void* mapped = mmap(nullptr, size_ + slack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(mapped != MAP_FAILED) << "mapping " << size_ + slack
-                              << " bytes of table memory: " << std::strerror(errno);
+  if (mapped == MAP_FAILED) {
+    EndForWantOf(Shortage::kMemory, absl::StrCat("no memory for ", size_ + slack,
+                                                 " more bytes of a table: ", std::strerror(errno)));
+  }
   const auto address = reinterpret_cast<uintptr_t>(mapped);
   const size_t before = RoundUp(address, alignment) - address;
   data_ = static_cast<uint8_t*>(mapped) + before;

@@ -1,5 +1,6 @@
 #include "nn_worker/checkpoint/cut_engine.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -19,6 +20,12 @@ namespace {
 
 constexpr uint32_t kSender = 0;  // rank 0
 constexpr int kMostAbandonedInARow = 3;
+// A disk that is full for some seconds, of a neighbour's file that goes again, ends no run.
+constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
+// Between cuts that all ranks wait for, and that are begun again when they are abandoned: 0.1, 0.2,
+// ... 5 s.
+constexpr int64_t kFirstPauseUs = 100 * 1000;
+constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
 // After so many cuts in a row that needed more than checkpoint.copy_bytes, Updates are held.
 constexpr int kCopyLimitsUntilHeld = 2;
 
@@ -140,8 +147,24 @@ void CutEngine::StartNext() {
   waiting_.pop_front();
   cut_->outcome.name = CutName(options_.envelope.generation(), cut_->plan.number);
   cut_->folder = absl::StrCat(CheckpointsDir(options_.job.run_dir()), "/", cut_->outcome.name);
-  cut_->marked_us = options_.executor->NowUs();
   if (!broken_.ok()) return End(broken_);
+  const int64_t pause_us = PauseUs();
+  if (pause_us == 0) return StartCurrent();
+  options_.executor->PostAfter(pause_us, [this, number = cut_->plan.number] {
+    if (cut_ != nullptr && cut_->plan.number == number) StartCurrent();
+  });
+}
+
+// Training stands while a cut is waited for, so the others, which come by the clock, do not pause.
+int64_t CutEngine::PauseUs() const {
+  if (abandoned_in_a_row_ == 0 || !IsWaitedFor(cut_->plan)) return 0;
+  const int64_t pause_us =
+      std::min(kLongestPauseUs, kFirstPauseUs << std::min(abandoned_in_a_row_ - 1, 10));
+  return std::max<int64_t>(0, last_abandoned_us_ + pause_us - options_.executor->NowUs());
+}
+
+void CutEngine::StartCurrent() {
+  cut_->marked_us = options_.executor->NowUs();
   if (absl::Status status = MergeLedgers(); !status.ok()) return End(std::move(status));
   EndAfterLimit();
   Reach(KillPoint::RANK_BEFORE_MARK);
@@ -349,14 +372,16 @@ void CutEngine::RemoveFolderWhenIdle() {
 
 // What could not be removed costs space, until the coordinator of the next generation removes it.
 void CutEngine::OnRemoved(absl::Status) {
-  ++abandoned_in_a_row_;
+  last_abandoned_us_ = options_.executor->NowUs();
+  if (++abandoned_in_a_row_ == 1) first_abandoned_us_ = last_abandoned_us_;
   copy_limits_in_a_row_ = cut_->outcome.copy_limit ? copy_limits_in_a_row_ + 1 : 0;
   if (cut_->plan.last) {
     return End(absl::FailedPreconditionError(
         absl::StrCat("the last cut of the run, ", cut_->outcome.name, ", could not be written: ",
                      cut_->outcome.cause, ". Mend that, and go on with `satrap resume`")));
   }
-  if (abandoned_in_a_row_ >= kMostAbandonedInARow) {
+  if (abandoned_in_a_row_ >= kMostAbandonedInARow &&
+      last_abandoned_us_ - first_abandoned_us_ >= kLeastAbandonedUs) {
     return End(absl::FailedPreconditionError(
         absl::StrCat(abandoned_in_a_row_, " cuts in a row could not be written; the last of them, ",
                      cut_->outcome.name, ": ", cut_->outcome.cause,

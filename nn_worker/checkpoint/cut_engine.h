@@ -12,7 +12,8 @@
 //               one;
 //   abandoned   something could not be written, the entry of the run's log among it, or the
 //               coordinator could not read it. Every PS is told, and then the folder is removed. The run goes on without it, unless it was the
-//               last cut of the run or the third in a row that was abandoned: those are errors;
+//               last cut of the run, or at least the third in a row that was abandoned and 30 s
+//               after the first of them: those are errors;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
 //               checkpoint.limit_seconds after its beginning: nobody knows here whether the cut is
 //               committed, so its folder stays for the coordinator to judge.
@@ -102,6 +103,8 @@ class CutEngine {
   absl::AnyInvocable<void(T)> InCut(std::function<void(T)> then);
 
   void StartNext();
+  void StartCurrent();
+  int64_t PauseUs() const;
   void EndAfterLimit();
   absl::Status MergeLedgers();
   void OnFolder(absl::Status status);
@@ -127,6 +130,8 @@ class CutEngine {
   std::shared_ptr<Cut> cut_;  // shared with tasks on the disk executor
   std::deque<std::shared_ptr<Cut>> waiting_;
   int abandoned_in_a_row_ = 0;
+  int64_t first_abandoned_us_ = 0;  // of those
+  int64_t last_abandoned_us_ = 0;
   int copy_limits_in_a_row_ = 0;
 
   mutable Mutex mutex_;

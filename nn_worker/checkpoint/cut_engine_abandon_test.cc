@@ -89,11 +89,47 @@ TEST_F(CutEngineAbandonTest, TheThirdInARowThatIsAbandonedIsAnErrorThatNamesTheC
   ps1_.abandons = "disk full";
   EXPECT_TRUE(RunOne()->ended->ok());
   EXPECT_TRUE(RunOne()->ended->ok());
+  executor_.AdvanceBy(30'000'000);
   const absl::Status status = RunOne()->ended->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
             "3 cuts in a row could not be written; the last of them, cut_0003_000003: "
             "embedding_ps 1: disk full. Mend that, and go on with `satrap resume`");
+}
+
+TEST_F(CutEngineAbandonTest, ManyWithinSecondsAreNoErrorYet) {
+  ps1_.abandons = "disk full";
+  const auto run_for_a_second = [&] {
+    const auto result = Begin();
+    executor_.AdvanceBy(1'000'000);
+    EXPECT_TRUE(result->ended.has_value() && result->ended->ok());
+    return (*result->ended)->committed;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(run_for_a_second());
+  ps1_.abandons = "";
+  EXPECT_TRUE(run_for_a_second());
+  ps1_.abandons = "disk full again";
+  executor_.AdvanceBy(60'000'000);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(run_for_a_second()) << "the time begins anew, too";
+}
+
+TEST_F(CutEngineAbandonTest, OneThatIsWaitedForIsBegunAgainAfterGrowingPauses) {
+  ps1_.abandons = "disk full";
+  CutPlan plan;
+  plan.best = true;
+  // As ranks do: the next one at once when one was abandoned.
+  std::vector<int64_t> begun_us;
+  for (int i = 0; i < 5; ++i) {
+    const auto result = Begin(plan);
+    const size_t before = ps0_.begun.size();
+    while (ps0_.begun.size() == before) executor_.AdvanceBy(10'000);
+    begun_us.push_back(executor_.NowUs());
+    while (!result->ended.has_value()) executor_.AdvanceBy(1'000);
+    ASSERT_TRUE(result->ended->ok()) << result->ended->status();
+  }
+  for (int i = 1; i < 5; ++i) {
+    EXPECT_GE(begun_us[i] - begun_us[i - 1], int64_t{100'000} << (i - 1)) << i;
+  }
 }
 
 TEST_F(CutEngineAbandonTest, ACommittedOneBetweenBeginsTheCountAnew) {
@@ -146,6 +182,7 @@ TEST_F(CutEngineAbandonTest, CutsThatCannotEnterTheLogCountAmongTheThreeThatEndT
   ps1_.abandons = "";
   coordinator_.abandons = "no space left";
   EXPECT_TRUE(RunOne()->ended->ok());
+  executor_.AdvanceBy(30'000'000);
   const absl::Status status = RunOne()->ended->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(absl::StrContains(status.message(), "the coordinator: no space left")) << status;

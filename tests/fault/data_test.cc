@@ -177,7 +177,7 @@ TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
   const CommandEnd end = TrainWithin(bytes, WriteFilesAndJob(/*wide_record=*/kRecords - 1000, kIds),
                                      {"--set", "max_restarts=2"});
   EXPECT_EQ(end.exit_code, 1);
-  const std::string death = "was killed by signal 6 (Aborted)";
+  const std::string death = "while it takes part in the run: no memory";
   EXPECT_THAT(end.err, AllOf(HasSubstr("embedding_"), HasSubstr(death), HasSubstr("max_restarts"),
                              HasSubstr("satrap resume")));
   EXPECT_GE(std::vector<std::string>(absl::StrSplit(end.err, death)).size(), 3u)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/rpc/header.h"
@@ -13,8 +14,7 @@ namespace {
 
 // The attempt was lost: nothing is known of the coordinator.
 bool IsLost(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsCancelled(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
@@ -56,10 +56,24 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
     return End(absl::IsFailedPrecondition(answer.status()) ? Exit::kStartAgain : Exit::kFailed,
                answer.status().ToString());
   }
-  CHECK(registered_.ParseFromString(answer->header));
   last_heard_us_ = options_.process->NowUs();
+  CHECK(registered_.ParseFromString(answer->header));
+  // What waits is its life's: in the next one another process has its place.
+  if (registered_.wait()) return RegisterLater();
   events_.registered(registered_);
   Heartbeat();
+}
+
+void SimMember::RegisterLater() {
+  const int64_t delay_us = PauseBeforeReadyMs(++waits_) * 1000;
+  if (waits_ > options_.most_waits) {
+    return End(Exit::kStartAgain, "no other generation has begun");
+  }
+  const int64_t due_us = options_.process->NowUs() + delay_us;
+  options_.process->PostAfter(delay_us, [this, due_us] {
+    last_heard_us_ += options_.process->NowUs() - due_us;
+    if (!exit_.has_value()) Register();
+  });
 }
 
 void SimMember::Heartbeat() {
@@ -70,6 +84,7 @@ void SimMember::Heartbeat() {
   request.set_index(options_.registration.member().index());
   request.set_incarnation(options_.registration.incarnation());
   request.set_ready(ready_);
+  request.set_knows_members(members_ > 0);
   Call(kHeartbeat, request.SerializeAsString(),
        [this](const absl::StatusOr<rpc::Message>& answer) { OnHeartbeat(answer); });
 }
@@ -98,6 +113,10 @@ void SimMember::OnHeartbeat(const absl::StatusOr<rpc::Message>& answer) {
   CHECK(last_answer_.ParseFromString(answer->header));
   const RunState state = last_answer_.state();
   if (state != STARTING && state != RUNNING) return EndAs(state, last_answer_.ending().text());
+  members_ = std::max(members_, last_answer_.members_size());
+  if (state == RUNNING && members_ == 0) {
+    return End(Exit::kFailed, "all are ready, and nobody has told who they are");
+  }
   if (state == RUNNING && !std::exchange(joined_, true)) events_.joined();
   if (events_.wished && last_answer_.wish().number() > 0) events_.wished(last_answer_.wish());
   HeartbeatLater();
@@ -118,7 +137,6 @@ void SimMember::TellFailure() {
   request.set_index(options_.registration.member().index());
   *request.mutable_ending() =
       FailureOf(request.role(), static_cast<int>(request.index()), failure_);
-  request.set_code(static_cast<int32_t>(failure_.code()));
   Call(kFail, request.SerializeAsString(), [this](const absl::StatusOr<rpc::Message>& answer) {
     if (IsLost(answer.status())) {
       CheckSilence();

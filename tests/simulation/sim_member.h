@@ -6,6 +6,9 @@
 //           -> exited, at any time: with 0 (the run has finished or stopped), 1 (it has failed) or
 //              75 (this generation is over, start me again)
 //
+// A member that registers at a generation that is over waits, and registers again. It knows the
+// members once it was told of them, in RUNNING at the latest.
+//
 // A member that exits with another code than 0 takes its process along. One that exits with 0 leaves
 // it as it is, so that checks can read what it holds.
 //
@@ -42,6 +45,7 @@ class SimMember {
     int64_t period_ms = 1000;             // afterwards
     int64_t attempt_timeout_ms = 60;
     int64_t silence_timeout_ms = 8000;
+    int most_waits = 3;  // for a generation after one that is over
   };
   struct Events {
     std::function<void(const RegisterAnswer&)> registered;
@@ -65,7 +69,7 @@ class SimMember {
   void Finish(const RunResult& result);
 
   const Envelope& envelope() const { return registered_.envelope(); }
-  const HeartbeatAnswer& last_answer() const { return last_answer_; }  // members, fingerprint
+  const HeartbeatAnswer& last_answer() const { return last_answer_; }  // fingerprint
   absl::optional<Exit> exit() const { return exit_; }
 
  private:
@@ -73,6 +77,7 @@ class SimMember {
   void Call(const rpc::Method& method, std::string request,
             std::function<void(absl::StatusOr<rpc::Message>)> done);
   void Register();
+  void RegisterLater();
   void OnRegistered(const absl::StatusOr<rpc::Message>& answer);
   void Heartbeat();
   void HeartbeatLater();
@@ -88,6 +93,8 @@ class SimMember {
   HeartbeatAnswer last_answer_;
   bool ready_ = false;
   bool joined_ = false;
+  int members_ = 0;  // that it knows of
+  int waits_ = 0;
   int64_t last_heard_us_ = 0;
   absl::Status failure_;
   absl::optional<Exit> exit_;

@@ -24,6 +24,10 @@ class FakeCoordinator final : public rpc::Handler {
     if (method == kRegister) {
       RegisterAnswer answer;
       answer.mutable_envelope()->set_run_id(7);
+      if (waits-- > 0) {
+        answer.clear_envelope();
+        answer.set_wait(true);
+      }
       return respond(rpc::Message{answer.SerializeAsString(), Buffer()});
     }
     if (method == kHeartbeat) {
@@ -33,6 +37,8 @@ class FakeCoordinator final : public rpc::Handler {
       if (heartbeat.ready() && state == STARTING) state = RUNNING;
       HeartbeatAnswer answer;
       answer.set_state(state);
+      if (state == RUNNING && !heartbeat.knows_members() && tells_members) answer.add_members();
+      lists += answer.members_size();
       return respond(rpc::Message{answer.SerializeAsString(), Buffer()});
     }
     if (method == kFail) {
@@ -51,6 +57,9 @@ class FakeCoordinator final : public rpc::Handler {
   RunState state = STARTING;
   absl::Status refusal;
   std::string failure;
+  int waits = 0;  // until the next generation is there
+  bool tells_members = true;
+  int lists = 0;  // of members that were sent
 };
 
 class SimMemberTest : public testing::TestWithParam<uint64_t> {
@@ -99,6 +108,35 @@ TEST_P(SimMemberTest, JoinsOnceAndExitsWith0WhenTheRunHasFinished) {
   EXPECT_EQ(member_->exit(), Exit::kDone);
   EXPECT_EQ(joined_, 1);
   EXPECT_TRUE(process_.alive()) << "what it holds can be looked at";
+}
+
+TEST_P(SimMemberTest, IsToldOfTheMembersUntilItKnowsThem) {
+  ASSERT_TRUE(RunUntilJoined());
+  const int lists = coordinator_.lists;
+  const int64_t at_us = loop_.NowUs();
+  loop_.RunUntil([&] { return loop_.NowUs() > at_us + 20000000; }, kLimitUs, kMaxEvents);
+  EXPECT_GE(lists, 1);
+  // A heartbeat that was repeated on its way, or was late, may still ask.
+  EXPECT_LE(coordinator_.lists, lists + 2);
+}
+
+TEST_P(SimMemberTest, ExitsWith1WhenNobodyTellsItOfTheMembers) {
+  coordinator_.tells_members = false;
+  ASSERT_TRUE(RunUntilExit());
+  EXPECT_EQ(member_->exit(), Exit::kFailed);
+  EXPECT_EQ(joined_, 0);
+}
+
+TEST_P(SimMemberTest, WaitsForTheGenerationAfterOneThatIsOver) {
+  coordinator_.waits = 2;
+  ASSERT_TRUE(RunUntilJoined());
+  EXPECT_EQ(exits_, 0);
+}
+
+TEST_P(SimMemberTest, DoesNotWaitForever) {
+  coordinator_.waits = 1000000;
+  ASSERT_TRUE(RunUntilExit());
+  EXPECT_EQ(member_->exit(), Exit::kStartAgain);
 }
 
 TEST_P(SimMemberTest, ExitsWith75WhenTheGenerationIsOver) {

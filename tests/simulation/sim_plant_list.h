@@ -64,6 +64,8 @@ enum class Plant {
   kClipFactorLostAtOne,
   kDenseSquaresLost,
   kApplyStepAnsweredEarly,
+  kMembersToldOnce,
+  kEndedCallsAreOwn,
   kZombiesUpdate,
   kZombiesAsk,
   kZombiesLease,

@@ -1,6 +1,8 @@
 #include "tests/simulation/sim_plants_lives.h"
 
+#include <set>
 #include <string>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/rpc/hot_methods.h"
@@ -90,6 +92,51 @@ class KeptWindow final : public rpc::Handler {
   std::set<std::pair<uint32_t, uint64_t>> own_;  // of this generation
 };
 
+class MembersToldOnce final : public rpc::Handler {
+ public:
+  explicit MembersToldOnce(rpc::Handler* coordinator) : coordinator_(coordinator) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    HeartbeatRequest beat;
+    if (!(method == kHeartbeatMethod) || !beat.ParseFromString(request.header)) {
+      return coordinator_->Handle(method, std::move(request), std::move(respond));
+    }
+    coordinator_->Handle(method, std::move(request),
+                         [this, sender = beat.incarnation(), respond = std::move(respond)](
+                             absl::StatusOr<rpc::Message> answer) mutable {
+                           HeartbeatAnswer told;
+                           if (answer.ok() && told.ParseFromString(answer->header) &&
+                               told.members_size() > 0 && !told_.insert(sender).second) {
+                             told.clear_members();
+                             answer->header = told.SerializeAsString();
+                           }
+                           respond(std::move(answer));
+                         });
+  }
+
+ private:
+  rpc::Handler* const coordinator_;
+  std::set<uint64_t> told_;  // incarnations
+};
+
+class EndedRegistrations final : public rpc::Handler {
+ public:
+  explicit EndedRegistrations(rpc::Handler* coordinator) : coordinator_(coordinator) {}
+
+  void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
+    RegisterRequest registration;
+    if (method == kRegisterMethod && registration.ParseFromString(request.header) &&
+        ended_.insert(registration.incarnation()).second) {
+      return respond(absl::CancelledError("the server goes down"));
+    }
+    coordinator_->Handle(method, std::move(request), std::move(respond));
+  }
+
+ private:
+  rpc::Handler* const coordinator_;
+  std::set<uint64_t> ended_;  // incarnations
+};
+
 }  // namespace
 
 std::unique_ptr<rpc::Handler> NewForgedEnvelopes(rpc::Handler* engine, const Envelope* envelope) {
@@ -104,6 +151,14 @@ std::unique_ptr<rpc::Handler> NewForgedLeases(rpc::Handler* coordinator, const E
 std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
                                             std::set<std::pair<uint32_t, uint64_t>>* window) {
   return std::make_unique<KeptWindow>(ps, window);
+}
+
+std::unique_ptr<rpc::Handler> NewMembersToldOnce(rpc::Handler* coordinator) {
+  return std::make_unique<MembersToldOnce>(coordinator);
+}
+
+std::unique_ptr<rpc::Handler> NewEndedRegistrations(rpc::Handler* coordinator) {
+  return std::make_unique<EndedRegistrations>(coordinator);
 }
 
 }  // namespace satrap::simulation

@@ -42,6 +42,13 @@ std::unique_ptr<rpc::Handler> NewForgedLeases(rpc::Handler* coordinator, const E
 std::unique_ptr<rpc::Handler> NewKeptWindow(rpc::Handler* ps,
                                             std::set<std::pair<uint32_t, uint64_t>>* window);
 
+// Sends the list of members with one answer to each process, whether or not that arrives.
+std::unique_ptr<rpc::Handler> NewMembersToldOnce(rpc::Handler* coordinator);
+
+// Ends the first call of Register of each process with CANCELLED, as gRPC does where the other side
+// ends a call; a channel says UNAVAILABLE in its place (common/rpc/grpc_channel.h).
+std::unique_ptr<rpc::Handler> NewEndedRegistrations(rpc::Handler* coordinator);
+
 }  // namespace satrap::simulation
 
 #endif  // SATRAP_TESTS_SIMULATION_SIM_PLANTS_LIVES_H_

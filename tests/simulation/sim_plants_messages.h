@@ -25,6 +25,8 @@ inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 // The answer to a call that asks for nothing but to be done.
 rpc::Message DoneMessage();
 
+inline constexpr rpc::Method kRegisterMethod = {"/satrap.Coordinator/Register", false};
+inline constexpr rpc::Method kHeartbeatMethod = {"/satrap.Coordinator/Heartbeat", false};
 inline constexpr rpc::Method kLeaseSplitMethod = {"/satrap.Coordinator/LeaseSplit", false};
 
 // Changes the header of each request of one method.

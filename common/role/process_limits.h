@@ -1,0 +1,25 @@
+// What every process of a run needs of its machine before it begins. gRPC and other libraries end the
+// process by an assertion where they lack it, and the message says nothing of the cause.
+//
+// Thread-safe.
+
+#ifndef SATRAP_COMMON_ROLE_PROCESS_LIMITS_H_
+#define SATRAP_COMMON_ROLE_PROCESS_LIMITS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace satrap {
+
+// Descriptors that this process must still be able to open.
+inline constexpr int64_t kDescriptorsNeeded = 64;
+
+// Raises the soft limit of descriptors to the hard one, at most to 65,536, and then tries whether
+// the process can open enough of them, start a thread and, with `needs_loopback`, use 127.0.0.1.
+// RESOURCE_EXHAUSTED or UNAVAILABLE, marked (common/base/shortage.h), with what to do.
+absl::Status CheckProcessLimits(bool needs_loopback);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_ROLE_PROCESS_LIMITS_H_

@@ -1,0 +1,117 @@
+// Processes that lack what their machine does not give them: docs/operations.md, the table of causes.
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "tests/fault/fault_fixture.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kRecords = 100000;
+constexpr double kSecondsToEnd = 120;
+// No cut but the first ones of a run, so that each restart counts.
+const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_seconds=2"};
+
+pid_t ParentOf(pid_t pid) {
+  const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
+  const std::string name = "\nPPid:";
+  const size_t at = status.find(name);
+  return at == std::string::npos ? 0 : atoi(status.c_str() + at + name.size());
+}
+
+class ShortageTest : public FaultFixture {
+ protected:
+  std::vector<std::string> TrainWith(const std::vector<std::string>& wrapper,
+                                     const std::string& job) {
+    std::vector<std::string> all = wrapper;
+    all.insert(all.end(), {ProgramPath("deploy/satrap_cli"), "--install_dir=.", "train", job,
+                           "--run_dir", RunDir()});
+    return all;
+  }
+  static size_t CountOf(const std::string& text, const std::string& part) {
+    return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
+  }
+};
+
+TEST_F(ShortageTest, TooFewDescriptorsAreToldBeforeAnythingStarts) {
+  const std::string job = WriteCountingJob(kRecords);
+  const CommandEnd end =
+      WaitFor(StartProgram(TrainWith({"prlimit", "--nofile=16:16"}, job)), kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("this process may open 16 files and sockets"),
+                    HasSubstr("raise the limit (`ulimit -n`)"), Not(HasSubstr("generation"))));
+  EXPECT_TRUE(NobodyIsLeft());
+}
+
+TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
+  const std::vector<std::string> alone = {"unshare", "--map-root-user", "--net"};
+  if (WaitFor(StartProgram({"unshare", "--map-root-user", "--net", "true"})).exit_code != 0) {
+    GTEST_SKIP() << "no network of one's own is allowed here";
+  }
+  const CommandEnd end =
+      WaitFor(StartProgram(TrainWith(alone, WriteCountingJob(kRecords))), kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err, AllOf(HasSubstr("127.0.0.1 cannot be used"), HasSubstr("ip link set lo up"),
+                             Not(HasSubstr("generation"))));
+}
+
+// The processes of the first generation have their descriptors already. Those that are started from
+// then on have not, and no restart gives them any.
+TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
+  const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  const pid_t starter = ParentOf(RoleProcess(RunDir(), "embedding_ps", 0));
+  ASSERT_GT(starter, 0);
+  const rlimit few = {16, 16};
+  ASSERT_EQ(prlimit(starter, RLIMIT_NOFILE, &few, nullptr), 0);
+  Signal("embedding_ps", 0, SIGKILL);
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err, AllOf(HasSubstr("may open 16 files and sockets"),
+                             HasSubstr("\n  in 5 s generation 2 goes on"),
+                             HasSubstr("so no restart cures it: raise the limit (`ulimit -n`)"),
+                             Not(HasSubstr("max_restarts"))));
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+TEST_F(ShortageTest, AStopReachesARunThatIsRestartedAgainAndAgain) {
+  const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
+  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
+  const std::string restarted = "\n  in 4 s generation ";
+  for (int deaths = 0; CountOf(ReadFile(run.err_path), restarted) == 0; ++deaths) {
+    ASSERT_LT(deaths, 12) << ReadFile(run.err_path);
+    const size_t before = CountOf(ReadFile(run.err_path), " goes on from ");
+    Signal("embedding_ps", 0, SIGKILL);
+    ASSERT_TRUE(
+        WaitUntil([&] { return CountOf(ReadFile(run.err_path), " goes on from ") > before; }, 60))
+        << ReadFile(run.err_path);
+  }
+  const int generations = Generations();
+  const CommandEnd stop = Satrap({"stop", RunDir()});
+  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+  EXPECT_THAT(stop.out, HasSubstr("has stopped; `satrap resume "));
+  EXPECT_THAT(stop.err, HasSubstr("stopped on request between two generations"));
+  const CommandEnd end = WaitFor(run, kSecondsToEnd);
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_EQ(Generations(), generations) << "no other one was begun for the stop";
+  EXPECT_TRUE(NobodyIsLeft());
+  ExpectFinished(Resume(), kRecords);
+}
+
+}  // namespace
+}  // namespace satrap
