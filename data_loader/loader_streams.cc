@@ -26,6 +26,7 @@ uint64_t SizeOf(const std::vector<Split>& splits) {
 struct RunInput {
   std::map<Stream, std::vector<Split>> splits;  // none for topics
   std::map<Stream, StreamTopics> topics;
+  absl::optional<FileIdentity> item_file;
 };
 
 absl::StatusOr<RunInput> ListInput(const JobConfig& job, const LoaderStreams::Begin& begin) {
@@ -34,6 +35,7 @@ absl::StatusOr<RunInput> ListInput(const JobConfig& job, const LoaderStreams::Be
     ASSIGN_OR_RETURN(const SplitList listed, ListRunFiles(job));
     ASSIGN_OR_RETURN(const SplitList fixed, begin.fix_files(listed));
     RETURN_IF_ERROR(CheckRunFiles(job, fixed, listed));
+    if (fixed.has_candidates()) input.item_file = fixed.candidates();
     for (const StreamFiles& files : fixed.streams()) {
       const Stream stream = static_cast<Stream>(files.stream());
       ASSIGN_OR_RETURN(input.splits[stream], SplitsOf(job, stream, files));
@@ -82,6 +84,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   ASSIGN_OR_RETURN(RunInput input, ListInput(job, begin));
   ASSIGN_OR_RETURN(const Ledger consumed, Ledger::FromState(begin.ledger));
   std::unique_ptr<LoaderStreams> streams(new LoaderStreams(job, index, begin.position));
+  streams->item_file_ = input.item_file;
   ReadProgress::Options options;
   if (!job.run_dir().empty()) options.quarantine_dir = absl::StrCat(job.run_dir(), "/quarantine");
   options.loader_index = index;

@@ -63,6 +63,8 @@ class LoaderStreams {
   bool needs_lease() const;
 
   // How the train stream is read, to count its items; null if nothing is left to be trained.
+  // The run's file of items (SplitList.candidates), as it was when the run began; absent: there is none.
+  const absl::optional<FileIdentity>& item_file() const { return item_file_; }
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
   // Topic partitions of the train stream that are known: those of fix_files and those dealt since.
@@ -102,6 +104,7 @@ class LoaderStreams {
   const uint32_t index_;
   const RunPosition position_;
   std::unique_ptr<ReadProgress> progress_;
+  absl::optional<FileIdentity> item_file_;
   std::shared_ptr<const StreamSpec> specs_[3];  // by Stream; null: the job has no such stream
   std::shared_ptr<TopicStream> topics_[3];      // by Stream; null: it comes from files
   std::map<uint32_t, std::shared_ptr<PartitionFeed>> feeds_[3];  // of topics, by lane

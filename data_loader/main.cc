@@ -51,7 +51,7 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
   // Before the run begins: embedding workers read the list when all have joined.
   if (runtime.index() == 0 && NeedsCandidateList(job)) {
-    RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec()));
+    RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
   }
   RETURN_IF_ERROR(runtime.Join());
   // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.

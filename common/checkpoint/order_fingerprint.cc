@@ -48,6 +48,11 @@ uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
       absl::StrAppend(&text, " file ", file.bytes(), " ", file.content());
     }
   }
+  // What candidates are drawn is a part of what is trained.
+  if (splits.has_candidates()) {
+    absl::StrAppend(&text, " candidates ", splits.candidates().bytes(), " ",
+                    splits.candidates().content());
+  }
   for (const StreamTopics& stream : splits.topics()) {
     // A list without ends may grow while the run trains.
     const bool is_bounded =

@@ -19,6 +19,7 @@
 #include "data_loader/batch/synthetic_block_reader.h"
 #include "data_loader/parser/string_id.h"
 #include "data_loader/source/line_reader.h"
+#include "data_loader/source/run_files.h"
 
 namespace satrap {
 namespace {
@@ -159,7 +160,8 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
   return list;
 }
 
-absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train) {
+absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
+                               const absl::optional<FileIdentity>& item_file) {
   const std::string path = CandidateListPath(job);
   const absl::Status there = ReadCandidateList(path).status();
   if (!absl::IsNotFound(there)) return there;
@@ -167,6 +169,7 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train) {
   CandidateList list;
   if (!file.empty()) {
     FileIdentity identity;
+    if (item_file.has_value()) RETURN_IF_ERROR(CheckItemFile(job, *item_file));
     identity.set_path(file);
     ASSIGN_OR_RETURN(list, ReadItemFile(job, PathOf(job, identity)));
   } else if (train != nullptr) {

@@ -12,9 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/candidates/candidate_list.h"
 #include "data_loader/batch/stream_spec.h"
 #include "proto/job.pb.h"
+#include "proto/position.pb.h"
 
 namespace satrap {
 
@@ -33,8 +35,10 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train,
                                          size_t most_items = kMostListedItems);
 
 // Makes the list of the run and writes it to CandidateListPath, unless it is there. `train` may be null if
-// nothing is left to be trained; the list is then made only from a file.
-absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train);
+// nothing is left to be trained; the list is then made only from a file. `item_file` is what that was when
+// the run began, if it is known: FAILED_PRECONDITION if it is another one now.
+absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
+                               const absl::optional<FileIdentity>& item_file = absl::nullopt);
 
 }  // namespace satrap
 
