@@ -127,7 +127,7 @@ struct Network::Rep {
   Tensor step_sums;              // (1, kNumStepSums)
   absl::optional<TaskLosses> losses;
   std::vector<Tensor> packed_outputs;  // by task (max_samples, outputs), without gaps
-  Tensor non_finite;                   // F64 (1, 1)
+  Tensor num_beyond;                   // F64 (1, 1)
 
   DenseStart start;  // of a run that began from a model
 

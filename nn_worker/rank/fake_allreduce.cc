@@ -54,6 +54,7 @@ void FakeAllreduce::FinishStep() {
     }
   }
   all.finite = orders_->not_finite_steps.count(step.number) == 0;
+  all.large = all.finite && orders_->large_steps.count(step.number) > 0;
   if (all.weight > 0) {
     all.normalizer = StepNormalizer(all.weight, all.samples, orders_->global_batch_size);
   }

@@ -22,6 +22,7 @@ struct FakeOrders {
   // The AUCs that validations will give, in order; .5 afterwards.
   std::vector<double> aucs;
   std::set<uint64_t> not_finite_steps;
+  std::set<uint64_t> large_steps;  // of the finite ones
   int64_t global_batch_size = 1;
   // The squares of each step's dense gradient; 0: the job has no gradient_clip_norm. Embedding
   // workers answer pushes with twice as many.

@@ -23,6 +23,7 @@ struct StepEvent {
   double weight = 0;
   double loss = 0;  // sum of weighted losses
   bool finite = true;
+  bool large = false;     // it was finite, and had a gradient beyond kLargeGradient
   double loss_scale = 0;  // for the next step; 0: the job has none
   bool had_part = false;
   int staleness = 0;  // of this rank's part

@@ -32,6 +32,11 @@ class RunRecord {
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
+  // The last step was finite and had a gradient beyond kLargeGradient.
+  void CountLargeGradient() {
+    result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
+  }
+
   // In the place of what the last step was counted with.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
 

@@ -28,6 +28,10 @@
 
 namespace satrap {
 
+// A gradient beyond this, as it is sent and without the loss scale, is finite, and so far from all others
+// that the square of it fills an optimizer's state for good. Such steps are counted.
+inline constexpr float kLargeGradient = 1e15f;
+
 // What one rank contributes to a step's sums besides its gradients, and what all of them know alike.
 struct StepFlags {
   bool idle = false;        // it has no part, and gets none before a stop or the end of the epoch
@@ -50,11 +54,12 @@ struct StepResult {
   // summed. The network has not stepped yet; that is EndStep's.
   absl::optional<double> dense_squares;
   int idle_ranks = 0;
-  bool finite = true;                         // the dense and embedding gradients of all ranks are
-  bool stop = false;                          // a rank wants training to end
-  bool cut = false;                           // a cut is due
-  bool validation = false;                    // one is due by the clock
-  float learning_rate_factor = 1;             // that of the flags
+  bool finite = true;              // the dense and embedding gradients of all ranks are
+  bool large = false;              // one of these is beyond kLargeGradient; only if finite
+  bool stop = false;               // a rank wants training to end
+  bool cut = false;                // a cut is due
+  bool validation = false;         // one is due by the clock
+  float learning_rate_factor = 1;  // that of the flags
   absl::optional<LossScaleState> loss_scale;  // for the next step; not set if the job has none
   PartGradients gradients;  // of this rank's part; empty without one, or if not finite
 };

@@ -190,6 +190,7 @@ void TrainingSteps::OnStepDone(StepResult result) {
 
 void TrainingSteps::CountStep(const StepResult& result) {
   peers_.record->CountStep(result.samples, result.finite, result.loss_scale);
+  if (result.large) peers_.record->CountLargeGradient();
   const uint64_t step = peers_.record->step();
   FailIfTooManyAreSkipped();
   // All ranks count the same steps, so the warm-up of staleness ends at the same step everywhere.
@@ -208,6 +209,7 @@ void TrainingSteps::CountStep(const StepResult& result) {
   event.weight = result.weight;
   event.loss = result.loss;
   event.finite = result.finite;
+  event.large = result.large;
   event.had_part = joined_.has_value();
   event.staleness = joined_.has_value() ? joined_->staleness : 0;
   if (result.loss_scale.has_value()) event.loss_scale = result.loss_scale->scale();

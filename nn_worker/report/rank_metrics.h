@@ -36,6 +36,7 @@ class RankMetrics final : public RankObserver {
   prometheus::Counter* const steps_;
   prometheus::Counter* const samples_;
   prometheus::Counter* const skipped_steps_;
+  prometheus::Counter* const large_gradient_steps_;
   prometheus::Counter* const clipped_steps_;
   prometheus::Gauge* const gradient_norm_;
   prometheus::Histogram* const staleness_;

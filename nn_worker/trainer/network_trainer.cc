@@ -40,6 +40,7 @@ enum ReducedSum {
   kStop,
   kCut,
   kValidation,
+  kLarge,
   kNumReducedSums
 };
 
@@ -102,7 +103,13 @@ struct NetworkTrainer::Rep {
   void PrepareIfNobodyDoes(Preparation* part, ForkJoinPool* pool);
   absl::Status PrepareOn(ForkJoinPool* pool, Preparation* part);
   absl::StatusOr<StepResult> Step(uint64_t step, Preparation* part, StepFlags flags);
-  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags, bool finite);
+  // Of this rank's gradients.
+  struct Magnitudes {
+    bool finite = true;
+    bool large = false;  // one is beyond kLargeGradient
+  };
+  absl::StatusOr<StepResult> Reduce(uint64_t step, size_t samples, StepFlags flags,
+                                    const Magnitudes& found);
   absl::StatusOr<StepEnd> EndStep(double squares);
   absl::optional<LossScaleState> LossScale() const;
   absl::Status Score(const PartInput& part);
@@ -184,10 +191,11 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
   // What this rank alone can do, while the dense gradients travel.
-  bool finite = true;
+  Magnitudes found;
   PartGradients gradients;
   if (part != nullptr) {
-    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &finite));
+    ASSIGN_OR_RETURN(gradients, exchange.ReadGradients(part->slot, &found.finite));
+    found.large = gradients.large;
     if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
   // The scores that are watched while training are logits of the task that is judged.
@@ -203,9 +211,12 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   }
   RETURN_IF_ERROR(network->FinishReduce());
   // Before the second reduction, which carries the flag to all ranks: only this rank sees the
-  // gradients of its part's embeddings.
-  if (network->CountNonFiniteGradients() > 0) finite = false;
-  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, finite));
+  // gradients of its part's embeddings. What is not finite is large, too, and most steps have neither.
+  if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
+    found.large = true;
+    if (network->CountNonFiniteGradients() > 0) found.finite = false;
+  }
+  ASSIGN_OR_RETURN(StepResult result, Reduce(step, view.samples, flags, found));
   if (options.scores != nullptr && is_binary && result.weight > 0) {
     const uint32_t epoch = part != nullptr ? part->input.header.part().id().epoch() : 0;
     options.scores->AddStep(
@@ -217,17 +228,18 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
 }
 
 absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t samples,
-                                                       StepFlags flags, bool finite) {
+                                                       StepFlags flags, const Magnitudes& found) {
   const LossSums loss = options.network->ReadLoss();
   float sums[kNumReducedSums];
   sums[kSamples] = static_cast<float>(samples);
   sums[kWeight] = static_cast<float>(loss.weight);
   sums[kLoss] = static_cast<float>(loss.loss);
   sums[kIdle] = flags.idle ? 1 : 0;
-  sums[kNotFinite] = finite ? 0 : 1;
+  sums[kNotFinite] = found.finite ? 0 : 1;
   sums[kStop] = flags.stop ? 1 : 0;
   sums[kCut] = flags.cut ? 1 : 0;
   sums[kValidation] = flags.validation ? 1 : 0;
+  sums[kLarge] = found.large ? 1 : 0;
   RETURN_IF_ERROR(options.collective->AllReduceSum(absl::MakeSpan(sums)));
   StepResult result;
   result.learning_rate_factor = flags.learning_rate_factor;
@@ -236,6 +248,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, size_t sam
   result.loss = sums[kLoss];
   result.idle_ranks = static_cast<int>(std::lround(sums[kIdle]));
   result.finite = sums[kNotFinite] == 0;
+  result.large = result.finite && sums[kLarge] > 0;
   result.stop = sums[kStop] > 0;
   result.cut = sums[kCut] > 0;
   result.validation = sums[kValidation] > 0;

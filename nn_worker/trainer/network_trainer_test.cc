@@ -51,6 +51,20 @@ INSTANTIATE_TEST_SUITE_P(Cuts, SyncEqualsOneMachineTest,
                                          std::vector<size_t>{7, 7, 40, 60},
                                          std::vector<size_t>{1, 20, 59, 60}));
 
+// One sample of one rank; the other rank has the usual gradients.
+TEST(NetworkTrainerTest, ALargeGradientIsToldOnEveryRankAndApplied) {
+  TrainerRanks ranks(2);
+  EXPECT_FALSE(ranks.Step(0, TrainerBatch(0), {30, 60}).large);
+  std::vector<FakeSample> batch = TrainerBatch(1);
+  batch[40].weight = 1e17f;
+  const std::vector<float> before = ranks.Weights(0);
+  const StepResult result = ranks.Step(1, batch, {30, 60});
+  EXPECT_TRUE(result.large);
+  EXPECT_TRUE(result.finite);
+  EXPECT_NE(ranks.Weights(0), before);
+  EXPECT_EQ(ranks.Weights(0), ranks.Weights(1));
+}
+
 TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
   TrainerRanks ranks(2);
   const StepResult result = ranks.Step(0, TrainerBatch(0), {30, 60});

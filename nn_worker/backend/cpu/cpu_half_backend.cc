@@ -266,9 +266,9 @@ class CpuHalfBackend final : public HostBackend {
                         Tensor gradients) override;
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
 
-  void CountNonFinite(Tensor x, Tensor count) override {
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
     HalfOperation operation(&memory_);
-    inner_->CountNonFinite(operation.Read(x), count);
+    inner_->CountBeyond(operation.Read(x), limit, count);
   }
 
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {

@@ -15,7 +15,7 @@
 #include "nn_worker/device/kernels/batch_norm.h"
 #include "nn_worker/device/kernels/column_sum.h"
 #include "nn_worker/device/kernels/convert.h"
-#include "nn_worker/device/kernels/count_non_finite.h"
+#include "nn_worker/device/kernels/count_beyond.h"
 #include "nn_worker/device/kernels/decide_step.h"
 #include "nn_worker/device/kernels/dropout.h"
 #include "nn_worker/device/kernels/fill.h"
@@ -257,9 +257,9 @@ class DeviceBackend final : public DeviceLossBackend {
     return ReserveScatterOnDevice(transfers_.get(), num_ids);
   }
   bool ScattersByRow() const override { return true; }
-  void CountNonFinite(Tensor x, Tensor count) override {
-    satrap::CountNonFinite(stream(), ConstValuesOf(x),
-                           transfers_->Scratch<uint64_t>(kNonFinitePartials), F64Data(count));
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
+    satrap::CountBeyond(stream(), ConstValuesOf(x), limit,
+                        transfers_->Scratch<uint64_t>(kBeyondPartials), F64Data(count));
   }
 
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {

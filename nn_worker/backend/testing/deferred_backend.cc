@@ -314,8 +314,10 @@ class DeferredBackend final : public Backend {
     });
   }
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
-  void CountNonFinite(Tensor x, Tensor count) override {
-    Defer([this, x = Inner(x), count = Inner(count)] { inner_->CountNonFinite(x, count); });
+  void CountBeyond(Tensor x, float limit, Tensor count) override {
+    Defer([this, x = Inner(x), limit, count = Inner(count)] {
+      inner_->CountBeyond(x, limit, count);
+    });
   }
   void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) override {
     Defer([this, plan, sums = Inner(sums), control = Inner(control)] {
