@@ -3,7 +3,8 @@
 //
 //   gauges     satrap_ready_parts, satrap_unaccepted_parts
 //   counters   satrap_read_records_total, satrap_read_bytes_total, satrap_skipped_records_total,
-//              satrap_bad_records_total, satrap_sent_parts_total, satrap_sent_samples_total
+//              satrap_bad_records_total, satrap_clamped_numbers_total, satrap_sent_parts_total,
+//              satrap_sent_samples_total
 //
 // and, if the train stream comes from topics:
 //
@@ -55,6 +56,7 @@ class LoaderMetrics {
   prometheus::Counter* const read_bytes_;
   prometheus::Counter* const skipped_records_;
   prometheus::Counter* const bad_records_;
+  prometheus::Counter* const clamped_numbers_;
   prometheus::Counter* const sent_parts_;
   prometheus::Counter* const sent_samples_;
   OfTopics topics_;

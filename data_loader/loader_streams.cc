@@ -170,6 +170,9 @@ void LoaderStreams::Deal(const DealtPartition& dealt) {
 
 LoaderProgress LoaderStreams::Progress() const {
   LoaderProgress progress = progress_->Snapshot();
+  for (const auto& spec : specs_) {
+    if (spec != nullptr) spec->watch->Report(&progress);
+  }
   uint64_t dead_letters = 0;
   bool any = false;
   for (const auto& topics : topics_) {

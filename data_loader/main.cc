@@ -17,6 +17,7 @@
 #include "data_loader/candidates/make_candidate_list.h"
 #include "data_loader/engine/loader_engine.h"
 #include "data_loader/engine/split_lease_client.h"
+#include "data_loader/first_labels.h"
 #include "data_loader/kafka/topic_stream.h"
 #include "data_loader/loader_metrics.h"
 #include "data_loader/loader_streams.h"
@@ -52,6 +53,12 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   // Before the run begins: embedding workers read the list when all have joined.
   if (runtime.index() == 0 && NeedsCandidateList(job)) {
     RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
+  }
+  // Before the first step, and not when a cut holds something that was learned.
+  if (job.action() == JobConfig::TRAIN && runtime.cut_folder().empty() &&
+      streams->train_spec() != nullptr) {
+    RETURN_IF_ERROR(CheckFirstLabels(*streams->train_spec(), static_cast<uint32_t>(runtime.index()),
+                                     static_cast<uint32_t>(job.data_loader().replicas())));
   }
   RETURN_IF_ERROR(runtime.Join());
   // Parsing blocks on the disk and takes milliseconds a batch, so it has its own threads.

@@ -141,6 +141,9 @@ void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
 // network as NaN or Inf and make every step one that is skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
   CheckRanges(numeric, path + ".", problems);
+  if (numeric.has_clamp() && numeric.clamp() == 0) {
+    problems->Add(absl::StrCat(path, ".clamp"), "must be above 0, or not be there");
+  }
   switch (numeric.transform()) {
     case NumericConfig::IDENTITY:
     case NumericConfig::LOG1P:
@@ -227,9 +230,6 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
   }
 }
 
-bool HasSegment(const JobConfig& job, const std::string& table, const std::string& segment) {
-  return std::any_of(job.tables().begin(), job.tables().end(), [&](const TableConfig& of_job) {
-    return of_job.name() == table &&
 const ColumnConfig* CsvColumn(const DataConfig& data, const std::string& name) {
   for (const ColumnConfig& column : data.csv().columns()) {
     if (column.name() == name) return &column;
@@ -272,6 +272,9 @@ void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const
   }
 }
 
+bool HasSegment(const JobConfig& job, const std::string& table, const std::string& segment) {
+  return std::any_of(job.tables().begin(), job.tables().end(), [&](const TableConfig& of_job) {
+    return of_job.name() == table &&
            std::any_of(of_job.segments().begin(), of_job.segments().end(),
                        [&](const auto& of_table) { return of_table.name() == segment; });
   });
@@ -289,10 +292,10 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
     ValidateFeature(feature, path, columns, problems);
+    ValidatePreload(job.data(), feature, path, problems);
     const bool known =
         std::any_of(job.tables().begin(), job.tables().end(),
                     [&](const auto& table) { return table.name() == feature.table(); });
-    ValidatePreload(job.data(), feature, path, problems);
     if (!known) {
       problems->Add(absl::StrCat(path, ".table"), absl::StrCat("no table '", feature.table(), "'"));
     }

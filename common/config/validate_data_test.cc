@@ -198,7 +198,13 @@ TEST(ValidateData, ANumericHasANameOfItsOwnAndAColumn) {
 TEST(ValidateData, BoundsTheConstantsOfTransforms) {
   const JobConfig job = SmallJob();
   const std::string path = "data.numerics[0]";
-  ExpectFinite(job, path + ".missing_value");
+  ExpectValues(job, path + ".missing_value", {"-1e+15", "1e+15"}, {"-2e+15", "2e+15", "inf", "nan"},
+               "in [-1000000000000000, 1000000000000000]");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=1e15"}), "");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=0"}),
+            path + ".clamp: must be above 0, or not be there");
+  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=-1"}),
+            path + ".clamp: must be in [0, 1000000000000000], got -1");
 
   JobConfig standardise = job;
   CHECK_OK(SetField(path + ".transform=STANDARDISE", &standardise));
@@ -228,12 +234,6 @@ TEST(ValidateData, AFeatureHasANameOfItsOwnAColumnAndATable) {
             "data.features[1].table: no table 'nowhere'");
 }
 
-TEST(ValidateData, AFeatureMadeOfANumericReadsANumericColumn) {
-  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].column=age", "data.features[0].criteo_x4="}),
-            "");
-  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].criteo_x4="}),
-            "data.features[0]: no numeric column 'user'; there are age");
-}
 TEST(ValidateData, OnlyIdsThatAreNumbersFrom0CanBePreloaded) {
   const std::string preload = "data.features[0].preload_ids=";
   EXPECT_EQ(ProblemsOf(SmallJob(), {preload + "30"}), "");
@@ -259,6 +259,12 @@ TEST(ValidateData, OnlyIdsThatAreNumbersFrom0CanBePreloaded) {
   EXPECT_NE(ProblemsOf(criteo), "");
 }
 
+TEST(ValidateData, AFeatureMadeOfANumericReadsANumericColumn) {
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].column=age", "data.features[0].criteo_x4="}),
+            "");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].criteo_x4="}),
+            "data.features[0]: no numeric column 'user'; there are age");
+}
 
 TEST(ValidateData, ColumnsAreNamedUpToForty) {
   JobConfig job = SmallJob();

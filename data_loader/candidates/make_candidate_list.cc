@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
   options.parser = parser;
   options.progress = progress;
   options.report_bad = false;  // training does
+  options.check = &spec.check;
   return NewFileBlockReader(spec.splits[split], split, options);
 }
 
@@ -168,8 +169,8 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
   const std::string& file = job.model().candidates().list();
   CandidateList list;
   if (!file.empty()) {
-    FileIdentity identity;
     if (item_file.has_value()) RETURN_IF_ERROR(CheckItemFile(job, *item_file));
+    FileIdentity identity;
     identity.set_path(file);
     ASSIGN_OR_RETURN(list, ReadItemFile(job, PathOf(job, identity)));
   } else if (train != nullptr) {

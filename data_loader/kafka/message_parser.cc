@@ -1,6 +1,7 @@
 #include "data_loader/kafka/message_parser.h"
 
 #include <cstring>
+#include <utility>
 
 #include "common/base/check.h"
 #include "data_loader/parser/record_parser.h"
@@ -23,8 +24,10 @@ absl::string_view WithoutLineEnd(absl::string_view line) {
 
 }  // namespace
 
-MessageParser::MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream)
+MessageParser::MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream,
+                             const RecordCheck* check)
     : format_(kafka.format()),
+      check_(check),
       parser_(format_ == KafkaConfig::RECORD ? NewRecordParser(TextSchemaOf(data))
                                              : NewParser(data, stream)),
       quotes_(parser_->multiline()) {
@@ -77,7 +80,7 @@ void MessageParser::Parse(const MessageBatch& batch, size_t i, RecordBlock* reco
   if (format_ == KafkaConfig::LINES) return ParseLines(value, records, found);
   const absl::string_view line = WithoutLineEnd(value);
   if (!quotes_.has_value() && std::memchr(line.data(), '\n', line.size()) != nullptr) {
-    found->bad.push_back({0, kSeveralLines, line});
+    found->bad.push_back({0, kSeveralLines, line, RecordCheck::Fault::kNone});
     return;
   }
   ParseOne(line, 0, records, found);
@@ -121,14 +124,22 @@ size_t MessageParser::RecordEnd(absl::string_view rest, uint32_t* lines) const {
 void MessageParser::ParseOne(absl::string_view text, uint32_t line, RecordBlock* records,
                              Found* found) {
   if (text.size() > kMaxLineBytes && format_ != KafkaConfig::RECORD) {
-    found->bad.push_back({line, "a line over 1 MiB", text});
+    found->bad.push_back({line, "a line over 1 MiB", text, RecordCheck::Fault::kNone});
     return;
   }
   const ParseResult result = parser_->Parse(text, records);
   switch (result.kind) {
-    case ParseResult::kRecord:
-      found->lines.push_back(line);
+    case ParseResult::kRecord: {
+      BadRecord refused{line, "", text, RecordCheck::Fault::kNone};
+      if (check_ != nullptr) refused.fault = check_->Check(*records, &refused.reason);
+      if (refused.fault == RecordCheck::Fault::kNone) {
+        found->lines.push_back(line);
+      } else {
+        records->DropLastRow();
+        found->bad.push_back(std::move(refused));
+      }
       break;
+    }
     case ParseResult::kEmpty:
       ++found->empty_lines;
       break;
@@ -136,7 +147,7 @@ void MessageParser::ParseOne(absl::string_view text, uint32_t line, RecordBlock*
       ++found->comments;
       break;
     case ParseResult::kBad:
-      found->bad.push_back({line, result.reason, text});
+      found->bad.push_back({line, result.reason, text, RecordCheck::Fault::kNone});
       break;
   }
 }

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/kafka/message_batch.h"
+#include "data_loader/check/record_check.h"
 #include "data_loader/parser/parser.h"
 #include "data_loader/parser/record_block.h"
 #include "proto/data.pb.h"
@@ -26,13 +27,17 @@ namespace satrap {
 
 class MessageParser {
  public:
-  // `kafka` is that of the stream. REQUIRES: both are those of a valid job
-  MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream);
+  // `kafka` is that of the stream. `check`, which may be null, refuses records that parse, and outlives
+  // the object. REQUIRES: both are those of a valid job
+  MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream,
+                const RecordCheck* check = nullptr);
 
   struct BadRecord {
     uint32_t line = 0;  // of the message, from 0
-    const char* reason = "";
+    std::string reason;
     absl::string_view text;  // part of the message
+    RecordCheck::Fault fault =
+        RecordCheck::Fault::kNone;  // why it was refused; kNone: it does not parse
   };
   // What a message held, apart from its rows.
   struct Found {
@@ -62,6 +67,7 @@ class MessageParser {
   size_t RecordEnd(absl::string_view rest, uint32_t* lines) const;
 
   const KafkaConfig::MessageFormat format_;
+  const RecordCheck* const check_;
   std::unique_ptr<Parser> parser_;
   absl::optional<QuoteRules> quotes_;  // records may span lines
   std::vector<Column> columns_;

@@ -30,6 +30,7 @@
 #include "data_loader/batch/block.h"
 #include "data_loader/batch/block_reader.h"
 #include "data_loader/batch/read_progress.h"
+#include "data_loader/check/value_watch.h"
 #include "data_loader/kafka/message_parser.h"
 #include "data_loader/kafka/partition_feed.h"
 
@@ -48,6 +49,9 @@ class PartitionBlocks {
     // False in epochs and streams that do not count bad records and empty messages.
     bool counts_bad = true;
     MessageParser* parser = nullptr;  // outlives the object
+    // Sees the records of the first epoch or pass, and hears of what was refused and is reported; may be
+    // null, and outlives the object.
+    ValueWatch* watch = nullptr;
     // Gets the bad records of blocks that are made for the first time. An error ends Take.
     std::function<absl::Status(const BadLine&)> report;
     // An empty block with the job's schema.

@@ -21,6 +21,7 @@
 #include "deploy/cli/programs_dir.h"
 #include "deploy/launcher/run_folder.h"
 #include "deploy/launcher/run_progress.h"
+#include "deploy/report/data_warnings.h"
 #include "deploy/report/progress_line.h"
 
 namespace satrap {
@@ -147,6 +148,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   for (const std::string& file : {failure, ending}) unlink(file.c_str());
   ProgressLine progress(STDERR_FILENO, isatty(STDERR_FILENO) == 1);
   AbandonedCuts abandoned;
+  DataWarnings of_data;
   JobRun run;
   run.run_dir = folder.path();
   run.end = launcher->Wait(
@@ -156,6 +158,10 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
           progress.End();
           fprintf(stderr, "satrap: warning: a cut was abandoned, and training goes on: %s\n",
                   status.cuts().last_abandoned_cause().c_str());
+        }
+        for (const std::string& warning : of_data.TakeNew(status)) {
+          progress.End();
+          fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
         }
         return watch == nullptr || watch(status, launcher.get());
       },
@@ -181,6 +187,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
   run.report = MakeReport(job, run.end.last_status, wall_seconds);
+  of_data.TakeNew(run.end.last_status);
+  run.report->data_warnings = of_data.All(job, run.report->resumes == 0);
   const absl::Status reductions = AddReductions(job, run.run_dir, &*run.report);
   if (!reductions.ok()) {
     run.end.warnings.push_back(

@@ -120,6 +120,22 @@ void AppendWarnings(const RunReport& report, std::string* text) {
         Counted(result.skipped_steps(), "step had gradients that were not finite and was skipped",
                 "steps had gradients that were not finite and were skipped"));
   }
+  if (report.action == JobConfig::TRAIN && result.steps() == 0) {
+    absl::StrAppend(
+        text,
+        "warning      no step counted: the training data have no good records, or all of "
+        "them weigh nothing (weights of 0, a mask, groups without a pair)\n");
+  }
+  if (result.large_gradient_steps() > 0) {
+    absl::StrAppendFormat(
+        text,
+        "warning      %s, whose squares stay in the optimizers' state: scale the data or clip\n",
+        Counted(result.large_gradient_steps(), "step had a gradient beyond 1e15",
+                "steps had gradients beyond 1e15"));
+  }
+  for (const std::string& warning : report.data_warnings) {
+    absl::StrAppend(text, "warning      ", warning, "\n");
+  }
   if (result.has_test() && result.test().samples() == 0) {
     absl::StrAppend(text, "warning      the test data has no records\n");
   } else if (result.has_test() && std::isnan(result.test().auc())) {
@@ -215,6 +231,15 @@ std::string ReportJson(const RunReport& report) {
   json.Field("resumes", report.resumes);
   json.Field("scales", report.scales);
   json.Field("skipped_steps", result.skipped_steps());
+  if (result.large_gradient_steps() > 0) {
+    json.Field("large_gradient_steps", result.large_gradient_steps());
+  }
+  if (!report.data_warnings.empty()) {
+    json.Key("data_warnings");
+    json.BeginArray();
+    for (const std::string& warning : report.data_warnings) json.String(warning);
+    json.EndArray();
+  }
   json.BoolField("stopped_early", result.stopped_early());
   json.Field("best_step", result.best_step());
   WriteTables(result, &json);
